@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -28,6 +27,7 @@ from hlofuse.cost.tpu import TpuDevice
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import unmatched
+from hlofuse.ir.record import Record, replace
 
 if TYPE_CHECKING:
     from hlofuse.account.cpu import CpuTimes
@@ -41,8 +41,7 @@ Estimate = Callable[[Instruction], float | None]
 """Microseconds of a kernel by XLA's model, without its launch; None without an estimate."""
 
 
-@dataclass(frozen=True, slots=True)
-class Launched:
+class Launched(Record):
     """A kernel, a copy or a library call that a module launches."""
 
     instruction: Instruction
@@ -82,8 +81,7 @@ class Launched:
         return None if self.us is None else self.us * self.runs
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Record):
     """Sums over a module."""
 
     kernels: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 
 from hlofuse.account.account import Account, Launched
 from hlofuse.account.floor import products
@@ -16,14 +15,14 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.format.units import bytes_text
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.record import Record, replace
 from hlofuse.releases import AROUND_FUSION
 
 _VIEWS = frozenset({"bitcast", "get-tuple-element"})
 _Place = tuple[Instruction, Index]
 
 
-@dataclass(frozen=True, slots=True)
-class FusionFloor:
+class FusionFloor(Record):
     """The minimal traffic and time of a program over all choices of fusions."""
 
     bytes_accessed: int
@@ -118,8 +117,7 @@ WORK = ("matmuls", "convolutions", "sorts", "custom kernels", "library calls")
 """Work that fusion cannot change."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramFloor:
+class ProgramFloor(Record):
     """The minimum of a program that keeps its products and library calls, however the rest is written."""
 
     moved_bytes: int

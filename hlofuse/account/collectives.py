@@ -3,13 +3,15 @@
 import math
 import re
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from hlofuse.analysis.async_ops import Groups, is_async_end, replica_groups, start_of, wrapped_operation
 from hlofuse.analysis.elementwise import shape_size
 from hlofuse.analysis.kernels import CONTROL_FLOW, runs_in, trip_count_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.record import Record
 
 _KINDS = with_trait("collective") | {"send", "recv"}
 _OF_ONE_OPERAND = frozenset({"collective-permute", "send"})
@@ -18,8 +20,7 @@ _OF_PARTITIONS = frozenset({"all-to-all", "ragged-all-to-all", "collective-broad
 """With a channel their groups are of partitions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Record):
     """The communication of one collective."""
 
     kind: str
@@ -79,12 +80,11 @@ def _participants(operation: Instruction, kind: str, module: Module) -> tuple[Gr
 # The schedule: what runs between a start and its done.
 
 
-@dataclass(slots=True)
-class Overlap:
+class Overlap(Struct):
     """A collective in a schedule."""
 
     is_asynchronous: bool
-    between: list[Instruction] = field(default_factory=list)
+    between: list[Instruction] = []
     """The launches, loops and calls between its start and its done."""
     exposed_us: float | None = None
     """Microseconds of one run that no kernel hides; None without a time."""
@@ -171,8 +171,7 @@ def _is_asynchronous(instruction: Instruction) -> bool:
 # The cause: the sharding of arguments, and arrays that are gathered to keep a part.
 
 
-@dataclass(frozen=True, slots=True)
-class Resharding:
+class Resharding(Record):
     """Gathers whose result each device reads only a part of, chosen by its number."""
 
     gathers: tuple[Instruction, ...]
@@ -184,8 +183,7 @@ class Resharding:
     """Each device reads at most one in so many elements."""
 
 
-@dataclass(frozen=True, slots=True)
-class Collective:
+class Collective(Record):
     """A collective of a final module."""
 
     instruction: Instruction

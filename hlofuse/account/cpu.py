@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from hlofuse.account.traffic import KernelCosts, border_bytes
 from hlofuse.analysis.async_ops import wrapped_operation
@@ -12,6 +11,7 @@ from hlofuse.analysis.kernels import is_kernel, is_small_call
 from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
 from hlofuse.cost.cpu.work import Work, add_work, at_levels, sort_tasks, work_of
 from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.record import Record
 from hlofuse.passes.cpu.calls import parallel_tasks
 from hlofuse.releases import Release, Span
 from hlofuse.rules import cpu_emitters
@@ -37,14 +37,13 @@ Shares = Mapping[str, float]
 _Value = tuple[Instruction, tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Touch:
+class _Touch(Record):
     """A kernel or a loop, with the bytes that it reads or writes of each value."""
 
     kernel: Instruction
     values: Mapping[object, float]
     parts: float
-    passed: Mapping[object, float] = field(default_factory=dict)
+    passed: Mapping[object, float] = {}
     """The size of values of which each run reads or writes another part."""
 
 

@@ -1,11 +1,10 @@
 """Figures that reports quote: plain data, microseconds and bytes."""
 
-from dataclasses import dataclass
-
 from hlofuse.account.flips import Flip
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND
 from hlofuse.cost.tiling.constraints import Tiling
+from hlofuse.ir.record import Record
 
 
 def us(ticks: int) -> float:
@@ -13,8 +12,7 @@ def us(ticks: int) -> float:
     return ticks / TICKS_PER_MICROSECOND
 
 
-@dataclass(frozen=True, slots=True)
-class KernelTime:
+class KernelTime(Record):
     """The estimate of one kernel, without its launch."""
 
     us: float
@@ -61,8 +59,7 @@ def kernel_time(estimate: Estimate, tiling: Tiling | None = None) -> KernelTime 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StepCost:
+class StepCost(Record):
     """Fusion of a producer into one of its consumers, by the estimates at that moment."""
 
     producer: KernelTime
@@ -105,8 +102,7 @@ class StepCost:
         return (self.fused.flops - self.consumer.flops) / self.producer.flops
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTerm:
+class ReadTerm(Record):
     operand: str
     shape: str
     size: int
@@ -117,8 +113,7 @@ class ReadTerm:
     """The attained share of the bandwidth."""
 
 
-@dataclass(frozen=True, slots=True)
-class PairDetail:
+class PairDetail(Record):
     """A pair in full: the sums that XLA compares, and the reads of the fused kernel."""
 
     cost: StepCost

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.constraints import Tiling
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import Record, replace
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 
 NUMBERS = tuple("memory_bandwidth l2_cache_size core_count clock_rate_ghz fpus_per_core".split())
@@ -21,8 +21,7 @@ _DOUBLINGS = 5
 _HALVINGS = 8  # of the last doubling: a flip is found to within a third of a percent
 
 
-@dataclass(frozen=True, slots=True)
-class Flip:
+class Flip(Record):
     """The producer's fusion is decided differently with `number` at `value` or beyond."""
 
     number: str

@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, islice, pairwise
 from typing import Literal, TypeAlias
 
@@ -11,6 +10,7 @@ from hlofuse.account.account import Account, Launched, totals_of
 from hlofuse.format.paths import Direction, scopes_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
+from hlofuse.ir.record import Record
 from hlofuse.ir.stack_frames import SourceLocation
 
 _SPLIT_FROM = 1 / 3
@@ -26,8 +26,7 @@ Node: TypeAlias = tuple[str, str]
 """A file and a function; a package, or a scope within the scopes around it, without a file."""
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionShare:
+class FunctionShare(Record):
     """What one function launches, those that it calls included unless they have a share of their own."""
 
     file: str
@@ -56,14 +55,13 @@ class FunctionShare:
         return (self.measured_us if unit == "measured" else self.us) or 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Functions:
+class Functions(Record):
     """The shares of an account, which add up to it."""
 
     unit: Unit = "bytes"
     rows: tuple[FunctionShare, ...] = ()
     """Largest first, launches without a name last; empty where the module names fewer than two functions."""
-    directions: Mapping[Direction, float] = field(default_factory=dict)
+    directions: Mapping[Direction, float] = {}
     """Parts of the whole; empty where nothing is differentiated."""
 
 

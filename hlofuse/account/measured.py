@@ -2,21 +2,20 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 
 from hlofuse.compilation import Compilation
 from hlofuse.inputs.profile import MeasuredTime, Profile, ProfiledModule
 from hlofuse.inputs.wire_format import Signature, signatures
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
+from hlofuse.ir.record import Record, replace
 from hlofuse.matching.key import signature
 
 _FINDING = "measured"
 NO_MEASURED_TIME = "no kernel of the module has a measured time; give a profile of this program"
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Record):
     profile: Profile
     source: ProfiledModule
     times: Mapping[str, MeasuredTime]

@@ -1,7 +1,6 @@
 """Observers of priority fusion: the estimates and ties of each fusion, and the graph at chosen moments."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from hlofuse.account.figures import StepCost, kernel_time
@@ -9,12 +8,12 @@ from hlofuse.compilation import PassObserver
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import Record
 from hlofuse.passes.fusion.priority_fusion.observers import Condition
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast
 
 
-@dataclass(frozen=True, slots=True)
-class _Estimates:
+class _Estimates(Record):
     """The estimates of one fusion; converted to figures on demand."""
 
     producer: Estimate

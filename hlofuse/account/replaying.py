@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from hlofuse.account.account import Account
 from hlofuse.account.cpu import CpuTimes
@@ -235,16 +236,15 @@ class Costs(KernelTimes):
         return pair_detail(self.model, producer, consumer)
 
 
-@dataclass(slots=True)
-class Observed:
+class Observed(Struct):
     """A replay and its costs."""
 
     replay: Compilation
-    costs: Costs | None = field(repr=False)
+    costs: Costs | None
     """None for targets without a cost model."""
-    xla: Observed | None = field(default=None, repr=False)
+    xla: Observed | None = None
     """XLA's own replay, where this one differs from XLA."""
-    cache: SharedTables = field(default_factory=SharedTables, repr=False)
+    cache: SharedTables = field(default_factory=SharedTables)
     """Results by structure, for further replays of the module."""
 
     @property
@@ -258,8 +258,7 @@ class Observed:
         return self.replay.input.note
 
 
-@dataclass(slots=True)
-class SharedStart:
+class SharedStart(Struct):
     """The common part of observed replays of a module, up to a pass after priority fusion."""
 
     checkpoint: Checkpoint

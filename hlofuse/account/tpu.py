@@ -1,6 +1,5 @@
 """Launches of an XLA:TPU module, with times by XLA:TPU's own estimates and HBM apart from VMEM."""
 
-from dataclasses import replace
 from functools import cached_property
 
 from hlofuse.account.account import Account, Totals
@@ -13,6 +12,7 @@ from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.launches import LaunchKind, is_asynchronous, launch_of
 from hlofuse.cost.tpu import TpuDevice, tpu_devices
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.record import replace
 from hlofuse.ir.shape import Shape
 
 _HBM, _HOST = 0, 5

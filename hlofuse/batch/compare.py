@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,6 +11,7 @@ from rich.console import Console
 from hlofuse.batch.sources import document
 from hlofuse.batch.store import opened
 from hlofuse.format.terminal import print_more
+from hlofuse.ir.record import replace
 from hlofuse.library.answer import Answer
 from hlofuse.library.measuring import check_answer
 from hlofuse.reports.check import Baseline, Check, Code, Finding, Level, Measured, Profile, check_modules

@@ -7,7 +7,7 @@ import tomllib
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from itertools import islice, takewhile
@@ -23,6 +23,7 @@ from hlofuse.inputs.dump_names import read_name
 from hlofuse.inputs.profile.files import PROFILE
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.grouping import grouped
+from hlofuse.ir.record import Record, replace
 
 if TYPE_CHECKING:
     import pyarrow
@@ -67,8 +68,7 @@ _CHECKSUMS = tuple("ETag etag md5Hash content_md5 checksum".split())
 """Object stores' names for the checksum of a file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Record):
     """The files of one module, or one file, which may hold several."""
 
     source: str

@@ -3,9 +3,10 @@
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from msgspec import field
 
 from hlofuse import __version__
 from hlofuse.account.functions import functions_of
@@ -13,6 +14,7 @@ from hlofuse.batch.sources import SCHEMA, Item
 from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.text import input_limit
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import Record
 from hlofuse.library.answer import flat
 from hlofuse.library.modules import each_module
 from hlofuse.library.options import ReplayOptions
@@ -29,8 +31,7 @@ Rows: TypeAlias = dict[str, list[dict[str, Any]]]
 """Rows by the name of their table; columns that are missing are null."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Record):
     """The work on every unit, and the limits of one unit."""
 
     request: Mapping[str, Any] = field(default_factory=dict)

@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.profile.files import PROFILE
 from hlofuse.inputs.text import decode, input_name, read_bytes
 from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO, foreign_form, module_proto
+from hlofuse.ir.record import replace
 
 
 class TooFewDevices(CaptureError):

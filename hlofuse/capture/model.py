@@ -1,14 +1,16 @@
 """A compiled program and its dumps."""
 
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import Record
 
 TARGETS = ("cpu", "gpu", "tpu")
 
@@ -30,8 +32,7 @@ def settled_target(
     return target, device, topology or (tpu_devices()["v5e"].topology if target == "tpu" else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(Record):
     target: str
     """One of TARGETS."""
     device: str | None = None
@@ -63,8 +64,7 @@ class Destination:
         return f"{self.target} ({more})" if more else self.target
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedModule:
+class CapturedModule(Record):
     """One compiled module: a folder."""
 
     name: str
@@ -83,24 +83,23 @@ class CapturedModule:
         return self.folder / "after.hlo"
 
 
-@dataclass(slots=True)
-class Capture:
+class Capture(Struct):
     """A compiled program and its dumps."""
 
     folder: Path
     target: str
-    modules: list[CapturedModule] = field(default_factory=list)
-    versions: dict[str, str] = field(default_factory=dict)
+    modules: list[CapturedModule] = []
+    versions: dict[str, str] = {}
     """Versions of python, jax and jaxlib, as far as the compiling process reported them."""
     flags: str = ""
     """XLA_FLAGS of the compiling process."""
-    unknown_fields: list[str] = field(default_factory=list)
+    unknown_fields: list[str] = []
     """Fields of the GPU's description omitted because this XLA does not know them."""
-    errors: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, str] = {}
     """Compiler errors by program; after a late one the module is captured all the same."""
-    left_out: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = {}
     """Modules without a fusion stage, with the reason."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = []
     status: int = 0
     """Exit status of the program that was run."""
 

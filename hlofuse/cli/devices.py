@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
 
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
@@ -35,7 +35,7 @@ def command(name: str | None, out: Output) -> int:
         text=lambda console: _print(devices, console) if name is None else _print_one(devices[name], console),
         json=lambda: {
             "schema": "hlofuse.devices/3",
-            "devices": [{"device": n, **asdict(d)} for n, d in devices.items()],
+            "devices": [{"device": n, **to_builtins(d)} for n, d in devices.items()],
         },
     )
     return 0
@@ -74,5 +74,5 @@ def _print(devices: dict[str, DeviceDescription | TpuDevice], console: Console) 
 
 
 def _print_one(device: DeviceDescription | TpuDevice, console: Console) -> None:
-    for key, value in asdict(device).items():
+    for key, value in to_builtins(device).items():
         console.print(f"{key} = {value}", highlight=False, markup=False)

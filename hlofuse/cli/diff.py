@@ -1,6 +1,5 @@
 """`hlofuse diff`: what changed between two modules, or two directories of them, fusion by fusion."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.request import TERMINAL, options_of
 from hlofuse.inputs.many import Many, modules_at
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import replace
 from hlofuse.library.options import SILENT
 from hlofuse.library.report import Report
 from hlofuse.library.side_by_side import (

@@ -1,11 +1,11 @@
 """`hlofuse fix`: edits of a program's source, each proved."""
 
-from dataclasses import asdict
 from pathlib import Path
 from tokenize import open as open_source
 from typing import Any
 
 import click
+from msgspec import to_builtins
 from rich.console import Console
 
 from hlofuse.capture import Capture, Destination
@@ -70,7 +70,7 @@ def command(
     found = fixed(file, text, compile, destination, listener=TERMINAL, **limits)
     out.report(
         text=lambda console: _print(found, console, is_written=write),
-        json=lambda: {"schema": "hlofuse.fix/3", "program": program, "written": write, **asdict(found)},
+        json=lambda: {"schema": "hlofuse.fix/3", "program": program, "written": write, **to_builtins(found)},
     )
     if write and found.fixes:
         text = found.text.replace("\n", ending) if isinstance(ending, str) else found.text

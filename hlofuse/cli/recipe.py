@@ -1,9 +1,9 @@
 """`hlofuse recipe`: changes to a program, with code and figures."""
 
-from dataclasses import asdict
 from typing import Any
 
 import click
+from msgspec import to_builtins
 from rich.padding import Padding
 from rich.text import Text
 
@@ -24,7 +24,7 @@ def command(name: str | None, out: Output) -> int:
     draw = _print_page if name else _print_list
     out.report(
         text=lambda console: draw(console, *pages),
-        json=lambda: {"schema": "hlofuse.recipes/3", "recipes": [asdict(page) for page in pages]},
+        json=lambda: {"schema": "hlofuse.recipes/3", "recipes": [to_builtins(page) for page in pages]},
     )
     return 0
 

@@ -1,7 +1,6 @@
 """`hlofuse upgrade`: what another release of XLA makes of the same program."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +18,7 @@ from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.request import TERMINAL, options_of, warn
 from hlofuse.inputs.companions import companions_of
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import replace
 from hlofuse.library.builds import check_upgrade, upgraded
 from hlofuse.library.loading import read
 from hlofuse.library.modules import each_module

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from hlofuse.analysis.kernels import is_kernel
 from hlofuse.compilation.config import ReplayConfig, replay_config
@@ -12,6 +13,7 @@ from hlofuse.compilation.spans import PassObserver, PassResult, Span, finish, lo
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.ir.native import no_collection
+from hlofuse.ir.record import Record, replace
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.pairs import match
 from hlofuse.order import is_open, restore, source_of
@@ -71,14 +73,13 @@ def compile(
     return done
 
 
-@dataclass(frozen=True, slots=True)
-class CompilationInput:
+class CompilationInput(Record):
     """A module at some stage, and what is known of the order in which XLA has it in memory."""
 
     module: Module
-    ids: UniqueIds | None = field(default=None, repr=False)
+    ids: UniqueIds | None = None
     """XLA's unique ids, from an HLO proto; without them the module's own `order_source` stands."""
-    record: PriorityRecord | None = field(default=None, repr=False)
+    record: PriorityRecord | None = None
     """XLA's fusion log, followed where priorities are equal."""
     record_file: str = ""
     """The file of the log; empty without one."""
@@ -88,10 +89,10 @@ class CompilationInput:
     """The facts about the module; None for one that a library call gave."""
     unoptimized: Module | None = None
     """The module before optimizations that the passes before fusion were repeated on."""
-    events: tuple[Event, ...] = field(default=(), repr=False)
+    events: tuple[Event, ...] = ()
     """The rewrites of the passes before fusion, under the names of `module`."""
     stage: Stage = Stage.INPUT
-    lowering: Compilation | None = field(default=None, repr=False)
+    lowering: Compilation | None = None
     """The passes before fusion, repeated on the module before optimizations; None where they were not."""
 
     def order_source(self, target: str) -> OrderSource:
@@ -103,21 +104,20 @@ class CompilationInput:
         return self.record is None and is_open(self.order_source(target))
 
 
-@dataclass(slots=True)
-class Compilation:
+class Compilation(Struct):
     """A compilation of `input`, as far as it has run; later stages run when they are first read. Modules of
     earlier stages are never changed by later passes."""
 
-    input: CompilationInput = field(repr=False)
+    input: CompilationInput
     config: ReplayConfig
-    spans: dict[Stage, Span] = field(default_factory=dict, repr=False)
+    spans: dict[Stage, Span] = field(default_factory=dict)
     """By the stage that they lead to."""
-    recorded_order: RecordedOrder | None = field(default=None, repr=False)
+    recorded_order: RecordedOrder | None = None
     """XLA's fusion log after it was followed; None where there was none."""
-    find_final: Callable[[], Module | None] | None = field(default=None, repr=False)
+    find_final: Callable[[], Module | None] | None = None
     """Reads XLA's own final module, which then is the last stage; None where XLA ran otherwise."""
-    _final: Module | None = field(default=None, repr=False)
-    _names_at_fusion: Mapping[str, str] | None = field(default=None, repr=False)
+    _final: Module | None = None
+    _names_at_fusion: Mapping[str, str] | None = None
 
     @classmethod
     def of(cls, module: Module, stage: Stage, config: ReplayConfig) -> Compilation:
@@ -315,8 +315,7 @@ def _names_at_fusion(after: Module, final: Module) -> dict[str, str]:
     return names
 
 
-@dataclass(slots=True)
-class Checkpoint:
+class Checkpoint(Struct):
     """A compilation in its state before one of the fusion passes. The first run that is given it stores
     itself here. Later runs of the same module go on from here; that is right only if the passes before would
     do the same again."""

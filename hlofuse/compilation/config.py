@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import Record, replace
 from hlofuse.passes import make_pass
 from hlofuse.passes.registry import single_passes, split_passes
 from hlofuse.pipelines.device import XlaBuild, device_of
@@ -20,17 +20,16 @@ if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayConfig:
+class ReplayConfig(Record):
     """Everything about a replay but the module."""
 
     target: str
-    build: XlaBuild = field(repr=False)
+    build: XlaBuild
     passes: tuple[str, ...]
     settings: Settings = AS_XLA
     changes: tuple[str, ...] = ()
     """The changes to XLA, in words; empty for XLA itself."""
-    xla: ReplayConfig | None = field(default=None, repr=False)
+    xla: ReplayConfig | None = None
     """The same without the changes; None when there are none."""
     mixed: Release | None = None
     """A release with parts of another, where no plain release is replayed."""

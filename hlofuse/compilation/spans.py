@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hlofuse.analysis.custom_calls import is_inlined
 from hlofuse.analysis.elementwise import moves_no_data
@@ -24,29 +26,27 @@ from hlofuse.trace import Event, Recorder, Skipped
 from hlofuse.trace.provenance import BeforeFusion, Provenance
 
 
-@dataclass(slots=True)
-class PassResult:
+class PassResult(Struct):
     """The work of one pass."""
 
     name: str
     """XLA's name, as in its dump files."""
     changed: bool
-    events: list[Event] = field(repr=False)
-    module_text: str | None = field(default=None, repr=False)
+    events: list[Event]
+    module_text: str | None = None
     """The module after the pass, printed; only where `ModuleTexts` observes the run."""
 
 
-@dataclass(slots=True)
-class Span:
+class Span(Struct):
     """The passes from one stage to the next, and the module that they leave."""
 
     module: Module
-    passes: list[PassResult] = field(default_factory=list)
+    passes: list[PassResult] = []
     events: Sequence[Event] = ()
     """Decisions; those before fusion are under the names of `module`."""
     left_alone: Sequence[Skipped] = ()
     """Instructions that XLA rewrites and the passes could not."""
-    not_repeated: Mapping[str, Counter[str]] = field(default_factory=dict)
+    not_repeated: Mapping[str, Counter[str]] = {}
     """Passes that are not implemented and had something to work on: the number of each opcode."""
     provenance: Provenance | None = None
 

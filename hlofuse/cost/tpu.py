@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from hlofuse.ir.record import Record
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Instruction
@@ -18,8 +19,7 @@ _PACKAGED = Path(__file__).with_name("tpu.toml")
 _CYCLES = re.compile(r'"estimated_cycles":\s*"?(\d{1,15})\b')
 
 
-@dataclass(frozen=True)
-class TpuDevice:
+class TpuDevice(Record):
     """A TPU as one JAX device; the figures of two cores are of both where XLA compiles for them as one."""
 
     name: str

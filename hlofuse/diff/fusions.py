@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis import kernels
@@ -21,8 +22,7 @@ MOST_TOGETHER = 12
 """Fusions in one change; of more, what happened to each says more than that they were regrouped."""
 
 
-@dataclass(slots=True, eq=False)
-class MatchedFusion:
+class MatchedFusion(Struct, eq=False):
     """A fusion's members in terms common to both sides: BEFORE's index, or ~index for AFTER's own."""
 
     group: Group
@@ -33,7 +33,7 @@ class MatchedFusion:
     """Members of the core's sort that the other side has nowhere."""
     outputs: tuple[int, ...]
     """Results, in any order, which does not matter for a multi-output fusion."""
-    sources: list[MatchedFusion] = field(default_factory=list)
+    sources: list[MatchedFusion] = []
     """For a fusion of AFTER: those of BEFORE that explain it; for one of BEFORE: where it went."""
     same_as: MatchedFusion | None = None
     loose: frozenset[int] = frozenset()

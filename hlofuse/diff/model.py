@@ -14,6 +14,7 @@ from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import is_kernel
 from hlofuse.compilation import Counted
 from hlofuse.ir import Instruction, Module
+from hlofuse.ir.record import Record
 from hlofuse.matching.graph import Matched, Occurrence
 from hlofuse.matching.pairs import Pairs
 from hlofuse.matching.structure import TRIVIAL
@@ -51,8 +52,7 @@ class FusionKind(StrEnum):
     CHANGED = "changed"
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(Record):
     """One thing that differs, old and new; None where there is none."""
 
     kind: Kind
@@ -62,8 +62,7 @@ class Detail:
     after: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Record):
     """The same instruction with something else about it."""
 
     before: tuple[Occurrence, ...]
@@ -73,8 +72,7 @@ class Changed:
     """The cause (an operand that was added, removed or changed); empty for an independent change."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Record):
     """The same instruction in another computation (not merely in or out of a fusion)."""
 
     before: tuple[Occurrence, ...]
@@ -82,8 +80,7 @@ class Moved:
     because: tuple[Instruction, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(Record):
     """Only in AFTER."""
 
     after: tuple[Occurrence, ...]
@@ -93,8 +90,7 @@ class Added:
     """It computes once more what this one, there before, computes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(Record):
     """Only in BEFORE."""
 
     before: tuple[Occurrence, ...]
@@ -105,22 +101,21 @@ class Removed:
 Edit = Changed | Moved | Added | Removed
 
 
-@dataclass(frozen=True, slots=True)
-class FusionChange:
+class FusionChange(Record):
     """A change of some fusions, with the sources of instructions from others."""
 
     kind: FusionKind
     before: tuple[Instruction, ...] = ()
     after: tuple[Instruction, ...] = ()
-    joined: tuple[Instruction, ...] = field(default=(), repr=False)
+    joined: tuple[Instruction, ...] = ()
     """Instructions of BEFORE that were outside fusions and are inside now."""
-    left: tuple[Instruction, ...] = field(default=(), repr=False)
+    left: tuple[Instruction, ...] = ()
     """Instructions of AFTER that were inside fusions and are outside now."""
-    added: tuple[Instruction, ...] = field(default=(), repr=False)
+    added: tuple[Instruction, ...] = ()
     """Instructions in these fusions of AFTER that BEFORE has nowhere."""
-    removed: tuple[Instruction, ...] = field(default=(), repr=False)
+    removed: tuple[Instruction, ...] = ()
     """Instructions in these fusions of BEFORE that AFTER has nowhere."""
-    members: tuple[Instruction, ...] = field(default=(), repr=False)
+    members: tuple[Instruction, ...] = ()
     """The content of the fusions of AFTER; without one, of BEFORE."""
     details: tuple[Detail, ...] = ()
     """Kind, backend_config or results that changed."""
@@ -130,8 +125,7 @@ class FusionChange:
     """Cost of `after` and of instructions that left."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleSide:
+class ModuleSide(Record):
     module: Module
     instructions: int
     """Reachable from the entry, fusions' parameters included."""
@@ -205,8 +199,7 @@ def changed_flags(before: Iterable[str] | None, after: Iterable[str] | None) -> 
     return tuple((n, old.get(n), new.get(n)) for n in names if old.get(n) != new.get(n))
 
 
-@dataclass(frozen=True, slots=True)
-class Accounts:
+class Accounts(Record):
     before: Account
     """The account of the final module for BEFORE."""
     after: Account
@@ -260,8 +253,7 @@ def as_compared(diff: ModuleDiff) -> Accounts:
     return Accounts(before, after, (before, after))
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredChange:
+class MeasuredChange(Record):
     """Kernels of BEFORE and the kernels of AFTER that compute the same; one side may be empty."""
 
     before: tuple[Launched, ...]
@@ -303,8 +295,7 @@ def measured_changes(diff: ModuleDiff, accounts: Accounts) -> list[MeasuredChang
     return sorted({id(c): c for c in groups.values() if any(c.us)}.values(), key=order)
 
 
-@dataclass(frozen=True, slots=True)
-class FinalKernels:
+class FinalKernels(Record):
     """The final kernels of BEFORE's instructions, and a note on new ones of AFTER."""
 
     kernels: Mapping[Instruction, tuple[Instruction, ...]]

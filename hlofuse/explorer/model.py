@@ -4,15 +4,17 @@ len(instructions) starts as instruction n, the replay adds the others. `Op`s des
 page can step forward and back."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from msgspec import field
 
 from hlofuse.account import KernelTime, Launched, Totals
 from hlofuse.diff import ModuleDiff
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.record import Record
 from hlofuse.reports.common.model import Place, Refusal
 from hlofuse.reports.explain.model import FusedStep
 from hlofuse.reports.timeline import DumpSequence, dump_sequences, timeline
@@ -21,8 +23,7 @@ from hlofuse.reports.timeline.step_details import StepDetails, step_details
 from hlofuse.trace import Event
 
 
-@dataclass(frozen=True, slots=True)
-class Passes:
+class Passes(Record):
     """Every pass of a compilation, and what it changed line by line."""
 
     timeline: PassTimeline
@@ -93,8 +94,7 @@ RulePage: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 """A catalogue entry: code, title, headings with their text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Record):
     """An instruction of the input, outside of fusions."""
 
     instruction: Instruction
@@ -114,8 +114,7 @@ class Operation:
     """The functions and scopes around it, `/` between them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Record):
     """One event of the trace, names resolved to boxes; -1 stands for none."""
 
     event: Event
@@ -132,8 +131,7 @@ class Decision:
     """Kernels of the module after it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Record):
     row: Launched
     place: Place
     """Its final name, its name at the end of fusion, its line."""
@@ -154,8 +152,7 @@ class Kernel:
     """Microseconds of one run, from a profile."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedEdge:
+class RefusedEdge(Record):
     """A pair of kernels that a rule forbids to fuse."""
 
     decision: int
@@ -163,8 +160,7 @@ class RefusedEdge:
     refusal: Refusal
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Record):
     """A part of a computation small enough to be drawn at once; whole kernels only."""
 
     computation: int
@@ -172,8 +168,7 @@ class Region:
     """Boxes at the last step, and the operations that each contains then."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Record):
     """One replay: a target, a device, settings."""
 
     label: str
@@ -209,21 +204,19 @@ class Run:
     kernels_before: int
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFile:
+class SourceFile(Record):
     name: str
     text: str = ""
     """Empty where it is not embedded."""
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Record):
     """All of a page: one run, or two to be compared."""
 
     title: str
     runs: tuple[Run, ...]
-    rules: tuple[RulePage, ...] = field(default=())
+    rules: tuple[RulePage, ...] = ()
     passes: Passes | None = None
     """The whole compilation, where its dumps are at hand."""
     files: tuple[SourceFile, ...] = ()

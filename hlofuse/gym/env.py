@@ -9,7 +9,6 @@ import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -26,6 +25,7 @@ from hlofuse.inputs.profile import read_profile
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import Record
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.search.policy import COUNTS, NUMBERS, counts_array
 from hlofuse.search.space import ACTIONS, Objective, Space, default_ops, module_hash
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 Source = str | Path | Module
 
 
-@dataclass(frozen=True, eq=False)
-class Benchmark:
+class Benchmark(Record, eq=False):
     """A module before optimizations, to be read only."""
 
     name: str

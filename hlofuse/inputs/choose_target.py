@@ -1,13 +1,13 @@
 """The target of a dump, from the dumps' names and the contents of the module."""
 
 import re
-from dataclasses import dataclass
 
 from hlofuse.inputs.backend import backend_of, marks
 from hlofuse.inputs.companions import Companions, Stamp, companions_of
 from hlofuse.inputs.dump_directory import corpus_cases, is_corpus_case
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import Record
 from hlofuse.pipelines.flags import parse_flags
 from hlofuse.pipelines.identity import FRONT_ENDS, Fact, Source
 from hlofuse.pipelines.targets import TARGETS, target_by_flags
@@ -25,8 +25,7 @@ _OWN_NAME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenTarget:
+class ChosenTarget(Record):
     """A target and its evidence, which is empty for a requested target or a default."""
 
     name: str

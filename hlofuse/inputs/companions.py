@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +25,7 @@ from hlofuse.inputs.profile import device_of, is_profile, read_profile
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import Record, replace
 from hlofuse.pipelines.flags import from_debug_options, merged, split_flags, that_change_fusion
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ STAMP = "hlofuse.json"
 MANIFEST = "manifest.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(Record):
     """Versions, device and flags with which a module was compiled."""
 
     jaxlib: str
@@ -365,8 +364,7 @@ def device_of_names(names: Iterable[str]) -> RecordedDevice | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedDevice:
+class RecordedDevice(Record):
     device: DeviceDescription
     note: str = ""
     """The device and its source, where the file has another purpose; otherwise empty."""

@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural
@@ -19,6 +20,7 @@ from hlofuse.inputs.dump_names import (
 )
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import replace
 
 _T = TypeVar("_T")
 
@@ -29,16 +31,15 @@ _FAR = 10
 _BEFORE = "before_optimizations"
 
 
-@dataclass(slots=True)
-class DumpedModule:
+class DumpedModule(Struct):
     """One module of a dump directory, its files in the order they were written."""
 
     name: str
     module_id: int
     prefix: str = ""
-    between: list[DumpFile] = field(default_factory=list)
+    between: list[DumpFile] = []
     """Dumps between passes, by number."""
-    whole: dict[str, Path] = field(default_factory=dict)
+    whole: dict[str, Path] = {}
 
     @property
     def label(self) -> str:

@@ -4,9 +4,9 @@ this compilation, pipeline `fusion`, between two passes."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from hlofuse.ir.record import Record
 from hlofuse.pipelines.targets import pass_names_of
 
 _FILE = re.compile(
@@ -25,8 +25,7 @@ _WHOLE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DumpFile:
+class DumpFile(Record):
     """One dump file and the parts of its name."""
 
     path: Path
@@ -70,8 +69,7 @@ def read_name(path: Path) -> DumpFile | None:
 # The place of each target's fusion passes in a compilation, by dump file names: data.
 
 
-@dataclass(frozen=True, slots=True)
-class FusionStage:
+class FusionStage(Record):
     """The files around the fusion passes of one target."""
 
     pipeline: str

@@ -3,7 +3,6 @@ text that is only a module is recognized by its first and last line, and is not 
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from hlofuse.inputs.module_lines import (
 from hlofuse.inputs.part import Part, read_part, with_attributes_joined
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError, HloParseError
+from hlofuse.ir.record import Record
 from hlofuse.ir.text.patterns import NAME
 
 _LISTED = 12
@@ -42,8 +42,7 @@ class OtherFormatError(HlofuseError):
     """The text is of a format that people take for HLO."""
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(Record):
     text: str
     """The module as written."""
     source: str

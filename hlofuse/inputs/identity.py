@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hlofuse.analysis.custom_calls import is_divided
@@ -14,6 +13,7 @@ from hlofuse.inputs.companions import companions_of, compiled_with
 from hlofuse.inputs.release import replayed_release, written_by
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import replace
 from hlofuse.pipelines.flags import merged, not_modelled
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Fact, Given, Identity
 from hlofuse.pipelines.stage import Stage

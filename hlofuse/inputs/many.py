@@ -5,8 +5,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing, plural
@@ -29,6 +30,7 @@ from hlofuse.inputs.text import decode, input_name, read_bytes
 from hlofuse.inputs.wire_format import MLIR, PROTO, ForeignError, foreign_form, hlo_text
 from hlofuse.ir.errors import HlofuseError, HloParseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import replace
 from hlofuse.ir.shape_check import first_misfit, misfit_error
 from hlofuse.ir.text.newer import check_config_fields
 from hlofuse.ir.text.reader import parse_module
@@ -38,14 +40,13 @@ _LATEST = ("after_optimizations", "after", "before")
 _SUFFIXES = (".hlo", ".hlo.gz", ".txt", ".txt.gz")
 
 
-@dataclass(slots=True)
-class Many:
-    files: dict[str, Path] = field(default_factory=dict)
-    skipped: list[str] = field(default_factory=list)
+class Many(Struct):
+    files: dict[str, Path] = {}
+    skipped: list[str] = []
     """Modules without a dump, each with the reason."""
     are_final: bool = False
     """The files are final modules; False for files without stages."""
-    fused: set[Path] = field(default_factory=set)
+    fused: set[Path] = set()
     """Files that are those after fusion, the latest that there are."""
 
     def pick(self, name: str | None = None) -> Path:

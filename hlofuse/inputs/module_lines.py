@@ -1,7 +1,8 @@
 """The first and last lines of modules within a longer text."""
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from hlofuse.ir.text.patterns import NAME, nested_pattern
 
@@ -22,15 +23,14 @@ _ENDS = re.compile(r"\s*(?:```|~~~|## END_GRAPH|HloModule )")
 LOGGED = re.compile(r"[IWEFD]\d{4} (?! *=)|\[?\d{4}-\d\d-\d\d[ T]", re.ASCII)
 
 
-@dataclass(slots=True)
-class ModuleLines:
+class ModuleLines(Struct):
     """The lines of one module without log prefixes; other lines between them are blank."""
 
     name: str
     first: int
     """The number of its first line in the text, from 0."""
     lines: list[str]
-    heads: list[int] = field(default_factory=list)
+    heads: list[int] = []
     """Indices in `lines` of the first lines of computations."""
     has_entry: bool = False
     is_open: bool = False

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
@@ -54,8 +55,7 @@ _STAGES = {
 }
 
 
-@dataclass(slots=True)
-class Fragment:
+class Fragment(Struct):
     """The instructions of one computation, or those that stand in none."""
 
     computation: Computation
@@ -64,20 +64,19 @@ class Fragment:
     is_entry: bool = False
     is_whole: bool = False
     """True if its end is in the text, and nothing in it is left out."""
-    lines: list[str] = field(default_factory=list)
+    lines: list[str] = []
 
 
-@dataclass(slots=True)
-class Part:
+class Part(Struct):
     """A text without the whole of a module's entry: nothing that runs can be counted."""
 
     module: Module
     """It has no entry, and no instruction has operands."""
-    fragments: list[Fragment] = field(default_factory=list)
+    fragments: list[Fragment] = []
     cut: Instruction | None = None
     """The last instruction, if the text ends in it."""
     left_out: bool = False
-    absent: list[str] = field(default_factory=list)
+    absent: list[str] = []
     """Names of called computations that are not in the text."""
     end: int = 0
     """The number of its last line with an instruction, from 1."""

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -15,6 +14,7 @@ from hlofuse.inputs.dump_names import read_name
 from hlofuse.inputs.wire_format import MLIR, PROTO
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import Record
 from hlofuse.pipelines.identity import Fact, Source
 from hlofuse.releases import EARLIEST, NAMED, NAMES, NEWEST, REFERENCE, Span, nearest
 
@@ -22,8 +22,7 @@ Shown = tuple[frozenset[str], str]
 """Releases, and the evidence for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Record):
     """A pattern, and the releases that write a match."""
 
     pattern: str
@@ -172,8 +171,7 @@ _FINISHED = "_after_optimizations.txt"
 _SEARCHED_BYTES = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Record):
     """The releases that may have written a dump."""
 
     fact: Fact

@@ -1,11 +1,11 @@
 """Joining fusions that do not depend on each other into one (`HorizontalLoopFusionImpl::Fuse`)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import computation_of, get_tuple_element, module_of
 from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.record import replace
 from hlofuse.ir.removing import remove_parameter, replace_instruction
 from hlofuse.ir.shape import Layout, Shape
 

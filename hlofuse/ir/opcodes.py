@@ -4,9 +4,10 @@ the union over the releases hlofuse reads."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from hlofuse.ir.record import Record
 
 
 class OpcodeFacts(NamedTuple):
@@ -59,8 +60,7 @@ CALLED_COMPUTATION_ATTRIBUTES: tuple[str, ...] = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PrintOptions:
+class PrintOptions(Record):
     """Named after what they show; the defaults are those of XLA's own dumps
     (`xla/hlo/ir/hlo_print_options.h`).
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
+
+from hlofuse.ir.record import Record, replace
 
 
 class _BitWidths(dict[str, int]):
@@ -64,8 +66,7 @@ UNBOUNDED = -1
 """The size of an unbounded dimension, written `?`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Record):
     """Memory layout of an array (`xla::Layout`): dimension numbers from minor to major, and extras. `suffix`
     has every further property in XLA's own notation, in the order XLA prints them, without the leading colon:
     `T(8,128)(2,1)S(1)`."""

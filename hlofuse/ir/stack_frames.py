@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
+from hlofuse.ir.record import Record
+
 _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLocation:
+class SourceLocation(Record):
     file: str
     line: int
     function: str = ""

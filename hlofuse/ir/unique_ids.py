@@ -1,7 +1,8 @@
 """Unique ids of instructions, which XLA's passes read and a text dump lacks."""
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from hlofuse.ir.graph import Computation, Instruction, Module
 
@@ -14,17 +15,15 @@ class Element(NamedTuple):
     """True if the operand's metadata applies; XLA's passes create elements without."""
 
 
-@dataclass(slots=True)
-class ComputationIds:
-    by_name: dict[str, int] = field(default_factory=dict)
-    elements: dict[tuple[int, int], Element] = field(default_factory=dict)
+class ComputationIds(Struct):
+    by_name: dict[str, int] = {}
+    elements: dict[tuple[int, int], Element] = {}
 
 
-@dataclass(slots=True)
-class UniqueIds:
+class UniqueIds(Struct):
     """Ids of a module, computations in the order in which passes visit them."""
 
-    computations: dict[str, ComputationIds] = field(default_factory=dict)
+    computations: dict[str, ComputationIds] = {}
 
     def fit(self, module: Module) -> bool:
         """True if the ids belong to this module."""

@@ -1,6 +1,6 @@
 """The parts of a text that a newer XLA may have written, counted by kind."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 KINDS = (
     "opcode",
@@ -17,11 +17,10 @@ OPAQUE = ("custom_call_target", "custom_call_has_side_effect")
 """Attributes of an instruction of an unknown opcode that the text does not have (`Instruction.is_opaque`)."""
 
 
-@dataclass(slots=True)
-class Unknown:
+class Unknown(Struct):
     """The parts of a text that are not known: names by kind, each with its count."""
 
-    names: dict[str, dict[str, int]] = field(default_factory=dict)
+    names: dict[str, dict[str, int]] = {}
 
     def add(self, kind: str, name: str, count: int = 1) -> None:
         own = self.names.setdefault(kind, {})

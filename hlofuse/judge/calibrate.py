@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from string import Template
@@ -18,6 +17,7 @@ from hlofuse.account import Account
 from hlofuse.account.cpu import CpuTimes, handoff_work
 from hlofuse.cost.cpu.device import CpuDevice
 from hlofuse.cost.cpu.work import Caches, Work, add_work
+from hlofuse.ir.record import Record, replace
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.judge.judge import Judge, Refused, Timed
 from hlofuse.releases import release_of
@@ -54,8 +54,7 @@ _TYPICAL = {
 _PULL = 0.05  # to the usual, by the gradient of one sample of weight 1
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Record):
     """A measured time and what it was needed for."""
 
     kind: str

@@ -8,14 +8,16 @@ import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import to_builtins
 
 from hlofuse.account import Account
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import Record
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 
@@ -27,8 +29,7 @@ class Refused(HlofuseError):
     """XLA does not compile or run a module, or not in time; the message has the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
+class Compiled(Record):
     """XLA:CPU's optimized module `text`, and its input `given`, which came through StableHLO."""
 
     kernels: int
@@ -37,8 +38,7 @@ class Compiled:
     given: str
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Record):
     """The largest difference of an output's elements for one set of inputs, with floats of one `sign` or (0)
     both.
 
@@ -54,8 +54,7 @@ class Difference:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
+class Timed(Record):
     """Measured times of a program in microseconds."""
 
     runs: Sequence[float]
@@ -80,8 +79,7 @@ def _lower_quartile(runs: Sequence[float]) -> float:
     return sorted(runs)[len(runs) // 4]
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Record):
     """The verdict of XLA:CPU on the values of two modules; `a` or `b` is None if it does not compile."""
 
     verdict: Literal["same", "different", "cannot tell", "refused"]
@@ -94,7 +92,7 @@ class Judgement:
         """As JSON values, without the texts."""
         both = {"a": self.a, "b": self.b}
         sides = {k: s and {"kernels": s.kernels, "instructions": s.instructions} for k, s in both.items()}
-        return {"schema": "hlofuse.judge/3", **asdict(self), **sides}
+        return {"schema": "hlofuse.judge/3", **to_builtins(self), **sides}
 
 
 class Judge(AbstractContextManager["Judge", None]):

@@ -1,12 +1,12 @@
 """One program by two builds of XLA: another device, another release."""
 
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
 from hlofuse.compilation import ReplayConfig
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import replace
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.loading import Loaded, config_of, read

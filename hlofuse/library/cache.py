@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copyreg import __newobj__  # type: ignore[attr-defined]
-from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from importlib import import_module
@@ -36,6 +35,7 @@ from hlofuse.inputs.profile.files import PROFILE
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, Attributes
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.native import no_collection
+from hlofuse.ir.record import replace
 from hlofuse.ir.shape import Shape
 from hlofuse.library.options import Listener, ReplayOptions
 from hlofuse.library.program import Program

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +10,7 @@ from rich.console import Console
 from hlofuse.account import Observed
 from hlofuse.compilation import ReplayConfig
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import replace
 from hlofuse.judge.judge import Judge
 from hlofuse.library.answer import Answer
 from hlofuse.library.explaining import print_advice_at

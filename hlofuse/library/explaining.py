@@ -1,7 +1,6 @@
 """The answers of `explain` and `why`: what XLA fuses in a module and what stops the rest."""
 
 import os
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,6 +10,7 @@ from hlofuse.format.escape import command_line
 from hlofuse.format.units import plural
 from hlofuse.inputs.dump_directory import DumpDirectory
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import replace
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.naming import resolver_of

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from difflib import unified_diff
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from msgspec import Struct, field
 
 from hlofuse.account import Totals
 from hlofuse.capture import Capture, Destination
@@ -14,6 +15,7 @@ from hlofuse.format.units import us_text
 from hlofuse.inputs import load
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import Record
 from hlofuse.judge.judge import Judge
 from hlofuse.library.opening import open as open_report
 from hlofuse.library.options import SILENT, Listener
@@ -29,8 +31,7 @@ _LEAST = 0.01
 _TIMEOUT = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(Record):
     """An edit that is proved."""
 
     recipe: str
@@ -40,8 +41,7 @@ class Fix:
     diff: str
 
 
-@dataclass(slots=True)
-class Fixed:
+class Fixed(Struct):
     """A program before and after the edits that are proved."""
 
     before: Totals

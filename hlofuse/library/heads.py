@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -10,6 +9,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.inputs import load
 from hlofuse.inputs.identity import identify_file
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import replace
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.head import Head, NamesSource, not_repeated_in

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ from hlofuse.inputs.stage import StageError, lowering_of, require_input_stage, s
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module, OrderSource
+from hlofuse.ir.record import Record, replace
 from hlofuse.judge.measure import measured_profile
 from hlofuse.library.options import SILENT, Listener, ReplayOptions
 from hlofuse.pipelines import NEEDS_AMD_DEVICE, NEEDS_DEVICE, TARGETS, passes_of
@@ -386,8 +387,7 @@ def _read_record(path: Path) -> PriorityRecord:
     return read_priority_record(read_text(path, as_module=False))
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
+class Defaults(Record):
     """Defaults where neither the call nor the dump decides."""
 
     target: str

@@ -1,7 +1,6 @@
 """From inputs to measured modules: what `hlofuse check` and `hlofuse.testing` hold against a baseline."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from hlofuse.format.units import plural
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.profile import NotProfiled
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import replace
 from hlofuse.library import questions
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
@@ -63,7 +63,12 @@ def _defaults(profile: Profile | None) -> Defaults | None:
     return Defaults(profile.target, profile.device, "the baseline records it")
 
 
-def _one(request: ReplayOptions, name: str | None, root: Path, baseline: Mapping[str, Profile]) -> Measured:
+def _one(
+    request: ReplayOptions,
+    name: str | None,
+    root: Path,
+    baseline: Mapping[str, Profile],
+) -> Measured:
     loaded = read(
         request, any_stage=True, otherwise=lambda module: _defaults(baseline.get(name or module.name))
     )

@@ -1,7 +1,6 @@
 """The modules of an input: of a dump directory, a corpus or a profile."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from hlofuse.inputs import DumpedModule, choose_target
@@ -9,6 +8,7 @@ from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import replace
 from hlofuse.library.loading import read
 from hlofuse.library.options import ReplayOptions
 

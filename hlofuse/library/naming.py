@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hlofuse.account.measured import attach, share
@@ -12,6 +11,7 @@ from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.profile import Profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import replace
 from hlofuse.pipelines.stage import Stage
 
 if TYPE_CHECKING:

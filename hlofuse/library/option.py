@@ -1,12 +1,13 @@
 """Options that are written once: fields of a dataclass, which commands take from the command line."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, field
 from typing import Any
 
+from hlofuse.ir.record import Record
 
-@dataclass(frozen=True, slots=True)
-class Option:
+
+class Option(Record):
     """The form of a field on the command line: an argument without `flags`, a flag without `value`."""
 
     flags: str

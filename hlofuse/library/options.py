@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
+from hlofuse.ir.record import Record
 from hlofuse.library.option import flag
 from hlofuse.library.option import option as _option
 from hlofuse.pipelines.stage import Stage
@@ -23,8 +24,7 @@ def _silent(_done: int, _of: int) -> None:
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(Record):
     """Callbacks; by default notes are dropped and no progress is shown."""
 
     note: Callable[[str], None] = lambda _: None

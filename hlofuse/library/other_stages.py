@@ -1,6 +1,5 @@
 """Answers about a module that is not replayed: a fused one, the dumps of a TPU, a part of a module."""
 
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -10,6 +9,7 @@ from hlofuse.account import KernelTimes
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.dump_directory import corpus_file, dumped_module
 from hlofuse.inputs.part import PartError
+from hlofuse.ir.record import replace
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.program import Program

@@ -1,7 +1,6 @@
 """A dump directory pass by pass: what each one did, and the way of one operation through them."""
 
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from rich.console import Console
 from hlofuse.inputs.dump_directory import is_corpus_case
 from hlofuse.inputs.profile.model import NotProfiled
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import replace
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of_dump
 from hlofuse.library.loading import measured

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from hlofuse.inputs.dump_directory import corpus_file
 from hlofuse.inputs.stage import StageError
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import replace
 from hlofuse.library.loading import Loaded, at_fusion_input, is_before_optimizations, read
 from hlofuse.library.naming import unoptimized_of, with_events
 from hlofuse.library.options import ReplayOptions

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +13,7 @@ from hlofuse.capture.model import CaptureError, Destination, settled_target
 from hlofuse.cost.tpu import TpuDevice, tpu_devices
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import replace
 from hlofuse.ir.text.printer import print_module
 from hlofuse.judge.judge import Judge
 from hlofuse.library.cache import place_of_content, read, write

@@ -1,7 +1,6 @@
 """The answer of `why`, also under names of XLA's own run: a file without what `explain` imports."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.terminal import print_command
 from hlofuse.inputs import load
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import replace
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.loading import with_change

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import replace
 from hlofuse.library import questions
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of

@@ -1,7 +1,6 @@
 """The module that XLA's fusion passes leave, or all of its passes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hlofuse.compilation import Compilation, ModuleTexts, PassResult
 from hlofuse.inputs.ordered import in_creation_order
@@ -10,6 +9,7 @@ from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import Record
 from hlofuse.ir.text.printer import print_module
 from hlofuse.library.loading import Loaded, require_end
 from hlofuse.library.program import Program
@@ -18,8 +18,7 @@ from hlofuse.pipelines.stage import Stage
 from hlofuse.trace import Event
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
+class Replayed(Record):
     """The result of a replay, and its decisions."""
 
     loaded: Loaded

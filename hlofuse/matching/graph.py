@@ -8,10 +8,11 @@ keeps the places of its instances."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.ir.grouping import reach
+from hlofuse.ir.record import Record
 from hlofuse.matching.key import Keys, Strictness, payload
 
 # Two of these with the same operands are still two.
@@ -30,8 +31,7 @@ def must_run_once(instruction: Instruction) -> bool:
     return instruction.opcode in _SIDE_EFFECTS
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrence:
+class Occurrence(Record):
     """An instruction that computes a value, and the outermost fusion it is in, if any."""
 
     instruction: Instruction
@@ -43,8 +43,7 @@ class Occurrence:
         return self.fusion or self.instruction
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
+class Matched(Record):
     """The same value on both sides. More places than one: it is computed more than once."""
 
     before: tuple[Occurrence, ...]
@@ -56,8 +55,7 @@ _MAX_DEPTH = 50
 _MAX_GROWTH = 20
 
 
-@dataclass(slots=True, eq=False)
-class Value:
+class Value(Struct, eq=False):
     """A value that one or more instructions compute."""
 
     index: int
@@ -72,39 +70,36 @@ class Value:
     """Number of opcode and attributes, annotations left out."""
     number: int
     """Number of the value and all below it: equal numbers are equal subgraphs."""
-    users: list[tuple[int, int]] = field(default_factory=list)
+    users: list[tuple[int, int]] = []
     """Each user, and the operand number there."""
-    instances: list[Occurrence] = field(default_factory=list)
+    instances: list[Occurrence] = []
 
 
-@dataclass(slots=True, eq=False)
-class Region:
+class Region(Struct, eq=False):
     """A computation that is not a fusion's body: the entry, a loop's body, a reducer."""
 
     computation: Computation
-    indices: list[int] = field(default_factory=list)
+    indices: list[int] = []
     """Its values, operands before users."""
     root: int = -1
     number: int = -1
     """Equal numbers: they compute the same."""
-    parameters: list[int] = field(default_factory=list)
-    assigned: dict[tuple[int, int], int] = field(default_factory=dict)
+    parameters: list[int] = []
+    assigned: dict[tuple[int, int], int] = {}
     """Its values by their numbers, and by a count for what must run once each time."""
 
 
-@dataclass(slots=True, eq=False)
-class Group:
+class Group(Struct, eq=False):
     """A fusion with the values computed in it."""
 
     fusion: Instruction
     region: Region
-    members: dict[int, list[Instruction]] = field(default_factory=dict)
+    members: dict[int, list[Instruction]] = {}
     """Value to its instances here."""
     outputs: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
-class _Tuple:
+class _Tuple(Struct):
     """A tuple, or the result of a multi-output fusion; it becomes a value only if used as a whole."""
 
     elements: list[int | _Tuple]

@@ -12,6 +12,7 @@ from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_value import HloValue, Index, shape_tree
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape
 from hlofuse.memory.heap import Block, HeapSimulation, LiveRanges, Range, pack
 from hlofuse.memory.schedule import live_ranges, with_least_memory
@@ -24,8 +25,7 @@ _VMEM, _HOST = 1, 5
 """The memory spaces of a TPU's VMEM and of the host."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveArray:
+class LiveArray(Record):
     """A temporary array."""
 
     value: HloValue

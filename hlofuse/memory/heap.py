@@ -2,10 +2,10 @@
 values that are not needed at the same time, best fit by decreasing size (`heap_simulator.cc`)."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.analysis.async_ops import ends_of, is_async_end
@@ -132,14 +132,13 @@ def run_by(x: Instruction) -> list[Computation]:
     return []
 
 
-@dataclass(eq=False, slots=True)
-class Block:
+class Block(Struct, eq=False):
     """Values at the same place, which was reserved for the first of them."""
 
     size: int
     values: list[HloValue]
     starts: list[int]
-    ends: list[int] = field(default_factory=list)
+    ends: list[int] = []
     """The numbers of the events that end the values; -1 before."""
     offset: int = 0
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.record import Record
 from hlofuse.ir.removing import is_dead, is_safely_removable, replace_instruction, set_attribute
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule
@@ -157,8 +158,7 @@ class NotRepresentable(Exception):
     `attempt` catches it."""
 
 
-@dataclass(frozen=True)
-class Explained:
+class Explained(Record):
     """The explanation of a rewrite: its rule, and text about the instruction before it."""
 
     rule: Rule

@@ -1,7 +1,7 @@
 """Collectives that XLA rewrites and combines, and their asynchronous form."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from hlofuse.analysis.async_ops import replica_groups
@@ -9,6 +9,7 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.attributes.metadata import OpMetadata, quote
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.record import replace
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass, RewritePass, find_each

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Explained, NotRepresentable, Pass, expand_each, substituted
 from hlofuse.passes.common import make
@@ -133,8 +133,7 @@ def _increase(number: Parts, by: _Op, sizes: Sequence[int] = ()) -> Parts:
     return [low, carried.select(more.broadcast(sizes), number[1].broadcast(sizes))]
 
 
-@dataclass(frozen=True)
-class Halves:
+class Halves(Record):
     """The composition of an array from two halves (`SplitShapeIntoHalves`)."""
 
     sizes: tuple[int, ...]

@@ -7,6 +7,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
 from hlofuse.ir.fusing import clone_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Layout, Shape
 from hlofuse.passes.base import Explained, Pass, VisitPass, replaced, substituted, visit_module
 from hlofuse.passes.common import make
@@ -169,8 +170,7 @@ def _blocks(shape: Shape, size: int) -> Shape:
     return Shape(shape.element_type, (*shape.dimensions, size), layout)
 
 
-@dataclass(frozen=True)
-class _Scan:
+class _Scan(Record):
     """`RewriteScanAsTreeReduction`."""
 
     x: Instruction

@@ -5,13 +5,14 @@ file is imported only when the pass is created."""
 import importlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import Record, replace
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.releases import Release, Span
 from hlofuse.rules.settings import AS_XLA, Settings
@@ -259,8 +260,7 @@ def make_pass(text: str, target: str, release: Release, settings: Settings = AS_
     return _create(text, target, {**context, "release": release, "settings": settings})
 
 
-@dataclass(frozen=True, slots=True)
-class OfReleases:
+class OfReleases(Record):
     """Passes of a list that only some releases run."""
 
     span: Span
@@ -277,8 +277,7 @@ def until(release: str, *steps: str | Pass) -> OfReleases:
     return OfReleases(Span(until=release), steps)
 
 
-@dataclass(frozen=True)
-class PassLists:
+class PassLists(Record):
     """Builds XLA's own lists of passes for a target; a text stands for the pass that it describes. A pass
     takes from `context` what it has a field for. ValueError for a text that describes no pass."""
 

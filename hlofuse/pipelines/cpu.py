@@ -4,11 +4,11 @@ options that are on by default. Passes that concern oneDNN or element types smal
 by default they change nothing."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import replace
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass

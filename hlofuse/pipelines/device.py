@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import Record, replace
 from hlofuse.pipelines.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -56,8 +57,7 @@ def device_of(
     return description, tuple(o for o in overrides if o not in device_overrides)
 
 
-@dataclass(frozen=True, slots=True)
-class XlaBuild:
+class XlaBuild(Record):
     """The four values that decide XLA's treatment of a module."""
 
     release: str

@@ -1,11 +1,11 @@
 """Differences between releases for one target: rules, behaviours, passes and knobs, from their spans."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, Literal
 
+from hlofuse.ir.record import Record, replace
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.releases import Release, Span, behaviours, release_of
 from hlofuse.rules.catalogue import Knob, catalogue
@@ -14,8 +14,7 @@ Kind = Literal["behaviour", "rule", "pass", "knob"]
 _BACKENDS = ("cpu", "gpu")
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseDifference:
+class ReleaseDifference(Record):
     """Something that not all releases have, or have alike."""
 
     kind: Kind

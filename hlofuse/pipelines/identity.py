@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from hlofuse.ir.record import Record
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS
 
@@ -20,8 +20,7 @@ SOURCES: tuple[Source, ...] = ("default", "text", "directory", "stamp", "asked")
 _SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Record):
     """One statement, such as the backend of a module."""
 
     value: str
@@ -42,8 +41,7 @@ FRONT_ENDS = {"neuron": "Neuron", "poplar": "Poplar"}
 """Backends with their own compiler, which take modules before optimizations from XLA's front ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Record):
     """The facts that a call states; None and empty for those that the input is to show."""
 
     target: str | None = None
@@ -57,8 +55,7 @@ class Given:
 NOTHING_GIVEN = Given()
 
 
-@dataclass(frozen=True, slots=True)
-class ShownStage:
+class ShownStage(Record):
     """The stage of a module and its evidence."""
 
     name: Stage
@@ -89,8 +86,7 @@ class ShownStage:
         return not target.startswith(self.backend)
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Record):
     """Facts about a module, for the first line of every report."""
 
     module: str

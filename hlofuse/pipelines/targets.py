@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec import field
+
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import Record
 from hlofuse.releases import ANY, AROUND_FUSION, REFERENCE, Release, Span, release_of
 
 if TYPE_CHECKING:
@@ -17,8 +19,7 @@ if TYPE_CHECKING:
     from hlofuse.passes.base import Pass, Pipeline
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalPass:
+class OptionalPass(Record):
     """Passes that a what-if run can add to a target's (`--enable NAME`)."""
 
     name: str
@@ -28,8 +29,7 @@ class OptionalPass:
     """The letters of the rules they ask, where the target's own passes ask none of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record):
     """A pass of a list, with the releases that run it."""
 
     text: str
@@ -46,8 +46,7 @@ def _steps(*steps: str | Step) -> tuple[Step, ...]:
     return tuple(step if isinstance(step, Step) else Step(step) for step in steps)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Record):
     """A backend and its fusion passes in order."""
 
     name: str

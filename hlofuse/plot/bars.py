@@ -1,7 +1,6 @@
 """Rows of bars: a label at the left, one or more columns of figures, one or more bars a row in each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from hlofuse.account import Account, KernelTimes, Launched
@@ -11,6 +10,7 @@ from hlofuse.format.escape import shorten
 from hlofuse.format.paths import source_text
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import Record
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.memory import Assignment
 from hlofuse.plot.figure import COLORS, Plot
@@ -27,16 +27,14 @@ MOST = 30
 """The limit of kernels with a row of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Record):
     """One measure."""
 
     title: str
     text: Callable[[float], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Record):
     """A measured kernel: for each column a value for each series, or None."""
 
     label: str
@@ -47,8 +45,7 @@ class Row:
     """The source line, below the label."""
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Record):
     """Appearance of one bar of each row: colour, and hollow or full."""
 
     label: str

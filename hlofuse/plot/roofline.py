@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from hlofuse.account import Account, KernelTimes
@@ -12,6 +11,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.paths import source_text
 from hlofuse.format.units import plural, quantity, us_text
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.record import Record
 from hlofuse.plot.figure import COLORS, Plot, Position
 from hlofuse.render.dot import FAINT, LINE, PALE
 from hlofuse.render.scene import SMALL, text_width
@@ -22,8 +22,7 @@ _LABELLED = 10
 """The number of kernels labelled where there is room: the slowest. Others have a tooltip."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Dot:
+class _Dot(Record):
     instruction: Instruction
     name: str
     flops: float

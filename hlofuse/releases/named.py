@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import Record
 from hlofuse.ir.texts import texts
 
 
-@dataclass(frozen=True, slots=True)
-class NamedRelease:
+class NamedRelease(Record):
     """A release that was compared with XLA."""
 
     name: str
@@ -47,8 +47,7 @@ REFERENCE = "0.11.1"
 before and after fusion are repeated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Record):
     """Releases from `since` to `until`, both included; an empty text is an open end. A bound is a release or
     a series: until 0.8 means until the last of 0.8."""
 
@@ -104,8 +103,7 @@ def nearest(text: str) -> tuple[str, str]:
     return name, f"{version} is replayed as {name}, the nearest verified release"
 
 
-@dataclass(frozen=True, slots=True)
-class Behaviour:
+class Behaviour(Record):
     """A behaviour of XLA and its span."""
 
     name: str

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 
 from hlofuse.account import Account
 from hlofuse.analysis.kernels import kernels
@@ -10,6 +9,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
+from hlofuse.ir.record import replace
 from hlofuse.render.build import Builder, kernel_numbers
 from hlofuse.render.labels import fusion_around, lookup, part_number, role
 from hlofuse.render.plan import convex, has_box, plan, thin

@@ -2,12 +2,12 @@
 
 import math
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 
 from graphviz import Digraph
 
 from hlofuse.format.units import bytes_text
+from hlofuse.ir.record import Record
 from hlofuse.ir.text.signatures import split_async
 from hlofuse.render.labels import entities, multiline
 from hlofuse.render.scene import Arrow, Box, Outline, Panel, Scene, text_width
@@ -24,8 +24,7 @@ ALERT = "#9a3412"
 _TABLES = tomllib.loads(Path(__file__).with_name("palette.toml").read_text(encoding="utf-8"))
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(Record):
     title: str
     """Its line in the legend."""
     look: dict[str, str]

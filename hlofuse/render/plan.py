@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
+
+from msgspec import Struct
 
 from hlofuse.analysis.components import components
 from hlofuse.analysis.kernels import launched_computations
@@ -197,8 +198,7 @@ def _where(computation: Computation) -> str:
 _DIGITS = re.compile(r"\d+")
 
 
-@dataclass(slots=True)
-class Part:
+class Part(Struct):
     number: int
     scope: str
     """Their scope in the user's program; empty where the dump has none."""
@@ -362,26 +362,24 @@ def _neighbourhood(
 # What is drawn of one computation, and of one module.
 
 
-@dataclass(slots=True)
-class PanelPlan:
+class PanelPlan(Struct):
     """One computation to draw, with its options."""
 
     computation: Computation
-    open: set[Instruction] = field(default_factory=set)
+    open: set[Instruction] = set()
     """Fusions drawn with their contents."""
-    parts: list[Part] = field(default_factory=list)
+    parts: list[Part] = []
     """Lists of instructions drawn as one box; empty where nothing is collapsed."""
     shown: set[Instruction] | None = None
     """The only instructions drawn; None for all."""
     marked: frozenset[Instruction] = frozenset()
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Struct):
     """The panels of one module, and notices about omissions."""
 
-    panels: list[PanelPlan] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
+    panels: list[PanelPlan] = []
+    notices: list[str] = []
 
 
 def fitting_fusions(fusions: list[Instruction], room: int, notices: list[str]) -> set[Instruction]:

@@ -2,13 +2,15 @@
 
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from hlofuse.account import Account, Totals
 from hlofuse.compilation import Compilation
 from hlofuse.ir import HlofuseError, Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.names import names_in
+from hlofuse.ir.record import Record
 
 VIEWS = ("before", "after", "both")
 MAX_NODES = 250
@@ -18,16 +20,15 @@ HARD_LIMIT = 1_500
 """The maximum of boxes in one picture: `dot` takes minutes with more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Record):
     max_nodes: int = MAX_NODES
     focus: tuple[str, ...] = ()
     radius: int = 2
     open: tuple[str, ...] = ()
     legend: bool = True
-    final_names: Mapping[str, str] = field(default_factory=dict)
+    final_names: Mapping[str, str] = {}
     """Names of kernels in a profiler, where they differ from those after fusion."""
-    times: Mapping[str, str] = field(default_factory=dict)
+    times: Mapping[str, str] = {}
     """Times of kernels by their names after fusion, with their kind."""
 
     def __post_init__(self) -> None:
@@ -37,8 +38,7 @@ class Options:
             raise HlofuseError(f"radius must not be negative, but is {self.radius}")
 
 
-@dataclass(frozen=True, slots=True)
-class ModulePair:
+class ModulePair(Record):
     """The two modules of a picture."""
 
     before: Module
@@ -47,7 +47,7 @@ class ModulePair:
     """For instructions of `before`: the instructions of `after` that compute them."""
     title: str = ""
     """The step between the two: `gpu fusion on h100_sxm`, `2 merged`."""
-    notes: Mapping[Instruction, str] = field(default_factory=dict)
+    notes: Mapping[Instruction, str] = {}
     """Short labels of instructions on either side: `split`, `new`…"""
     same_names: bool = False
     totals: tuple[Totals, Totals] | None = None
@@ -70,8 +70,7 @@ def pair_of(replay: Compilation) -> ModulePair:
     return ModulePair(replay.before, replay.after, kernels, title, same_names=True, totals=totals)
 
 
-@dataclass(slots=True)
-class Box:
+class Box(Struct):
     """One box: an instruction, a closed fusion, a collapsed part, a note about hidden neighbours."""
 
     key: str
@@ -82,9 +81,9 @@ class Box:
     """The opcode, in bold."""
     aside: str = ""
     """Follows the title in plain type."""
-    lines: list[str] = field(default_factory=list)
+    lines: list[str] = []
     """Smaller, below the title."""
-    tooltip: list[str] = field(default_factory=list)
+    tooltip: list[str] = []
     kernels: str = ""
     """Numbers of its kernels: `K3`."""
     marked: bool = False
@@ -95,8 +94,7 @@ class Box:
     """The full name of its instruction; empty without one."""
 
 
-@dataclass(slots=True)
-class Outline:
+class Outline(Struct):
     """A fusion drawn open, or the operations of a future kernel: boxes with a line around them."""
 
     key: str
@@ -104,16 +102,15 @@ class Outline:
     """kLoop, kInput…; empty for a future kernel."""
     title: str
     aside: str = ""
-    lines: list[str] = field(default_factory=list)
-    tooltip: list[str] = field(default_factory=list)
+    lines: list[str] = []
+    tooltip: list[str] = []
     kernels: str = ""
-    boxes: list[Box] = field(default_factory=list)
+    boxes: list[Box] = []
     marked: bool = False
     note: str = ""
 
 
-@dataclass(slots=True)
-class Arrow:
+class Arrow(Struct):
     """A value from `source_box` to `head` (keys of boxes)."""
 
     source_box: str
@@ -124,34 +121,32 @@ class Arrow:
     """True within one kernel: the value never reaches memory."""
     control: bool = False
     """True for an ordering without a value."""
-    tooltip: list[str] = field(default_factory=list)
+    tooltip: list[str] = []
     key: str = ""
     """Its id in the picture, if any."""
 
 
-@dataclass(slots=True)
-class Panel:
+class Panel(Struct):
     """One computation of one module."""
 
     key: str
     title: str
-    boxes: list[Box] = field(default_factory=list)
+    boxes: list[Box] = []
     """Boxes outside every frame."""
-    outlines: list[Outline] = field(default_factory=list)
-    arrows: list[Arrow] = field(default_factory=list)
+    outlines: list[Outline] = []
+    arrows: list[Arrow] = []
 
     def all_boxes(self) -> list[Box]:
         return [*self.boxes, *(b for f in self.outlines for b in f.boxes)]
 
 
-@dataclass(slots=True)
-class Scene:
+class Scene(Struct):
     title: str
-    lines: list[str] = field(default_factory=list)
-    caption: list[str] = field(default_factory=list)
+    lines: list[str] = []
+    caption: list[str] = []
     """The caller's lines, before all others; the first is emphasized."""
-    notices: list[str] = field(default_factory=list)
-    panels: list[Panel] = field(default_factory=list)
+    notices: list[str] = []
+    panels: list[Panel] = []
     columns: int = 1
     """Panels to a row."""
     legend: bool = True

@@ -1,6 +1,5 @@
 """XLA's estimate of each kernel against its measured time: data, terminal, and JSON (docs/profiles.md)."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -15,6 +14,7 @@ from hlofuse.format.terminal import print_rows
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import Record
 from hlofuse.reports.common.facts import place_of
 from hlofuse.reports.common.json import measured_json, place_json
 from hlofuse.reports.common.model import Place
@@ -26,8 +26,7 @@ _LARGE_SHARE = 0.01
 """The part of all bytes from which a kernel shows what bandwidth the machine reaches."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelError:
+class KernelError(Record):
     place: Place
     measured: MeasuredTime
     measured_us: float
@@ -54,8 +53,7 @@ class KernelError:
         return 1 / _CLOSE_RATIO <= self.ratio <= _CLOSE_RATIO
 
 
-@dataclass(frozen=True, slots=True)
-class ModelError:
+class ModelError(Record):
     """A module's kernels, and what they come to."""
 
     module: str

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
@@ -21,14 +20,14 @@ from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.record import Record
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.common.json import cost_json, measured_json, totals_json
 from hlofuse.reports.common.model import both_names
 from hlofuse.reports.common.phrases import measured_text, times_text
 
 
-@dataclass(frozen=True, slots=True)
-class KernelStatistics:
+class KernelStatistics(Record):
     name: str
     computation: str
     holds: int
@@ -48,8 +47,7 @@ class KernelStatistics:
         return both_names(self.final or self.name, self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class ComputationStatistics:
+class ComputationStatistics(Record):
     """One computation that runs: the entry, a loop's body, a branch."""
 
     name: str
@@ -65,8 +63,7 @@ class ComputationStatistics:
     """The cost of its own kernels, times their runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleStatistics:
+class ModuleStatistics(Record):
     name: str
     filename: str | None
     stage: str
@@ -77,12 +74,12 @@ class ModuleStatistics:
     totals: Totals
     fusions: dict[str, int]
     """Fusions among the kernels by kind."""
-    computations: tuple[ComputationStatistics, ...] = field(repr=False)
+    computations: tuple[ComputationStatistics, ...]
     """Computations that run, the entry first."""
     fusion_bodies: int
     applied_computations: int
     """Functions applied by reduce, sort, scatter and so on, and computations without a caller."""
-    heaviest: tuple[KernelStatistics, ...] = field(repr=False)
+    heaviest: tuple[KernelStatistics, ...]
     """By measured time, bytes accessed, then by FLOP, of all iterations."""
 
 

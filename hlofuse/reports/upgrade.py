@@ -1,7 +1,6 @@
 """One module by two releases of XLA, and the changes between these that make the difference."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +13,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
 from hlofuse.format.terminal import print_more, print_rows
 from hlofuse.format.units import plural, us_text
+from hlofuse.ir.record import Record
 from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
@@ -26,8 +26,7 @@ ConfigOf = Callable[[Release], ReplayConfig]
 """The configuration of a replay by a release, which may be a mixed one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Record):
     """One change between the releases that changes what is launched."""
 
     difference: ReleaseDifference
@@ -37,8 +36,7 @@ class Cause:
     """`totals` are of the new release without the change: alone it does nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Upgrade:
+class Upgrade(Record):
     """One module by two releases. Times of both are by the cost model of the new one."""
 
     name: str

@@ -10,6 +10,7 @@ from functools import cache, partial, wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from hlofuse.ir.record import Record
 from hlofuse.ir.texts import texts
 from hlofuse.releases import ANY, Release, Span
 
@@ -21,8 +22,7 @@ _FOLDER = Path(__file__).parent
 _KNOBS = _FOLDER / "knobs.toml"
 
 
-@dataclass(frozen=True, slots=True)
-class Knob:
+class Knob(Record):
     """A number a rule reads; `--set NAME=VALUE` overrides it in what-if runs."""
 
     name: str

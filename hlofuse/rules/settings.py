@@ -6,11 +6,12 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeVar
 
 from hlofuse.ir.errors import HlofuseError, any_of
+from hlofuse.ir.record import replace
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Knob, catalogue, knob_values
 from hlofuse.rules.verdict import Verdict

@@ -6,7 +6,6 @@ import time
 import tomllib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from hlofuse.format.fields import fields
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import Record, replace
 from hlofuse.ir.text.printer import print_module
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
@@ -41,8 +41,7 @@ _PAIRS = "XLA's dumps"
 _CPU = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Record):
     kind: ActionKind
     """Its main effect: fewer or cheaper instructions, several for one, one for several."""
     step: Pass
@@ -115,8 +114,7 @@ _FIELDS = {"time": "us", "measured-time": "scaled_us", "peak-memory": "peak_temp
 """Field names in a `Score`, where the objective has another name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Record):
     ops: int
     """Instructions of all computations as the actions leave it, before XLA's own passes."""
     lowered_ops: int
@@ -131,7 +129,7 @@ class Score:
     floor_us: float
     """The part of it for which there is only a lower bound."""
     peak_temporary_bytes: int
-    bounded_work: Mapping[tuple[str, ...], int] = field(repr=False)
+    bounded_work: Mapping[tuple[str, ...], int]
     """Kernels with only a lower bound (`Account.bounded_work`)."""
 
     def by(self, objective: Objective) -> float:

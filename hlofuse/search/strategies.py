@@ -4,10 +4,10 @@ appends moves, evolution changes whole sequences, a policy has learned what to a
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from random import Random
 
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import Record
 from hlofuse.search.space import Moves, Score, Space, SpentBudget
 
 LONGEST = 40
@@ -25,15 +25,13 @@ PORTFOLIO: tuple[Moves, ...] = (
 """The best together on the train split of `benchmarks/pass_ordering`; tried ahead of everything else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record):
     move: str
     score: Score
     """With the moves up to this one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Record):
     """The best sequence of a search, without moves that it can do without."""
 
     moves: Moves
@@ -42,7 +40,7 @@ class Found:
     steps: tuple[Step, ...]
     evaluations: int
     seconds: float
-    module: Module = field(repr=False)
+    module: Module
     """After the passes among the moves, ahead of XLA's own; to be read only."""
 
 

@@ -3,12 +3,14 @@ writes it with its dumps when the pass is dumped (`--xla_dump_hlo_pass_re=priori
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class PriorityStep:
+from hlofuse.ir.record import Record
+
+
+class PriorityStep(Record):
     """A priority that was computed (`UpdatePriorityStep`); microseconds."""
 
     producer: str
@@ -17,8 +19,7 @@ class PriorityStep:
     us_unfused: float
 
 
-@dataclass(frozen=True, slots=True)
-class FusionStep:
+class FusionStep(Record):
     """A fusion that was made (`FusionStep`)."""
 
     fusion: str
@@ -26,8 +27,7 @@ class FusionStep:
     consumer: str
 
 
-@dataclass(frozen=True, slots=True)
-class IneligibleStep:
+class IneligibleStep(Record):
     """A refusal (`ProducerIneligibleStep`)."""
 
     producer: str
@@ -37,12 +37,11 @@ class IneligibleStep:
 RecordedStep: TypeAlias = PriorityStep | FusionStep | IneligibleStep
 
 
-@dataclass(slots=True)
-class PriorityRecord:
+class PriorityRecord(Struct):
     """The steps, in the order XLA took them down."""
 
-    steps: list[RecordedStep] = field(default_factory=list)
-    device: dict[str, int] = field(default_factory=dict)
+    steps: list[RecordedStep] = []
+    device: dict[str, int] = {}
     """Whole numbers of the device it was made for (`gpu_device_info`), as far as the record tells."""
 
     def is_of(self, device: object) -> bool:

@@ -1,17 +1,16 @@
 """The fate of each instruction while passes run, by watching the graph; rewrites before fusion, followed."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.names import names_in, own_name
+from hlofuse.ir.record import Record
 from hlofuse.trace.recorder import Event, OnlySkipped
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Record):
     """An instruction gave way to another one, or to none."""
 
     name: str
@@ -22,8 +21,7 @@ class Change:
     """The replacement from then on; None for a removed instruction."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fate:
+class Fate(Record):
     """The way of one instruction through the passes."""
 
     changes: tuple[Change, ...]

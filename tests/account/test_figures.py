@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from hlofuse.analysis.cost import Cost
 from hlofuse.cost.gpu.device import DeviceDescription, load_device
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import replace
 from hlofuse.releases import AROUND_FUSION as RELEASE
 
 H100 = load_device("h100_sxm")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from hlofuse.account import Account, Totals
 from hlofuse.account.bound import ProgramFloor, moved_once
 from hlofuse.analysis.cost import Cost
 from hlofuse.ir import parse_module
+from hlofuse.ir.record import replace
 from hlofuse.reports.whatif.model import trial_of
 
 # Ten steps over the rows of `xs`; the carry is copied first, and one row a step is written into `out`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from hlofuse.capture.target_config import target_config_of, target_config_text
 from hlofuse.cost.gpu.device import device_from_text_proto, device_names, load_device
 from hlofuse.inputs.companions import device_in_dump
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import replace
 
 CUDA = [name for name in device_names() if load_device(name).platform == "CUDA"]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hypothesis import strategies as st
+
+from hlofuse.ir.record import replace
 
 UNARY = ("exponential", "negate", "tanh", "sqrt", "abs")
 BINARY = ("add", "multiply", "subtract", "maximum")
@@ -181,7 +183,7 @@ def line(op: Op, name: str, operands: list[str]) -> str:
 
 
 def with_op(program: Program, index: int, **changes: object) -> Program:
-    return (*program[:index], replace(program[index], **changes), *program[index + 1 :])  # type: ignore[arg-type]
+    return (*program[:index], replace(program[index], **changes), *program[index + 1 :])
 
 
 def inserted(program: Program, user: int, position: int, opcode: str) -> Program:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from hlofuse.account import PairDetail, observed_replay
 from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.inputs import load
 from hlofuse.inputs.wire_format import unique_ids_for
+from hlofuse.ir.record import replace
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.model import Explanation

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from hlofuse.account import Account
 from hlofuse.account.account import Launched
 from hlofuse.ir import parse_module
+from hlofuse.ir.record import replace
 from hlofuse.reports.common.facts import FURTHER_RESULTS
 from hlofuse.reports.common.model import Place, Refusal, RuleText, us_at_stake
 from hlofuse.reports.explain.explain import blocking_rules, group_refusals, grouped_kernels

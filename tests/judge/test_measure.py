@@ -2,7 +2,6 @@
 
 import importlib.util
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 import hlofuse as library
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import replace
 from hlofuse.judge import measure
 from hlofuse.judge.judge import Judge, Refused, Timed
 from hlofuse.judge.measure import measured_changes, measured_profile

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from hlofuse.account import Observed
 from hlofuse.account.replaying import compiled, final_account
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir import parse_module
+from hlofuse.ir.record import replace
 from hlofuse.library import loading
 from hlofuse.library.loading import Loaded
 from hlofuse.library.options import ReplayOptions

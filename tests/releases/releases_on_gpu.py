@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import replace
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import Release, release_of
 

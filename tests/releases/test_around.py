@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hlofuse.compilation import CompilationInput, compile, replay_config
+from hlofuse.ir.record import replace
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.algebraic.reshape_mover import DegenerateDimensionRewriter
 from hlofuse.passes.dot.dot_merger import DotMerger

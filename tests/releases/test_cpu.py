@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hlofuse.ir.record import replace
 from hlofuse.ir.text.printer import print_module
 from hlofuse.passes import make_pass
 from hlofuse.pipelines.targets import passes_of

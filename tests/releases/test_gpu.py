@@ -15,13 +15,13 @@ are left out, whose numbers go by what earlier passes spent. One release says x.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.tiling.triton_support import TritonSupport
+from hlofuse.ir.record import replace
 from hlofuse.order.restore import restore
 from hlofuse.passes import make_pass
 from hlofuse.pipelines.targets import TARGETS, passes_of

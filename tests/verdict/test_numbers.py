@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +14,7 @@ from hlofuse.account.bound import FusionFloor
 from hlofuse.analysis.cost import Cost
 from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
+from hlofuse.ir.record import replace
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.verdict import candidates, phrases
 from hlofuse.reports.verdict import verdict as module
@@ -108,7 +108,11 @@ def test_a_flag_that_was_compiled_takes_the_place_of_the_recipe_that_imitates_it
     ]
     flags = [
         suggested(
-            2.5, kind="flag", flag="--same", text="compiled", trial=trial(2.5, replace(BASE, kernels=9))
+            2.5,
+            kind="flag",
+            flag="--same",
+            text="compiled",
+            trial=trial(2.5, replace(BASE, kernels=9)),
         )
     ]
     monkeypatch.setattr(module, "of_recipes", lambda *_: recipes)

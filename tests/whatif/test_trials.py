@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +10,7 @@ import hlofuse
 from hlofuse.account import Totals
 from hlofuse.analysis.cost import Cost
 from hlofuse.ir import parse_module
+from hlofuse.ir.record import replace
 from hlofuse.reports.whatif.model import Trial, trial_of
 
 PLAIN = Totals(10, Cost(bytes_read=600_000, bytes_written=400_000), launches=20)

@@ -22,7 +22,12 @@ class Problem(Exception):
 class Sharded:
     """The shape of an array divided by axes of the mesh, by dimension."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, axes: tuple[tuple[str, ...] | None, ...]) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: Any,
+        axes: tuple[tuple[str, ...] | None, ...],
+    ) -> None:
         self.shape, self.dtype, self.axes = shape, dtype, axes
 
 

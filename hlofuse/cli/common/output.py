@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import Record
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,8 +25,7 @@ PIPE_WIDTH = 100
 """Columns where there is no terminal to ask and COLUMNS is not set."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Record):
     """In which form a report comes out, and where: the options of `options.report_options`."""
 
     form: str

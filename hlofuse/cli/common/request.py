@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hlofuse.cli.common.messages import message, progress_bar, spinner
+from hlofuse.ir.record import replace
 from hlofuse.library.options import Listener, ReplayOptions
 
 if TYPE_CHECKING:

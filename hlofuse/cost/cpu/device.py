@@ -4,12 +4,12 @@ in `devices/`, or one that `hlofuse calibrate` writes, is about one machine and 
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from hlofuse.cost.cpu.work import Caches, Work
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import Record
 
 _PACKAGED = Path(__file__).parent / "devices"
 CHOICE = "HLOFUSE_CPU"
@@ -19,8 +19,7 @@ _LEVELS = ("l1", "l2", "near l3", "l3", "memory", "fresh")
 _WIDE = frozenset({"f64", "s64", "c64"})
 
 
-@dataclass(frozen=True)
-class CpuDevice:
+class CpuDevice(Record):
     """One machine and a number of threads."""
 
     name: str

@@ -8,13 +8,13 @@ iterations of this loop read."""
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.elementwise import is_elementwise, shape_size
 from hlofuse.analysis.flops import convolution_flops, dot_flops
 from hlofuse.analysis.kernels import computed_in
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape
 
 Work = dict[str, float]
@@ -49,8 +49,7 @@ _SMALL_PRODUCT = 32
 """A product with a side up to this length has rates of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caches:
+class Caches(Record):
     """Sizes of a core's caches in bytes."""
 
     l1: int

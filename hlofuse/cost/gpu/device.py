@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from hlofuse.cost.gpu.device_numbers import DeviceError, TextProtoError, parse_t
 from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND
 from hlofuse.cost.tpu import tpu_devices
 from hlofuse.ir.errors import any_of
+from hlofuse.ir.record import replace
 from hlofuse.ir.shape import ELEMENT_TYPES
 
 _PACKAGED = Path(__file__).parent / "devices"  # importlib.resources takes longer to import than to read one

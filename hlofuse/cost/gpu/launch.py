@@ -191,7 +191,12 @@ def _transpose(device: DeviceDescription, kernel: FusionAnalysis, transpose: Til
     return Launch("transpose", *transpose_launch(device, transpose, tiled))
 
 
-def _concatenate(device: DeviceDescription, release: Release, kernel: FusionAnalysis, hero: Atom) -> Launch:
+def _concatenate(
+    device: DeviceDescription,
+    release: Release,
+    kernel: FusionAnalysis,
+    hero: Atom,
+) -> Launch:
     dimension, widest = widest_operand(hero)
     unroll = _unroll(device, release, kernel, widest.elements, "concatenate")
     for operand in hero.operands:

@@ -4,7 +4,6 @@ summaries (`summary`) hold what is needed, and a pair is known by the summaries 
 operands they share (`pair`)."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from hlofuse.cost.gpu.backend_config import fusion_config
@@ -17,6 +16,7 @@ from hlofuse.cost.gpu.summary import EstimateCache, Summary, SummaryPair
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.gpu.timing import Timing, in_step, pair_reads, time_of, time_of_pair
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import replace
 from hlofuse.releases import Release
 
 

@@ -2,7 +2,6 @@
 (`GpuPerformanceModelWithIndexingAnalysis` in `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -27,6 +26,7 @@ from hlofuse.cost.tiling.tiled_cost import TileRead, TilingCosts, tile_reads, ti
 from hlofuse.cost.tiling.tilings import NO_TILE, Columns, TilingSet, all_of, valid_tilings
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import PrintOptions
+from hlofuse.ir.record import replace
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.releases import Release
 

@@ -1,7 +1,6 @@
 """Run time of a fusion for given tilings
 (`EstimateRunTimeForTiledHloComputation` in `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
 
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -29,13 +28,13 @@ from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks, dot_problem, do
 from hlofuse.cost.tiling.tilings import NO_TILE, Column, Columns, Mask, TilingSet, Value, output_nodes
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped
+from hlofuse.ir.record import Record
 
 REGISTER_SHARE = 0.4
 """The share of a block's registers that one tile may take before XLA expects spilling."""
 
 
-@dataclass(frozen=True, slots=True)
-class TilingCosts:
+class TilingCosts(Record):
     """Figures for each tiling; times in ticks, `exec_time` INFINITE for a tiling that would spill."""
 
     exec_time: Ticks

@@ -4,7 +4,6 @@ import mmap
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from hlofuse.inputs.profile.model import DeviceKind, DeviceNumbers, DeviceTime, MeasuredTime, ProfiledModule
 from hlofuse.inputs.wire_format import LaunchOrder, launch_order, opcodes, varint
+from hlofuse.ir.record import Record
 
 Ints: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -23,8 +23,7 @@ PADDING = 16
 _CHUNK = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(Record):
     rows: Ints
     number: Ints
     wire: Ints

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from hlofuse.format.escape import printable
 from hlofuse.inputs.dump_directory import is_corpus_case
 from hlofuse.inputs.profile.model import Profile
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import replace
 
 if TYPE_CHECKING:
     from hlofuse.inputs.profile.collector import Collector

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import Record, replace
 
 DeviceKind = Literal["cpu", "gpu", "tpu"]
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredTime:
+class MeasuredTime(Record):
     """Time of an instruction over all devices and launches of the profile, in microseconds."""
 
     name: str
@@ -64,8 +64,7 @@ class ProfiledModule:
         return sum(t.total_us for name, t in self.times.items() if name not in self.containers)
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceTime:
+class DeviceTime(Record):
     """Times of one device in the profile, in microseconds."""
 
     name: str
@@ -85,8 +84,7 @@ class DeviceTime:
     """Time of copies and collectives while no other kernel ran."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceNumbers:
+class DeviceNumbers(Record):
     vendor: str
     compute_capability: tuple[int, int]
     core_count: int
@@ -98,8 +96,7 @@ class NotProfiled(HlofuseError):
     """A program that did not run while the profile was recorded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Record):
     """Modules and devices of a profile."""
 
     path: str

@@ -8,11 +8,11 @@ import sqlite3
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct, field
 
 from hlofuse.inputs.profile.collector import Collector, Key, has_instructions, kind_of
 from hlofuse.inputs.profile.model import DeviceNumbers
@@ -23,8 +23,7 @@ _PS_IN_US = 1e6
 _SPACE = " \t\r\n,"
 
 
-@dataclass(slots=True)
-class _Lane:
+class _Lane(Struct):
     numbers: dict[Key, int] = field(default_factory=dict)
     of: array[int] = field(default_factory=lambda: array("i"))
     starts: array[float] = field(default_factory=lambda: array("d"))

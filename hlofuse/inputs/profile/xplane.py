@@ -5,12 +5,12 @@ from __future__ import annotations
 import mmap
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from hlofuse.inputs.profile.collector import (
     Bytes,
@@ -61,15 +61,14 @@ def read_xplane(path: Path, collector: Collector) -> None:
                     reader.line(at, end, collector)
 
 
-@dataclass(slots=True)
-class _Plane:
+class _Plane(Struct):
     data: mmap.mmap
     name: str = ""
-    lines: list[tuple[int, int]] = field(default_factory=list)
-    events: dict[int, tuple[int, int]] = field(default_factory=dict)
+    lines: list[tuple[int, int]] = []
+    events: dict[int, tuple[int, int]] = {}
     """The offsets of event metadata by id."""
-    stat_names: dict[int, str] = field(default_factory=dict)
-    stats: list[bytes] = field(default_factory=list)
+    stat_names: dict[int, str] = {}
+    stats: list[bytes] = []
 
     def read(self, at: int, end: int) -> _Plane:
         for number, start, stop in _messages(self.data, at, end):

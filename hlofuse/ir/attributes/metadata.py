@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from hlofuse.ir.record import Record
 
 
 def quote(text: str) -> str:
@@ -20,8 +19,7 @@ def quote(text: str) -> str:
     return '"' + "".join(out) + '"'
 
 
-@dataclass(frozen=True)
-class OpMetadata:
+class OpMetadata(Record):
     """Source of an operation in the program (`OpMetadata` in `xla/xla_data.proto`)."""
 
     op_type: str | None = None
@@ -37,13 +35,6 @@ class OpMetadata:
     scheduling_name: str | None = None
     metadata_payload: str | None = None
     preserve_layout: bool = False
-
-    @classmethod
-    def of(cls, fields: dict[str, Any]) -> OpMetadata:
-        """The metadata with these fields and defaults for the rest; takes over the dict, for speed."""
-        metadata = object.__new__(cls)
-        object.__setattr__(metadata, "__dict__", fields)
-        return metadata
 
     def __str__(self) -> str:
         parts = []
@@ -65,8 +56,7 @@ class OpMetadata:
 ShapeIndex = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class InputAlias:
+class InputAlias(Record):
     """A result that shares a parameter's buffer (`HloInputOutputAliasConfig`)."""
 
     output_index: ShapeIndex
@@ -75,16 +65,14 @@ class InputAlias:
     kind: str = "may-alias"
 
 
-@dataclass(frozen=True, slots=True)
-class DonorEntry:
+class DonorEntry(Record):
     """A parameter whose buffer any result may use (`HloBufferDonorConfig`)."""
 
     parameter_number: int
     parameter_index: ShapeIndex
 
 
-@dataclass(frozen=True, slots=True)
-class OutputAlias:
+class OutputAlias(Record):
     """A result that shares an operand's buffer (`OutputOperandAliasing`)."""
 
     output_index: ShapeIndex

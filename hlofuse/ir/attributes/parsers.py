@@ -4,7 +4,6 @@ value, or raises `Uncommon`."""
 
 import re
 from collections.abc import Callable
-from dataclasses import fields
 from functools import cache, lru_cache
 from typing import Any
 
@@ -24,7 +23,7 @@ from hlofuse.ir.text.grammar import parse_attribute
 from hlofuse.ir.text.patterns import NAME, STRING, instruction_pattern, split_tuple
 from hlofuse.ir.text.text import bad_escape, unquote
 
-METADATA_FIELDS = frozenset(field.name for field in fields(OpMetadata))
+METADATA_FIELDS = frozenset(OpMetadata.__struct_fields__)
 LAYOUT_PROPERTIES = frozenset("D T L E S SC P M".split())
 LAYOUT_PROPERTY = re.compile(r"([A-Z]++)(?:\([^()]*+\))*+|[#*]\([^()]*+\)", re.ASCII)
 
@@ -221,9 +220,7 @@ def config(text: str) -> str:
 def metadata(text: str) -> OpMetadata:
     if (match := _JAX_METADATA.fullmatch(text)) is not None:
         op_name, number = match.groups()
-        return OpMetadata.of(
-            {"op_name": op_name, "stack_frame_id": int(number)} if number else {"op_name": op_name}
-        )
+        return OpMetadata(op_name=op_name, stack_frame_id=int(number or 0))
     if _METADATA.fullmatch(text) is None:
         raise Uncommon
     fields: dict[str, Any] = {}
@@ -235,7 +232,7 @@ def metadata(text: str) -> OpMetadata:
         if not METADATA_FIELDS.isdisjoint(fields.keys() - _METADATA_NAMES):
             raise Uncommon
         fields = {key: value for key, value in fields.items() if key in _METADATA_NAMES}
-    return OpMetadata.of(fields)
+    return OpMetadata(**fields)
 
 
 def frontend_attributes(text: str) -> dict[str, str]:

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from hlofuse.ir.record import Record
 
-@dataclass(frozen=True, slots=True)
-class WindowDimension:
+
+class WindowDimension(Record):
     """One dimension of a window (`WindowDimension` in `xla/xla_data.proto`)."""
 
     size: int
@@ -20,8 +21,7 @@ class WindowDimension:
     window_reversal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Record):
     """A window moved over an array (`Window`); the text is that of `window_util::ToString`."""
 
     dimensions: tuple[WindowDimension, ...] = ()
@@ -53,8 +53,7 @@ class Window:
         return "{" + " ".join(parts) + "}"
 
 
-@dataclass(frozen=True, slots=True)
-class PaddingDimension:
+class PaddingDimension(Record):
     """Padding of one dimension (`PaddingConfigDimension`)."""
 
     low: int
@@ -62,8 +61,7 @@ class PaddingDimension:
     interior: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PaddingConfig:
+class PaddingConfig(Record):
     """Padding around and between the elements (`PaddingConfig`)."""
 
     dimensions: tuple[PaddingDimension, ...] = ()
@@ -89,8 +87,7 @@ class PaddingConfig:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SliceRange:
+class SliceRange(Record):
     """The range of a slice in one dimension: `[start:limit:stride]`."""
 
     start: int

@@ -4,12 +4,12 @@ accepts, with the same meaning."""
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from hlofuse.ir.attributes.attributes import UNREAD, Attributes
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES, OPCODES
+from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.patterns import (
     CALLED_NAME,
@@ -54,8 +54,7 @@ _ONE_DIMENSION = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Record):
     """The fast path's rule for an opcode: kind, operand count (or one of the two above), attributes. `check`
     compares operands and result as XLA does (`HloParserImpl::CreateInstruction`)."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Set
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +138,7 @@ def unexpected_token(error: UnexpectedToken, text: str) -> Rejected:
         if line_start in ("", "ROOT", "{") and ("NAME" in expected or "IDENT" in expected):
             return Rejected(position + len(token) - 1, f"expected a space between {token[:-1]} and =")
         if "KEY_METADATA_STRING" in expected:
-            hint = suggestion(token[:-1], [field.name for field in fields(OpMetadata)])
+            hint = suggestion(token[:-1], OpMetadata.__struct_fields__)
             return Rejected(position, f"metadata has no part {token[:-1]}{hint}")
         if "COMMA" in expected:
             return Rejected(position, f"missing ',' before the attribute {token[:-1]}")

@@ -4,10 +4,10 @@ as they are. Layouts follow the operand where the result has its dimensions."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.opcodes import with_operands, with_trait
+from hlofuse.ir.record import replace
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, UNBOUNDED, Layout, Shape
 from hlofuse.ir.text.errors import Rejected, counted_dimensions
 from hlofuse.ir.text.infer_windows import (

@@ -5,7 +5,6 @@ of an unknown opcode becomes a custom call with a side effect, which no pass tou
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
@@ -25,6 +24,7 @@ from hlofuse.ir.attributes.parsers import (
 from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import OPCODES
+from hlofuse.ir.record import replace
 from hlofuse.ir.shape import ARRAY_TYPES, OTHER_TYPES
 from hlofuse.ir.text.errors import Rejected, locate, type_error
 from hlofuse.ir.text.patterns import COMMON_ATTRIBUTES, JSON, OWN, STRING

@@ -78,7 +78,12 @@ class Operands(ABC):
             ready[id(current)] = self._one_nested(current, scope, ready)
         return ready[id(operand)]
 
-    def _one_nested(self, operand: OperandNode, scope: Scope, ready: dict[int, Instruction]) -> Instruction:
+    def _one_nested(
+        self,
+        operand: OperandNode,
+        scope: Scope,
+        ready: dict[int, Instruction],
+    ) -> Instruction:
         call = operand.call
         assert call is not None
         # Inner instructions stand for themselves under the names they were given.

@@ -1,10 +1,10 @@
 """Operands and attributes of each opcode (`HloParserImpl::CreateInstruction`). The union over the supported
 releases: an attribute that XLA has dropped since is still allowed."""
 
-from dataclasses import dataclass
 from functools import cache
 
 from hlofuse.ir.opcodes import OPCODE_FACTS, OPCODES, with_trait
+from hlofuse.ir.record import Record
 from hlofuse.ir.text.text import values
 
 COMMON: frozenset[str] = values(
@@ -25,8 +25,7 @@ MODULE_ATTRIBUTES: frozenset[str] = values(
 VARIADIC = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Record):
     """Operand count (or VARIADIC), attributes an opcode must have, and all it may have."""
 
     operands: int

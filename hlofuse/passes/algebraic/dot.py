@@ -2,7 +2,6 @@
 the larger (`xla/hlo/transforms/simplifiers/conv_operand_swapper.cc`)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from hlofuse.ir.attributes.window import (
     ConvolutionDimensionNumbers,
@@ -13,6 +12,7 @@ from hlofuse.ir.attributes.window import (
 )
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.record import replace
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.algebraic.context import Context, is_all, is_of_parameters
 from hlofuse.passes.common import make

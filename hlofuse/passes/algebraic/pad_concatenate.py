@@ -1,10 +1,9 @@
 """Pads and concatenations."""
 
-from dataclasses import replace
-
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import replace
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.slice import is_unstrided
 from hlofuse.passes.common import make

@@ -1,12 +1,12 @@
 """Clones of computations, and calls that give way to what they call."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.record import replace
 from hlofuse.ir.removing import move_control_dependencies, set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.literals import scalar_of

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from hlofuse.ir.attributes.parsers import parse_value
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.make import add, numbers
 from hlofuse.passes.common.shapes import array
 
 
-@dataclass(frozen=True)
-class DotDimensions:
+class DotDimensions(Record):
     """Batch and contracting dimensions of both operands."""
 
     lhs_batch: tuple[int, ...] = ()

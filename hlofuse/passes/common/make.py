@@ -117,7 +117,12 @@ def scalar_like(base: Instruction, value: Value) -> Instruction:
     return derived(base, "broadcast", base.shape, [one], dimensions="{}")
 
 
-def broadcast(at: Instruction, shape: Shape, operand: Instruction, dimensions: Sequence[int]) -> Instruction:
+def broadcast(
+    at: Instruction,
+    shape: Shape,
+    operand: Instruction,
+    dimensions: Sequence[int],
+) -> Instruction:
     return add(at, "broadcast", shape, [operand], dimensions=numbers(dimensions))
 
 

@@ -3,13 +3,13 @@
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, SliceRanges, Window
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import replace
 from hlofuse.ir.shape import Layout, Shape
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.literals import Value

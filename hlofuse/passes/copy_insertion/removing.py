@@ -3,8 +3,9 @@
 analysis by regions, which both backends leave off by default."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cmp_to_key
+
+from msgspec import Struct
 
 from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.analysis.call_sites import CallSites, creation_order
@@ -148,8 +149,7 @@ OrderingOf = Callable[[CallSites, Iterable[Instruction]], HloOrdering]
 """Gives the order to go by, for the instructions that may be compared."""
 
 
-@dataclass(slots=True)
-class _Ends:
+class _Ends(Struct):
     source: ValueNode
     result: ValueNode
 

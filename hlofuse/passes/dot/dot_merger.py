@@ -15,6 +15,7 @@ from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import reach
+from hlofuse.ir.record import Record
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common.make import added, derived, numbers
@@ -32,8 +33,7 @@ from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(Record):
     """A product seen from one of its operands (`DotOperandUsage`)."""
 
     dot: Instruction

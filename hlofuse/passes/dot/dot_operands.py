@@ -10,6 +10,7 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.record import Record
 from hlofuse.ir.removing import replace_instruction, set_attribute
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES
 from hlofuse.passes.base import (
@@ -266,8 +267,7 @@ BATCH, FREE, CONTRACTING = range(3)
 CATEGORIES = (BATCH, FREE, CONTRACTING)
 
 
-@dataclass(frozen=True)
-class DotOperand:
+class DotOperand(Record):
     """The sizes of the operand's dimensions, and its batch, non-contracting and contracting dimensions."""
 
     sizes: tuple[int, ...]

@@ -2,11 +2,12 @@
 (`xla/hlo/transforms/simplifiers/float_normalization.cc`)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.record import replace
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass, attempt, visit
 from hlofuse.passes.common import make

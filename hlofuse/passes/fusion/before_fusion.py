@@ -3,7 +3,7 @@
 becomes a fusion of its own (`xla/codegen/emitters/fusion_wrapper_base.cc`)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.analysis.call_sites import with_changed_after
@@ -13,6 +13,7 @@ from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.record import replace
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.releases import Release

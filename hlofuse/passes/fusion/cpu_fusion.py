@@ -111,7 +111,12 @@ def _is_inside_fusion(computation: Computation) -> bool:
 class _Siblings:
     """One computation: a work list of pairs by what they share, best first."""
 
-    def __init__(self, options: CpuMultiOutputFusion, computation: Computation, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        options: CpuMultiOutputFusion,
+        computation: Computation,
+        recorder: Recorder,
+    ) -> None:
         self.settings = options.settings
         self.release = options.release
         self.recorder = recorder

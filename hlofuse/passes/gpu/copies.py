@@ -1,7 +1,7 @@
 """Passes that move copies."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, is_elementwise_on_operand
@@ -10,6 +10,7 @@ from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.fusing import clone_of, computation_of, get_tuple_element
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.record import replace
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass, RewritePass, VisitPass, replaced

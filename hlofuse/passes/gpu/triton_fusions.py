@@ -303,7 +303,12 @@ _PASSES = tuple(
 )
 
 
-def _run_fusion(module: Module, device: DeviceDescription, release: Release, tables: SharedTables) -> None:
+def _run_fusion(
+    module: Module,
+    device: DeviceDescription,
+    release: Release,
+    tables: SharedTables,
+) -> None:
     """Run them on `module` (`FusionPipeline`)."""
     recorder = OnlySkipped()
     for name in _PASSES:

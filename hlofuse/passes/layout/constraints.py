@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import visit
 from hlofuse.passes.common.shapes import descending
@@ -15,8 +16,7 @@ Index = tuple[int, ...]
 _FORWARDING = frozenset("add-dependency bitcast domain opt-barrier".split())
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Buffer:
+class Buffer(Record, eq=False):
     """An array or tuple where it is made (`LogicalBuffer`); `number` tells the order
     (`TuplePointsToAnalysis`)."""
 
@@ -113,8 +113,7 @@ ROUNDS = 2
 _MOST_UPDATES = 2
 
 
-@dataclass(eq=False)
-class BufferConstraint:
+class BufferConstraint(Struct, eq=False):
     """The layout of what an instruction makes (`BufferLayoutConstraint`)."""
 
     buffer: Buffer
@@ -153,8 +152,7 @@ class BufferConstraint:
         return True
 
 
-@dataclass(eq=False)
-class OperandConstraint:
+class OperandConstraint(Struct, eq=False):
     """The layout an instruction wants an operand in (`OperandLayoutConstraint`)."""
 
     instruction: Instruction
@@ -185,8 +183,7 @@ class OperandConstraint:
         return True
 
 
-@dataclass(eq=False)
-class ComputationConstraint:
+class ComputationConstraint(Struct, eq=False):
     """Layouts of parameters and result (`LayoutConstraints`, `ComputationLayoutConstraint`)."""
 
     computation: Computation
@@ -195,7 +192,7 @@ class ComputationConstraint:
     priority: int = DEFAULT_PRIORITY
     parameters_set: bool = False
     result_set: bool = False
-    operands: dict[tuple[Instruction, int], OperandConstraint] = field(default_factory=dict)
+    operands: dict[tuple[Instruction, int], OperandConstraint] = {}
     mandatory: bool = True
     dfs: bool = True
 

@@ -99,7 +99,12 @@ def found_layouts(layouts: LayoutAssignment, instruction: Instruction) -> Shape:
     return _laid(layouts, instruction, instruction.shape, ())
 
 
-def _laid(layouts: LayoutAssignment, instruction: Instruction, shape: Shape, index: tuple[int, ...]) -> Shape:
+def _laid(
+    layouts: LayoutAssignment,
+    instruction: Instruction,
+    shape: Shape,
+    index: tuple[int, ...],
+) -> Shape:
     """The shape with its layouts, where it stands at `index` in the instruction's shape."""
     if shape.is_tuple:
         parts = enumerate(shape.tuple_shapes)

@@ -45,7 +45,12 @@ def is_removable(x: Instruction) -> bool:
     return not x.control_predecessors and not x.control_successors
 
 
-def new_loop(old: Instruction, init: Instruction, condition: Computation, body: Computation) -> Instruction:
+def new_loop(
+    old: Instruction,
+    init: Instruction,
+    condition: Computation,
+    body: Computation,
+) -> Instruction:
     """A loop like `old` over other computations and another tuple."""
     called = [("body", body), ("condition", condition)]
     new = make.add(old, "while", init.shape, [init], called=called, condition="", body="")

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from hlofuse.analysis.kernels import MIRRORED
 from hlofuse.ir.fusing import module_of
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.record import Record
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.algebraic.context import scalar_constant
@@ -111,8 +111,7 @@ def _binary(opcode: str, shape: Shape, a: Instruction, b: Instruction) -> Instru
     return make.binary(a, opcode, operands[0], operands[1], shape)
 
 
-@dataclass(frozen=True)
-class Counter:
+class Counter(Record):
     """A number that starts at `init` and grows by `step` for as long as it is below `bound`
     (`xla/hlo/analysis/while_loop_analysis.cc`)."""
 

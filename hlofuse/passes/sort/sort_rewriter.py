@@ -8,6 +8,7 @@ from functools import partial
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass, expand_each, find_each, replaced
 from hlofuse.passes.common.literals import scalar_of
@@ -19,8 +20,7 @@ _MOST_PACKED_BYTES = 2 << 30
 _FLOATS = ("bf16", "f16", "f32", "f64")
 
 
-@dataclass(frozen=True)
-class Comparator:
+class Comparator(Record):
     """The operand and order of a sort's comparison, and the element types for CUB
     (`AnalyzeSortOp` in `xla/backends/gpu/transforms/sort_rewriter.cc`)."""
 

@@ -5,13 +5,13 @@ between and after them, with the options that are on by default and compiled ahe
 passes that concern element types smaller than a byte, which change nothing here, and those for several
 partitions that rarely change a module."""
 
-from dataclasses import replace
 from typing import Any
 
 from hlofuse.analysis.elementwise import without_views
 from hlofuse.analysis.slice_copies import has_constant_offset, is_contiguous_slice
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import replace
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass

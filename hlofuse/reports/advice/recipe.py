@@ -1,11 +1,11 @@
 """A recipe: a change to a program that makes XLA fuse more, with its page in docs/recipes."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
+from hlofuse.ir.record import Record
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import Refusal
 
@@ -58,8 +58,7 @@ class Unoptimized(Situation):
         self._refused = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record):
     """A place in a module where a recipe applies."""
 
     at: str
@@ -70,8 +69,7 @@ class Finding:
     """Further instructions that the rewrite needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(Record):
     name: str
     """The name of its page: docs/recipes/NAME.md."""
     text: str

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import kernel_source
@@ -13,6 +12,7 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.record import Record
 from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
@@ -249,8 +249,7 @@ def _rows(x: Instruction, indices: Instruction, done: dict[Instruction, Instruct
     return new
 
 
-@dataclass(frozen=True, slots=True)
-class Rewriting:
+class Rewriting(Record):
     """A recipe as a change of a module before optimizations."""
 
     opcodes: str

@@ -6,16 +6,18 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.inputs import read_text
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import Record
 from hlofuse.reports.check.model import (
     BaselineKernel,
     Code,
@@ -36,8 +38,7 @@ _MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 _NUMBER = re.compile(r"\s*(\d[\d_,]*(?:\.\d+)?(?:e\d+)?|\.\d+)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Record):
     """Bounds for every module whose name matches the pattern."""
 
     modules: str = "*"
@@ -149,7 +150,12 @@ def _broken_limits(now: Figures, budget: Budget, name: str) -> Iterable[tuple[Co
             yield Code.MAX_TIME, f"{how} {one}, {other} allowed"
 
 
-def distinguishable(one: float, other: float, form: Callable[[float], str], unit: str) -> tuple[str, str]:
+def distinguishable(
+    one: float,
+    other: float,
+    form: Callable[[float], str],
+    unit: str,
+) -> tuple[str, str]:
     """Two quantities in words; in full where three figures would make them look equal."""
     if form(one) != form(other):
         return form(one), form(other)
@@ -174,12 +180,11 @@ _PLACE = re.compile(r"(.*?):(\d{1,9})(?: (.*))?", re.DOTALL)
 _FIRST_MODULE = re.compile(r"^[ \t]*\[module\.", re.MULTILINE)
 
 
-@dataclass(slots=True)
-class Baseline:
+class Baseline(Struct):
     """Profiles by name, and the budgets that stand with them."""
 
-    profiles: dict[str, Profile] = field(default_factory=dict)
-    budgets: list[Budget] = field(default_factory=list)
+    profiles: dict[str, Profile] = {}
+    budgets: list[Budget] = []
 
 
 def read_baseline(path: Path) -> Baseline:

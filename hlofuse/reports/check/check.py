@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.grouping import unmatched
+from hlofuse.ir.record import Record, replace
 from hlofuse.reports.check.baseline import Baseline, Budget, distinguishable, most_significant, over_budget
 from hlofuse.reports.check.measure import between
 from hlofuse.reports.check.model import (
@@ -27,8 +27,7 @@ from hlofuse.reports.common.head import Head
 from hlofuse.reports.verdict.model import Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Record):
     """A module's profile, and who can say what keeps its kernels apart."""
 
     profile: Profile

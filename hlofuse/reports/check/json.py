@@ -1,7 +1,8 @@
 """`hlofuse check --format json`; the fields are described in docs/json.md."""
 
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import to_builtins
 
 from hlofuse.format.fields import fields
 from hlofuse.reports.check.model import (
@@ -39,7 +40,7 @@ def _module(m: ModuleCheck) -> dict[str, Any]:
         "figures": _figures(p.figures),
         "baseline": _figures(m.baseline.figures) if m.baseline is not None else None,
         "baseline_xla": (m.baseline.release or None) if m.baseline is not None else None,
-        "loops": [asdict(loop) for loop in p.loops],
+        "loops": [to_builtins(loop) for loop in p.loops],
         "kernels": [kernel_json(k) for k in p.kernels],
         "findings": [_finding(f) for f in m.findings],
         **({"profile": profile_json(p.measured)} if p.measured is not None else {}),

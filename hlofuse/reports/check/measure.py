@@ -1,7 +1,6 @@
 """From a replay, or from a module as XLA left it, to the profile that is checked."""
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 from hlofuse.account import Account
@@ -14,6 +13,7 @@ from hlofuse.format.paths import layer_of, portable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.record import replace
 from hlofuse.reports.check.model import BaselineKernel, Figures, Profile, RefusedEdge, Where
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import Place

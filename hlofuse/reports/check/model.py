@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hlofuse.account.measured import Measured
 from hlofuse.analysis.kernels import Loop
+from hlofuse.ir.record import Record, replace
 from hlofuse.reports.common.model import Place, both_names
 from hlofuse.reports.verdict.model import Verdict
 
@@ -32,8 +33,7 @@ class Where:
         return replace(self, line=0)
 
 
-@dataclass(frozen=True, slots=True)
-class BaselineKernel:
+class BaselineKernel(Record):
     """One kernel after fusion, identified by its contents, as names change with every compilation."""
 
     what: str
@@ -72,8 +72,7 @@ class Figures:
     """`us` has lower bounds in it; in no baseline."""
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Record):
     """The kernels and totals of one module after fusion, as a baseline stores and a check measures them."""
 
     name: str
@@ -83,17 +82,16 @@ class Profile:
     release: str
     """The XLA that was repeated; empty for a module that was taken as XLA left it."""
     figures: Figures
-    kernels: tuple[BaselineKernel, ...] = field(repr=False)
-    loops: tuple[Loop, ...] = field(default=(), repr=False)
+    kernels: tuple[BaselineKernel, ...]
+    loops: tuple[Loop, ...] = ()
     """Outermost loops that launch kernels; none of a baseline, which does not keep them."""
-    measured: Measured | None = field(default=None, repr=False)
+    measured: Measured | None = None
     """The measured times of the module; None without a profile, and for a baseline."""
     at_peak: Where = Where()
     """The place of the largest temporary array at the peak; empty for a baseline, and if not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedEdge:
+class RefusedEdge(Record):
     """A pair that a rule keeps apart."""
 
     rule: str
@@ -160,8 +158,7 @@ TITLES: dict[Code, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record):
     """One thing to say of a module."""
 
     code: Code
@@ -169,18 +166,17 @@ class Finding:
     module: str
     message: str
     where: Where = Where()
-    before: tuple[BaselineKernel, ...] = field(default=(), repr=False)
-    now: tuple[BaselineKernel, ...] = field(default=(), repr=False)
-    refused_edges: tuple[RefusedEdge, ...] = field(default=(), repr=False)
+    before: tuple[BaselineKernel, ...] = ()
+    now: tuple[BaselineKernel, ...] = ()
+    refused_edges: tuple[RefusedEdge, ...] = ()
     """The refused edges between the kernels, most significant first."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleCheck:
+class ModuleCheck(Record):
     profile: Profile
     file: str
-    baseline: Profile | None = field(repr=False)
-    findings: tuple[Finding, ...] = field(repr=False)
+    baseline: Profile | None
+    findings: tuple[Finding, ...]
     verdict: Verdict | None = None
     """The headroom of a module that failed; None where it was not replayed."""
 
@@ -190,10 +186,9 @@ class ModuleCheck:
         return any(f.level is Level.ERROR for f in self.findings)
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    modules: tuple[ModuleCheck, ...] = field(repr=False)
-    others: tuple[Finding, ...] = field(default=(), repr=False)
+class Check(Record):
+    modules: tuple[ModuleCheck, ...]
+    others: tuple[Finding, ...] = ()
     """Findings of no module at hand."""
     baseline: str | None = None
     """The file or folder that was compared with."""

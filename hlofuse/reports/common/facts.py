@@ -1,7 +1,6 @@
 """Facts about a replay for several parts of an explanation."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain, repeat
 from typing import TypeAlias
@@ -13,6 +12,7 @@ from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computat
 from hlofuse.compilation import Compilation
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.record import replace
 from hlofuse.reports.common.lineage import Lineage
 from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, RuleText
 from hlofuse.rules.catalogue import catalogue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hlofuse.compilation import Compilation
@@ -13,6 +12,7 @@ from hlofuse.format.units import plural
 from hlofuse.inputs.dump_names import FUSION_STAGES
 from hlofuse.ir.graph import OrderSource
 from hlofuse.ir.grouping import grouped
+from hlofuse.ir.record import Record
 from hlofuse.pipelines.device import XlaBuild
 from hlofuse.pipelines.identity import Identity
 from hlofuse.pipelines.stage import Stage
@@ -72,8 +72,7 @@ def identity_line(
     return f"{line}. Least certain: {what} ({weakest.evidence})"
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Record):
     """The first lines of a report on one module."""
 
     identity: Identity

@@ -1,18 +1,17 @@
 """Data that the reports of several questions share."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 from hlofuse.inputs.profile import MeasuredTime
+from hlofuse.ir.record import Record
 from hlofuse.trace import Figures
 
 TRIED_UP_TO = 3_000
 """Instructions of a module on which reports replay changes unasked; `what-if` tries rules on any."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleText:
+class RuleText(Record):
     """The part of a catalogue entry that a report quotes."""
 
     code: str
@@ -25,8 +24,7 @@ class RuleText:
     """The XLA flag that leaves out the pass of it, for passes outside fusion."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedBy:
+class CreatedBy(Record):
     """A decision of a pass before fusion about an instruction that it created or did not include."""
 
     pass_name: str
@@ -43,8 +41,7 @@ def both_names(final: str, at_fusion: str) -> str:
     return final if final == at_fusion else f"{final} ({at_fusion})"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record):
     """An instruction as a reader finds it again: name, shape and the line of the user's program."""
 
     name: str
@@ -66,8 +63,7 @@ class Place:
         return both_names(self.final or self.name, self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class FinalKernel:
+class FinalKernel(Record):
     place: Place
     input_name: str | None
     """Its name at the end of fusion; None for what later passes made, such as copies."""
@@ -86,8 +82,7 @@ class FinalKernel:
     """It runs in a branch of a conditional only; `runs` is 0 if that is not the costliest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Record):
     """A pair that was considered and stays apart; repeats are one."""
 
     producer: Place

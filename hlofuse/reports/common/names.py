@@ -4,7 +4,6 @@ source line `model.py:35`, or a part of an `op_name`, in whole components. The n
 lines, and lines before parts of an `op_name`."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -15,6 +14,7 @@ from hlofuse.format.paths import has_part, source_text
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.record import Record, replace
 from hlofuse.matching.pairs import match
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.facts import Facts
@@ -119,8 +119,7 @@ def runs_in(name: str, facts: Facts) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Record):
     """One of the things that a name means."""
 
     name: str

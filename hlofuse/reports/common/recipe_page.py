@@ -1,13 +1,13 @@
 """The pages of docs/recipes: a change to a program, with the figures of XLA's compilation of both sides."""
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import Record
 
 FORM = re.compile(
     r"# (?P<title>[^\n]+)\n\n"
@@ -22,8 +22,7 @@ FORM = re.compile(
 """The form of a page."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecipePage:
+class RecipePage(Record):
     name: str
     title: str
     symptom: str

@@ -1,7 +1,6 @@
 """Comparison of a replay with XLA's own result next to the input."""
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,14 @@ from hlofuse.inputs.many import load
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.grouping import unmatched
+from hlofuse.ir.record import Record
 from hlofuse.matching.kernels import outline
 from hlofuse.pipelines.stage import Stage
 
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class XlaResult:
+class XlaResult(Record):
     """XLA's kernels, and how many of them a replay has as well."""
 
     file: str

@@ -1,13 +1,13 @@
 """Two compilations of one module: what each launches, and the edges that only one of them fuses."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hlofuse.account import Observed, Totals
 from hlofuse.account.account import scaled_saving
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.format.fields import fields
+from hlofuse.ir.record import Record, replace
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
 from hlofuse.reports.common.json import place_json, totals_json
@@ -17,8 +17,7 @@ from hlofuse.reports.why import PairAnswer
 from hlofuse.reports.why.story import why_each
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedEdge:
+class ChangedEdge(Record):
     """A producer and a consumer of the input that share a kernel in one of the compilations only."""
 
     producer: Place
@@ -31,13 +30,12 @@ class ChangedEdge:
     """The decision about these two kernels; None where it was not looked for or found."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Record):
     """Two compilations of one module."""
 
-    xla: Totals = field(repr=False)
+    xla: Totals
     """The totals of the first."""
-    replayed: Totals = field(repr=False)
+    replayed: Totals
     """The totals of the second."""
     fused: tuple[ChangedEdge, ...]
     """Edges inside a kernel of the second and between kernels of the first."""
@@ -59,8 +57,7 @@ class Comparison:
         return not self.flipped and self.xla.kernels == self.replayed.kernels
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Record):
     """One compilation as far as others are compared with it."""
 
     facts: Facts

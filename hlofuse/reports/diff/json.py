@@ -1,8 +1,9 @@
 """The report for programs: everything in the diff, as JSON. The schema is in docs/json-diff.md."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import to_builtins
 
 from hlofuse.account.functions import Functions
 from hlofuse.analysis.cost import Cost
@@ -96,7 +97,7 @@ def _side(
         "totals": totals_json(account.totals, accounts.counted[number]),
         "functions": functions_json(functions[number]),
         "computations_not_compared": side.unreachable,
-        "loops": [asdict(loop) for loop in outermost_loops(side.module)],
+        "loops": [to_builtins(loop) for loop in outermost_loops(side.module)],
         **({"profile": profile_json(account.measured)} if account.measured is not None else {}),
     }
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
@@ -15,12 +14,12 @@ from hlofuse.format.terminal import print_command
 from hlofuse.format.units import more, plural
 from hlofuse.inputs.many import Many
 from hlofuse.ir import HlofuseError
+from hlofuse.ir.record import Record
 from hlofuse.reports.diff.json import flags_json
 from hlofuse.reports.diff.phrases import change_of, count_change_of, flags_note, limited, time_change_of
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleChange:
+class ModuleChange(Record):
     """The change of one module in figures; each pair is BEFORE and AFTER."""
 
     name: str
@@ -47,8 +46,7 @@ class ModuleChange:
         return abs(pair[1] - pair[0])
 
 
-@dataclass(frozen=True, slots=True)
-class BatchDiff:
+class BatchDiff(Record):
     modules: tuple[ModuleChange, ...]
     """The largest change first, equal modules last."""
     only_before: tuple[str, ...] = ()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hlofuse.account import Account
 from hlofuse.diff.compare import moved_lines
@@ -25,12 +26,12 @@ from hlofuse.diff.model import (
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module
 from hlofuse.ir.grouping import grouped
+from hlofuse.ir.record import Record
 from hlofuse.matching.graph import Matched, Occurrence, must_run_once
 from hlofuse.matching.structure import TRIVIAL
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(Record):
     """Instructions that were removed together, added together, or replaced by others."""
 
     removed: tuple[Instruction, ...] = ()
@@ -128,8 +129,7 @@ def _places(edit: Added | Removed) -> tuple[Occurrence, ...]:
 NO_LINE = "no source line"
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Record):
     diff: ModuleDiff
     fusions: tuple[tuple[FusionChange, ...], ...]
     """Each group: changes alike in everything but names, in the order of the first of each."""
@@ -173,8 +173,7 @@ def summarize(diff: ModuleDiff, accounts: Accounts | None = None) -> Summary:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLine:
+class SourceLine(Record):
     """The cost of a line of the user's program."""
 
     source: str
@@ -231,8 +230,7 @@ def _slower_or_faster(r: SourceLine) -> bool:
     return r.us is not None and abs(r.us[1] - r.us[0]) > 0.05 * max(r.us)
 
 
-@dataclass(slots=True)
-class _Costs:
+class _Costs(Struct):
     kernels: int = 0
     bytes: int = 0
     us: float = 0.0

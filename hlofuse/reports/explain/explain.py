@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import replace
 
 from hlofuse.account import Account, Costs, KernelTime, Launched, Observed
 from hlofuse.account.bound import open_end
@@ -12,6 +11,7 @@ from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.compilation import Compilation, PassResult
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped
+from hlofuse.ir.record import replace
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts, final_kernel, place_of
 from hlofuse.reports.common.model import FinalKernel, Place, Refusal, RuleText, us_at_stake

@@ -1,7 +1,8 @@
 """`explain --format json`; the schema is in docs/json.md."""
 
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import to_builtins
 
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import layer_of
@@ -24,13 +25,13 @@ def explanation_json(e: Explanation) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         **fields(e, "module file=filename target device release what_if ties"),
-        "record": None if e.record is None else asdict(e.record),
+        "record": None if e.record is None else to_builtins(e.record),
         "totals": totals_json(e.after, e.counted),
         "kernels": kernels_json(e.kernels),
         **fields(e, "before after", totals_json),
         **fields(e, "passes before_fusion=earlier after_fusion=later", _pass),
         "dearest": [_hot_kernel(k) for k in e.hot_kernels if k.us],
-        "loops": [asdict(loop) for loop in e.loops],
+        "loops": [to_builtins(loop) for loop in e.loops],
         "obstacles": [_blocking_rule(o) for o in e.blocking_rules],
         "selected": None if e.selected is None else _selection(e.selected),
         "rules": {code: fields(r, "code title message advice why flag") for code, r in e.rules.items()},

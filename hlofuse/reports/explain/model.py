@@ -1,10 +1,11 @@
 """Plain data of an explanation, created once and printed by the renderers."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 from hlofuse.account import KernelTime, StepCost, Totals
 from hlofuse.analysis.kernels import Loop
 from hlofuse.compilation import Counted
+from hlofuse.ir.record import Record
 from hlofuse.passes.fusion.priority_fusion.observers import Disagreement
 from hlofuse.reports.common.costs import limit_of
 from hlofuse.reports.common.model import (
@@ -18,8 +19,7 @@ from hlofuse.reports.common.model import (
 from hlofuse.trace import Figures
 
 
-@dataclass(frozen=True, slots=True)
-class FusedStep:
+class FusedStep(Record):
     step: int
     producer: Place
     consumer: str
@@ -31,7 +31,7 @@ class FusedStep:
     kind: str
     rule: str | None
     reason: str | None
-    figures: Figures = field(default_factory=dict)
+    figures: Figures = msgspec.field(default_factory=dict)
     cost: StepCost | None = None
     """The cost of the decision; None where it needs no estimate (bitcasts, other targets)."""
     tied_with: tuple[str, ...] = ()
@@ -50,8 +50,7 @@ class FusedStep:
         return (float(unfused) - float(fused)) / self.consumers
 
 
-@dataclass(frozen=True, slots=True)
-class FusedGroup:
+class FusedGroup(Record):
     """All that one pass put into one fusion."""
 
     fusion: Place
@@ -71,8 +70,7 @@ class FusedGroup:
     """Microseconds saved by its steps, by the estimates at those moments."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(Record):
     """Instructions replaced or removed by a pass (wrapping, CSE, DCE)."""
 
     step: int
@@ -83,8 +81,7 @@ class Rewrite:
     source: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PassStory:
+class PassStory(Record):
     name: str
     changed: bool
     fused: tuple[FusedGroup, ...]
@@ -100,8 +97,7 @@ class PassStory:
         return sum(len(g.steps) * (1 + len(g.equivalents)) for g in self.fused)
 
 
-@dataclass(frozen=True, slots=True)
-class BlockingRule:
+class BlockingRule(Record):
     """A rule and the pairs of kernels it keeps apart."""
 
     rule: RuleText
@@ -124,8 +120,7 @@ class BlockingRule:
         return us_at_stake(self.refusals)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordCheck:
+class RecordCheck(Record):
     """XLA's record, followed where priorities are equal, against what the replay says."""
 
     file: str
@@ -134,8 +129,7 @@ class RecordCheck:
     disagreements: tuple[Disagreement, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HotKernel:
+class HotKernel(Record):
     """A kernel of the result, or several that are alike, by what they take."""
 
     place: Place
@@ -181,8 +175,7 @@ class HotKernel:
         return limit_of(k, self.us / self.count / self.iterations)
 
 
-@dataclass(frozen=True, slots=True)
-class SelectedKernel:
+class SelectedKernel(Record):
     """A kernel that was asked for by a name."""
 
     kernel: FinalKernel
@@ -194,8 +187,7 @@ class SelectedKernel:
     """The passes before fusion that created it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Record):
     """The selected part of an explanation."""
 
     name: str
@@ -203,8 +195,7 @@ class Selection:
     kernels: tuple[SelectedKernel, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Record):
     module: str
     filename: str | None
     target: str
@@ -216,25 +207,25 @@ class Explanation:
     """Overrides that make this a what-if run; empty when it is XLA's own result."""
     before: Totals
     after: Totals
-    passes: tuple[PassStory, ...] = field(repr=False)
-    blocking_rules: tuple[BlockingRule, ...] = field(repr=False)
+    passes: tuple[PassStory, ...]
+    blocking_rules: tuple[BlockingRule, ...]
     """Greatest first."""
-    rules: dict[str, RuleText] = field(repr=False)
+    rules: dict[str, RuleText]
     """Every rule quoted, by code."""
     record: RecordCheck | None = None
     """XLA's own record of priority fusion against the replay, where there was one to follow."""
-    hot_kernels: tuple[HotKernel, ...] = field(default=(), repr=False)
-    kernels: tuple[FinalKernel, ...] = field(default=(), repr=False)
+    hot_kernels: tuple[HotKernel, ...] = ()
+    kernels: tuple[FinalKernel, ...] = ()
     """The slowest kernels, first; empty where no time is estimated."""
-    loops: tuple[Loop, ...] = field(default=(), repr=False)
+    loops: tuple[Loop, ...] = ()
     """Outermost loops that launch kernels."""
     ties: int = 0
     """Decisions that hang on the order of equal priorities, which only XLA's ids tell."""
     selected: Selection | None = None
     """The selection of passes, rules and kernels; None for everything."""
-    earlier: tuple[PassStory, ...] = field(default=(), repr=False)
+    earlier: tuple[PassStory, ...] = ()
     """Rewrites of passes before fusion that have a rule."""
-    later: tuple[PassStory, ...] = field(default=(), repr=False)
+    later: tuple[PassStory, ...] = ()
     """The same of passes after fusion."""
     counted: Counted = "replayed"
     """The source of the final module that `after` and `kernels` are of."""

@@ -11,8 +11,6 @@ leaves a pair open on XLA:GPU (a bitcast lies between, a kernel comes out differ
 that the two cannot share an array), the passes' verdict on the finished kernels counts, `FusionMerger`'s
 first: it exists to merge those."""
 
-from dataclasses import replace
-
 from hlofuse.account import Account
 from hlofuse.analysis.async_ops import ends_of, is_async_end
 from hlofuse.analysis.elementwise import is_fusible
@@ -27,6 +25,7 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.fusing import check_growth, computation_of, inline_calls, instruction_limit, unfuse
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.record import replace
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.fusion.priority_fusion.legality import Legality

@@ -1,8 +1,9 @@
 """A module after fusion as JSON, in the form of every `explain`; the schema is in docs/json.md."""
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import to_builtins
 
 from hlofuse.account import Account, KernelTime
 from hlofuse.analysis.kernels import outermost_loops
@@ -63,4 +64,4 @@ def fused_json(
         if code in f.rules
     ]
     document |= fields(f, "evidence how right_file")
-    return {**document, **fields(f, "boundaries", asdict)}
+    return {**document, **fields(f, "boundaries", to_builtins)}

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import computed_in, is_kernel, kernels
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.record import Record, replace
 from hlofuse.reports.common.lineage import is_view
 from hlofuse.reports.common.model import RuleText
 from hlofuse.trace import Figures
 
 
-@dataclass(frozen=True, slots=True)
-class FusedKernel:
+class FusedKernel(Record):
     name: str
     opcode: str
     kind: str | None
@@ -24,8 +23,7 @@ class FusedKernel:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Boundary:
+class Boundary(Record):
     """Two kernels, the second of which reads what the first wrote."""
 
     producer: str
@@ -40,8 +38,7 @@ class Boundary:
     """Launches of the consumer in one run of the program."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
+class Fused(Record):
     """A module after fusion, explained as it is."""
 
     module: str
@@ -52,10 +49,10 @@ class Fused:
     """Evidence that it is fused already."""
     how: str
     """The way in which the rules were evaluated, and its reliability."""
-    kernels: tuple[FusedKernel, ...] = field(repr=False)
-    boundaries: tuple[Boundary, ...] = field(repr=False)
+    kernels: tuple[FusedKernel, ...]
+    boundaries: tuple[Boundary, ...]
     """Greatest first."""
-    rules: dict[str, RuleText] = field(repr=False)
+    rules: dict[str, RuleText]
     """The named rules by code."""
     right_file: str | None = None
     """The dump before fusion, if it is in the same directory."""

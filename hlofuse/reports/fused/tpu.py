@@ -2,7 +2,6 @@
 it is not known; conditions learnt from other programs give likely reasons."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,14 @@ from hlofuse.inputs.dump_directory import (
 from hlofuse.inputs.dump_names import TPU_PIPELINES
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.record import Record
 from hlofuse.passes.fusion.tpu_fusion import Prediction
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.diff import phrases
 from hlofuse.rules.tpu_fusion import reason
 
 
-@dataclass(frozen=True, slots=True)
-class TpuEdge:
+class TpuEdge(Record):
     """Two operations, the second of which uses the first, and whether one kernel holds both."""
 
     producer: str
@@ -44,8 +43,7 @@ class TpuEdge:
     """The learnt condition that keeps the two apart; None where none does."""
 
 
-@dataclass(frozen=True, slots=True)
-class TpuPair:
+class TpuPair(Record):
     """The effect of XLA:TPU's fusion passes on a module."""
 
     module: str

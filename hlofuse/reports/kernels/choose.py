@@ -1,7 +1,6 @@
 """Ask the rules who runs each kernel of a module."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TypeVar
 
 from hlofuse.account import Account, KernelTimes
@@ -14,6 +13,7 @@ from hlofuse.cost.combined import model_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.paths import layer_of, source_text
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.record import replace
 from hlofuse.pipelines import TARGETS
 from hlofuse.releases import Release
 from hlofuse.reports.common.facts import Facts

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hlofuse.account.functions import Functions
 from hlofuse.format.fields import fields
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir.grouping import grouped
+from hlofuse.ir.record import Record, replace
 from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.json import created_by_json, measured_json, time_kind
 from hlofuse.reports.common.model import CreatedBy, both_names
@@ -17,16 +17,14 @@ from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Record):
     """Something else to know about a kernel: a rule, and what it rests on."""
 
     rule: Rule
     figures: Figures
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Record):
     name: str
     opcode: str
     shape: str
@@ -82,8 +80,7 @@ class Choice:
         return (*own, *(note.rule for note in self.notes))
 
 
-@dataclass(frozen=True, slots=True)
-class Runner:
+class Runner(Record):
     """One of those who run kernels, and how much falls to it."""
 
     name: str
@@ -94,8 +91,7 @@ class Runner:
     """`us` has lower bounds in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelSelection:
+class KernelSelection(Record):
     module: str
     file: str | None
     target: str
@@ -104,7 +100,7 @@ class KernelSelection:
     replayed: bool
     """The kernels are those a replay left; else those of the dump as given."""
     what_if: tuple[str, ...]
-    kernels: tuple[Choice, ...] = field(repr=False)
+    kernels: tuple[Choice, ...]
     """In the order of the module, the entry computation first."""
     selected: str | None = None
     """The name that these are the kernels of; None where all are here."""
@@ -112,7 +108,7 @@ class KernelSelection:
     """Kernels of the module, also those that are left out."""
     call_us: float = 0.0
     """Microseconds of the call of the program and of its loops, on a CPU; part of the total."""
-    functions: Functions = field(default_factory=Functions)
+    functions: Functions = Functions()
     """The shares of the user's functions; none of a selection."""
 
     def only(self, name: str, meant: Container[str]) -> KernelSelection:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TypeAlias
@@ -17,6 +16,7 @@ from hlofuse.format.units import listing
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.record import Record, replace
 from hlofuse.memory import assign
 from hlofuse.pipelines.flags import DISABLED, value_of
 from hlofuse.pipelines.stage import Stage
@@ -40,8 +40,7 @@ _TRIES = 4
 _Edit: TypeAlias = Callable[[Module], None]
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryChange:
+class MemoryChange(Record):
     text: str
     """The action; of a flag, the words to set."""
     trial: Trial

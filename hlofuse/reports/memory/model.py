@@ -1,7 +1,6 @@
 """The memory of a module by XLA's buffer assignment, and the reasons why arrays have places of their own."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from hlofuse.analysis.hlo_value import HloValue
@@ -12,6 +11,7 @@ from hlofuse.format.units import bytes_text
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.record import Record
 from hlofuse.memory import Assignment, LiveArray
 from hlofuse.reports.memory.changes import MemoryChange, argument_name
 
@@ -21,8 +21,7 @@ _LARGE = 0.1
 """The part of the largest array's bytes from which an array needs a reason, of the peak's a change."""
 
 
-@dataclass(frozen=True, slots=True)
-class AliveArray:
+class AliveArray(Record):
     """A temporary array that is alive when the most bytes are."""
 
     name: str
@@ -50,8 +49,7 @@ class Untried(NamedTuple):
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryUse:
+class MemoryUse(Record):
     """Bytes of one run, as `memory_analysis()` of XLA's executable has them."""
 
     name: str
@@ -66,7 +64,7 @@ class MemoryUse:
     total: int
     peak: int
     """Bytes of temporary arrays alive at once, at most; `temporary` has room for them."""
-    alive: tuple[AliveArray, ...] = field(repr=False)
+    alive: tuple[AliveArray, ...]
     """The largest first."""
     available: int | None = None
     """Bytes of memory that there are; None where they are not known."""
@@ -81,7 +79,7 @@ class MemoryUse:
     rematerialized: tuple[int, float | None] = (0, None)
     """Kernels that XLA computes again to save memory, and the microseconds of all their launches; None
     without an estimate of each."""
-    changes: tuple[MemoryChange, ...] = field(default=(), repr=False)
+    changes: tuple[MemoryChange, ...] = ()
     """Changes that need less temporary memory, the largest saving first."""
     untried: Sequence[Untried] = ()
     """Changes of the program that no replay can show, those of most bytes first."""

@@ -27,13 +27,13 @@ from hlofuse.inputs.many import dump_text, picked_case
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
+from hlofuse.ir.record import Record
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.matching.structure import TRIVIAL
 from hlofuse.reports.diff.model import summarize
 
 
-@dataclass(frozen=True, slots=True)
-class PassDump:
+class PassDump(Record):
     """One dump of a module and where in the compilation it was written."""
 
     path: Path
@@ -42,7 +42,7 @@ class PassDump:
     pipeline: str = ""
     after: str = ""
     """The pass that had just run, `pipeline-start`, or `before_optimizations` and others."""
-    text: str | None = field(default=None, repr=False)
+    text: str | None = None
     """The module where hlofuse repeated the pass; `path` is then what it began with."""
 
     @property
@@ -52,8 +52,7 @@ class PassDump:
         return where if self.number is None else f"{self.number:04d} {where}"
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(Record):
     """Groups of instructions that were replaced, removed or added alike."""
 
     kind: str
@@ -66,8 +65,7 @@ class Replacement:
     """The first instruction of the first group."""
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(Record):
     instructions: int
     kernels: int
     fusions: int
@@ -75,8 +73,7 @@ class Size:
     """The outermost that launch kernels."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record):
     """From one dump to the next that could be read."""
 
     dump: PassDump
@@ -86,9 +83,9 @@ class Step:
     """Why the dump could not be read; then nothing else is known of it."""
     before: Size | None = None
     after: Size | None = None
-    opcodes: tuple[tuple[str, int, int], ...] = field(default=(), repr=False)
+    opcodes: tuple[tuple[str, int, int], ...] = ()
     """Opcodes whose number changed: before and after, the largest change first."""
-    rewrites: tuple[Replacement, ...] = field(default=(), repr=False)
+    rewrites: tuple[Replacement, ...] = ()
     fusions: tuple[tuple[str, int], ...] = ()
     """Changes of fusions (`new`, `merged`…), each with its number."""
     changes: tuple[tuple[str, int], ...] = ()
@@ -142,11 +139,10 @@ class PassTimeline:
 _CORPUS_STEP = re.compile(r"(\d+)-(?:(.+)\.)?([^.]+)\.hlo(?:\.gz)?")
 
 
-@dataclass(frozen=True, slots=True)
-class DumpSequence:
+class DumpSequence(Record):
     label: str
     dumps: tuple[PassDump, ...]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     """Gaps and doubles in the numbers."""
     final_copy: Path | None = None
     """Another copy of a corpus folder's last dump; its time is the same where files kept it."""

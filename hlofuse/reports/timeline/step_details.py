@@ -1,12 +1,12 @@
 """One step of a timeline in detail: groups of changes, and the first of each group line by line."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from hlofuse.diff import Changed, FusionChange, ModuleDiff
 from hlofuse.format.escape import shorten
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import PrintOptions
+from hlofuse.ir.record import Record
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.reports.diff import phrases
 from hlofuse.reports.diff.model import Cluster, summarize
@@ -24,8 +24,7 @@ _LINE = PrintOptions(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Record):
     """Changes that are alike in everything but names."""
 
     kind: str
@@ -41,8 +40,7 @@ class Group:
     """Lines of it that are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepDetails:
+class StepDetails(Record):
     """The changes of one step."""
 
     groups: tuple[Group, ...] = ()

@@ -14,7 +14,13 @@ from hlofuse.reports.timeline import phrases
 from hlofuse.reports.timeline.model import PassTimeline, Step
 
 
-def print_timeline(timeline: PassTimeline, console: Console, *, limit: int = 5, every: bool = False) -> None:
+def print_timeline(
+    timeline: PassTimeline,
+    console: Console,
+    *,
+    limit: int = 5,
+    every: bool = False,
+) -> None:
     """Print the result, the largest changes, then every pass in order."""
     console.print(Text(printable(phrases.headline(timeline)), style="bold"))
     if timeline.first is not None and timeline.last is not None:

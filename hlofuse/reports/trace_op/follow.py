@@ -1,7 +1,6 @@
 """`follow`: one operation, or those of a source line, through every dump of a module."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.record import replace
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.lineage import outermost
 from hlofuse.reports.common.names import described_by

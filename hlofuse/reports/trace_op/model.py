@@ -1,11 +1,13 @@
 """One operation's way through a compilation, as data."""
 
-from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from msgspec import Struct, to_builtins
+
 from hlofuse.account.measured import Measured
 from hlofuse.format.fields import fields
+from hlofuse.ir.record import Record
 from hlofuse.reports.common.json import measured_json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.timeline.model import PassDump
@@ -30,8 +32,7 @@ class How(StrEnum):
     REMOVED = "gone"
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Record):
     """The place of an operation in one dump."""
 
     name: str
@@ -41,8 +42,7 @@ class Location:
     fusion_kind: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Record):
     """A dump in which something about the operation is new."""
 
     dump: PassDump
@@ -53,8 +53,7 @@ class Event:
     """Opcodes that were replaced, where it was created."""
 
 
-@dataclass(frozen=True, slots=True)
-class FinalKernel:
+class FinalKernel(Record):
     """The final kernel of an operation."""
 
     name: str
@@ -64,29 +63,27 @@ class FinalKernel:
     computation: str
 
 
-@dataclass(slots=True)
-class Trail:
+class Trail(Struct):
     name: str
     opcode: str
     source: str
     op_name: str
-    events: list[Event] = field(default_factory=list)
+    events: list[Event] = []
     ends: tuple[FinalKernel, ...] = ()
     """Its kernels in the last dump; empty if it is removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Record):
     """All that was asked for, followed."""
 
     label: str
     query: str
-    trails: tuple[Trail, ...] = field(repr=False)
+    trails: tuple[Trail, ...]
     first: PassDump
     """The dump in which it was found."""
     last: PassDump
     unreadable: tuple[PassDump, ...] = ()
-    measured: Measured | None = field(default=None, repr=False)
+    measured: Measured | None = None
 
 
 SCHEMA = "hlofuse.trace-op/3"
@@ -107,12 +104,12 @@ def provenance_json(provenance: Provenance) -> dict[str, Any]:
                     {
                         **fields(s, "file=dump.path.name pipeline=dump.pipeline? pass=dump.after"),
                         "how": str(s.how),
-                        "places": [asdict(location) for location in s.locations],
+                        "places": [to_builtins(location) for location in s.locations],
                         "instead_of": list(s.instead_of),
                     }
                     for s in t.events
                 ],
-                "ends_in": [{**asdict(k), **measured_json(times.get(k.name))} for k in t.ends],
+                "ends_in": [{**to_builtins(k), **measured_json(times.get(k.name))} for k in t.ends],
             }
             for t in provenance.trails
         ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from time import process_time
 
@@ -18,6 +17,7 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
+from hlofuse.ir.record import Record, replace
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.dce import HloDCE
 from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, joined, merged
@@ -176,8 +176,7 @@ def _tried_in_written(
             yield found, trial_of(base.totals, after.totals, how, (base, after))
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(Record):
     """A recipe's change in a module before optimizations."""
 
     recipe: Recipe

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from rich.console import Console
 from rich.text import Text
@@ -15,6 +14,7 @@ from hlofuse.format.terminal import Rows, indented, print_command, print_more
 from hlofuse.format.units import bytes_text, plural, signed, us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import Record
 from hlofuse.judge.judge import Judge, Refused
 from hlofuse.pipelines.flags import DISABLED, joined, merged, not_honoured, parse_flags
 from hlofuse.pipelines.stage import Stage
@@ -27,8 +27,7 @@ from hlofuse.reports.whatif.model import FixedRule, Ranking, Trial, trial_of
 from hlofuse.reports.whatif.text import CHANGED_DECISIONS, edges_text
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Record):
     """A row of the what-if table."""
 
     label: str

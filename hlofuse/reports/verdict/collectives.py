@@ -1,7 +1,6 @@
 """The collectives of the first screen: who takes part, bytes on the wire, and what hides them."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from hlofuse.account.collectives import Collective
@@ -10,14 +9,14 @@ from hlofuse.format.fields import fields, us_json
 from hlofuse.format.units import bytes_text, more, plural, us_text
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped
+from hlofuse.ir.record import Record
 from hlofuse.reports.common.json import time_kind
 from hlofuse.reports.common.model import Place
 
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveRow:
+class CollectiveRow(Record):
     """A collective for a reader: plain data."""
 
     place: Place

@@ -1,9 +1,9 @@
 """Suggested changes, run on this machine: one counts only above the noise."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import replace
 from hlofuse.judge.measure import measured_changes
 from hlofuse.passes.common import make
 from hlofuse.reports.advice.written import prepared

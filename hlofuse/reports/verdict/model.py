@@ -8,6 +8,7 @@ from hlofuse.account.bound import FusionFloor, ProgramFloor
 from hlofuse.account.functions import Functions
 from hlofuse.account.measured import Measured
 from hlofuse.cost.cpu.device import CpuDevice
+from hlofuse.ir.record import Record
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.explain.model import HotKernel
 from hlofuse.reports.verdict.collectives import CollectiveRow
@@ -44,8 +45,7 @@ class Suggestion:
     """A change at the input of fusion; None for others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Record):
     """One kind of what runs."""
 
     kind: str
@@ -64,8 +64,7 @@ class Share:
     """The part of `us` of launches in which a GPU waits for the host, at least."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Record):
     """The answer: what runs, where the time goes, what is left to gain, and what to change."""
 
     totals: Totals
@@ -75,9 +74,9 @@ class Verdict:
     """The minimum over all choices of fusions, everything else unchanged."""
     program: ProgramFloor | None
     """The minimum of any form of the program; None where a change that was tried goes below it."""
-    hot_kernels: tuple[HotKernel, ...] = field(repr=False)
+    hot_kernels: tuple[HotKernel, ...]
     """Slowest first; without times by bytes."""
-    suggestions: tuple[Suggestion, ...] = field(default=(), repr=False)
+    suggestions: tuple[Suggestion, ...] = ()
     """Greatest gain first, then gains to be measured, then limitations of XLA; each gains something."""
     best: Trial | None = None
     """The best of all replays, those of rules that are no program's to change among them; None for none."""
@@ -86,7 +85,7 @@ class Verdict:
     replays: int = 0
     is_ranked: bool = False
     """False for a module so large that rules were not replayed one by one."""
-    untried: tuple[Suggestion, ...] = field(default=(), repr=False)
+    untried: tuple[Suggestion, ...] = ()
     """Recipes whose symptom is there, and of which nothing says what they gain here, most touched first."""
     measured: Measured | None = None
     """The profile's times of the program; None without a profile."""
@@ -104,7 +103,7 @@ class Verdict:
     """The CPU that the times are estimated for; None on others."""
     collectives: tuple[CollectiveRow, ...] = ()
     """Those that take longest, or send most, first."""
-    functions: Functions = field(default_factory=Functions)
+    functions: Functions = Functions()
     """The shares of the user's functions."""
     compiled: int = 0
     """Changes that XLA compiled."""

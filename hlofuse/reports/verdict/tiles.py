@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from hlofuse.account.account import Account
@@ -10,6 +9,7 @@ from hlofuse.account.traffic import border_bytes
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import Record
 from hlofuse.ir.shape import COMBINED, Shape
 from hlofuse.reports.common.model import Place
 
@@ -19,8 +19,7 @@ _LEAST = 0.02
 _Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Tiles:
+class Tiles(Record):
     share: float
     """The part of padding in all bytes that kernels read and write."""
     arrays: list[_Row]

@@ -1,7 +1,6 @@
 """Cases to verify at a path: a pair of files, a dump directory, a corpus."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +17,7 @@ from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile
 from hlofuse.inputs.many import dump_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.record import Record
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.pipelines import TARGETS
 
@@ -27,8 +27,7 @@ _NUMBERED = re.compile(r"(\d{1,6})-(.+)\.hlo(?:\.gz)?")
 _OF_PIPELINE = re.compile(r"([^.]+)\.(.+?)(?:-(\d))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Record):
     name: str
     before: Path
     after: Path

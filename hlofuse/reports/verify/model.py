@@ -1,15 +1,16 @@
 """Data of a verification, printed by the renderers."""
 
-from dataclasses import asdict, dataclass, replace
 from typing import Any, overload
+
+from msgspec import to_builtins
 
 from hlofuse.format.fields import fields
 from hlofuse.ir.graph import Instruction, OrderSource
+from hlofuse.ir.record import Record, replace
 from hlofuse.reports.common.head import Head
 
 
-@dataclass(frozen=True, slots=True)
-class KernelSide:
+class KernelSide(Record):
     """A kernel on one side of a difference."""
 
     name: str
@@ -22,8 +23,7 @@ class KernelSide:
     """Opcodes of the operations inside a fusion, in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class FirstDifference:
+class FirstDifference(Record):
     """The first place where the two sides part."""
 
     pass_name: str | None
@@ -36,8 +36,7 @@ class FirstDifference:
     """Our last decision about that kernel, in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassVerdict:
+class PassVerdict(Record):
     """The modules after one pass compared."""
 
     name: str
@@ -49,8 +48,7 @@ class PassVerdict:
     changed_xla: bool
 
 
-@dataclass(frozen=True, slots=True)
-class StepDifference:
+class StepDifference(Record):
     """The first entry of XLA's record that differs from the replay."""
 
     kind: str
@@ -62,8 +60,7 @@ class StepDifference:
     ours: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordVerdict:
+class RecordVerdict(Record):
     """Our decisions against XLA's own record of PriorityFusion."""
 
     in_order: bool
@@ -80,8 +77,7 @@ class RecordVerdict:
     """XLA's choice among equal priorities was taken from the record."""
 
 
-@dataclass(frozen=True, slots=True)
-class FinalVerdict:
+class FinalVerdict(Record):
     """The launches of the replayed final module against those of XLA's."""
 
     named: int
@@ -109,8 +105,7 @@ class FinalVerdict:
         return self.same_names and self.same_kernels and self.same_copies
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Record):
     """One module: our replay against XLA's result."""
 
     name: str
@@ -153,8 +148,7 @@ class Verdict:
         return self.error is None and self.exact and all(p.exact for p in self.passes)
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(Record):
     """The modules replayed as one of the releases that the dumps leave open."""
 
     releases: tuple[str, ...]
@@ -166,8 +160,7 @@ class Tried:
     """Every module was replayed so; otherwise only those that differ as the release that was tried first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Record):
     target: str
     verdicts: tuple[Verdict, ...]
     skipped: tuple[str, ...]
@@ -218,13 +211,13 @@ def report_json(report: Report) -> dict[str, Any]:
         **fields(report, "target agrees"),
         "modules": len(report.verdicts),
         **fields(report, "exact skipped"),
-        **fields(report, "tried", asdict),
+        **fields(report, "tried", to_builtins),
         **fields(report, "verdicts", _verdict),
     }
 
 
 def _verdict(v: Verdict) -> dict[str, Any]:
-    values = asdict(replace(v, head=None))
+    values: dict[str, Any] = to_builtins(replace(v, head=None))
     del values["head"]
     if v.final is None:
         del values["final"]

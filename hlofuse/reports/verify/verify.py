@@ -4,7 +4,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +20,7 @@ from hlofuse.inputs.stage import doubt, stage_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module, OrderSource
 from hlofuse.ir.grouping import unmatched
+from hlofuse.ir.record import Record, replace
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.kernels import KernelKeys
 from hlofuse.matching.key import Strictness
@@ -43,8 +43,7 @@ from hlofuse.reports.verify.model import (
 from hlofuse.trace.priority_record import read_priority_record
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Record):
     case: Case
     target: str = "cpu"
     device: str | None = None

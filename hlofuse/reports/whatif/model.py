@@ -6,13 +6,13 @@ from typing import Any
 from hlofuse.account import Account, Observed, Totals
 from hlofuse.account.account import scaled_saving
 from hlofuse.format.fields import fields
+from hlofuse.ir.record import Record
 from hlofuse.reports.common.json import refusal_json, totals_json
 from hlofuse.reports.common.model import Refusal, RuleText
 from hlofuse.reports.comparison.model import Comparison, difference_json
 
 
-@dataclass(frozen=True, slots=True)
-class SweepAxis:
+class SweepAxis(Record):
     """A knob, or device number, and the values it takes in a sweep."""
 
     name: str
@@ -22,8 +22,7 @@ class SweepAxis:
     summary: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Record):
     device: str | None
     values: tuple[str, ...]
     """One for each axis; empty for XLA's own replay on the device."""
@@ -38,8 +37,7 @@ class Point:
         return self.difference.replayed
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Record):
     """All combinations of the axes' values, on each device."""
 
     module: str
@@ -54,7 +52,7 @@ class Sweep:
     """For each device: XLA's values of the axes."""
     xla: tuple[Totals, ...]
     """For each device: what XLA's own passes leave."""
-    points: tuple[Point, ...] = field(repr=False)
+    points: tuple[Point, ...]
     """The first axis changes slowest, the devices slower still."""
 
     @property
@@ -73,8 +71,7 @@ _MORE_WORK, _MORE_CODE = 1.02, 1.1
 """Growth of operations, and of instructions, from which saved bytes and launches prove nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Record):
     """The result of a change on this module."""
 
     totals: Totals | None
@@ -159,13 +156,12 @@ def _size(account: Account) -> int:
     return sum(1 for _ in account.module.instructions())
 
 
-@dataclass(frozen=True, slots=True)
-class RelaxedRule:
+class RelaxedRule(Record):
     """A rule that refused something, and what becomes of the module without it."""
 
     rule: RuleText
     difference: Comparison
-    blocks: tuple[Refusal, ...] = field(repr=False)
+    blocks: tuple[Refusal, ...]
     """The edges between kernels that it keeps apart in XLA's result, greatest value first."""
     refusals: int
     """Pairs that it refused in XLA's replay."""
@@ -182,14 +178,13 @@ class RelaxedRule:
         return not self.difference.same_decisions or self.trial.gain != (0.0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class FixedRule:
+class FixedRule(Record):
     """A rule that refused something and cannot be relaxed."""
 
     rule: RuleText
     reason: str
     """Why not."""
-    blocks: tuple[Refusal, ...] = field(repr=False)
+    blocks: tuple[Refusal, ...]
     refusals: int
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import product
 
 from hlofuse.account import PRIORITY_FUSION, Observed, SharedStart, observed_replay
@@ -10,6 +10,7 @@ from hlofuse.compilation import Checkpoint, Compilation, CompilationInput, Repla
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.copy import same_module
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import replace
 from hlofuse.passes.registry import single_passes
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.comparison.model import compare, result_of

@@ -1,11 +1,11 @@
 """The decisions about one instruction, or about a pair of them: plain data."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from hlofuse.account import PairDetail
 from hlofuse.format.fields import fields
+from hlofuse.ir.record import Record
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.json import created_by_json, place_json
 from hlofuse.reports.common.model import CreatedBy, Place, RuleText
@@ -13,8 +13,7 @@ from hlofuse.trace import Figures
 from hlofuse.trace.provenance import Change
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Record):
     """One decision; the same one taken again later is drawn together with it."""
 
     pass_name: str
@@ -34,23 +33,22 @@ class Decision:
     added: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(Record):
     """All that happened to one instruction."""
 
     described: Place
     fate: str
     """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`,
     `inside` (part of `holder` all along), or `added` (by a pass after fusion)."""
-    kernels: tuple[Place, ...] = field(repr=False)
+    kernels: tuple[Place, ...]
     """The kernels it ended in."""
-    holds: tuple[str, ...] = field(repr=False)
+    holds: tuple[str, ...]
     """For a fusion: the instructions of the input inside."""
-    as_producer: tuple[Decision, ...] = field(repr=False)
+    as_producer: tuple[Decision, ...]
     """Going into its users."""
-    as_consumer: tuple[Decision, ...] = field(repr=False)
+    as_consumer: tuple[Decision, ...]
     """Taking its operands in."""
-    rewrites: tuple[Decision, ...] = field(repr=False)
+    rewrites: tuple[Decision, ...]
     holder: Place | None = None
     """For `inside`: the fusion, reduce, sort… that it is a part of; passes decide about that one. For
     `kernel`: the call of the final module that is one kernel and holds it; None without one."""
@@ -75,8 +73,7 @@ class Story:
     """The other kernels that read or feed this one, each with the last rule that refused the two."""
 
 
-@dataclass(frozen=True, slots=True)
-class PairAnswer:
+class PairAnswer(Record):
     """The decision about a producer and a consumer."""
 
     producer: Place
@@ -87,11 +84,11 @@ class PairAnswer:
     """`fused`, `refused`, `does not pay` (allowed, but slower), `not considered` (never asked) or
     `apart` (no edge between them)."""
     settled_by: Decision | None
-    decisions: tuple[Decision, ...] = field(repr=False)
-    shared: tuple[Place, ...] = field(repr=False)
+    decisions: tuple[Decision, ...]
+    shared: tuple[Place, ...]
     """Kernels that hold both."""
-    producer_kernels: tuple[Place, ...] = field(repr=False)
-    consumer_kernels: tuple[Place, ...] = field(repr=False)
+    producer_kernels: tuple[Place, ...]
+    consumer_kernels: tuple[Place, ...]
     bytes_between: int
     """Size of the producer's value, in bytes."""
     path: tuple[str, ...] = ()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from hlofuse.account import PRIORITY_FUSION, PairDetail
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.names import Origin, own_name
+from hlofuse.ir.record import replace
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
 from hlofuse.reports.common.lineage import Lineage, is_view, view_read
 from hlofuse.reports.common.model import Place

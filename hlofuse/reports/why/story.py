@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from hlofuse.account import Costs, Observed
 from hlofuse.account.bound import open_end
@@ -17,6 +18,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.names import names_in, own_name
+from hlofuse.ir.record import replace
 from hlofuse.reports.common.costs import limit_of
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.lineage import Lineage, readers, through_views, view_read
@@ -130,11 +132,10 @@ def _request(first: str, second: str, facts: Facts) -> Request:
     return producer, consumer, tuple(outer)
 
 
-@dataclass(slots=True)
-class _Decided:
-    giving: list[Event] = field(default_factory=list)
-    taking: list[Event] = field(default_factory=list)
-    rewrites: list[Event] = field(default_factory=list)
+class _Decided(Struct):
+    giving: list[Event] = []
+    taking: list[Event] = []
+    rewrites: list[Event] = []
 
 
 def _decisions(names: Iterable[str], facts: Facts) -> dict[str, _Decided]:

@@ -439,7 +439,13 @@ def _few(steps: list[int]) -> str:
     return text if len(text) < 60 else f"{ranges(steps[:6])}, … {steps[-1]}"
 
 
-def print_pair_cost(d: PairDetail, producer: Place, console: Console, *, forbidden: bool = False) -> None:
+def print_pair_cost(
+    d: PairDetail,
+    producer: Place,
+    console: Console,
+    *,
+    forbidden: bool = False,
+) -> None:
     """The sums, the three kernels they come from, what the kernel would read, and what would turn it.
     `forbidden`: a rule keeps the two apart, whatever they cost."""
     indented(console, costs.cost_heading(forbidden=forbidden), 2, "bold cyan")

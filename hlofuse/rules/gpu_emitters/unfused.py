@@ -1,7 +1,6 @@
 """The question, one kernel and its analysis by the cost model; custom calls, and what stays outside fusions,
 each with a thunk of its own."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -10,6 +9,7 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.record import Record
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_fusible import may_be_fused
 from hlofuse.rules.verdict import Figures, runner
@@ -20,8 +20,7 @@ _LAUNCHED = frozenset("EM040 EM041 EM042 EM044 EM045 EM046 EM049".split())
 _TILED = frozenset({"EM031", "EM032"})
 
 
-@dataclass(frozen=True, slots=True)
-class GpuKernel:
+class GpuKernel(Record):
     """An instruction that is launched as work of its own."""
 
     instruction: Instruction

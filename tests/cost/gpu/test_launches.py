@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from hlofuse.cost.gpu.device import DeviceDescription, load_device
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.merging import kernel_model
+from hlofuse.ir.record import replace
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import release_of
 

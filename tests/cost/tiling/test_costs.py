@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -32,6 +31,7 @@ from hlofuse.cost.tiling.tilings import (
     valid_tilings,
 )
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import replace
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 
@@ -478,7 +478,7 @@ def test_few_rows_miss_the_fast_instructions(major: int, rows: int, factor: floa
 
 
 def whole(dot: Dot, tile: tuple[int, ...], k: int, warps: int, stages: int, **device: int) -> DotTime:
-    found = dot_time(dot, tile, k, warps, stages, replace(SIMPLE, **device))  # type: ignore[arg-type]
+    found = dot_time(dot, tile, k, warps, stages, replace(SIMPLE, **device))
     assert found is not None
     return found
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from lark import Token
+from msgspec import Struct
 
 from hlofuse.ir.literal import Literal
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.tree.handlers import Span
 
 
-@dataclass(slots=True)
-class AttributeNode:
+class AttributeNode(Struct):
     """`key=value`: the key's token, the typed value and its place."""
 
     key: Token
@@ -50,8 +49,7 @@ def plain_value(node: AttributeNode, text: str) -> Any:
     return str(value) if isinstance(value, Token) else value
 
 
-@dataclass(slots=True)
-class CallNode:
+class CallNode(Struct):
     """An opcode with the content of its parentheses."""
 
     opcode: Token
@@ -62,8 +60,7 @@ class CallNode:
     depth: int = 1
 
 
-@dataclass(slots=True)
-class OperandNode:
+class OperandNode(Struct):
     """A name, an instruction or only a shape; `start` is its place."""
 
     shape: Shape | None
@@ -73,8 +70,7 @@ class OperandNode:
     start: int
 
 
-@dataclass(slots=True)
-class InstructionNode:
+class InstructionNode(Struct):
     root: Token | None
     name: Token | None
     shape: Shape | None
@@ -84,8 +80,7 @@ class InstructionNode:
     end: int
 
 
-@dataclass(slots=True)
-class ComputationNode:
+class ComputationNode(Struct):
     entry: Token | None
     name: Token
     result: Shape | None
@@ -94,12 +89,11 @@ class ComputationNode:
     attributes: list[AttributeNode]
 
 
-@dataclass(slots=True)
-class ModuleNode:
+class ModuleNode(Struct):
     """A whole text; `name` is None without a header."""
 
     name: Token | None
     attributes: list[AttributeNode]
     tables: list[dict[int, Any]]
-    computations: list[ComputationNode] = field(default_factory=list)
+    computations: list[ComputationNode] = []
     single: InstructionNode | None = None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import Record
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
 
@@ -59,8 +59,7 @@ _RELATIVE_TOLERANCE = 1e-3
 _Placed: TypeAlias = "tuple[int, PriorityStep | IneligibleStep]"
 
 
-@dataclass(frozen=True, slots=True)
-class Disagreement:
+class Disagreement(Record):
     """A decision in XLA's fusion log and the replay's; None where one side has none."""
 
     kind: str

@@ -1,6 +1,6 @@
 """Passes that pad convolutions for cuDNN."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
 from hlofuse.ir.attributes.window import (
@@ -11,6 +11,7 @@ from hlofuse.ir.attributes.window import (
     WindowDimension,
 )
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import replace
 from hlofuse.ir.removing import replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import VisitPass

@@ -2,7 +2,6 @@
 (`xla/backends/gpu/transforms/conv_rewriter.cc`)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, Window, WindowDimension
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.record import replace
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES, Shape
 from hlofuse.passes.base import NotRepresentable, Pass, any_change, attempt, replaced

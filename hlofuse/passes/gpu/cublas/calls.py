@@ -190,7 +190,12 @@ def with_sum(add: Instruction) -> bool:
     return _with_matrix(add) or _with_padded_matrix(add)
 
 
-def _with_vector(add: Instruction, source: Instruction, call: Instruction, broadcast: Instruction) -> bool:
+def _with_vector(
+    add: Instruction,
+    source: Instruction,
+    call: Instruction,
+    broadcast: Instruction,
+) -> bool:
     """`FuseVectorBiasAdd`: a summand for each column."""
     config = config_of(call)
     numbers = config["dot_dimension_numbers"]

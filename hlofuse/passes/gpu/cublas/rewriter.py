@@ -1,10 +1,11 @@
 """Passes that make products calls of cuBLAS."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.record import replace
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import (

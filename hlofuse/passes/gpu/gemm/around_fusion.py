@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import is_elementwise
@@ -13,6 +13,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.record import replace
 from hlofuse.ir.shape import Layout, Shape
 from hlofuse.passes.base import Explained, Pass, VisitPass, any_change, attempt, replaced
 from hlofuse.passes.common.dots import DotDimensions, dot_like

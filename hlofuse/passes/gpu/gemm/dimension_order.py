@@ -4,19 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
+
+from msgspec import Struct
 
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import replace
 from hlofuse.ir.shape import Shape
 
 NO_SPLIT = 1
 _CONCATENATE_ALIGNMENT = 64
 
 
-@dataclass
-class Fragment:
+class Fragment(Struct):
     dimension: int
     count: int
     start: int = 0
@@ -31,12 +32,11 @@ class Fragment:
         return self.count != self.sliced
 
 
-@dataclass
-class DimensionOrder:
+class DimensionOrder(Struct):
     """Fragments from minor to major, and for each dimension the numbers of its own, in its logical order."""
 
-    fragments: list[Fragment] = field(default_factory=list)
-    of_dimension: dict[int, list[int]] = field(default_factory=dict)
+    fragments: list[Fragment] = []
+    of_dimension: dict[int, list[int]] = {}
 
     @classmethod
     def of(cls, shape: Shape) -> DimensionOrder:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -11,6 +11,7 @@ from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.record import replace
 from hlofuse.passes.base import Pass, replaced, visit_module
 from hlofuse.passes.common.calls import filled
 from hlofuse.passes.common.dots import DotDimensions
@@ -234,7 +235,12 @@ def _take_place(output: Instruction, fusion: Instruction, name: str, recorder: R
     _record_end(end, fusion, readers, recorder)
 
 
-def _record_end(value: str, fusion: Instruction, readers: Sequence[Instruction], recorder: Recorder) -> None:
+def _record_end(
+    value: str,
+    fusion: Instruction,
+    readers: Sequence[Instruction],
+    recorder: Recorder,
+) -> None:
     """Record why what reads the value was not taken in."""
     if len(readers) == 1 and readers[0].operands.count(fusion) == 1:
         if readers[0].opcode != "tuple":

@@ -2,12 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.record import replace
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import VisitPass
 from hlofuse.passes.common.make import derived, numbers

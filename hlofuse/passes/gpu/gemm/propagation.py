@@ -1,11 +1,10 @@
 """Operations that a GEMM fusion can include, and the profit of it."""
 
-from dataclasses import dataclass
-
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import Record
 from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.passes.gpu.gemm.dimension_order import (
     NO_SPLIT,
@@ -159,8 +158,7 @@ def _is_cheap_to_repeat(operand: Instruction) -> bool:
 _NEVER = frozenset("tuple get-tuple-element reduce all-reduce all-reduce-start all-reduce-done pad".split())
 
 
-@dataclass(frozen=True)
-class DotProperties:
+class DotProperties(Record):
     """The operand or result of a dot that a fusion grows from (`DotProperties`)
     (`triton_tiling_propagation.cc`)."""
 

@@ -1,0 +1,28 @@
+"""The base of values."""
+
+import dataclasses
+from reprlib import Repr
+from typing import Any, TypeVar, dataclass_transform
+
+from msgspec import Struct, field, structs
+
+T = TypeVar("T")
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = 200
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Record(Struct, frozen=True):
+    """A value: its fields, in the order of their declaration, compared and hashed by them; none can be
+    changed. The class is ready at once, where a dataclass compiles its methods at every start."""
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={_SHORT.repr(getattr(self, name))}" for name in self.__struct_fields__)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def replace(value: T, /, **changes: Any) -> T:
+    """A copy with some fields changed (`copy.replace`, which Python has from 3.13); TypeError for a field
+    that is not there."""
+    by = structs.replace if isinstance(value, Struct) else dataclasses.replace
+    return by(value, **changes)  # type: ignore[type-var]
