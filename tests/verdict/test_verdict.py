@@ -116,6 +116,12 @@ def test_the_first_suggestion_shows_the_line_and_the_form_to_write(
     linecache.clearcache()
     own = "def f(x): return np.sum(x * (1 / x.shape[-1]), -1)\n"
     assert f"\n   write      {own}" in hlofuse("explain", *command).out
+    Path("loop.py").write_text(
+        "from jax import lax\na = lax.scan(f, x, y)\nb = lax.scan(f, x, y, unroll=8)\n"
+    )
+    unrolled = edit_of("unroll-the-scan", "Unroll the loop by 8", ["loop.py:2"])
+    assert unrolled is not None
+    assert unrolled["after"] == "a = lax.scan(f, x, y, unroll=8)"
     nowhere = edit_of("scale-the-summands", "", ["norm.py:0"])
     assert nowhere is not None
     assert nowhere["source"] == ""

@@ -103,10 +103,11 @@ def _own_line(recipe: str, lines: Sequence[str], number: int, factor: str) -> st
         found = [e.texts for e in edits("".join(lines), [number]) if e.recipe == recipe]
     except (SyntaxError, ValueError):
         return ""
-    for changed in (t.splitlines(keepends=True) for t in sum(found, ()) if factor in t):
+    for changed in (t.splitlines(keepends=True) for t in sum(found, ())):
         for tag, first, last, start, end in SequenceMatcher(None, lines, changed, False).get_opcodes():
-            if tag == "replace" and first < number <= last:
-                return " ".join(x.strip() for x in changed[start:end])
+            line = " ".join(x.strip() for x in changed[start:end])
+            if tag == "replace" and first < number <= last and factor in line:
+                return line
     return ""
 
 
