@@ -59,6 +59,16 @@ def joined(rows: int, first: int, second: int, element_type: str = "f32") -> str
   ROOT c = {shape(first + second)} concatenate(a, b), dimensions={{1}}""")
 
 
+def read_at(start: str) -> str:
+    """Two columns that a gather reads at, or that it takes its elements from."""
+    return entry(f"""  i = s32[65536,1]{{1,0}} parameter(0)
+  j = s32[65536,1]{{1,0}} parameter(1)
+  c = s32[65536,2]{{1,0}} concatenate(i, j), dimensions={{1}}
+  t = s32[65536,2]{{1,0}} parameter(2)
+  ROOT g = s32[65536]{{0}} gather({start}), offset_dims={{}}, collapsed_slice_dims={{0,1}},
+    start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}""")
+
+
 def power(exponent: float) -> str:
     return entry(f"""  x = f32[64]{{0}} parameter(0)
   n = f32[] constant({exponent})
@@ -206,6 +216,7 @@ CASES = [
     ("join-by-pads", "gpu", joined(256, 100, 156), joined(255, 100, 156)),
     ("join-by-pads", "gpu", joined(256, 97, 159), joined(256, 96, 160)),
     ("join-by-pads", "gpu", joined(512, 96, 33), joined(512, 96, 33, "pred")),
+    ("join-by-pads", "gpu", read_at("c, t"), read_at("t, c")),
     ("power-by-a-root", "gpu", power(1.5), power(0.5)),
     ("power-by-a-root", "cpu", power(2.5), power(3.5)),
     ("unroll-the-scan", "gpu", state_of(2), state_of(1)),
