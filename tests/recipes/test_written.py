@@ -453,6 +453,19 @@ def updates(*opcodes: str) -> str:
     return f"{lines}  ROOT r = ({', '.join(shapes)}) tuple({names})"
 
 
+SUMS = "  y = f32[2]{0} tanh(x)\n  new = f32[3]{0} add(p, h)\n"
+
+
+def counting_down(body: str) -> str:
+    """The loop with rows that are read from the last on, as the gradient of a loop does."""
+    down = """  five = s32[] constant(5)
+  left = s32[] subtract(five, i)
+  less = s32[] constant(-1)
+  j = s32[] add(left, less)
+  part = f32[1,2]{1,0} dynamic-slice(xs, j, none)"""
+    return loop(body).replace("  part = f32[1,2]{1,0} dynamic-slice(xs, i, none)", down)
+
+
 TABLE = "  t = f32[6,5]{1,0} parameter(0)\n"
 CASES = {
     "take-not-onehot": (
@@ -482,6 +495,14 @@ CASES = {
     "vmap-not-map": (
         loop(f"{PRODUCT}  y = f32[2]{{0}} tanh(x)\n  new = f32[3]{{0}} tanh(p)\n{WRITES}"),
         loop(f"{PRODUCT}  y = f32[2]{{0}} tanh(x)\n  new = f32[3]{{0}} divide(p, h)\n{WRITES}"),
+    ),
+    "vmap-not-map (backward)": (
+        counting_down(f"{PRODUCT}{SUMS}{WRITES.replace('i, none', 'j, none')}"),
+        counting_down(f"{PRODUCT}{SUMS.replace('add', 'divide')}{WRITES.replace('i, none', 'j, none')}"),
+    ),
+    "vmap-not-map (read backward)": (
+        counting_down(f"{PRODUCT}{SUMS}{WRITES}"),
+        counting_down(f"{PRODUCT}{SUMS.replace('add', 'divide')}{WRITES}"),
     ),
     "vmap-not-map (sums)": (
         loop(f"{GATHERED}  new = f32[3]{{0}} add(h, p)\n{WRITES}").replace("test {", f"{LESS}test {{"),
@@ -562,6 +583,16 @@ def test_the_values_are_the_same(name: str, judge: Judge) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_nothing_changes_where_the_values_would(name: str) -> None:
     assert changed(name, CASES[name][1])[2] == 0
+
+
+def test_a_loop_that_only_counts_down_is_written_without_an_order() -> None:
+    """As `jax.vmap` writes the gradient; a gather or a reverse of what is read would be a kernel."""
+    opcodes = [
+        {x.opcode for x in changed(f"vmap-not-map ({k})", CASES[f"vmap-not-map ({k})"][0])[1].entry}
+        for k in ("backward", "read backward")
+    ]
+    assert opcodes[0].isdisjoint({"gather", "reverse"})
+    assert "reverse" in opcodes[1]
 
 
 def test_each_has_a_page_and_a_case() -> None:

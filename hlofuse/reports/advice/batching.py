@@ -40,6 +40,8 @@ from hlofuse.reports.advice.written import Rewriting, gather_rows
 
 _VIEWS = frozenset("broadcast reshape convert transpose dynamic-slice slice iota constant".split())
 """Operations of which the loop may as well do its part."""
+_LINEAR = {"add": (1, 1), "subtract": (1, -1), "negate": (-1,)}
+"""The factors of the operands."""
 
 
 class Batch:
@@ -50,6 +52,7 @@ class Batch:
         loop: Instruction,
         number: int,
         trips: int,
+        in_any_order: bool = False,
     ) -> None:
         self.loop, self.number, self.trips = loop, number, trips
         self.body = body_of(loop)
@@ -59,17 +62,24 @@ class Batch:
         """Values that differ from one iteration to the next."""
         self.fixed: dict[Instruction, Instruction] = {}
         """Values that do not."""
-        self.numbers: set[Instruction] = set()
+        self.numbers = set(filter(self._counts, self.given.users))
         """Elements of the state that count the iterations."""
+        self.is_reversed = False
+        """True if the first value is that of the last iteration, as where a gradient counts down."""
+        if in_any_order:
+            moved = [x for x in self.body if x.opcode in ("dynamic-slice", "dynamic-update-slice")]
+            found = {self._place(x.operands[1 + (x.opcode != "dynamic-slice") :]) for x in moved}
+            self.is_reversed = -1 in found and 1 not in found
         self.extend()
 
     @staticmethod
-    def of(loop: Instruction) -> Batch | None:
-        """None for a loop that does not count from 0 to a constant, or holds another one."""
+    def of(loop: Instruction, in_any_order: bool = False) -> Batch | None:
+        """None for a loop that does not count from 0 to a constant, or holds another one. `in_any_order` for
+        iterations that may run in the order of the arrays that they read."""
         counter = plain_counter(loop)
         if counter is None or counter.trips < 2 or has(body_of(loop), "while"):
             return None
-        return Batch(loop, counter.index, counter.trips)
+        return Batch(loop, counter.index, counter.trips, in_any_order)
 
     def extend(self) -> None:
         """Write what follows from the values that are known."""
@@ -130,7 +140,8 @@ class Batch:
             elif x in self.fixed:
                 state[k] = self.fixed[x]
             else:
-                state[k] = make.reshape(self.loop, x.shape, self._rows(self.computed[x], self.trips - 1))
+                last = 0 if self.is_reversed else self.trips - 1
+                state[k] = make.reshape(self.loop, x.shape, self._rows(self.computed[x], last))
         replace_state(self.loop, state)
         return True
 
@@ -164,29 +175,47 @@ class Batch:
     def _add(self, x: Instruction) -> Instruction:
         return computation_of(self.loop).add_instruction(x)
 
+    def _counts(self, x: Instruction) -> bool:
+        after = self.body.root.operands[x.tuple_index]
+        if after.opcode != "add" or not is_element(after.operands[0], self.given, x.tuple_index):
+            return False
+        return integer_of(after.operands[1]) == 1 and integer_of(self.init[x.tuple_index]) == 0
+
     def _add_element(self, x: Instruction) -> None:
-        k = x.tuple_index
-        after = self.body.root.operands[k]
-        counts = after.opcode == "add" and is_element(after.operands[0], self.given, k)
-        if counts and integer_of(after.operands[1]) == 1 and integer_of(self.init[k]) == 0:
-            self.numbers.add(x)
-            self.computed[x] = make.iota(self.loop, self._leading(x.shape), 0)
-        elif after is x:
-            self.fixed[x] = self.init[k]
+        if x in self.numbers:
+            number = make.iota(self.loop, self._leading(x.shape), 0)
+            if self.is_reversed:
+                last = make.scalar_like(number, self.trips - 1)
+                number = make.binary(self.loop, "subtract", last, number)
+            self.computed[x] = number
+        elif self.body.root.operands[x.tuple_index] is x:
+            self.fixed[x] = self.init[x.tuple_index]
 
     def _place(self, starts: Sequence[Instruction]) -> int:
         """1 for the place of this iteration along the first dimension, −1 counted from the end, else 0."""
         if any(integer_of(o) != 0 for o in starts[1:]):
             return 0
-        number = starts[0]
-        while number.opcode == "reshape":
-            number = number.operands[0]
-        if number.opcode == "select" and is_below_zero(number.operands[0]):
-            number = number.operands[2]  # a negative index counts from the end
-        if number.opcode == "subtract":
-            number, rest = number.operands[1], integer_of(number.operands[0]) or 0
-            return -(number in self.numbers and rest == self.trips - 1)
-        return int(number in self.numbers)
+        forward, backward = (0, 1), (self.trips - 1, -1)
+        place = {forward: 1, backward: -1}.get(self._first_and_step(starts[0]) or (0, 0), 0)
+        return -place if self.is_reversed else place
+
+    def _first_and_step(self, x: Instruction) -> tuple[int, int] | None:
+        """The value in the first iteration and how much each adds; None for what does not change evenly."""
+        if x in self.numbers:
+            return 0, 1
+        if (value := integer_of(x)) is not None:
+            return value, 0
+        if x.opcode == "reshape":
+            return self._first_and_step(x.operands[0])
+        if x.opcode == "select" and is_below_zero(x.operands[0]):
+            return self._first_and_step(x.operands[2])  # a negative index counts from the end
+        parts = [self._first_and_step(o) for o in x.operands] if x.opcode in _LINEAR else [None]
+        if None in parts:
+            return None
+        factors = _LINEAR[x.opcode]
+        pairs = [p for p in parts if p is not None]
+        first, step = (sum(f * p[k] for f, p in zip(factors, pairs, strict=True)) for k in (0, 1))
+        return first, step
 
     def _batched(self, x: Instruction) -> Instruction | None:
         """The values of one operation; None where nothing says how to write them."""
@@ -322,7 +351,7 @@ class Batch:
 
 def iterate_at_once(loop: Instruction) -> bool:
     """Iterations that do not depend on each other are done at once, as `jax.vmap` does."""
-    batch = Batch.of(loop)
+    batch = Batch.of(loop, in_any_order=True)
     return batch is not None and bool(batch.changed()) and batch.finish()
 
 
