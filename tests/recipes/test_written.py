@@ -454,6 +454,9 @@ def updates(*opcodes: str) -> str:
 
 
 SUMS = "  y = f32[2]{0} tanh(x)\n  new = f32[3]{0} add(p, h)\n"
+SOFT = """  e = f32[2,3]{1,0} exponential(w)
+  m = f32[2]{0} reduce(e, c), dimensions={1}, to_apply=plus
+"""
 
 
 def counting_down(body: str) -> str:
@@ -513,6 +516,10 @@ CASES = {
     "associative-scan": (
         loop(recurrence("multiply"), "f32[2]{0}"),
         loop(recurrence("maximum"), "f32[2]{0}"),
+    ),
+    "compute-before-the-loop": (
+        loop(f"{SOFT}  y = f32[2]{{0}} multiply(x, m)\n  new = f32[3]{{0}} tanh(h)\n{WRITES}"),
+        loop(f"  y = f32[2]{{0}} multiply(x, x)\n  new = f32[3]{{0}} tanh(h)\n{WRITES}"),
     ),
     "hoist-the-product": (
         loop(f"{PRODUCT}  y = f32[2]{{0}} tanh(x)\n  new = f32[3]{{0}} add(p, h)\n{WRITES}"),

@@ -100,7 +100,7 @@ class WhileLoopInvariantCodeMotion(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for loop in all_loops(module):
-            changed |= _hoist(loop, recorder)
+            changed |= hoist_invariants(loop, recorder)
         if changed:
             HloDCE().run(module, recorder)
             TupleSimplifier().run(module, recorder)
@@ -119,7 +119,8 @@ def _repeats(loop: Instruction) -> bool:
     )
 
 
-def _hoist(loop: Instruction, recorder: Recorder) -> bool:
+def hoist_invariants(loop: Instruction, recorder: Recorder) -> bool:
+    """Compute before the loop what no iteration changes; False if there is nothing."""
     body = body_of(loop)
     if not _repeats(loop):
         return False

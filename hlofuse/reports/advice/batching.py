@@ -20,6 +20,7 @@ from hlofuse.passes.common.shapes import (
     ranges_of,
     with_dimensions,
 )
+from hlofuse.passes.loop.code_motion import hoist_invariants
 from hlofuse.passes.loop.parts import (
     body_of,
     condition_of,
@@ -37,6 +38,7 @@ from hlofuse.reports.advice.matching import (
 )
 from hlofuse.reports.advice.restated import fold, terms_of
 from hlofuse.reports.advice.written import Rewriting, gather_rows
+from hlofuse.trace import OnlySkipped
 
 _VIEWS = frozenset("broadcast reshape convert transpose dynamic-slice slice iota constant".split())
 """Operations of which the loop may as well do its part."""
@@ -454,6 +456,11 @@ def hoist_products(loop: Instruction) -> bool:
     return bool(order)
 
 
+def _hoist_invariants(loop: Instruction) -> bool:
+    """Invariants are computed before the loop, as XLA does on a CPU and not on a GPU."""
+    return hoist_invariants(loop, OnlySkipped())
+
+
 def sum_in_carry(loop: Instruction) -> bool:
     """Results that are gathered only to be summed over the iterations are summed in the loop."""
     batch = Batch.of(loop)
@@ -479,6 +486,7 @@ def sum_in_carry(loop: Instruction) -> bool:
 BATCHED = {
     "vmap-not-map": Rewriting("while", iterate_at_once),
     "associative-scan": Rewriting("while", scan_linear),
+    "compute-before-the-loop": Rewriting("while", _hoist_invariants, "gpu"),
     "hoist-the-product": Rewriting("while", hoist_products),
     "sum-in-the-carry": Rewriting("while", sum_in_carry),
 }

@@ -342,6 +342,7 @@ LOOPS = (
     _unroll("unroll-the-short-loop", "Pass unroll=True to a short loop", _short, _by(times=None)),
     _unroll("unroll-the-search", 'Pass method="scan_unrolled" to searchsorted', _searches, _by(times=None)),
     Recipe("vmap-not-map", "Use vmap: iterations do not depend on each other"),
+    Recipe("compute-before-the-loop", "Compute before the loop what no iteration changes"),
     Recipe("hoist-the-product", "Multiply for all iterations at once, before the loop"),
     Recipe("sum-in-the-carry", "Sum in the carry, not over stacked results"),
     Recipe("associative-scan", "Use associative_scan: h = a·h + b is linear"),
