@@ -215,6 +215,15 @@ def small_products(count: int) -> str:
     rhs_batch_dims={{0}}, rhs_contracting_dims={{2}}"""
 
 
+def pixel_products(count: int) -> str:
+    """A batch inside the operands, and a result that is read in another order."""
+    return f"""  a = f32[4,3,{count}]{{2,1,0}} parameter(0)
+  b = f32[2,3,{count}]{{2,1,0}} parameter(1)
+  p = f32[3,4,2]{{2,1,0}} dot(a, b), lhs_batch_dims={{1}}, lhs_contracting_dims={{2}},
+    rhs_batch_dims={{1}}, rhs_contracting_dims={{2}}
+  ROOT r = f32[4,2,3]{{2,1,0}} transpose(p), dimensions={{1,2,0}}"""
+
+
 def terms(rows: int) -> str:
     return f"""  a = f32[4,3]{{1,0}} parameter(0)
   b = f32[{rows},3]{{1,0}} parameter(1)
@@ -542,6 +551,7 @@ CASES = {
     "multiply-the-small-first": (chain(2), chain(4)),
     "multiply-the-small-first (heads)": (batched_chain(1), batched_chain(8)),
     "add-the-small-products": (small_products(8), small_products(9)),
+    "add-the-small-products (pixels)": (pixel_products(8), pixel_products(9)),
     "sum-once": (terms(4), terms(5)),
     "triangular-cumsum": (cumulative(512), cumulative(513)),
     "scan-not-cumsum": (cumulative_rows(32), cumulative_rows(31)),

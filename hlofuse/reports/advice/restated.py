@@ -34,6 +34,7 @@ from hlofuse.reports.advice.matching import (
     has,
     is_below_zero,
     is_constant,
+    only_reader,
     origins,
     source,
 )
@@ -136,37 +137,46 @@ _FEW_TERMS = 8
 
 
 def _add_products(x: Instruction) -> bool:
-    """A product that sums few terms becomes their sum, which fuses with others."""
+    """A product that sums few terms becomes their sum, which fuses with others, in the order of dimensions in
+    which it is read."""
     dims = DotDimensions.of(x)
-    sums, numbers = dims.lhs_contracting, range(x.shape.rank)
+    sums = dims.lhs_contracting
     count = x.operands[0].shape.dimensions[sums[0]] if len(sums) == 1 else 0
     if not 0 < count <= _FEW_TERMS:
         return False
-    rest = [[*dims.batch(side), *dims.free(side, o.shape.rank)] for side, o in enumerate(x.operands)]
-    shared = len(dims.lhs_batch)
-    places = numbers[: len(rest[0])], [*numbers[:shared], *numbers[len(rest[0]) :]]
-    if rest != [sorted(own) for own in rest]:
-        return False
+    moved = only_reader(x)
+    result = moved if moved is not None and moved.opcode == "transpose" else x
+    order = result.dimensions if result is not x else range(x.shape.rank)
     terms = []
     for k in range(count):
-        left, right = (_part(x, side, k, places[side]) for side in (0, 1))
+        left, right = (_part(result, x, side, k, order) for side in (0, 1))
         terms.append(make.binary(x, "multiply", left, right))
-    return replace(x, fold(x, "add", terms))
+    return replace(result, fold(x, "add", terms))
 
 
 def _part(
+    result: Instruction,
     x: Instruction,
     side: int,
     number: int,
-    places: Sequence[int],
+    order: Sequence[int],
 ) -> Instruction:
-    """A factor of a term of the product `x`, in the form of its result."""
-    value, along = x.operands[side], DotDimensions.of(x).contracting(side)[0]
+    """A factor of a term of the product `x`, in the form of `result`, which has the dimensions of `x` in this
+    order."""
+    dims, value = DotDimensions.of(x), x.operands[side]
+    along, numbers = dims.contracting(side)[0], [*dims.batch(side), *dims.free(side, value.shape.rank)]
+    lead = len(dims.free(0, x.operands[0].shape.rank)) if side else 0
+    place = {d: order.index(k + (lead if k >= len(dims.lhs_batch) else 0)) for k, d in enumerate(numbers)}
     starts, limits = [0] * value.shape.rank, list(value.shape.dimensions)
     starts[along], limits[along] = number, number + 1
-    sizes = [n for d, n in enumerate(value.shape.dimensions) if d != along]
-    part = make.reshape(x, array(value.shape.element_type, sizes), make.slice_of(x, value, starts, limits))
-    return make.broadcast(x, x.shape, make.convert(x, part, x.shape.element_type), places)
+    rest = [d for d in range(value.shape.rank) if d != along]
+    sizes = array(value.shape.element_type, [value.shape.dimensions[d] for d in rest])
+    part = make.reshape(x, sizes, make.slice_of(x, value, starts, limits))
+    own = sorted(rest, key=place.__getitem__)
+    if own != rest:
+        part = make.transpose(x, part, [rest.index(d) for d in own])
+    part = make.convert(x, part, result.shape.element_type)
+    return make.broadcast(x, result.shape, part, [place[d] for d in own])
 
 
 def terms_of(x: Instruction, opcode: str = "add") -> list[Instruction]:
@@ -662,7 +672,7 @@ RESTATED = {
     "attention-by-cudnn": Rewriting("dot", _attend, "gpu", "cuDNN attention"),
     "sum-before-the-product": Rewriting("reduce", _sum_first),
     "multiply-the-small-first": Rewriting("dot", _reorder),
-    "add-the-small-products": Rewriting("dot", _add_products, "cpu"),
+    "add-the-small-products": Rewriting("dot", _add_products),
     "sum-once": Rewriting("add", _sum_once),
     "triangular-cumsum": Rewriting("reduce-window", _cumulate_by_product),
     "scan-not-cumsum": Rewriting("reduce-window", _cumulate_by_rows, "cpu"),
