@@ -478,6 +478,49 @@ def counting_down(body: str) -> str:
     return loop(body).replace("  part = f32[1,2]{1,0} dynamic-slice(xs, i, none)", down)
 
 
+def stacked_for(part: str) -> str:
+    """A loop that keeps sines of its carry, and another one that reads a part of them in each iteration."""
+    state = "(s32[], f32[2]{0}, f32[5,2]{1,0})"
+    body = f"""{{ t = {state} parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  h = f32[2]{{0}} get-tuple-element(t), index=1
+  a = f32[5,2]{{1,0}} get-tuple-element(t), index=2
+  one = s32[] constant(1)
+  none = s32[] constant(0)
+  next = s32[] add(i, one)"""
+    return f"""HloModule m
+test {{ t = {state} parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(5)
+  ROOT l = pred[] compare(i, n), direction=LT }}
+forward {body}
+  s = f32[2]{{0}} sine(h)
+  row = f32[1,2]{{1,0}} reshape(s)
+  out = f32[5,2]{{1,0}} dynamic-update-slice(a, row, i, none)
+  new = f32[2]{{0}} subtract(h, s)
+  ROOT r = {state} tuple(next, new, out) }}
+backward {body}
+  last = s32[] constant(4)
+  j = s32[] subtract(last, i)
+  part = f32[1,2]{{1,0}} {part}
+  s = f32[2]{{0}} reshape(part)
+  new = f32[2]{{0}} multiply(h, s)
+  ROOT r = {state} tuple(next, new, a) }}
+ENTRY e {{
+  first = s32[] constant(0)
+  zero = f32[] constant(0)
+  x = f32[2]{{0}} parameter(0)
+  empty = f32[5,2]{{1,0}} broadcast(zero), dimensions={{}}
+  s = {state} tuple(first, x, empty)
+  l = {state} while(s), condition=test, body=forward
+  end = f32[2]{{0}} get-tuple-element(l), index=1
+  kept = f32[5,2]{{1,0}} get-tuple-element(l), index=2
+  q = {state} tuple(first, end, kept)
+  m = {state} while(q), condition=test, body=backward
+  ROOT g = f32[2]{{0}} get-tuple-element(m), index=1 }}
+"""
+
+
 TABLE = "  t = f32[6,5]{1,0} parameter(0)\n"
 CASES = {
     "take-not-onehot": (
@@ -571,6 +614,10 @@ CASES = {
     "ring-not-shift (roll)": (window(SUMMED, roll=rolled(3)), window(SUMMED, roll=rolled(2))),
     "barrier-before-the-update": (table("v"), table("one_x")),
     "barrier-before-the-update (after)": (table("one_x", "new"), table("one_x", "no")),
+    "checkpoint-the-body": (
+        stacked_for("dynamic-slice(a, j, none), dynamic_slice_sizes={1,2}"),
+        stacked_for("slice(a), slice={[0:1],[0:2]}"),
+    ),
     "stack-the-state": (states("tanh", "tanh", "tanh"), states("tanh", "tanh", "sine")),
     "batch-the-products": (lanes(3, JOINED), lanes(2, JOINED.replace("9", "6").replace(", p2", ""))),
     "batch-the-products (sum)": (lanes(3, ADDED), lanes(3, ADDED.replace("add(s", "multiply(s"))),

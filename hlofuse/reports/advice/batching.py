@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
@@ -49,13 +50,7 @@ _LINEAR = {"add": (1, 1), "subtract": (1, -1), "negate": (-1,)}
 class Batch:
     """The values of all iterations of a loop, written next to it, each with a leading dimension."""
 
-    def __init__(
-        self,
-        loop: Instruction,
-        number: int,
-        trips: int,
-        in_any_order: bool = False,
-    ) -> None:
+    def __init__(self, loop: Instruction, number: int, trips: int, in_any_order: bool = False) -> None:
         self.loop, self.number, self.trips = loop, number, trips
         self.body = body_of(loop)
         self.given = self.body.parameters[0]
@@ -124,6 +119,10 @@ class Batch:
         if x.opcode != "dynamic-update-slice" or x.operands[1].shape.dimensions[0] != 1:
             return None
         return x.operands[1] if self._place(x.operands[2:]) == 1 else None
+
+    def reads_own_part(self, x: Instruction) -> bool:
+        """True for a slice of one row, another one in each iteration."""
+        return x.opcode == "dynamic-slice" and x.shape.dimensions[0] == 1 and self._place(x.operands[1:]) != 0
 
     def finish(self) -> bool:
         """Have the loop replaced by what is known; False where that is not all."""
@@ -307,11 +306,7 @@ class Batch:
         apart = make.reshape(self.loop, with_dimensions(x.shape, sizes), found)
         return make.transpose(self.loop, apart, [last, *(d for d in range(rank + 1) if d != last)])
 
-    def _larger(
-        self,
-        shape: Shape,
-        along: int,
-    ) -> Shape:
+    def _larger(self, shape: Shape, along: int) -> Shape:
         sizes = list(shape.dimensions)
         sizes[along] *= self.trips
         return with_dimensions(shape, sizes)
@@ -448,17 +443,19 @@ def hoist_products(loop: Instruction) -> bool:
     order = [x for x in batch.body.post_order() if x in ends]
     inside, _, root = carry(loop, [batch.computed[x] for x in order])
     number = make.get_tuple_element(root, batch.body.parameters[0], batch.number)
-    zero = make.scalar(root, number.shape.element_type, 0)
     for x, whole in zip(order, inside, strict=True):
-        starts = [number, *[zero] * x.shape.rank]
-        part = make.dynamic_slice(root, whole, starts, [1, *x.shape.dimensions])
-        x.replace_all_uses_with(make.reshape(root, x.shape, part))
+        x.replace_all_uses_with(row_at(root, whole, number, x.shape))
     return bool(order)
 
 
-def _hoist_invariants(loop: Instruction) -> bool:
-    """Invariants are computed before the loop, as XLA does on a CPU and not on a GPU."""
-    return hoist_invariants(loop, OnlySkipped())
+def row_at(at: Instruction, whole: Instruction, number: Instruction, shape: Shape) -> Instruction:
+    """The row of an iteration, in this shape."""
+    part = make.dynamic_slice(at, whole, row_starts(whole, number, at), [1, *shape.dimensions])
+    return make.reshape(at, shape, part)
+
+
+def row_starts(whole: Instruction, number: Instruction, at: Instruction) -> list[Instruction]:
+    return [number, *[make.scalar(at, number.shape.element_type, 0)] * (whole.shape.rank - 1)]
 
 
 def sum_in_carry(loop: Instruction) -> bool:
@@ -483,10 +480,12 @@ def sum_in_carry(loop: Instruction) -> bool:
     return False
 
 
+_before_loop = partial(hoist_invariants, recorder=OnlySkipped())
+"""XLA does so on a CPU, and not on a GPU."""
 BATCHED = {
     "vmap-not-map": Rewriting("while", iterate_at_once),
     "associative-scan": Rewriting("while", scan_linear),
-    "compute-before-the-loop": Rewriting("while", _hoist_invariants, "gpu"),
+    "compute-before-the-loop": Rewriting("while", _before_loop, "gpu"),
     "hoist-the-product": Rewriting("while", hoist_products),
     "sum-in-the-carry": Rewriting("while", sum_in_carry),
 }

@@ -1,19 +1,22 @@
 """Arrays that a loop carries, as rings, behind barriers or stacked; small arrays worked on as one vector."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import count
 
 from hlofuse.analysis.components import depends_on
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.analysis.kernels import CONTROL_FLOW
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.fusing import computation_of, module_of
+from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir.grouping import grouped, reach
 from hlofuse.ir.shape import Shape
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import ranges_of, with_dimensions
 from hlofuse.passes.loop.parts import body_of, is_element
-from hlofuse.reports.advice.batching import Batch, carry
+from hlofuse.reports.advice.batching import Batch, carry, row_at, row_starts
 from hlofuse.reports.advice.loops import plain_counter
 from hlofuse.reports.advice.matching import Find, combines_by, is_constant, origins, source
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
@@ -53,6 +56,58 @@ def write_ring(loop: Instruction) -> bool:
         _put_in_order(loop, k, along, counter.trips * rows % size)
         found = True
     return found
+
+
+def compute_again(loop: Instruction) -> bool:
+    """The backward loop computes again what the forward loop keeps for it, from the carry of each iteration,
+    as with `jax.checkpoint` around the body."""
+    forward = Batch.of(loop) if loop.users else None
+    if forward is None:
+        return False
+    body = forward.body
+    written = [(u, p) for u in loop.users if (p := forward.written(u.tuple_index)) is not None]
+    for after in dict.fromkeys(
+        r for u, _ in written for t in u.users for r in t.users if r.opcode == "while"
+    ):
+        backward = Batch.of(after)
+        reads = [(p, r) for u, p in written for r in _reads_of(backward, u, p.shape)]
+        wanted = set(reach([p for p, _ in reads], lambda x: x.operands)) - {body.parameters[0]}
+        needed = [x for x in body.post_order() if x in wanted]
+        given = [x for x in needed if forward.given in x.operands and x not in forward.numbers]
+        moving = [x for x in given if x not in forward.fixed]
+        is_written = any(forward.written(x.tuple_index) is not None for x in moving)
+        if not reads or is_written or any(has_side_effect(x) or x.opcode in CONTROL_FLOW for x in needed):
+            continue
+        rows = [with_dimensions(x.shape, [forward.trips, *x.shape.dimensions]) for x in moving]
+        inside, state, root = carry(loop, [make.zeros(loop, shape) for shape in rows])
+        number = make.get_tuple_element(root, body.parameters[0], forward.number)
+        for place, x, whole in zip(count(len(state) - len(moving)), moving, inside, strict=False):
+            row = make.reshape(root, with_dimensions(x.shape, [1, *x.shape.dimensions]), x)
+            new = make.dynamic_update_slice(root, whole, row, row_starts(whole, number, root))
+            root.replace_operand(place, new)
+        stacks = dict(zip(moving, state[len(state) - len(moving) :], strict=True))
+        again, _, root = carry(after, [stacks.get(x) or forward.init[x.tuple_index] for x in given])
+        number = reads[0][1].operands[1]
+        values = dict.fromkeys(forward.numbers, number)
+        for x, value in zip(given, again, strict=True):
+            values[x] = row_at(root, value, number, x.shape) if x in stacks else value
+        for x in needed:
+            if x not in values:
+                clone = clone_of(x, [values[o] for o in x.operands])
+                values[x] = computation_of(root).add_instruction(clone)
+        for part, read in reads:
+            read.replace_all_uses_with(values[part])
+        return True
+    return False
+
+
+def _reads_of(backward: Batch | None, stack: Instruction, shape: Shape) -> list[Instruction]:
+    """The parts of an array that each iteration of a loop reads; none if it reads others."""
+    if backward is None:
+        return []
+    elements = (u for u in backward.given.users if backward.init[u.tuple_index] is stack)
+    found = [r for u in elements for r in u.users if r is not backward.body.root]
+    return found if all(r.shape == shape and backward.reads_own_part(r) for r in found) else []
 
 
 def _shift(x: Instruction, given: Instruction, k: int) -> tuple[Instruction, Instruction] | None:
@@ -312,6 +367,7 @@ CARRIED = (
         _waiting,
         wait_for_reads,
     ),
+    Recipe("checkpoint-the-body", "Put jax.checkpoint around the loop's body"),
     Recipe("stack-the-state", "Stack the carried arrays into one", _stacked, stack_state),
     Recipe("batch-the-products", "Stack the operands, multiply them in one batch"),
     Recipe("reduce-as-one-vector", "Concatenate small arrays, reduce once"),
@@ -319,6 +375,7 @@ CARRIED = (
 )
 """Rewrites are tried at the input of fusion where there is no module before optimizations."""
 EARLY = {
+    "checkpoint-the-body": Rewriting("while", compute_again, is_timed=False),
     "ring-not-shift": Rewriting("while", write_ring),
     "barrier-before-the-update": Rewriting("while", wait_for_reads),
     "stack-the-state": Rewriting("while", stack_state),

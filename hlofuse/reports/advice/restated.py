@@ -154,13 +154,7 @@ def _add_products(x: Instruction) -> bool:
     return replace(result, fold(x, "add", terms))
 
 
-def _part(
-    result: Instruction,
-    x: Instruction,
-    side: int,
-    number: int,
-    order: Sequence[int],
-) -> Instruction:
+def _part(result: Instruction, x: Instruction, side: int, number: int, order: Sequence[int]) -> Instruction:
     """A factor of a term of the product `x`, in the form of `result`, which has the dimensions of `x` in this
     order."""
     dims, value = DotDimensions.of(x), x.operands[side]

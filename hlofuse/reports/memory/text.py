@@ -83,9 +83,10 @@ def _change_lines(m: MemoryUse) -> Iterator[str]:
         yield f"{number}. {c.text}{where}"
         yield f"   {_gain(c.trial, m)}"
 
-    if m.untried:
+    untried = [u for u in m.untried if not any(u.text.startswith(c.text) for c in m.changes)]
+    if untried:
         yield "\nWorth trying (not simulated), and the bytes at the peak that each is about"
-    for u in m.untried:
+    for u in untried:
         where = f" ({printable(where_text(u.sources))})" if u.sources else ""
         yield f"{bytes_text(u.bytes)}: {printable(u.text)}{where}"
 

@@ -53,7 +53,9 @@ OPTIONAL = frozenset(
     """.split()
 )
 """Passes that no program needs: XLA compiles to the same values without them."""
-_UNPROVED = 0.15  # of a CPU's time: estimated to save less, unrolled loops were as often slower as faster
+_UNPROVED = (
+    0.15  # of the time: estimated to save less, loops unrolled on a CPU were as often slower as faster
+)
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
 
@@ -108,17 +110,17 @@ def of_recipes(
         elif budget is None and (around := tried_around(recipe, findings, observed, cutter)) is not None:
             trial, findings = around
         touched = cutter.touched(findings) if trial is None else 0.0
-        if trial is not None and recipe.unrolls:
-            trial = _of_unrolled(trial, situation.backend, situation.facts.account_replayed)
+        if trial is not None and recipe.unrolls and situation.backend == "cpu":
+            trial = _of_large_gain(trial, may_lose=False)
         yield _of_recipe(recipe, findings, trial or UNKNOWN, situation, touched)
 
 
-def _of_unrolled(trial: Trial, backend: str, account: Account) -> Trial:
-    """The trial of an unrolled loop, without a time that on a CPU may be a loss."""
-    small = _UNPROVED * (account.totals.us or 0.0)
-    if backend != "cpu" or trial.us_saved is None or not 0 < trial.us_saved < small:
+def _of_large_gain(trial: Trial, may_lose: bool) -> Trial:
+    """The trial, without a time that may be a loss; a time that is one stays, unless it `may_lose`."""
+    us, after = trial.us_saved, trial.totals
+    if us is None or after is None or us > _UNPROVED * (us + (after.us or 0.0)) or not (may_lose or us > 0):
         return trial
-    return replace(trial, us_saved=None, has_more_code=True)
+    return replace(trial, us_saved=None, scaled_us_saved=None, has_more_code=True)
 
 
 def of_written(
@@ -128,14 +130,14 @@ def of_written(
 ) -> Iterator[Suggestion]:
     """The recipes that are changed in the module before optimizations, each compiled from there."""
     for found, trial in _tried_in_written(observed, written, rewritten, budget):
-        rough = WRITTEN[found.recipe.name].rough
-        yield found.suggestion(replace(trial, roughly_timed=rough) if rough else trial)
+        rewriting = WRITTEN[found.recipe.name]
+        trial = replace(trial, roughly_timed=rewriting.rough)
+        yield found.suggestion(trial if rewriting.is_timed else _of_large_gain(trial, may_lose=True))
 
 
 def with_loops_of_written(
     suggestions: Sequence[Suggestion],
     observed: Observed,
-    facts: Facts,
     written: Module,
     budget: Budget,
 ) -> list[Suggestion]:
@@ -145,11 +147,10 @@ def with_loops_of_written(
     if not texts:
         return list(suggestions)
     found = dict[tuple[str, str], Trial]()
-    changed, backend = partial(_with_loops_changed, texts=texts), observed.replay.config.build.backend
+    changed, is_cpu = partial(_with_loops_changed, texts=texts), observed.replay.config.build.backend == "cpu"
     for r, trial in _tried_in_written(observed, written, changed, budget):
         if trial is not UNKNOWN:
-            trial = _of_unrolled(trial, backend, facts.account_replayed)
-            found[r.recipe.name, r.recipe.text] = trial
+            found[r.recipe.name, r.recipe.text] = _of_large_gain(trial, False) if is_cpu else trial
     return [replace(s, trial=found.get((s.recipe, s.text), s.trial)) for s in suggestions]
 
 

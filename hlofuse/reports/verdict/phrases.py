@@ -316,6 +316,8 @@ def _gains(t: Trial, totals: Totals) -> Iterator[str]:
         )
     if saved is None and t.has_fewer_library_calls:
         yield "gain unknown: replaces library calls by XLA's own loops; measure"
+    elif t.is_to_be_measured and t.saves_memory(totals):
+        yield f"−{bytes_text(t.temporary_saved or 0)} temporary, more code: measure the time"
     elif t.is_to_be_measured:
         yield "gain unknown: the code grows; measure"
     elif saved is None and totals.us is not None:
@@ -327,7 +329,7 @@ def _gains(t: Trial, totals: Totals) -> Iterator[str]:
             yield f"estimated: {t.roughly_timed} by 1 measurement, error unknown"
     if t.totals is None:
         return
-    if t.saves_memory(totals):
+    if t.saves_memory(totals) and not t.is_to_be_measured:
         yield f"−{bytes_text(t.temporary_saved or 0)} temporary"
     if t.kernels_saved:
         yield f"{totals.kernels:,} → {totals.kernels - t.kernels_saved:,} kernels"
