@@ -100,7 +100,7 @@ class WhileLoopInvariantCodeMotion(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for loop in all_loops(module):
-            changed |= hoist_invariants(loop, recorder)
+            changed |= bool(hoist_invariants(loop, recorder))
         if changed:
             HloDCE().run(module, recorder)
             TupleSimplifier().run(module, recorder)
@@ -119,14 +119,14 @@ def _repeats(loop: Instruction) -> bool:
     )
 
 
-def hoist_invariants(loop: Instruction, recorder: Recorder) -> bool:
-    """Compute before the loop what no iteration changes; False if there is nothing."""
+def hoist_invariants(loop: Instruction, recorder: Recorder) -> list[Instruction]:
+    """Compute before the loop what no iteration changes: the instructions of its body that move."""
     body = body_of(loop)
     if not _repeats(loop):
-        return False
+        return []
     waiting = {g for g in carried_unchanged(body) if g.shape.is_array}
     if not waiting:
-        return False
+        return []
     hoisted: dict[Instruction, Instruction] = {}
     moved: list[Instruction] = []
     for i in body.post_order():
@@ -142,7 +142,8 @@ def hoist_invariants(loop: Instruction, recorder: Recorder) -> bool:
             continue
         _copy_out(i, loop, hoisted, waiting)
         moved.append(i)
-    return _move(loop, {i: hoisted[i] for i in moved}, recorder)
+    _move(loop, {i: hoisted[i] for i in moved}, recorder)
+    return moved
 
 
 def _move(loop: Instruction, values: dict[Instruction, Instruction], recorder: Recorder) -> bool:

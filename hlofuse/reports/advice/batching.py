@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
@@ -458,6 +457,11 @@ def row_starts(whole: Instruction, number: Instruction, at: Instruction) -> list
     return [number, *[make.scalar(at, number.shape.element_type, 0)] * (whole.shape.rank - 1)]
 
 
+def _compute_before(loop: Instruction) -> bool:
+    """Arrays that no iteration changes are computed before the loop, as XLA does on a CPU alone."""
+    return any(x.shape.is_tuple or x.shape.rank for x in hoist_invariants(loop, OnlySkipped()))
+
+
 def sum_in_carry(loop: Instruction) -> bool:
     """Results that are gathered only to be summed over the iterations are summed in the loop."""
     batch = Batch.of(loop)
@@ -480,12 +484,10 @@ def sum_in_carry(loop: Instruction) -> bool:
     return False
 
 
-_before_loop = partial(hoist_invariants, recorder=OnlySkipped())
-"""XLA does so on a CPU, and not on a GPU."""
 BATCHED = {
     "vmap-not-map": Rewriting("while", iterate_at_once),
     "associative-scan": Rewriting("while", scan_linear),
-    "compute-before-the-loop": Rewriting("while", _before_loop, "gpu"),
+    "compute-before-the-loop": Rewriting("while", _compute_before, "gpu"),
     "hoist-the-product": Rewriting("while", hoist_products),
     "sum-in-the-carry": Rewriting("while", sum_in_carry),
 }
