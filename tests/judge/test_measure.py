@@ -16,6 +16,7 @@ from hlofuse.judge.judge import Judge, Refused, Timed
 from hlofuse.judge.measure import measured_changes, measured_profile
 from hlofuse.reports.verdict import measured
 from hlofuse.reports.verdict.model import Suggestion
+from hlofuse.reports.verdict.phrases import change_line
 from hlofuse.reports.whatif.model import Trial
 
 from ..running import Run
@@ -88,6 +89,19 @@ def test_a_flag_counts_above_the_noise_only(us: float, counts: bool, monkeypatch
     monkeypatch.setattr(measured, "measured_changes", lambda *_: times)
     found = measured.with_measured_changes(replace(verdict, suggestions=(flag,)), parse_module(PROGRAM), ())
     assert [s.trial.scaled_us_saved for s in found.suggestions] == ([100.0 - us] if counts else [])
+
+
+def test_a_measured_gain_is_a_part_of_the_measured_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program took 50 µs alone, and 100 µs beside its change, which saved 90% of that. No estimate."""
+    verdict = library.open(PROGRAM, target="cpu").verdict
+    trial = Trial(None, "replayed", None, 0, 0, 0, has_more_code=True)
+    flag = Suggestion("flag", "Set it", "", (), 0, trial, flag="--a=b")
+    given = replace(verdict, suggestions=(flag,), totals=replace(verdict.totals, measured_us=50.0))
+    times = {"": Timed([100.0] * 4, {}), "--a=b": Timed([10.0] * 4, {})}
+    monkeypatch.setattr(measured, "measured_changes", lambda *_: times)
+    found = measured.with_measured_changes(given, parse_module(PROGRAM), ())
+    assert [s.trial.scaled_us_saved for s in found.suggestions] == [45.0]
+    assert "−45.00 µs (90%) measured" in change_line(found.suggestions[0].trial, found.totals, (), "")
 
 
 SORTED = """HloModule sorted

@@ -31,6 +31,7 @@ def with_measured_changes(
     if (base := times.get("")) is None:
         return v
     own_noise = max(_LEAST_NOISE, base.noise) * base.us
+    scale = (v.totals.measured_us or base.us) / base.us  # the total was measured at another time
     found: list[Suggestion] = []
     run: list[Suggestion] = []
     keys: list[str | int] = [*(s.flag for s in flags), *range(len(code))]
@@ -39,7 +40,7 @@ def with_measured_changes(
             continue
         run.append(s)
         if (gain := base.us - time.us) > max(own_noise, time.noise * time.us):
-            found.append(replace(s, trial=replace(s.trial, how=MEASURED, scaled_us_saved=gain)))
+            found.append(replace(s, trial=replace(s.trial, how=MEASURED, scaled_us_saved=gain * scale)))
     found.sort(key=lambda s: -(s.trial.scaled_us_saved or 0.0))
     others = [s for s in v.suggestions if s not in run]
     untried = tuple(s for s in v.untried if s not in run)

@@ -99,8 +99,9 @@ class Trial(Record):
 
     @property
     def is_to_be_measured(self) -> bool:
-        """Only a measurement tells whether it helps."""
-        return self.us_saved is None and (self.has_fewer_library_calls or self.has_more_code)
+        """Only a measurement tells whether it helps, and there is none."""
+        unknown = self.us_saved is None and self.scaled_us_saved is None
+        return unknown and (self.has_fewer_library_calls or self.has_more_code)
 
     @property
     def gain(self) -> tuple[float, int, int]:
