@@ -58,6 +58,7 @@ def test_a_trial_is_what_was_there_less_what_is_left() -> None:
     assert (found.totals, found.how, found.scaled_us_saved) == (after, "replayed", 5.0)
     assert trial_of(PLAIN, after, "").us_saved is None
     assert trial_of(TIMED, replace(after, modelled_us=None), "").us_saved is None
+    assert trial_of(TIMED, replace(after, without_time=1), "").us_saved is None
 
 
 def test_the_greatest_gain_is_of_measured_time_then_estimated_then_launches_then_bytes() -> None:

@@ -314,8 +314,9 @@ def of_flags(
             continue
         accounts = facts.account_replayed, after
         trial = trial_of(base.totals, after.totals, "replayed with the flag", accounts)
-        if base.bounded_work != after.bounded_work:  # there is only a lower bound of its time
-            if trial.us_saved is None or trial.us_saved < 0:
+        unknown = after.totals.without_time - base.totals.without_time
+        if base.bounded_work != after.bounded_work or unknown:  # there is only a lower bound of its time
+            if trial.us_saved is None or (trial.us_saved < 0 and unknown >= 0):
                 continue
             trial = replace(trial, us_saved=None, scaled_us_saved=None)
         gains = trial.us_saved is None or trial.us_saved >= _GAIN_OF_FLAG * (base.totals.us or 0.0)

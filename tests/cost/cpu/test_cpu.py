@@ -162,6 +162,47 @@ def test_the_first_value_of_a_loop_s_large_result_is_in_new_memory() -> None:
     assert first["fresh"] > 0.99
 
 
+REPEATED = """HloModule m, is_scheduled=true
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+f {
+  p = f32[64,128,96] parameter(0)
+  w = f32[SHAPE] parameter(1)
+  z = f32[] constant(0)
+  b = f32[64,128,96] broadcast(w), dimensions={DIMENSIONS}
+  m = f32[64,128,96] multiply(p, b)
+  ROOT r = f32[128,96] reduce(m, z), dimensions={0}, to_apply=add
+}
+ENTRY e {
+  x = f32[64,128,96] parameter(0)
+  w = f32[SHAPE] parameter(1)
+  ROOT k = f32[128,96] fusion(x, w), kind=kCustom, calls=f,
+    backend_config={"fusion_config":{"kind":"__ynn_fusion"}}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "dimensions", "has_time"),
+    [
+        ("64", "0", False),
+        ("64,96", "0,2", False),
+        ("64,128", "0,1", True),
+        ("128", "1", True),
+        ("96", "2", True),
+    ],
+)
+def test_ynnpack_may_multiply_again_for_each_row_of_a_sum(
+    shape: str, dimensions: str, has_time: bool
+) -> None:
+    """Measured with an exponential in it: 20 times as long for the first two, no longer for the others."""
+    text = REPEATED.replace("SHAPE", shape).replace("DIMENSIONS", dimensions)
+    assert (times().us(parse_module(text).entry.root) is not None) is has_time
+
+
 def test_what_a_divided_kernel_wrote_is_in_the_cache_of_another_core() -> None:
     text = AFTER.replace("1024", "SIZE").replace("SIZE", "70000")
     shares = [Account(parse_module(text), backend="cpu", times=times(threads=n)).reuse for n in (1, 2)]
