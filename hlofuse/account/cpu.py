@@ -1,7 +1,7 @@
 """Times of kernels on a CPU, by the rates of a calibrated device."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from hlofuse.account.traffic import KernelCosts, border_bytes
 from hlofuse.analysis.async_ops import wrapped_operation
@@ -26,6 +26,8 @@ _CHEAP_FLOPS = 1000
 """FLOP below which XLA runs a program in the calling thread."""
 _THREADED = ("YNNPACK", "Eigen", "DUCC FFT")
 """Libraries that use all threads."""
+_FRESH = 32 << 20
+"""Bytes from which on an allocation takes fresh pages from the system in each run (glibc)."""
 _CONCURRENT, _LARGE_BUFFER = 8, 512
 """So many launches that are ready, and launches on smaller buffers, run one after the other."""
 
@@ -60,8 +62,7 @@ class CpuTimes:
 
     def us(self, kernel: Instruction, shares: Shares | None = None) -> float | None:
         """Microseconds of one run without its launch; None where it is not known."""
-        work = self.work(kernel, shares)
-        return None if work is None else self.device.us(work)
+        return None if (work := self.work(kernel, shares)) is None else self.device.us(work)
 
     def kind(self, kernel: Instruction) -> str:
         """The emitter or library that runs a kernel: the kind that its error is of."""
@@ -112,7 +113,8 @@ class CpuTimes:
         for computation in computations:
             touches = list(self._touches(computation, sizes))
             outputs = () if computation.callers else _results(computation)
-            results = {_first_of(x) for _, x in outputs}
+            results = {_first_of(x)[0] for _, x in outputs}
+            fresh = {} if computation.callers else _fresh_bytes(touches, results)
             sizes[computation] = whole = sum({v: n for t in touches for v, n in t.values.items()}.values())
             shared = any(t.parts > 1 for t in touches)
             last: dict[object, tuple[float, bool]] = {}
@@ -126,8 +128,10 @@ class CpuTimes:
                     distance = max(distance, touch.passed.get(value, 0.0))
                     near = self.device.caches.l2 if is_away else 0  # in the cache of another core
                     level = self.device.caches.level(max(distance, near))
-                    is_new = value in results and size >= self.device.caches.l3
-                    shares["fresh" if is_new else level] += size / max(moved, 1)
+                    new = fresh.get(touch.kernel, 0.0) if value == (touch.kernel, ()) else 0.0
+                    for place, part in ((level, size - new), ("fresh", new)):
+                        if part:
+                            shares[place] += part / max(moved, 1)
                 clock += moved
                 last |= dict.fromkeys(touch.values, (clock, False))
                 last[touch.kernel, ()] = clock, touch.parts > 1
@@ -219,6 +223,24 @@ def handoff_work(flops: int, kernels_us: float) -> Work:
     """The handing over of a program to another thread. XLA runs a program of few FLOP in the calling thread
     (`PjRtCpuRawLoadedExecutable::Execute`). For another the caller waits, which costs more once it sleeps."""
     return {"handoff": min(1.0, kernels_us / _SLEEPS_AFTER) if flops >= _CHEAP_FLOPS else 0.0}
+
+
+def _fresh_bytes(touches: Sequence[_Touch], results: Container[Instruction]) -> Mapping[Instruction, float]:
+    """The bytes that each kernel writes to fresh pages: large results, and large temporary arrays where they
+    take more memory than those before them."""
+    last = {v[0]: k for k, t in enumerate(touches) for v in t.values if isinstance(v, tuple)}
+    ends: defaultdict[int, float] = defaultdict(float)
+    found: dict[Instruction, float] = {}
+    live = peak = 0.0
+    for k, t in enumerate(touches):
+        large = sum(n for _, leaf in t.kernel.shape.leaves() if (n := leaf.byte_size) >= _FRESH)
+        found[t.kernel] = size = min(t.values.get((t.kernel, ()), 0.0), large)
+        if t.kernel not in results:
+            live += size
+            ends[last.get(t.kernel, k)] += size
+            found[t.kernel], peak = max(live - peak, 0.0), max(live, peak)
+        live -= ends[k]
+    return found
 
 
 def _passed(kernel: Instruction) -> dict[object, float]:

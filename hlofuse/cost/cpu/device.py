@@ -35,14 +35,9 @@ class CpuDevice(Record):
 
     def us(self, work: Work) -> float | None:
         """Microseconds of some work; None where one of its amounts has no rate."""
-        ns = 0.0
-        for name, amount in work.items():
-            if amount:
-                rate = self._rate(name)
-                if rate is None:
-                    return None
-                ns += rate * amount
-        return ns / 1e3
+        rates = {name: self._rate(name) for name, amount in work.items() if amount}
+        given = {name: rate for name, rate in rates.items() if rate is not None}
+        return sum(rate * work[n] for n, rate in given.items()) / 1e3 if len(given) == len(rates) else None
 
     def error(self, kind: str) -> float:
         """The factor within which 8 of 10 estimates of a kind of kernel are."""
@@ -50,10 +45,7 @@ class CpuDevice(Record):
 
     def _rate(self, name: str) -> float | None:
         """The rate of an amount, else that of the most similar one that was measured."""
-        for other, factor in _alternatives(name):
-            if other in self.rates:
-                return self.rates[other] * factor
-        return None
+        return next((self.rates[n] * factor for n, factor in _alternatives(name) if n in self.rates), None)
 
 
 def _alternatives(name: str) -> Iterator[tuple[str, float]]:
@@ -64,6 +56,8 @@ def _alternatives(name: str) -> Iterator[tuple[str, float]]:
     if level:
         place = _LEVELS.index(level)
         stem = name.removesuffix(level)
+        if level == "fresh":  # the pages take most of the time, whoever writes them
+            yield "bytes fresh", 1.0
         for other in (*reversed(_LEVELS[:place]), *_LEVELS[place + 1 :]):
             yield stem + other, 1.0
         if name.startswith("transposed "):
@@ -92,7 +86,9 @@ def _alternatives(name: str) -> Iterator[tuple[str, float]]:
     elif name == "ynn batch":
         yield "ynn call", 1.0
     elif name.endswith(" short"):
-        yield name.removesuffix(" short"), 2.0
+        yield first, 2.0
+        stem, _, kind = first.rpartition(" ")
+        yield f"{stem} f32 short", 2.0 if kind in _WIDE else 1.0
     elif not name.startswith("other "):
         yield f"{first} f32", factor
         yield f"{first} s32", factor

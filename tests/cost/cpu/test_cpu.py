@@ -162,6 +162,25 @@ def test_the_first_value_of_a_loop_s_large_result_is_in_new_memory() -> None:
     assert first["fresh"] > 0.99
 
 
+TEMPORARY = """HloModule m, is_scheduled=true
+ENTRY e {
+  p = f32[SIZE,2] parameter(0)
+  a = f32[SIZE,2] sine(p)
+  b = f32[2,SIZE] transpose(a), dimensions={1,0}
+  c = f32[SIZE,2] transpose(b), dimensions={1,0}
+  ROOT d = f32[8,2] slice(c), slice={[0:8], [0:2]}
+}
+"""
+
+
+@pytest.mark.parametrize(("size", "new"), [(4_000_000, [0.0, 0.0, 0.0]), (5_000_000, [0.5, 0.5, 0.0])])
+def test_large_temporary_arrays_are_in_new_memory_where_none_was_before(size: int, new: list[float]) -> None:
+    """Two are alive at once. An array of 32 MB takes no page faults in later runs, one of 40 MB does."""
+    account = Account(parse_module(TEMPORARY.replace("SIZE", str(size))), backend="cpu", times=times())
+    shares = {x.name: own.get("fresh", 0.0) for x, own in account.reuse.items()}
+    assert [shares[name] for name in "abc"] == pytest.approx(new)
+
+
 REPEATED = """HloModule m, is_scheduled=true
 add {
   a = f32[] parameter(0)
@@ -201,6 +220,12 @@ def test_ynnpack_may_multiply_again_for_each_row_of_a_sum(
     """Measured with an exponential in it: 20 times as long for the first two, no longer for the others."""
     text = REPEATED.replace("SHAPE", shape).replace("DIMENSIONS", dimensions)
     assert (times().us(parse_module(text).entry.root) is not None) is has_time
+
+
+def test_small_products_of_another_type_are_timed_as_those_of_f32() -> None:
+    device = CpuDevice("x", "", 1, "0.11.1", Caches(1, 2, 3), {"Eigen dot f32 short": 1.0}, {})
+    found = [device.us({f"Eigen dot {kind} short": 1e3}) for kind in ("f32", "f16", "f64", "c64")]
+    assert found == [1.0, 1.0, 2.0, 2.0]
 
 
 def test_what_a_divided_kernel_wrote_is_in_the_cache_of_another_core() -> None:
