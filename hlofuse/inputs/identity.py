@@ -88,10 +88,13 @@ def _platform_notes(module: Module, stage: Fact, device: DeviceDescription) -> l
     return found
 
 
-def _is_divided_by_hand(module: Module) -> bool:
+def is_of_all_devices(module: Module) -> bool:
+    """True for a module before XLA's partitioner, whose figures are of all devices together."""
+    if not is_divided(module):
+        return False
     from hlofuse.passes.control_flow.annotations import ManualPartition  # slow to import
 
-    return ManualPartition(module).is_complete
+    return not ManualPartition(module).is_complete
 
 
 def _notes(
@@ -114,7 +117,7 @@ def _notes(
         found.append(f"Flags whose effect is not modelled: {listing([*map(printable, unfollowed)], _FLAGS)}")
     partitions = partitions_of(module)
     if partitions > 1:
-        if stage.value == Stage.BEFORE and is_divided(module) and not _is_divided_by_hand(module):
+        if stage.value == Stage.BEFORE and is_of_all_devices(module):
             whole = f"figures are for all {partitions} devices together: XLA's partitioner is not replayed"
             found.append(f"{whole}, so the collectives that it adds are missing")
         else:

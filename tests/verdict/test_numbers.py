@@ -63,7 +63,7 @@ def test_a_flag_is_offered_if_it_saves_a_twentieth(
 
     monkeypatch.setattr(candidates, "compiled", compiled)
     monkeypatch.setattr("hlofuse.reports.whatif.model.scaled_saving", lambda *_: None)
-    found = list(candidates.of_flags(observed, facts, lambda: parse_module(RMS), ALL))
+    found = list(candidates.of_flags(observed, facts, parse_module(RMS), ALL))
     if saved is None:
         assert found == []
         return
@@ -81,12 +81,12 @@ def test_a_flag_says_whether_libraries_do_less(
     accounts = {True: account(50.0, after), False: account(100.0, before)}
     monkeypatch.setattr(candidates, "compiled", lambda _m, _o, flags: accounts[FLAG in flags])
     monkeypatch.setattr("hlofuse.reports.whatif.model.scaled_saving", lambda *_: None)
-    (found,) = candidates.of_flags(observed, facts, lambda: parse_module(RMS), ALL)
+    (found,) = candidates.of_flags(observed, facts, parse_module(RMS), ALL)
     assert found.trial.has_fewer_library_calls is fewer
     # Without the module before optimizations, or where that gives another module, nothing is compared.
-    assert list(candidates.of_flags(observed, facts, lambda: None, ALL)) == []
+    assert list(candidates.of_flags(observed, facts, None, ALL)) == []
     accounts[False].totals = replace(BASE, kernels=3)
-    assert list(candidates.of_flags(observed, facts, lambda: parse_module(RMS), ALL)) == []
+    assert list(candidates.of_flags(observed, facts, parse_module(RMS), ALL)) == []
 
 
 def trial(us: float | None, totals: Totals | None = BASE, launches: int = 0) -> Trial:

@@ -11,8 +11,10 @@ from hlofuse.account.measured import share
 from hlofuse.account.replaying import compiled as compiled_with
 from hlofuse.account.replaying import final_account
 from hlofuse.analysis.cost import Cost
+from hlofuse.analysis.custom_calls import is_divided
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, replay_config
 from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.inputs.identity import is_of_all_devices
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
@@ -77,6 +79,14 @@ class Budget:
         return fits
 
 
+def comparable(observed: Observed, written: Module | None) -> Module | None:
+    """The module before optimizations, if its figures are of as many devices as those of the replay; else
+    None. Before XLA's partitioner they are of all devices together."""
+    if written is None or (is_of_all_devices(written) and not is_divided(observed.replay.before)):
+        return None
+    return written
+
+
 def of_recipes(
     situation: Situation,
     observed: Observed,
@@ -131,7 +141,8 @@ def of_written(
     """The recipes that are changed in the module before optimizations, each compiled from there."""
     for found, trial in _tried_in_written(observed, written, rewritten, budget):
         rewriting = WRITTEN[found.recipe.name]
-        trial = replace(trial, roughly_timed=rewriting.rough)
+        if rewriting.rough and trial is not UNKNOWN:
+            trial = replace(trial, roughly_timed=rewriting.rough)
         yield found.suggestion(trial if rewriting.is_timed else _of_large_gain(trial, may_lose=True))
 
 
@@ -160,14 +171,15 @@ def _tried_in_written(
     changed: Callable[[Module, str], Iterable[Rewritten]],
     budget: Budget,
 ) -> Iterator[tuple[Rewritten, Trial]]:
-    """The changes of a module before optimizations, each with its trial."""
+    """The changes of a module before optimizations, each with its trial; not tried where its figures cannot
+    be compared with those of the replay."""
     config = observed.replay.config
     if not before_fusion(config.target, config.device) or config.changes:
         return
     start = prepared(written)
     base: Account | None = None
     for found in changed(start, config.build.backend):
-        if not budget.allows():
+        if comparable(observed, written) is None or not budget.allows():
             yield found, UNKNOWN
             continue
         base = base or compiled(start, observed, config.build.flags)
@@ -184,19 +196,10 @@ class Rewritten(Record):
     module: Module
     places: tuple[Place, ...]
 
-    def suggestion(self, trial: Trial, touched: float = 0.0) -> Suggestion:
+    def suggestion(self, trial: Trial) -> Suggestion:
         """The change with what it gains."""
         text, sources = self.recipe.text, tuple(dict.fromkeys(p.source for p in self.places if p.source))
-        return Suggestion(
-            "code",
-            text,
-            "",
-            sources,
-            len(self.places),
-            trial,
-            self.recipe.name,
-            touched=touched,
-        )
+        return Suggestion("code", text, "", sources, len(self.places), trial, self.recipe.name)
 
 
 def rewritten(start: Module, backend: str, *, loops: bool = False) -> Iterator[Rewritten]:
@@ -287,14 +290,13 @@ def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggest
 def of_flags(
     observed: Observed,
     facts: Facts,
-    unoptimized: Callable[[], Module | None],
+    module: Module | None,
     budget: Budget,
 ) -> Iterator[Suggestion]:
     """The flags about passes that had something to do here, each compiled and replayed with it. Without the
     module before optimizations, those that leave out a pass from fusion on. None where repeating the passes
     does not give what XLA has: then nothing could be compared."""
     config, target = observed.replay.config, observed.replay.target
-    module = observed.replay.input.unoptimized or unoptimized()
     if not before_fusion(target, config.device) or config.changes:
         return
     own = config.build.flags

@@ -21,7 +21,7 @@ from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.comparison.phrases import warning_line
 from hlofuse.reports.verdict import phrases
-from hlofuse.reports.verdict.candidates import compiled
+from hlofuse.reports.verdict.candidates import comparable, compiled
 from hlofuse.reports.verdict.model import Verdict
 from hlofuse.reports.whatif.model import FixedRule, Ranking, Trial, trial_of
 from hlofuse.reports.whatif.text import CHANGED_DECISIONS, edges_text
@@ -73,7 +73,7 @@ def with_flags(
     given = parse_flags(flags)
     if not given or (unknown := not_honoured(given)):
         raise HlofuseError(f"the replay does not model {' '.join(unknown) if given else flags}")
-    module = observed.replay.input.unoptimized or unoptimized
+    module = comparable(observed, observed.replay.input.unoptimized or unoptimized)
     after = compiled(module, observed, merged(observed.replay.config.build.flags, given))
     if after is None:
         raise HlofuseError(f"the module cannot be compiled with {flags}")

@@ -23,6 +23,7 @@ from hlofuse.reports.verdict.candidates import (
     UNKNOWN,
     Budget,
     combined,
+    comparable,
     of_flags,
     of_recipes,
     of_rules,
@@ -59,7 +60,6 @@ def verdict(
     instructions; `ranking` is that of the same replay, where it is at hand. Without `about_all` it is about
     some kernels alone, and nothing is suggested. `unoptimized` yields the module before optimizations, where
     flags begin."""
-    unoptimized = cache(unoptimized)
     config, account = observed.replay.config, facts.account_after
     budget = Budget(inf if ranking is not None else _SECONDS)
     fused = _may_change(config.build.backend, config.release)
@@ -68,14 +68,15 @@ def verdict(
     refused = blocking_rules_of(facts)
     situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []
-    written = (observed.replay.input.unoptimized or unoptimized()) if about_all else None
-    early = list(of_written(observed, written, budget)) if written is not None and tries else []
+    program = (observed.replay.input.unoptimized or unoptimized()) if about_all else None
+    early = list(of_written(observed, program, budget)) if program is not None and tries else []
+    written = comparable(observed, program)
     if about_all:
         suggestions += of_recipes(situation, observed, written, budget if tries else None)
     names = {s.recipe for s in early}
     suggestions = [s for s in suggestions if s.recipe not in names or s.trial is not UNKNOWN] + early
     if tries and about_all:
-        flags = list(of_flags(observed, facts, unoptimized, budget))
+        flags = list(of_flags(observed, facts, written, budget))
         # Compiled with a flag, a module tells more than a recipe that imitates it.
         compiled = {s.flag for s in flags}
         suggestions = [s for s in suggestions if not s.flag or s.flag not in compiled] + flags
@@ -113,7 +114,7 @@ def verdict(
         together=both,
         cpu=account.times.device if account.times is not None else None,
         collectives=collective_rows(account.collectives, facts.final_place),
-        compile_time=tuple(compile_time_notes(written)) if tries and written is not None else (),
+        compile_time=tuple(compile_time_notes(program)) if tries and program is not None else (),
         functions=functions_of(account),
         skipped=budget.skipped,
         host_reads_conditions=bool(account.host_reads),
