@@ -161,6 +161,12 @@ def _collective_in(instruction: Instruction, exchanges: Collection[Instruction])
     return next((i for i in inside if i in exchanges), None)
 
 
+def started_by(collective: Instruction) -> Instruction:
+    """The `async-start` that runs a collective, or itself."""
+    caller = collective.computation.first_caller if collective.computation is not None else None
+    return caller if caller is not None and caller.opcode == "async-start" else collective
+
+
 def _is_asynchronous(instruction: Instruction) -> bool:
     """True for a start that does not block the kernels after it (`is_sync` of `CollectiveBackendConfig`)."""
     if not instruction.opcode.endswith("-start") and instruction.opcode not in ("send", "recv"):
@@ -230,10 +236,7 @@ def collectives_of(
     """The collectives among the launches, of which `runs` has all and `floors` those with a lower bound."""
     if not exchanges:
         return ()
-    starts = {c: c for c in exchanges}
-    for caller in module.instructions():
-        if caller.opcode == "async-start" and (inside := _collective_in(caller, exchanges)) is not None:
-            starts[inside] = caller
+    starts = {c: started_by(c) for c in exchanges}
     shardings = argument_shardings(module.entry)
     devices = math.prod(int(module.attributes.raw(n) or 1) for n in ("replica_count", "num_partitions"))
     found: dict[Instruction, Resharding] = {}

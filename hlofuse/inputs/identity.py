@@ -13,6 +13,7 @@ from hlofuse.inputs.companions import companions_of, compiled_with
 from hlofuse.inputs.release import replayed_release, written_by
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Module
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.record import replace
 from hlofuse.pipelines.flags import merged, not_modelled
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Fact, Given, Identity
@@ -69,6 +70,7 @@ def _contradicted_by(module: Module, backend: Fact) -> str | None:
     return f"the module is for {found.value.upper()} ({found.evidence})"
 
 
+_EXCHANGES = with_trait("collective") | with_trait("collective-start") | {"send", "recv"}
 _VENDORS = {"CUDA": "NVIDIA", "ROCM": "AMD"}
 
 
@@ -121,7 +123,10 @@ def _notes(
             whole = f"figures are for all {partitions} devices together: XLA's partitioner is not replayed"
             found.append(f"{whole}, so the collectives that it adds are missing")
         else:
-            found.append(f"the program is for {partitions} devices: figures are for one device")
+            alone = ", without collectives"
+            if any(x.opcode in _EXCHANGES for x in module.instructions()):
+                alone = ""
+            found.append(f"the program is for {partitions} devices{alone}: figures are for one device")
     return tuple(found)
 
 

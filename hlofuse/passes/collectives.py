@@ -9,6 +9,7 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.attributes.metadata import OpMetadata, quote
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.record import replace
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape
@@ -22,6 +23,7 @@ DEFAULT_BYTES = (30 << 20) + 7
 """`kDefaultAllReduceCombineThreshold` and those of the other kinds (`xla/service/collective_utils.h`)."""
 DEFAULT_COUNT = 2048
 _COMBINED = "Collectives of the same devices are combined up to the threshold in bytes"
+_DIFFERENCES = "another operation,another type,other devices,another dimension,another key".split(",")
 _CONTIGUOUS = "The operands of a combined all-reduce are copied into one buffer"
 
 
@@ -53,12 +55,22 @@ class CollectiveCombiner(Pass):
                     changed = True
         return changed
 
-    def _key(self, x: Instruction) -> Hashable | None:
+    def difference(self, x: Instruction, other: Instruction) -> str:
+        """The property of `other` that keeps it from being combined with `x`; "" if none is known."""
+        first, second = self._key(x) or (), self._key(other) or ()
+        for name, a, b in zip(_DIFFERENCES[-len(first) :], first, second, strict=False):
+            if a != b:
+                return name
+        size = sum(leaf.byte_size for i in (x, other) for _, leaf in i.shape.leaves())
+        flag = f"--xla_gpu_{self.opcode.replace('-', '_')}_combine_threshold_bytes={self.max_bytes}"
+        return f"together above {flag}" if size > (self.max_bytes or size) else ""
+
+    def _key(self, x: Instruction) -> tuple[Hashable, ...] | None:
         """Equal for two that may be combined; None for one that may not."""
         frontend = x.attributes.get("frontend_attributes") or {}
         own = (frontend.get("combiner_key"), frontend.get("collective_group_key") or None)
         if x.opcode == "collective-permute":
-            return (x.attributes.raw("source_target_pairs"), own)
+            return (x.attributes.raw("source_target_pairs"), None, own)
         groups = x.attributes.raw("replica_groups") or "{}"
         devices = (
             x.attributes.raw("channel_id") is not None,
@@ -78,7 +90,9 @@ class CollectiveCombiner(Pass):
         root = function.root
         return (root.opcode, root.shape.element_type, devices, dimension, own)
 
-    def _next(self, computation: Computation, keys: dict[Instruction, Hashable]) -> list[Instruction]:
+    def _next(
+        self, computation: Computation, keys: dict[Instruction, tuple[Hashable, ...]]
+    ) -> list[Instruction]:
         """The next ones to combine; they and those that can never be are taken from `keys`."""
         chosen: list[Instruction] = []
         reached: set[Instruction] = set()
@@ -370,18 +384,15 @@ def _is_collective_start(x: Instruction) -> bool:
 def can_overlap(start: Instruction) -> bool:
     """True for the start of a collective with work that could run before its done. Other collectives are no
     such work: XLA lets none of them keep the two parts separate."""
-    computation = start.computation
-    if computation is None or not _is_collective_start(start):
+    if start.computation is None or not _is_collective_start(start):
         return False
-    order = computation.post_order()
-    after, before = {start}, {start}
-    for x in order:
-        if not after.isdisjoint((*x.operands, *x.control_predecessors)):
-            after.add(x)
-    for x in reversed(order):
-        if x in before:
-            before.update(x.operands, x.control_predecessors)
-    return any(x not in after and x not in before and _is_work(x) for x in order)
+    return any(map(_is_work, set(start.computation) - related(start)))
+
+
+def related(x: Instruction) -> set[Instruction]:
+    """The instructions that `x` waits for and those that wait for it, itself among them."""
+    before = reach([x], lambda i: (*i.operands, *i.control_predecessors))
+    return {*before, *reach([x], lambda i: (*i.users, *i.control_successors))}
 
 
 def _is_work(x: Instruction) -> bool:

@@ -306,6 +306,55 @@ def test_the_first_screen_has_the_collectives(hlofuse: Run, tmp_path: Path) -> N
     )
 
 
+WITHOUT_LINES = """HloModule m, num_partitions=4
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY e {
+  w = f32[256] parameter(0)
+  x = f32[1024] parameter(1)
+  g = f32[1024] all-gather(w), channel_id=1, replica_groups=[1,4]<=[4], dimensions={0}, GLOBAL
+  p = f32[1024] multiply(g, x), metadata={op_name="jit(f)/mul" source_file="a.py" source_line=3}
+  r = f32[1024] all-reduce(p), channel_id=2, replica_groups=[1,4]<=[4], GLOBAL, to_apply=sum
+  s = f32[1024] all-reduce(x), channel_id=3, replica_groups=[2,2]<=[4], GLOBAL, to_apply=sum
+  ROOT t = (f32[1024], f32[1024]) tuple(r, s)
+}
+""".replace("GLOBAL", "use_global_device_ids=true")
+
+
+def test_a_collective_without_a_line_has_that_of_its_neighbour(hlofuse: Run, tmp_path: Path) -> None:
+    """What XLA's partitioner adds has none. XLA combines sums over the same devices alone."""
+    (tmp_path / "m.hlo").write_text(WITHOUT_LINES)
+    options = ["--target", "gpu", "--device", "h100_sxm", "--stage", "fusion-input"]
+    lines = hlofuse("explain", tmp_path / "m.hlo", *options).out.splitlines()
+    (gather,) = (line for line in lines if " all-gather, 3.07 kB sent, 4 devices" in line)
+    (total,) = (line for line in lines if " all-reduce, 6.14 kB sent, 4 devices" in line)
+    assert ", for a.py:3, " in gather
+    assert ", from a.py:3, " in total
+    assert (
+        "Not combined with s.1: other devices." in hlofuse("explain", tmp_path / "m.hlo", "r", *options).out
+    )
+
+
+def test_every_collective_is_shown_where_it_is_asked_for(hlofuse: Run, tmp_path: Path) -> None:
+    collective = (
+        "sum_{0} = f32[{0}] all-reduce(given_{0}), channel_id={0}, replica_groups=[2,2]<=[4], to_apply=sum"
+    )
+    lines = [f"given_{n} = f32[{n}] parameter({n - 1})\n" + collective.format(n) for n in range(1, 6)]
+    text = WITHOUT_LINES.partition("  w = ")[0].replace("m, ", "m, is_scheduled=true, ")
+    root = (
+        "ROOT t = ("
+        + ", ".join(f"f32[{n}]" for n in range(1, 6))
+        + ") tuple(sum_1, sum_2, sum_3, sum_4, sum_5)\n}"
+    )
+    (tmp_path / "m.hlo").write_text("\n".join([text, *lines, root]))
+    options = [tmp_path / "m.hlo", "--target", "gpu", "--device", "h100_sxm"]
+    assert "2 more (--limit 0 shows all)" in hlofuse("explain", *options).out
+    assert hlofuse("explain", *options, "--limit", "0").out.count(" all-reduce, ") == 5
+
+
 def test_a_device_without_rates_has_lower_bounds(hlofuse: Run, tmp_path: Path) -> None:
     lines = [
         f"  r{n} = f32[1024] all-reduce(x{n}), channel_id={n}, replica_groups=[2,2]<=[4],"

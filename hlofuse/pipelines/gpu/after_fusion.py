@@ -24,23 +24,22 @@ _COMBINERS = {
 }
 
 
-def _combiners(flags: tuple[str, ...]) -> list[CollectiveCombiner]:
+def combiners(flags: tuple[str, ...]) -> list[CollectiveCombiner]:
     """`AddCollectiveCombinerPasses`, with the thresholds that flags set."""
     count = number_of(flags, COMBINED_COUNT, DEFAULT_COUNT)
-    combiners = []
+    found = []
     for opcode, name in _COMBINERS.items():
-        prefix = "xla_gpu_" + opcode.replace("-", "_")
-        combiners.append(
+        kind = opcode.replace("-", "_")
+        found.append(
             CollectiveCombiner(
                 name=name,
                 opcode=opcode,
-                max_bytes=number_of(flags, f"{prefix}_combine_threshold_bytes", DEFAULT_BYTES),
+                max_bytes=number_of(flags, f"xla_gpu_{kind}_combine_threshold_bytes", DEFAULT_BYTES),
                 max_count=count,
-                by_dimension=value_of(flags, f"xla_gpu_enable_{opcode.replace('-', '_')}_combine_by_dim")
-                == "true",
+                by_dimension=value_of(flags, f"xla_gpu_enable_{kind}_combine_by_dim") == "true",
             )
         )
-    return combiners
+    return found
 
 
 def _is_loop_transpose(x: Instruction) -> bool:
@@ -78,7 +77,7 @@ def after_fusion(
             UnimplementedPass("dus-accumulator-zero-init-elimination"),
             "dce",
             "tuple-simplifier",
-            *_combiners(flags),
+            *combiners(flags),
             "all-reduce-contiguous",
         ),
         lists.pipeline("async-collective-conversion", "async-collective-creator"),

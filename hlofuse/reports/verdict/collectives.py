@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from hlofuse.account.collectives import Collective
+from hlofuse.account.collectives import Collective, started_by
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields, us_json
 from hlofuse.format.units import bytes_text, more, plural, us_text
@@ -14,70 +14,53 @@ from hlofuse.reports.common.json import time_kind
 from hlofuse.reports.common.model import Place
 
 _SHOWN = 3
+_GATHERED = "gathered_bytes is_whole share"
+_NEAR = 50
+"""Instructions in which a line is looked for."""
+_SUMS = frozenset({"all-reduce", "reduce-scatter"})
 
 
 class CollectiveRow(Record):
-    """A collective for a reader: plain data."""
+    """A collective for a reader."""
 
     place: Place
-    kind: str
-    groups: tuple[tuple[int, ...], ...]
-    participants: int
-    bytes_on_wire: int | None
-    """Bytes that one device sends in one run."""
-    runs: int
-    us: float | None
-    is_floor: bool
-    overlap: str | None
-    """`synchronous`, `exposed`, `partly exposed` or `hidden`; None where it is not known."""
-    between: tuple[str, ...]
-    """What runs between its start and its done."""
-    exposed_us: float | None
-    """Microseconds of one run that no kernel hides; None where they are not known."""
-    sharding: str | None
-    gathers: tuple[str, ...]
-    """The gathers, one after the other, of which each device reads only a part; empty for none."""
-    gathered_bytes: int
-    is_whole: bool
-    share: int
-    """One in how many elements each device reads."""
+    near: str
+    """For a collective without a line: `for a.py:3`, which reads it, or `from a.py:3`, which computes what is
+    summed; "" if not known."""
+    collective: Collective
 
     @property
     def weight(self) -> tuple[float, int]:
         """Time, then bytes, of all runs."""
-        return (self.us or 0.0) * self.runs, (self.bytes_on_wire or 0) * self.runs
+        c = self.collective
+        return (c.us or 0.0) * c.runs, (c.exchange.bytes_on_wire or 0) * c.runs
 
 
 def collective_rows(
     collectives: Iterable[Collective], place_of: Callable[[Instruction], Place]
 ) -> tuple[CollectiveRow, ...]:
     """The collectives, those that take longest or send most first."""
-    rows = []
-    for c in collectives:
-        e, found = c.exchange, c.resharding
-        row = CollectiveRow(
-            place_of(c.instruction),
-            e.kind,
-            e.groups,
-            e.participants,
-            e.bytes_on_wire,
-            c.runs,
-            c.us,
-            c.is_floor,
-            _overlap(c),
-            tuple(i.name for i in c.overlap.between) if c.overlap is not None else (),
-            c.overlap.exposed_us if c.overlap is not None and c.hides_exactly and not c.is_floor else None,
-            c.sharding,
-            tuple(g.name for g in found.gathers) if found is not None else (),
-            found.gathered_bytes if found is not None else 0,
-            found.is_whole if found is not None else False,
-            found.share if found is not None else 1,
-        )
-        rows.append(row)
+    rows = (CollectiveRow(place_of(c.instruction), _line_near(c, place_of), c) for c in collectives)
     return tuple(sorted(rows, key=lambda r: (-r.weight[0], -r.weight[1])))
 
 
+def _line_near(c: Collective, place_of: Callable[[Instruction], Place]) -> str:
+    """XLA's partitioner gives no line to what it adds to an argument or to a gradient."""
+    if place_of(c.instruction).source:
+        return ""
+    start = started_by(c.instruction)
+    sides = [("for", "users"), ("from", "operands")]
+    for word, side in reversed(sides) if c.exchange.kind in _SUMS else sides:
+        pending = [start]
+        for x in pending:  # it grows
+            if line := place_of(x).source:
+                return f"{word} {line.partition(' ')[0]}"
+            pending += getattr(x, side) if len(pending) < _NEAR else ()
+    return ""
+
+
 def _overlap(c: Collective) -> str | None:
+    """`synchronous`, `exposed`, `partly exposed` or `hidden`; None where it is not known."""
     if c.overlap is None or not c.overlap.is_asynchronous:
         return None if c.overlap is None else "synchronous"
     if not c.overlap.between:
@@ -89,49 +72,68 @@ def _overlap(c: Collective) -> str | None:
     return "partly exposed" if c.hides_exactly else None
 
 
-def collective_lines(rows: tuple[CollectiveRow, ...], exposed: float | None, is_floor: bool) -> Iterator[str]:
-    """A title with what is exposed, a line for each kind of collective, and what is gathered in vain."""
+def _exposed_us(c: Collective) -> float | None:
+    """Microseconds of one run that no kernel hides; None where they are not known."""
+    return c.overlap.exposed_us if c.overlap is not None and c.hides_exactly and not c.is_floor else None
+
+
+def collective_lines(
+    rows: tuple[CollectiveRow, ...], exposed: float | None, is_floor: bool, limit: int = _SHOWN
+) -> Iterator[str]:
+    """A title with what is exposed, a line for each kind of collective, and what is gathered in vain. With
+    `limit` 0 all kinds are shown, else three at most."""
     if not rows:
         return
-    at_least = "≥ " if any(r.bytes_on_wire is None for r in rows) else ""
+    at_least = "≥ " if any(r.collective.exchange.bytes_on_wire is None for r in rows) else ""
     title = f"Collectives: {at_least}{bytes_text(sum(r.weight[1] for r in rows))} sent by each device"
     yield title + (f", {us_text(exposed, is_floor)} not hidden by kernels" if exposed is not None else "")
     equivalent = grouped((_row_text(r), r) for r in rows)
-    for (kind, text), same in list(equivalent.items())[:_SHOWN]:
+    shown = list(equivalent.items())[: min(limit, _SHOWN) or None]
+    for (kind, text), same in shown:
         yield f"  {kind}" + (f" ×{len(same)}" if len(same) > 1 else "") + text
-    if len(equivalent) > _SHOWN:
-        yield f"  {more(len(equivalent) - _SHOWN)}"
-    for r in {r.gathers: r for r in rows if r.gathers}.values():
-        what = "the whole array " if r.is_whole else ""
-        yield f"  gathers {what}({bytes_text(r.gathered_bytes)}) on each device, then keeps 1/{r.share}:"
-        yield f"    name the intermediate sharding ({printable(', '.join(r.gathers))})"
+    if len(equivalent) > len(shown):
+        yield f"  {more(len(equivalent) - len(shown))}"
+    for found in dict.fromkeys(r.collective.resharding for r in rows):
+        if found is not None:
+            what = ("the whole array " if found.is_whole else "") + f"({bytes_text(found.gathered_bytes)})"
+            yield f"  gathers {what} on each device, then keeps 1/{found.share}:"
+            names = printable(", ".join(g.name for g in found.gathers))
+            yield f"    name the intermediate sharding ({names})"
 
 
 def _row_text(r: CollectiveRow) -> tuple[str, str]:
     """Time and kind, then everything else."""
-    us = f"{us_text(r.us, r.is_floor)} " if r.us is not None else ""
-    runs = f" × {r.runs:,}" if r.runs != 1 else ""
-    sent = f"{bytes_text(r.bytes_on_wire)} sent" if r.bytes_on_wire is not None else "bytes not known"
-    devices = plural(r.participants, "device")
-    if len(r.groups) > 1 and r.kind != "collective-permute":
-        devices = f"{len(r.groups)} groups of {devices}"
-    line = (r.place.called_from or r.place.source or r.place.shown).split(" ")[0]
-    overlap = r.overlap or "overlap not known"
-    if r.overlap == "partly exposed":
-        overlap = f"{us_text(r.exposed_us or 0.0)} exposed"
-    return f"{us}{r.kind}", f"{runs}, {sent}, {devices}, {printable(line)}, {overlap}"
+    c, e = r.collective, r.collective.exchange
+    us = f"{us_text(c.us, c.is_floor)} " if c.us is not None else ""
+    runs = f" × {c.runs:,}" if c.runs != 1 else ""
+    sent = f"{bytes_text(e.bytes_on_wire)} sent" if e.bytes_on_wire is not None else "bytes not known"
+    devices = plural(e.participants, "device")
+    if len(e.groups) > 1 and e.kind != "collective-permute":
+        devices = f"{len(e.groups)} groups of {devices}"
+    line = r.near or (r.place.called_from or r.place.source or r.place.shown).split(" ")[0]
+    is_overlapped = c.overlap is not None and c.overlap.between
+    overlap = _overlap(c) or ("exposed time not known" if is_overlapped else "overlap not known")
+    if overlap == "partly exposed":
+        overlap = f"{us_text(_exposed_us(c) or 0.0)} exposed"
+    return f"{us}{e.kind}", f"{runs}, {sent}, {devices}, {printable(line)}, {overlap}"
 
 
 def collectives_json(rows: Iterable[CollectiveRow]) -> list[dict[str, Any]]:
     """The collectives; `time_us` and `bytes_on_wire` are of one run."""
-    return [
-        {
-            "name": r.place.final or r.place.name,
-            **fields(r, "source=place.source kind participants groups bytes_on_wire runs"),
-            "time_us": us_json(r.us),
-            "time_kind": time_kind(r.us, r.is_floor),
-            **fields(r, "overlap between exposed_us~ sharding"),
-            "resharding": fields(r, "gathers gathered_bytes is_whole share") if r.gathers else None,
-        }
-        for r in rows
-    ]
+    return [_json(r.place, r.collective) for r in rows]
+
+
+def _json(place: Place, c: Collective) -> dict[str, Any]:
+    names = [g.name for g in c.resharding.gathers] if c.resharding is not None else []
+    return {
+        "name": place.final or place.name,
+        "source": place.source,
+        **fields(c.exchange, "kind participants groups bytes_on_wire"),
+        **fields(c, "runs time_us=us~"),
+        "time_kind": time_kind(c.us, c.is_floor),
+        "overlap": _overlap(c),
+        "between": [i.name for i in c.overlap.between] if c.overlap is not None else [],
+        "exposed_us": us_json(_exposed_us(c)),
+        "sharding": c.sharding,
+        "resharding": {"gathers": names, **fields(c.resharding, _GATHERED)} if names else None,
+    }

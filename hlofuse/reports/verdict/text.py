@@ -50,7 +50,7 @@ def print_screen(
     `limit` 0 it has every suggestion and every kernel. Without `tried` no change was tried: the bounds, which
     rest on trials, and the suggestions are left out."""
     width = console.width
-    figures = figure_lines(v, width) if tried else _share_lines(v, width)
+    figures = figure_lines(v, width, limit) if tried else _share_lines(v, width)
     top = [*_head(head, notes, difference, width), *figures]
     functions = v.functions.rows[: _FUNCTIONS if limit else None]
     room = _LINES - len(top) - len(functions) - bool(functions) - bool(details)
@@ -78,8 +78,8 @@ def verdict_lines(v: Verdict, width: int, limit: int = _SUGGESTIONS) -> Iterator
     yield from advice_lines(v, width, limit)
 
 
-def figure_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
-    """The totals and the bounds."""
+def figure_lines(v: Verdict, width: int, limit: int = _KERNELS) -> Iterator[tuple[str, str]]:
+    """The totals and the bounds; with `limit` 0 every collective."""
     yield from _share_lines(v, width)
     if v.measured is not None:
         yield from ((line, "") for line in profile_lines(v.measured))
@@ -87,7 +87,7 @@ def figure_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     if v.tiles is not None:
         yield from ((line, "") for line in tile_lines(v.tiles))
     exposed = v.totals.exposed_collectives_us, v.totals.exposed_is_floor
-    yield from ((line, "") for line in collective_lines(v.collectives, *exposed))
+    yield from ((line, "") for line in collective_lines(v.collectives, *exposed, limit))
     yield from ((line, "bold yellow") for line in v.compile_time[:1])
 
 

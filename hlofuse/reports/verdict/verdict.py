@@ -1,7 +1,7 @@
 """From a replay to a verdict."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
+from functools import partial
 from math import inf
 
 from hlofuse.account import Account, KernelTimes, Launched, Observed

@@ -71,6 +71,8 @@ class Story(Record):
     """`memory-bound` and so on, of a kernel with an estimate."""
     apart: tuple[tuple[Place, RuleText], ...] = ()
     """The other kernels that read or feed this one, each with the last rule that refused the two."""
+    communication: tuple[str, ...] = ()
+    """For a collective: what it sends, what runs meanwhile, and why others are not combined with it."""
 
 
 class PairAnswer(Record):

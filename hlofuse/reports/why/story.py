@@ -7,20 +7,24 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from hlofuse.account import Costs, Observed
+from hlofuse.account import Account, Costs, Observed
 from hlofuse.account.bound import open_end
+from hlofuse.account.collectives import Overlap, started_by
 from hlofuse.account.flips import Flip
+from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.kernels import is_small_call
 from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
-from hlofuse.format.paths import source_in_function
+from hlofuse.format.units import listing
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.names import names_in, own_name
 from hlofuse.ir.record import replace
+from hlofuse.passes.collectives import related
+from hlofuse.pipelines.gpu.after_fusion import combiners
 from hlofuse.reports.common.costs import limit_of
-from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.lineage import Lineage, readers, through_views, view_read
 from hlofuse.reports.common.model import TRIED_UP_TO, Place, RuleText
 from hlofuse.reports.common.names import Named, Names, holder_of, kernels_holding, runs_in
@@ -33,6 +37,8 @@ Answer: TypeAlias = Story | PairAnswer
 
 _MOST_PAIRS = 200
 """Each costs a walk through all decisions."""
+_OTHERS = 20
+"""Other collectives that a collective is compared with."""
 
 
 def why(
@@ -104,9 +110,7 @@ def _added_after_fusion(name: str, facts: Facts) -> Story:
     module = facts.replay.final
     found = module.find(name)
     assert found is not None
-    source = module.source_of(found)
-    line = source_in_function(source) if source is not None else None
-    place = Place(name, found.opcode, str(found.shape), line, found.op_name)
+    place = place_of(found, module, name, "")
     copies = found.operands[0].name if found.opcode == "copy" and found.operands else None
     return Story(
         place, "added", (), (), (), (), (), copies=copies, created_by=facts.created_after_fusion(found)
@@ -211,8 +215,50 @@ def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
         runs=launch.runs,
         per_iteration=launch.per_iteration,
         limited_by=(open_end(launch) or "a lower bound") if launch.is_floor else limit,
-        apart=_apart(name, (*giving, *taking), facts),
+        apart=_apart(name, (*giving, *taking), facts) if launch.kind != "collective" else (),
+        communication=tuple(_communication(launch.instruction, facts)),
     )
+
+
+def _communication(x: Instruction, facts: Facts) -> Iterator[str]:
+    """What runs meanwhile and what is not combined, of a collective of a GPU's final module."""
+    account, start = facts.account_after, started_by(x)
+    kinds = {c.instruction: c.exchange.kind for c in account.collectives}
+    if x not in kinds or account.backend != "gpu":
+        return
+    overlap = next(c.overlap for c in account.collectives if c.instruction is x)
+    if overlap is not None:
+        yield _meanwhile(overlap, start, account)
+    flags = facts.replay.config.build.flags
+    reasons: dict[str, list[str]] = {}
+    for other in [o for o in kinds if kinds[o] == kinds[x] and o is not x][:_OTHERS]:
+        if started_by(other).computation is start.computation:
+            reasons.setdefault(_not_combined(x, other, flags), []).append(other.name)
+    for reason, names in reasons.items():
+        if reason:
+            yield f"Not combined with {listing(names, 3)}: {reason}."
+
+
+def _meanwhile(overlap: Overlap, start: Instruction, account: Account) -> str:
+    if overlap.between:
+        return f"Between its start and its done: {listing([i.name for i in overlap.between], 3)}."
+    others = {r.instruction for r in account.rows if r.kind != "collective"}
+    others -= related(start)
+    free = [i.name for i in start.computation or () if i in others]
+    if free:
+        return f"Nothing runs meanwhile in XLA's schedule, though independent of it: {listing(free, 3)}."
+    return "Nothing can run meanwhile: all other kernels of its computation wait for it or feed it."
+
+
+def _not_combined(x: Instruction, other: Instruction, flags: tuple[str, ...]) -> str:
+    """The reason why two collectives of a computation are not one; "" where it is not known."""
+    first, second = started_by(x), started_by(other)
+    if depends_on(second, first) or depends_on(first, second):
+        return "one waits for the other"
+    for combiner in combiners(flags):
+        if combiner.opcode == x.opcode:
+            return combiner.difference(x, other)
+    return ""
 
 
 def _apart(name: str, decisions: Iterable[Decision], facts: Facts) -> tuple[tuple[Place, RuleText], ...]:

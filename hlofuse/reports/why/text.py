@@ -207,7 +207,9 @@ def _print_kernel(s: Story, console: Console, seen: set[object]) -> None:
     console.print(Text(story_headline(s), style="bold"))
     where = printable(origin(s.described)) or printable(s.described.opcode)
     indented(console, Text(f"{where} {_shape_text(s.described.shape, 40)}", style="dim"))
-    if not s.apart:
+    for line in s.communication:
+        indented(console, printable(line))
+    if not s.apart and not s.communication:
         indented(console, "No fusion with a kernel next to it was refused.")
     for code, own in grouped((r.code, (place, r)) for place, r in s.apart).items():
         pairs = {frozenset((s.described.name, place.name)): place for place, _ in own}
