@@ -26,6 +26,7 @@ _SUGGESTIONS = 3
 _KERNELS = 5
 _LEAST = 7
 """Lines of advice without suggestions, and of two kernels."""
+_FIRST = 4  # lines of a suggestion with its heading
 _CODE = 2
 """Lines of code of the first suggestion."""
 _FUNCTIONS = 5
@@ -54,6 +55,8 @@ def print_screen(
     top = [*_head(head, notes, difference, width), *figures]
     functions = v.functions.rows[: _FUNCTIONS if limit else None]
     room = _LINES - len(top) - len(functions) - bool(functions) - bool(details)
+    if limit and room < _FIRST < room + len(functions):
+        functions, room = functions[: room - _FIRST], _FIRST
     code = _CODE if room >= _LEAST + 2 + _CODE or not limit else 0
     most = max(1, min(limit, _SUGGESTIONS, (room - _LEAST - code) // 2)) if limit else 0
     rest = [*advice_lines(v, width, most, code=code > 0)] if tried else []
