@@ -53,8 +53,7 @@ class Launched(Record):
     cost: Cost
     """Cost of one run: XLA's count, with the bytes that have to move (`account/traffic.py`)."""
     us: float | None
-    """Microseconds of one run with its launch, of a collective those that no kernel hides; None without a
-    device."""
+    """Microseconds of a run and its launch, of a collective what nothing hides; None without a device."""
     is_floor: bool
     """True if `us` is a lower bound: XLA has no estimate, or an impossible one."""
     measured: MeasuredTime | None = None
@@ -184,7 +183,6 @@ class Account:
 
     @cached_property
     def _exchanges(self) -> dict[Instruction, Exchange]:
-        """The communication of each collective that is launched."""
         launched = (r.instruction for own in self._rows_alone.values() for r in own if r.kind == "collective")
         return {i: e for i in launched if (e := exchange_of(i, self.module)) is not None}
 
@@ -296,8 +294,7 @@ class Account:
 
     @cached_property
     def _started(self) -> dict[Computation, list[Launched]]:
-        """The launches that a run of each computation starts, asynchronous ones and those of conditionals in
-        a command buffer included."""
+        """The launches that a run of each computation starts, asynchronous ones and conditionals included."""
         found: dict[Computation, list[Launched]] = {}
         for c, own in self._rows_by_computation.items():
             if self.runs(c):

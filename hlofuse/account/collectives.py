@@ -143,7 +143,6 @@ def _length(
     launches: Mapping[Instruction, float | None],
     lengths: Mapping[Computation, float],
 ) -> float:
-    """Microseconds that an instruction takes with what it calls; 0 without a time."""
     if instruction in launches:
         return launches[instruction] or 0.0
     called = [lengths.get(c, 0.0) for name, c in instruction.called if runs_in(instruction, name)]
@@ -262,8 +261,7 @@ def collectives_of(
 
 
 def argument_shardings(entry: Computation) -> dict[Instruction, str | None]:
-    """The sharding of the arguments from which each instruction is computed, if all have the same. Replicated
-    arguments do not count."""
+    """The sharding of the arguments of each instruction, if all that are not replicated have the same."""
     found: dict[Instruction, set[str]] = {}
     for i in entry.post_order():
         own = {i.attributes.raw("sharding") or ""} if i.opcode == "parameter" else set()

@@ -281,7 +281,6 @@ def _first_of(value: _Value) -> _Value:
 
 
 def _results(computation: Computation) -> Iterable[tuple[int, _Value]]:
-    """The values that a computation returns, by their places."""
     root = computation.root
     return enumerate(map(_value, root.operands if root.opcode == "tuple" else [root]))
 
@@ -313,6 +312,5 @@ def _inputs_of_work(kernel: Instruction) -> object:
 
 
 def _updated_bytes(kernel: Instruction) -> int:
-    """Bytes of the array that a kernel updates in place; 0 for others."""
     root = kernel.fused_root if kernel.opcode == "fusion" else kernel
     return root.shape.byte_size if root.opcode == "dynamic-update-slice" else 0

@@ -79,8 +79,7 @@ def _flip(
 
 
 def sums(model: KernelModel, producer: Instruction) -> tuple[int, int]:
-    """The two sums that XLA compares, in ticks: separate kernels, and the producer in all its users (full
-    form)."""
+    """The two sums XLA compares, in ticks: separate kernels, the producer in all its users (full form)."""
     users = producer.users
     launch = model.device.launch_ticks
     unfused = launch * (len(users) + 1) + model.run_time(producer).ticks

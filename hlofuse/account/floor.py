@@ -57,8 +57,7 @@ def products(kernel: Instruction) -> list[tuple[int, str]]:
 
 
 def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float | None:
-    """Microseconds of one matrix product by XLA's measured rates (float32 in TF32), or of cuDNN's attention.
-    None without rates."""
+    """Microseconds of a matrix product by XLA's rates (TF32 for float32) or of cuDNN's attention, or None."""
     if custom_call_target(kernel).startswith(_ATTENTION):
         return _attention_us(kernel, device)
     found = [x for x in _computing_instructions(kernel) if _product_flops(x)]

@@ -122,7 +122,6 @@ def _longest(source: ProfiledModule, times: Iterable[MeasuredTime]) -> tuple[Mea
 
 
 def _join_ends(by_name: Mapping[str, Instruction], times: dict[str, MeasuredTime]) -> None:
-    """Add the wait at the end of an asynchronous operation to its start."""
     for name in [n for n in times if by_name[n].opcode.endswith("-done")]:
         begin = next((x.name for x in by_name[name].operands if x.opcode.endswith("-start")), None)
         if begin is None:

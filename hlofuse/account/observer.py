@@ -14,8 +14,6 @@ from hlofuse.rules.gpu_fusible import is_fusible_bitcast
 
 
 class _Estimates(Record):
-    """The estimates of one fusion; converted to figures on demand."""
-
     producer: Estimate
     consumer: Estimate
     fused: Estimate

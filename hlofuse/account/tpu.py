@@ -79,8 +79,7 @@ class TpuAccount(Account):
         cost: Cost,
     ) -> tuple[float | None, bool]:
         """The estimate where XLA:TPU wrote one; else bytes of HBM and products, as a lower bound. A copy
-        within the TPU takes its bytes' time at the full bandwidth, as an estimate; a scalar operation takes
-        no time."""
+        within the TPU takes its bytes' time at the full bandwidth, as an estimate; scalars none."""
         if self.tpu is None:
             return None, False
         us = self.tpu.cycles_us(instruction)

@@ -1,7 +1,6 @@
 """Bytes that any implementation of a kernel has to move. XLA's count (`analysis/cost.py`) differs in four
 kinds of kernel. A slice of a bitcast reads its own size, not the whole array. An update that is not in place
-writes the whole array. A scatter writes whole sectors of memory. Library calls read their operands and write
-their results."""
+writes the whole array. A scatter writes whole sectors of memory. Library calls move their arrays."""
 
 from hlofuse.analysis.cost import NOTHING, Cost, CostAnalysis
 from hlofuse.analysis.custom_calls import custom_call_target

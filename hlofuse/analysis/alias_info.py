@@ -79,7 +79,6 @@ class AliasInfo:
         user: Instruction,
         user_index: Index,
     ) -> bool:
-        """True if the operand's value is what `user` works on in place."""
         pairs = [p for p in self.in_place_pairs(user) if p.output_index == user_index]
         value = dataflow.value_at(operand, operand_index) if pairs else None
         if value is None:

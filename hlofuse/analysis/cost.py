@@ -53,8 +53,7 @@ _FREE = frozenset("parameter constant get-tuple-element domain after-all add-dep
 
 
 class CostAnalysis:
-    """Costs with a memory: each computation is added up once. Hold one for a module that does not change;
-    after a change make a new one."""
+    """Costs with a memory: each computation is added up once. For a module that does not change."""
 
     def __init__(self) -> None:
         self._computations: dict[Computation, Cost] = {}

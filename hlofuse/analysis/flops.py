@@ -151,8 +151,7 @@ def cholesky_flops(instruction: Instruction) -> int:
 
 
 def reduce_window_work(instruction: Instruction) -> tuple[int, int]:
-    """Elements read for each result of a reduce-window, and how often its function is applied
-    (`HandleReduceWindow`)."""
+    """Elements read for each result of a reduce-window, and uses of its function (`HandleReduceWindow`)."""
     window = window_dimensions(instruction.attributes.raw("window"))
     shape = instruction.shape.tuple_shapes[0] if instruction.shape.is_tuple else instruction.shape
     outputs = elements(shape)

@@ -102,7 +102,6 @@ def _found(x: Instruction, at: Index, source: Instruction, index: Index) -> list
 
 
 def _elements(x: Instruction, at: Index, source: Instruction, index: Index) -> list[Forward]:
-    """The elements of a tuple that `x` makes itself."""
     count = len(x.shape.tuple_shapes) if x.shape.is_tuple else 0
     return [f for k in range(count) for f in _found(x, (*at, k), source, (*index, k))]
 
@@ -121,8 +120,7 @@ def _leaves(x: Instruction, at: Index, source: Instruction, index: Index) -> lis
 
 
 class HloDataflow:
-    """The values of a module, a snapshot. Of fusions only those bodies count that `includes` names: elsewhere
-    nothing asks what is inside."""
+    """The values of a module, a snapshot. Of fusions only those bodies count that `includes` names."""
 
     def __init__(self, module: Module, calls: CallSites, includes: Iterable[Computation] = ()) -> None:
         self.module = module

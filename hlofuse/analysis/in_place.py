@@ -160,7 +160,6 @@ def never_in_place(instruction: Instruction) -> bool:
 
 
 def _declared_pairs(instruction: Instruction) -> tuple[InPlacePair, ...]:
-    """The pairs in the attribute `output_to_operand_aliasing`."""
     found: tuple[InPlacePair, ...] = instruction.attributes.get("output_to_operand_aliasing", ())
     return found
 

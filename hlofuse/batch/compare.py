@@ -76,7 +76,6 @@ def compared(before: Path, after: Path, tolerance: float = 0.0, strict: bool = F
 
 
 def _by_module(link: duckdb.DuckDBPyConnection, run: str, table: str) -> ByModule:
-    """The rows of all modules in the table `pairs`."""
     query = (
         f"SELECT t FROM {run}_{table} t WHERE (key, module) IN (SELECT ({run}.key, {run}.module) FROM pairs)"
     )

@@ -169,7 +169,6 @@ def _boundaries(report: Report, root: Path) -> Iterator[dict[str, Any]]:
 
 
 def _peak_memory() -> int:
-    """The most memory of this process so far, in bytes."""
     try:
         import resource
     except ImportError:  # Windows

@@ -357,7 +357,6 @@ def _collect_all(dump: Path, captured: Capture) -> None:
 
 
 def _set_device(captured: Capture, device: str) -> None:
-    """Set the device, which XLA reports only with the module after optimizations."""
     for module in captured.modules:
         config = module.folder / "gpu_target_config.pbtxt"
         if not config.exists():

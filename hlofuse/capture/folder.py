@@ -64,8 +64,7 @@ _OF_THE_MACHINE = ("xla_dump_", "xla_gpu_cuda_data_dir")
 
 
 def stages(module: DumpedModule, target: str) -> tuple[Path, list[tuple[str, Path]]]:
-    """The fusion passes' input and the dump after each pass that changed it; raises
-    `HlofuseError` without one."""
+    """The fusion passes' input and the dump after each pass that changed it; `HlofuseError` without one."""
     if target != "tpu":
         return module.stages(target)
     tpu_files = [f for f in module.between if f.pipeline in TPU_PIPELINES]

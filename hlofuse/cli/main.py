@@ -69,7 +69,7 @@ TRACEBACK_VARIABLE = "HLOFUSE_TRACEBACK"
 
 
 class _PipeClosed(Exception):
-    """The reader of our output has closed the pipe (`| head`)."""
+    pass
 
 
 class _Lazy(click.Group):

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 def _run(reports: Sequence[Report], options: Optimize, out: Output, write: Path | None) -> int:
-    """The answer, and the best module in the file that `--write` names."""
     found = optimized(reports[0], options)
     if write is not None:
         emit(print_module(found.data.module), write)

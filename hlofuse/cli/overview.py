@@ -149,7 +149,6 @@ def _head(file: Path, name: str) -> Generator[str, None, Head | None]:
 
 
 def _without(head: Head | None) -> Sequence[str]:
-    """The commands that cannot read a module of that backend."""
     return _NOT_OF_TPU if head is not None and head.identity.backend.value == "tpu" else ()
 
 

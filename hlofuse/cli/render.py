@@ -115,7 +115,6 @@ def command(
 
 
 def _pair(report: Report, after: str) -> ModulePair:
-    """Two modules, and what of the one is what of the other."""
     options = report.options
     given = [flag for flag in options.input_arguments[1:] if flag.startswith("--") and flag != "--module"]
     if given:

@@ -43,7 +43,6 @@ def _compilation(target: Target) -> list[str]:
 
 
 def _passes(steps: tuple[Step, ...]) -> list[str]:
-    """Each pass, with its releases where not all run it."""
     return [step.text if step.span == ANY else f"{step.text} ({step.span})" for step in steps]
 
 

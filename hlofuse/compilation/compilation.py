@@ -119,6 +119,8 @@ class Compilation(Struct):
     _final: Module | None = None
     _names_at_fusion: Mapping[str, str] | None = None
 
+    __repr__ = Record.__repr__
+
     @classmethod
     def of(cls, module: Module, stage: Stage, config: ReplayConfig) -> Compilation:
         """The compilation of a module at a stage; nothing runs yet."""
@@ -317,8 +319,7 @@ def _names_at_fusion(after: Module, final: Module) -> dict[str, str]:
 
 class Checkpoint(Struct):
     """A compilation in its state before one of the fusion passes. The first run that is given it stores
-    itself here. Later runs of the same module go on from here; that is right only if the passes before would
-    do the same again."""
+    itself here. Later runs of the module go on from here; the passes before must be the same."""
 
     before_pass: str
     """A pass as the list of passes has it."""

@@ -76,8 +76,7 @@ class ModuleTexts(PassObserver):
 
 def lower(module: Module, config: ReplayConfig, observers: Sequence[PassObserver]) -> Span:
     """The passes before fusion on a copy of the module, as XLA runs them on its own device. HlofuseError
-    where calls would multiply beyond reason, and for a program partitioned by hand that the partitioner has
-    not seen."""
+    where calls would multiply beyond reason, and for one partitioned by hand before the partitioner."""
     config = config.xla or config
     build = config.build
     _refuse_manual_partitioning(module)

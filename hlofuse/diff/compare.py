@@ -141,7 +141,6 @@ class Changes:
             yield Detail(Kind.CONTROL, "control-predecessors", names[0], names[1])
 
     def _index(self, graph: Graph) -> dict[Instruction, int]:
-        """Instruction to value, for those outside fusions."""
         found = self.indices.get(graph)
         if found is None:
             found = self.indices[graph] = {

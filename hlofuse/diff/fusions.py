@@ -148,7 +148,6 @@ class FusionChanges:
         return b.core == a.core and not (b.own or a.own or b.loose or a.loose)
 
     def _plumbing(self, b: MatchedFusion, a: MatchedFusion) -> Iterator[Detail]:
-        """Bitcasts, constants and other trivial operations in only one of the two."""
         before, after = self.m.before.values, self.m.after.values
         removed = [before[i].instruction for i in sorted(b.members - a.members)]
         here = [(before[i] if i >= 0 else after[~i]).instruction for i in sorted(a.members - b.members)]

@@ -268,8 +268,7 @@ class MeasuredChange(Record):
 
 def measured_changes(diff: ModuleDiff, accounts: Accounts) -> list[MeasuredChange]:
     """Every kernel that took time on either side: what became slower most first, then what became faster. A
-    kernel goes with the one on the other side that shares most of it. Empty unless both sides are
-    measured."""
+    kernel goes with the one on the other side that shares most of it. Empty unless both are measured."""
     if accounts.timing != "measured":
         return []
     shared = Counter[tuple[Instruction, Instruction]]()

@@ -271,8 +271,7 @@ def page_of(
 ) -> Page:
     """One run, or two to be compared: what distinguishes each from the other, and the replay. `passes` is
     what every pass of the compilation did, where its dumps are at hand; `unoptimized` loads a replay's module
-    before optimizations; `source` says where to look for the user's program, which the page then contains
-    (`SourceFiles`)."""
+    before optimizations; `source` tells where the program is, for the page (`SourceFiles`)."""
     files = SourceFiles(source)
     runs = tuple(
         _Collector(label, observed, partial(unoptimized, observed.replay), files).run()
@@ -493,7 +492,6 @@ class _Collector:
         )
 
     def _headline(self) -> str:
-        """The first line of every report; of a module that a library call gave what was replayed."""
         replay, identity = self.replay, self.replay.input.identity
         if identity is None:
             return headline(self.explained)

@@ -218,7 +218,6 @@ def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
 
 
 def _time(us: float | None) -> float | None:
-    """No finer than is ever shown."""
     if us is None or us != us or abs(us) == float("inf"):
         return None
     return float(f"{us:.5g}")

@@ -85,8 +85,7 @@ def print_rows(
     indent: int = 0,
 ) -> None:
     """Print a plain table without cutting figures, names or words. Without room, the columns of `drop` go
-    first, in that order. Then each row's words move below its names and figures; without room for these,
-    names stand above the figures."""
+    first, in that order. Then words move below names and figures, at last figures below names."""
     width = console.width - indent
     shown, widths, fits = fit_columns(columns, rows, width, drop)
     side = list(shown)
@@ -303,7 +302,6 @@ def _cell(shown: object) -> str:
 
 
 def _inline(text: Text, style: str) -> str:
-    """A line in Markdown: names as code, and bold text; `style` is that of the whole line."""
     out = []
     for bold, parts in groupby(_parts(text, style), key=itemgetter(0)):
         phrase = "".join(part for _, part in parts)

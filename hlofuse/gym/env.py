@@ -57,8 +57,7 @@ class Benchmark(Record, eq=False):
         device: str | None,
         profile: str | None,
     ) -> Space:
-        """The search space of sequences before XLA's own passes; raises `HlofuseError` for a
-        time without a device."""
+        """The space of sequences before XLA's own passes; `HlofuseError` for a time without a device."""
         times = read_profile(profile) if profile is not None else None
         joined = (lambda replay: attach(replay.final, times)) if times is not None else None
         return Space(self.module, replay_config(target, device), objective, attach=joined)
@@ -73,8 +72,7 @@ def expanded(modules: Source | Iterable[Source]) -> list[Source]:
 
 @lru_cache(maxsize=256)
 def benchmark(source: Source) -> Benchmark:
-    """A module, the shipped one of a name, or a dump, before optimizations where it has that; HlofuseError
-    for what cannot be read."""
+    """A module, a shipped one by name, or a dump, before optimizations if it has that; else HlofuseError."""
     if isinstance(source, Module):
         return Benchmark(source.name, source, module_hash(source))
     if source in _texts():
@@ -99,7 +97,6 @@ def _texts() -> dict[str, str]:
 
 
 def _folder() -> Path:
-    """Inside the package, or in a checkout where they are made."""
     packaged = Path(__file__).parent / "modules"
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "benchmarks" / "pass_ordering"
 

@@ -336,8 +336,7 @@ _GFX = re.compile(r"(?<![a-z0-9])gfx[0-9a-f]{3,4}(?![0-9a-z])", re.IGNORECASE)
 
 def device_of_names(names: Iterable[str]) -> RecordedDevice | None:
     """The device of the architecture in file names such as `sm_9.0_gpu_after_optimizations`. The first of
-    several devices with that architecture, as the note states. Raises `HlofuseError` for an architecture
-    without a device."""
+    several devices with that architecture, as the note states. `HlofuseError` without one."""
     from hlofuse.cost.gpu.device import device_names, load_device
 
     for name in names:
@@ -371,7 +370,6 @@ class RecordedDevice(Record):
 
 
 def _stamped_device(stamp: Stamp) -> RecordedDevice | None:
-    """The device recorded in a capture, if hlofuse has its numbers."""
     from hlofuse.cost.gpu.device import device_names, load_device
 
     if stamp.device not in device_names():

@@ -56,8 +56,7 @@ class DumpedModule(Struct):
     def best(self, target: str = "cpu") -> Path:
         """The dump that a replay can start from: the input of the fusion passes, else an earlier one. For
         XLA:TPU, whose passes are not replayed, it is the finished module, else that after its fusion passes;
-        without a dump before fusion, the finished module, else the latest dump. Raises `HlofuseError` without
-        any dump."""
+        without a dump before fusion, the finished module, else the latest dump. Else `HlofuseError`."""
         try:
             return self.pass_input(target)
         except HlofuseError:
@@ -149,8 +148,7 @@ class DumpedModule(Struct):
 
 
 def _names_of_runs(stage: FusionStage, files: Sequence[DumpFile], passes: Sequence[str]) -> list[str]:
-    """The passes that wrote the files; with a number, `cse-2`, where a pass runs several times and the next
-    pass identifies the run."""
+    """The passes that wrote the files; `cse-2` where one runs several times and the next tells which run."""
     names, place = [], -1
     for file in files:
         name = str(file.after)

@@ -108,7 +108,6 @@ def modules_at(path: Path) -> Many:
 
 
 def _stem(file: Path) -> str:
-    """The name without its HLO suffix; empty for another file."""
     for suffix in _SUFFIXES:
         if file.name.endswith(suffix):
             return file.name.removesuffix(suffix)
@@ -330,8 +329,7 @@ _ALIAS = re.compile(r"#[\w-]+ ?= ?\S")
 
 
 def plain(text: str) -> str:
-    """The text without colours, HTML's escapes, look-alikes of spaces and quotes, and a diff's old side. The
-    number of lines stays."""
+    """The text without colours, HTML's escapes, look-alikes, a diff's old side. The number of lines stays."""
     if "\x1b" in text or _COLOUR.search(text):
         text = _COLOUR.sub("", text)
     if _ESCAPE.search(text):

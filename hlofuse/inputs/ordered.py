@@ -27,8 +27,7 @@ from hlofuse.pipelines.stage import Stage
 
 
 def restore_unread_elements(module: Module, ids: UniqueIds | None) -> None:
-    """Add elements to a module before optimizations: those in `ids`, without them all that must have existed.
-    Every element follows its tuple."""
+    """Add elements after their tuples, before optimizations: those in `ids`, else all that existed."""
     for computation in module.computations:
         ids_here = ids.computations.get(computation.name) if ids is not None else None
         order: list[Instruction] = []
@@ -201,8 +200,7 @@ _NUMBERED = re.compile(r"(.*)\.(\d+)")
 
 
 def in_creation_order(module: Module, ids: UniqueIds | None) -> None:
-    """Put the operations of a module before optimizations in the order of ids, or else of their names, with
-    all that the front end made."""
+    """Put a module before optimizations in the order of ids, else of names, with what the front end made."""
     restore_unread_elements(module, ids)
     if ids is not None:
         ids.apply(module)

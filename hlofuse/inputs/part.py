@@ -248,7 +248,6 @@ def _add_fragment(part: Part, name: str, first: int) -> Fragment:
 
 
 def _instruction(match: re.Match[str], shapes: ShapeCache) -> Instruction:
-    """The instruction of a line, without its operands."""
     name, shape, opcode, rest = match.groups()
     operands = _OPERANDS.match(rest)
     attributes = _attributes(rest[operands.end() :] if operands is not None else "")
@@ -256,7 +255,6 @@ def _instruction(match: re.Match[str], shapes: ShapeCache) -> Instruction:
 
 
 def _called(rest: str) -> Iterator[str]:
-    """The names of the computations that an instruction calls."""
     for one, several in _CALLED.findall(rest):
         yield from filter(None, (name.strip(" %") for name in (one, *several.split(","))))
 

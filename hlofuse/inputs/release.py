@@ -80,8 +80,7 @@ _UNWRAPPED_UNTIL = dict.fromkeys(
 
 def text_marks(module: Module, backend: str) -> Iterator[Iterator[Shown]]:
     """Releases and evidence in the module itself, the most certain group first. Text without metadata and
-    header attributes has no evidence: people write such by hand. A module that was converted has that of its
-    own bytes."""
+    header attributes has no evidence: people write such by hand. A converted module has that of its bytes."""
     if "release_marks" in module.findings:
         yield iter(module.findings["release_marks"])
         return
@@ -157,7 +156,6 @@ def _unwrapped_marks(module: Module) -> Iterator[Shown]:
 
 
 def _marks_of_names(group: str, names: str, text: str) -> Iterator[Shown]:
-    """Evidence in the names of files, one a line."""
     return ((mark.releases, f"{text} {mark.name}") for mark in marks()[group] if _shows(mark, names))
 
 

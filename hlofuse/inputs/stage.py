@@ -128,8 +128,7 @@ def doubt(module: Module, name: str, target: str = "cpu") -> str | None:
 
 
 def require_input_stage(module: Module, target: str = "cpu", stage: ShownStage | None = None) -> ShownStage:
-    """The stage of a module that fusion can be replayed from; StageError for any other. `stage` is that of
-    the module, where it is known."""
+    """The stage of a module that fusion can be replayed from; StageError for any other. `stage`: if known."""
     stage = stage or stage_of(module, target)
     foreign = stage.foreign_to(target)
     if stage.name == INPUT and not foreign:
@@ -353,7 +352,6 @@ _MOVING = frozenset("parameter constant tuple get-tuple-element copy bitcast".sp
 
 
 def _operations(module: Module) -> Counter[str]:
-    """Operations by opcode, without those that compute nothing."""
     return Counter(
         i.opcode for c in module.computations if c.fusion is None for i in c if i.opcode not in _MOVING
     )

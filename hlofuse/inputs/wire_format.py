@@ -188,7 +188,6 @@ def _instructions(data: bytes) -> Iterator[bytes]:
 
 
 def _arrays(shape: bytes) -> Iterator[tuple[int, ...]]:
-    """The dimensions of each array of a ShapeProto."""
     parts = list(messages(shape, _TUPLE_SHAPES))
     for part in parts:
         yield from _arrays(part)

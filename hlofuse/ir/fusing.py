@@ -60,7 +60,6 @@ def _body_around(instruction: Instruction) -> Computation:
 
 
 def _attributes_around(instruction: Instruction, kind: str, body: Computation) -> Attributes:
-    """The fusion's own attributes, and those that it takes from the instruction."""
     raw = {"kind": kind, "calls": f"%{body.name}"}
     given = instruction.attributes.raw_items
     for name in ("frontend_attributes", "metadata"):
@@ -246,8 +245,7 @@ def check_growth(module: Module, most: int) -> None:
 
 def unfuse(caller: Instruction) -> None:
     """Replace a fusion or a call by its instructions, which keep their names. Inlining does not undo all of
-    fusing: an instruction copied into several fusions stays copied, and use lists follow the order of
-    inlining."""
+    fusing: copies in several fusions stay, and use lists follow the order of inlining."""
     body = caller.called_computations[0]
     computation = computation_of(caller)
     module = module_of(computation)
@@ -280,8 +278,7 @@ def unfuse(caller: Instruction) -> None:
 
 
 def inline_calls(module: Module, chosen: Callable[[Instruction], bool]) -> bool:
-    """Inline all `chosen` calls, nested ones included; True if there was one. Raises `HlofuseError` for
-    excessive growth."""
+    """Inline all `chosen` calls, also nested ones; True if there was one. `HlofuseError` for such growth."""
     most = instruction_limit(module)
     changed, pending = False, True
     while pending:

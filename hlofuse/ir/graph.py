@@ -634,8 +634,7 @@ class Computation:
             slots.append(parameter)
 
     def remove_instruction(self, instruction: Instruction) -> None:
-        """Remove an instruction without users. Passes that fuse ignore control dependencies and fail here, as
-        XLA's do: `HlofuseError`."""
+        """Remove an instruction without users. `HlofuseError` where control dependencies stand, as in XLA."""
         if instruction.users or instruction is self.root:
             raise ValueError(f"{instruction.name} is still in use")
         control = instruction._control

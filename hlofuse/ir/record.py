@@ -8,7 +8,8 @@ from msgspec import Struct, field, structs
 
 T = TypeVar("T")
 _SHORT = Repr()
-_SHORT.maxstring = _SHORT.maxother = 200
+_SHORT.maxstring = _SHORT.maxother = 60
+_SHORT.maxtuple = _SHORT.maxlist = _SHORT.maxdict = 2
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -22,7 +23,6 @@ class Record(Struct, frozen=True):
 
 
 def replace(value: T, /, **changes: Any) -> T:
-    """A copy with some fields changed (`copy.replace`, which Python has from 3.13); TypeError for a field
-    that is not there."""
+    """A copy with some fields changed (`copy.replace`, which Python has from 3.13); else TypeError."""
     by = structs.replace if isinstance(value, Struct) else dataclasses.replace
     return by(value, **changes)  # type: ignore[type-var]

@@ -123,7 +123,6 @@ def _arithmetic(x: Instruction) -> str | None:
 
 
 def _check_choice(x: Instruction) -> str | None:
-    """Check `select` and `clamp`, whose predicate or limits may be scalars."""
     scalars = (x.operands[0],) if x.opcode == "select" else (x.operands[0], x.operands[2])
     return _check_elementwise(x, [o for o in x.operands if o not in scalars or o.shape.dimensions])
 

@@ -196,7 +196,6 @@ class Judge(AbstractContextManager["Judge", None]):
             raise HlofuseError(f"cannot run {printable(self.python)}: {error.strerror or error}") from None
 
     def _end(self) -> str:
-        """End the process; returns its exit and the last lines of its output."""
         process, self._process = self._process, None
         if process is None:
             return ""

@@ -103,7 +103,6 @@ class Reduction:
         self._keep(print_module(module))
 
     def _shrink_shapes(self) -> None:
-        """Replace a size, wherever it stands, by 1, 2 or its half."""
         found = {int(n) for dims in _SHAPE.findall(self.text) for n in _SIZE.findall(dims)}
         for size in sorted(found - {0, 1, 2}, reverse=True):
             for smaller in dict.fromkeys((1, 2, size // 2)):

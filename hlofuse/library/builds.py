@@ -76,7 +76,6 @@ def upgraded(options: ReplayOptions, to: str | None, compiled: ReplayOptions | N
 
 
 def _config(options: ReplayOptions, loaded: Loaded, release: Release) -> ReplayConfig:
-    """The settings of a replay, as another release."""
     own = loaded.config
     assert own is not None
     return config_of(options, loaded.target, own.device, release.name, mixed=release, flags=own.build.flags)

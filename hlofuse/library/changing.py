@@ -57,7 +57,6 @@ def what_if(report: Program, options: WhatIf) -> Answer[Any]:
 
 
 def _other_version(report: Program, other: Program | str) -> Program:
-    """Another version of the program, read with the same options where it is a path."""
     if isinstance(other, Program):
         return other
     return Program(replace(report.options, input=other, module=None, ids=None, given=None))
@@ -109,7 +108,6 @@ def _ranked(
 
 
 def _around(name: str, observed: Observed) -> Explanation:
-    """The decisions about the kernels of a name."""
     facts = Facts(observed.replay, observed.costs)
     return selected(explain(observed.replay, facts=facts), name, resolver_of(facts))
 
@@ -159,7 +157,6 @@ def _swept(
 
 
 def _varied(report: Program, device: str | None, values: Mapping[str, str]) -> ReplayConfig:
-    """A variant of one device; of the report's own for None."""
     loaded = report.at_fusion
     xla = loaded.config.xla or loaded.config if loaded.config is not None else None
     own = xla.device if xla is not None else None

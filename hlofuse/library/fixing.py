@@ -112,8 +112,7 @@ def fixed(
     listener: Listener = SILENT,
 ) -> Fixed:
     """The edits of a program that save time or memory and leave its values as they are, tried one by one.
-    Each is compiled with those that were proved before it. Values are compared by XLA:CPU on random
-    inputs."""
+    Each is compiled with those that were proved before it. XLA:CPU compares values."""
     with TemporaryDirectory(prefix="hlofuse-fix-") as scratch, Judge(python, _TIMEOUT) as judge:
 
         def version(number: int, text: str) -> _Version:

@@ -63,8 +63,7 @@ def require_end(target: str, device: DeviceDescription | None) -> None:
 
 
 def is_before_optimizations(loaded: Loaded) -> bool:
-    """True for a module that has to be lowered to the input of fusion; False where it is there. StageError
-    for other stages and backends."""
+    """True if the module has to be lowered to the input of fusion. StageError for others and backends."""
     try:
         require_input_stage(loaded.module, loaded.target, loaded.identity.shown)
     except StageError as error:
@@ -265,7 +264,6 @@ def at_fusion_input(options: ReplayOptions, loaded: Loaded) -> Loaded:
 
 
 def _ordered(options: ReplayOptions, loaded: Loaded) -> Loaded:
-    """The module in the order that `--order` asks for, or the best there is."""
     assert loaded.config is not None
     if options.ids == "none":
         raise HlofuseError("--ids none was replaced by --order estimated")

@@ -25,7 +25,6 @@ from hlofuse.reports.memory.text import print_memory
 
 
 def _available(device: DeviceDescription | TpuDevice | None, options: Memory) -> dict[str, Any]:
-    """The memory that there is, and the device that has it."""
     if options.memory is not None:
         return {"available": parse_bytes(str(options.memory))}
     if isinstance(device, TpuDevice):

@@ -66,8 +66,7 @@ class Program:
 
     @cached_property
     def at_fusion(self) -> Loaded:
-        """The module at the input of fusion, in the best order there is. StageError, a HlofuseError, for a
-        module that is fused already."""
+        """The module at the input of fusion, in the best order there is. StageError for a fused module."""
         return at_fusion_input(self.options, self.loaded)
 
     def before_optimizations(self, command: str) -> Loaded:
@@ -117,8 +116,7 @@ class Program:
 
     @cached_property
     def is_taken_as_it_is(self) -> bool:
-        """True for a fused module whose kernels are those that are there: of the target, or of a backend
-        without one."""
+        """True for a fused module with all its kernels: of the target, or of a backend without one."""
         shown = self.identity.shown
         return self.is_fused and (not shown.foreign_to(self.loaded.target) or shown.backend in NO_TARGET)
 

@@ -148,7 +148,7 @@ def _judged(helpful: list[Candidate], start: Module, python: str | None) -> Iter
 
 
 class _NoMore(Exception):
-    """As many compilations as were asked for have been made."""
+    pass
 
 
 class _Compiler:

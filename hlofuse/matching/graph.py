@@ -100,8 +100,6 @@ class Group(Struct, eq=False):
 
 
 class _Tuple(Struct):
-    """A tuple, or the result of a multi-output fusion; it becomes a value only if used as a whole."""
-
     elements: list[int | _Tuple]
     instruction: Instruction
     fusion: Instruction | None

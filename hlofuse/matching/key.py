@@ -51,9 +51,8 @@ def canonical_attribute(name: str, text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _canonical_config(text: str) -> str:
-    """A JSON backend_config with its keys sorted and its defaults left out; other text as it is. In a
-    protocol buffer a field that is absent has its default, and XLA releases differ in which defaults they
-    write out."""
+    """A JSON backend_config with its keys sorted and its defaults left out; other text as it is. An absent
+    field of a protocol buffer has its default, and releases differ in which they write."""
     body = text
     if body.startswith('"'):
         try:

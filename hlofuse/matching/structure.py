@@ -162,7 +162,6 @@ def only_pairs(
 def _values_of(
     anchors: Iterable[tuple[Instruction, Instruction]], before: Graph, after: Graph
 ) -> dict[tuple[Region, Region], list[tuple[int, int]]]:
-    """The anchors as numbers of values, by their computations."""
     pairs = list(anchors)
     if not pairs:
         return {}

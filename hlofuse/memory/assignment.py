@@ -203,8 +203,7 @@ class _Assigner:
         )
 
     def _of_hbm(self, end: int, blocks: list[Block]) -> int:
-        """Temporary bytes of HBM: XLA:TPU counts what rounding adds twice. Tuples and scalars that no kernel
-        writes take none alone."""
+        """Temporary bytes of HBM: XLA:TPU counts what rounding adds twice. Tuples and scalars none."""
         if not any(map(_is_of_kernel, self._delayed.get(0, ()))):
             return 0
         arrays = max(_over_time(blocks, self._live), default=0)
@@ -380,7 +379,6 @@ def _element_computations(module: Module, live: LiveRanges) -> set[Computation]:
 
 
 def _over_time(blocks: Iterable[Block], live: LiveRanges) -> list[int]:
-    """Bytes of blocks alive at each instruction."""
     changes = [0] * (live.end + 2)
     for block in blocks:
         for start, end in _merged(live.ranges[v] for v in block.values):
@@ -397,7 +395,6 @@ def _is_of_kernel(value: HloValue) -> bool:
 
 
 def _merged(ranges: Iterable[Range]) -> list[Range]:
-    """Ranges that overlap or meet as one."""
     found: list[Range] = []
     for start, end in sorted(ranges):
         if found and start <= found[-1][1]:

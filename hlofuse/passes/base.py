@@ -154,8 +154,7 @@ class UnimplementedPass(Pass):
 
 
 class NotRepresentable(Exception):
-    """XLA's replacement cannot be represented here; the message has the reason. It never leaves a pass:
-    `attempt` catches it."""
+    """XLA's replacement cannot be represented here; the message has the reason. `attempt` catches it."""
 
 
 class Explained(Record):

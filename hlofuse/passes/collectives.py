@@ -167,7 +167,6 @@ def _most_frequent_dimension(chosen: Sequence[Instruction]) -> int | None:
 
 
 def _dimension(x: Instruction) -> int | None:
-    """The dimension that is gathered or scattered."""
     if x.opcode not in ("all-gather", "reduce-scatter"):
         return None
     return int(x.attributes.get("dimensions")[0])

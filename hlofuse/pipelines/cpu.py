@@ -1,7 +1,6 @@
 """The passes that XLA:CPU runs before and after fusion, in order (`xla/service/cpu/cpu_compiler.cc`).
 `RunHloPassesThroughLayoutAssn`, `CreateSimplificationPipeline` and `RunHloPassesAfterLayoutAssn`, with the
-options that are on by default. Passes that concern oneDNN or element types smaller than a byte are left out:
-by default they change nothing."""
+options that are on by default. Those for oneDNN and types smaller than a byte change nothing by default."""
 
 from collections.abc import Callable
 from functools import cache

@@ -26,8 +26,7 @@ def device_of(
     target: str, device: str | DeviceDescription | None, overrides: Iterable[str] = ()
 ) -> tuple[DeviceDescription | None, tuple[str, ...]]:
     """The device (a name or file), with the overrides `NAME=VALUE` that mean its numbers, and the others.
-    None for targets whose decisions do not depend on a device; naming one is an error then, because whoever
-    does expects another target."""
+    None for targets whose decisions do not depend on a device; naming one is an error then."""
     overrides = tuple(overrides)
     if not TARGETS[target].needs_device:
         if device is not None:

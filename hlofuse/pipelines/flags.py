@@ -1,5 +1,4 @@
-"""XLA flags that change which passes run, as a dump or a call gives them. A flag is text, `--name=value`.
-Without a value it is `true`."""
+"""XLA flags that change which passes run, as a dump or a call gives them: `--name=value`, or `true`."""
 
 import shlex
 from collections.abc import Iterable
@@ -199,8 +198,7 @@ def _name(flag: str) -> str:
 
 
 def from_debug_options(text: str) -> tuple[str, ...]:
-    """The flags in a dump's `debug_options`, which lists those not at their default. A flag that stands there
-    several times is a list."""
+    """The flags in a dump's `debug_options`: those not at their default. One that is repeated is a list."""
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         name, colon, value = line.partition(":")

@@ -79,8 +79,7 @@ class ShownStage(Record):
         return Fact(self.name, self.source, self.evidence)
 
     def foreign_to(self, target: str) -> bool:
-        """True for evidence of another backend than that of `target`. A module not compiled by any of XLA's
-        backends is foreign to none."""
+        """True for evidence of another backend than that of `target`; no backend is foreign to none."""
         if self.backend is None or (self.backend in FRONT_ENDS and not self.is_fused):
             return False
         return not target.startswith(self.backend)
@@ -123,8 +122,7 @@ class Identity(Record):
 
     @property
     def weakest(self) -> tuple[str, Fact]:
-        """The least certain statement, by name: defaults first, then open spans. A module after fusion shows
-        its stage itself."""
+        """The least certain statement, by name: defaults, then open spans. Fused modules show their stage."""
         named = [("the backend", self.backend), ("the release", self.release)]
         if not self.shown.is_fused:
             named.append(("the stage", self.stage))

@@ -35,7 +35,6 @@ class Plot:
         right: float,
         top: float,
     ) -> None:
-        """Extend the picture to include this rectangle."""
         self._low = min(self._low[0], left), min(self._low[1], bottom)
         self._high = max(self._high[0], right), max(self._high[1], top)
 

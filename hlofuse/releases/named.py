@@ -84,8 +84,7 @@ def _includes(since: str, until: str, name: str) -> bool:
 
 def nearest(text: str) -> tuple[str, str]:
     """The named release for a user's version, and a note where it is another one. That of the same series,
-    else the newest before it. Raises `HlofuseError`, with the known ones, for text that is no version, and
-    for one before the oldest."""
+    else the newest before it. `HlofuseError` names the known ones for any other text."""
     version = text.strip().removeprefix("jaxlib").removeprefix("jax").strip(" =v")
     match = re.fullmatch(r"\d+(?:\.\d+)+", version)
     if match is None:

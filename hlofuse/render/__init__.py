@@ -1,7 +1,6 @@
-"""Pictures of modules: which operations became which kernel. plan.py which parts are drawn open, closed or
-not at all; no cycles of frames, fewer arrows build.py boxes, frames and arrows of one computation
-(`scene.py`) compose.py one module, or two side by side dot.py, drawing.py DOT, Graphviz, and its SVG without
-anything active"""
+"""Pictures of modules: which operations became which kernel. `plan` decides what is drawn open, closed or not
+at all, `build` makes the boxes, frames and arrows of a computation (`scene`), `compose` puts one module or
+two side by side. `dot` and `drawing` have Graphviz draw it: an SVG without anything active."""
 
 from collections.abc import Mapping, Sequence
 

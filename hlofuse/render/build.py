@@ -47,8 +47,7 @@ class Builder:
         times: Mapping[str, str] | None = None,
     ) -> None:
         """`numbers` has the present or future kernel of an instruction; `future` groups those of one kernel.
-        `notes` label single instructions; `final_names` come first where a kernel has one, and `times` stand
-        at its bytes."""
+        `notes` label single instructions; `final_names` come first, and `times` by the bytes."""
         self.module = module
         self.costs = KernelCosts()
         self.numbers = kernel_numbers(module) if numbers is None else numbers

@@ -51,8 +51,7 @@ def require_engine(form: str) -> None:
 
 def run_graphviz(dot: str, fmt: str, *arguments: str, timeout: float = TIMEOUT) -> bytes:
     """Lay out `dot` and draw it as `fmt` (a Graphviz format: svg, png, pdf). Where Graphviz crashes, the
-    picture is drawn again with straight edges. Raises `HlofuseError` when Graphviz fails or exceeds `timeout`
-    seconds."""
+    picture is drawn again with straight edges. `HlofuseError` if it fails or exceeds `timeout` s."""
     status, output, text = _run_once(dot, [f"-T{fmt}", *arguments], timeout)
     if _crashed(status):
         status, output, text = _run_once(dot, [f"-T{fmt}", *arguments, _STRAIGHT], timeout)

@@ -225,8 +225,7 @@ _ENTITIES = str.maketrans(
 
 
 def entities(text: str) -> str:
-    """`text` without markup for an HTML-like label or a quoted DOT string; never empty, as
-    Graphviz 2.43 requires."""
+    """`text` without markup for an HTML-like label or a quoted DOT string; not empty (Graphviz 2.43)."""
     return printable(text).translate(_ENTITIES) or " "
 
 

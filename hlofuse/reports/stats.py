@@ -90,8 +90,7 @@ def statistics(
     target: str = "cpu",
     names: Mapping[str, str] | None = None,
 ) -> ModuleStatistics:
-    """The figures of `module`, with that many of its largest kernels, None for all. `names` are those at
-    fusion, by final names."""
+    """The figures of `module`, with so many of its largest kernels (None: all); `names` at fusion."""
     account = Account(module, backend=TARGETS[target].backend)
     executed = launched_computations(module)
     bodies = sum(c.fusion is not None for c in module.computations)

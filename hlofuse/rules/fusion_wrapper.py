@@ -47,7 +47,6 @@ def elemental(candidate: WrapCandidate) -> Figures | None:
 
 
 def _is_too_early(candidate: WrapCandidate) -> bool:
-    """True for an operation that only later releases wrap."""
     return candidate.instruction.opcode in _LATER_WRAPPED and not candidate.release.wraps_all_loops
 
 

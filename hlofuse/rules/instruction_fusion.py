@@ -90,8 +90,7 @@ def is_always_duplicable(instruction: Instruction) -> bool:
 
 
 def recomputation(pair: CandidatePair) -> Figures | None:
-    """An expensive producer whose elements the consumer reads more than once, in figures; else None. Targets
-    define where it applies."""
+    """An expensive producer whose elements the consumer reads more than once, in figures; else None."""
     producer, state = pair.producer, pair.state
     if not state.is_expensive(producer) or producer not in state.reused.of(pair.consumer):
         return None
@@ -208,7 +207,6 @@ def _seen_through(outer: Instruction, operand: Instruction) -> Instruction:
 
 
 def _integer(instruction: Instruction) -> int | None:
-    """The value of an integer constant (`GetFirstInteger`)."""
     if instruction.opcode != "constant":
         return None
     value = instruction.literal.scalar

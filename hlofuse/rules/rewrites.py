@@ -1,6 +1,5 @@
 """Rules of passes before and after fusion: what fusion has to work on (RW…), and what tidies up after it.
-Rewrites of loops, reductions and products, library fusions, expanders and copies; CSE, DCE,
-TupleSimplifier."""
+Loops, reductions, products, library fusions, expanders and copies; CSE, DCE, TupleSimplifier."""
 
 from functools import partial
 

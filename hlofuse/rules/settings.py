@@ -42,8 +42,7 @@ def parse_settings(
     *,
     extra_names: Iterable[str] = (),
 ) -> Settings:
-    """The settings; raises for unknown names and codes, with suggestions. `extra_names` are further names for
-    `--set`: the device's numbers."""
+    """The settings; unknown names and codes raise, with suggestions. `extra_names`: the device's numbers."""
     overrides, disabled = tuple(overrides), tuple(disabled)
     if not overrides and not disabled:
         return AS_XLA

@@ -96,7 +96,6 @@ def end_of_product(pair: CandidatePair) -> Figures | None:
 
 
 def _is_plain(x: Instruction) -> bool:
-    """True for a product of matrices."""
     return x.opcode == "convolution" and x.attributes.raw("window") in (None, "{size=1}")
 
 

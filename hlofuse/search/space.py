@@ -92,7 +92,6 @@ def default_order(target: str, device: DeviceDescription | None = None) -> Pass:
 
 
 def _reduce(step: Pass) -> list[Pass]:
-    """The pass with only the steps that are actions."""
     if isinstance(step, Pipeline):
         inner = [s for x in step.steps for s in _reduce(x)]
         return [replace(step, steps=inner)] if inner else []
@@ -175,8 +174,7 @@ class Space:
         attach: Callable[[Compilation], object] | None = None,
     ) -> None:
         """`module` is before optimizations, `config` for the replay after the moves. `attach` joins XLA's own
-        replay to a profile. Raises `HlofuseError` for an objective without the device or measured time that
-        it needs."""
+        replay to a profile. `HlofuseError` where the objective lacks a device or a measured time."""
         if objective in _TIMES and config.device is None:
             raise HlofuseError(
                 f"--objective {objective} needs a device with a time model; give --objective kernels for"
@@ -247,8 +245,7 @@ class Space:
         return applies and self.module((*moves, move)) is not before
 
     def value(self, moves: Moves) -> float:
-        """The minimized figure; infinite where XLA could not compile. Raises `SpentBudget` after the limit of
-        time or tries."""
+        """The minimized figure; infinite where XLA could not compile. `SpentBudget` after the limit."""
         self._proposed += 1
         spent = self.evaluations >= self.most_evaluations or self._proposed > _REPEATS * self.most_evaluations
         if spent or time.monotonic() > self.deadline:

@@ -124,7 +124,6 @@ def evolve(space: Space, random: Random) -> None:
 
 
 def _follow(space: Space, policy: Policy) -> None:
-    """Append the moves of a policy one by one."""
     moves: Moves = ()
     while len(moves) < LONGEST and (move := policy(space, moves)) is not None:
         moves = (*moves, move)

@@ -45,8 +45,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> Callable[..., Profile]:
         tolerance: float = 0.0,
         profile: str | None = None,
     ) -> Profile:
-        from dataclasses import replace
-
+        from hlofuse.ir.record import replace
         from hlofuse.reports.check import check_modules, read_baseline
         from hlofuse.testing.asserting import measure, report
 

@@ -58,8 +58,7 @@ class Caches(Record):
 
     def level(self, size: float, stride: int = _LINE) -> str:
         """The smallest cache that holds `size` bytes, or `memory`. Lines that are `stride` bytes apart share
-        some of the sets of a core's caches: these hold fewer. Of what is `near l3`, most was just written by
-        another kernel."""
+        some of the sets of a core's caches: these hold fewer. Most of what is `near l3` was just written."""
         l1, l2 = self.l1, self.l2
         if stride > _LINE:
             l1 //= math.gcd(stride // _LINE, _SETS)
@@ -314,7 +313,6 @@ def _chosen(x: Instruction, inner: int | None) -> str:
 
 
 def _written(output: Instruction) -> int:
-    """Elements that a kernel writes of one result."""
     if output.opcode == "dynamic-update-slice":
         return output.operands[1].shape.element_count
     if output.opcode == "bitcast" and output.operands[0].opcode == "dynamic-update-slice":
@@ -324,7 +322,6 @@ def _written(output: Instruction) -> int:
 
 
 def _first_array(value: Instruction) -> Shape | None:
-    """The shape of a value, or of the first array in it; None without one."""
     return next((leaf for _, leaf in value.shape.leaves() if leaf.is_array), None)
 
 
@@ -365,8 +362,7 @@ def _same_place(result: Shape, operand: Shape, inner: int | None) -> int | None:
 
 
 def _library(fusion: Instruction, moved: int) -> Work | None:
-    """A fusion for YNNPACK: its product or reduction, and the operations around it. None if it computes
-    these again and again."""
+    """A fusion for YNNPACK: its product or reduction, and what is around it; None if that is repeated."""
     found = defaultdict(float, {"ynn call": 1.0, "ynn bytes": float(moved)})
     for x in computed_in(fusion):
         kind = _kind(x.shape)

@@ -1,7 +1,6 @@
 """The device numbers that the models read (`stream_executor::DeviceDescription`). Each file in `devices/`
-describes one device, named as in XLA's target configurations (`xla/backends/gpu/target_config/specs`). A
-user's device comes from such a file, or from the text proto that XLA's `--xla_gpu_target_config_filename`
-reads."""
+describes one device, named as in XLA's target configurations (`xla/backends/gpu/target_config/specs`). Others
+come from such a file or the text proto that `--xla_gpu_target_config_filename` reads."""
 
 from __future__ import annotations
 
@@ -61,8 +60,7 @@ class DeviceDescription:
     max_blocks_per_multiprocessor: int = 0
     """Blocks that one core can hold; 0 where unknown."""
     matrix_units: tuple[tuple[str, float, int, int], ...] = ()
-    """Element type, clock in GHz, units in a core and operations of each in a cycle
-    (`ExecutionUnitDescription`)."""
+    """Type, clock in GHz, units in a core, operations of each in a cycle (`ExecutionUnitDescription`)."""
     toolkit_version: tuple[int, int, int] = field(default=(0, 0, 0))
     """Version of the CUDA toolkit that XLA was built with; some choices for Blackwell depend on it."""
     # What follows XLA supposes of every device (constants of its cost model); what-if runs change it.

@@ -210,7 +210,12 @@ def widest_operand(concatenate: Atom) -> tuple[int, ShapeFacts]:
     return dimension, max(concatenate.operands, key=lambda o: o.dimensions[dimension])
 
 
-def _scatter(device: DeviceDescription, release: Release, kernel: FusionAnalysis, scatter: Atom) -> Launch:
+def _scatter(
+    device: DeviceDescription,
+    release: Release,
+    kernel: FusionAnalysis,
+    scatter: Atom,
+) -> Launch:
     if not release.scatters_in_vectors:
         return Launch("scatter", *grid(device, scatter.operands[-1].elements, 1))
     n = len(scatter.operands) // 2

@@ -59,8 +59,7 @@ def tabled_collective_us(
 ) -> float | None:
     """Microseconds of a collective of `size` bytes: the larger of what enters and leaves it. None where XLA
     did not measure the device or the kind, and between hosts. `groups` are the device numbers that take part,
-    for a collective-permute its pairs. The rate is that of the nearest power of two, in bytes and in
-    devices."""
+    for a collective-permute its pairs. The rate is that of the nearest powers of two."""
     if not size or not groups or any(len({d // GPUS_OF_A_HOST for d in group}) != 1 for group in groups):
         return None
     pattern = _permute_kind(groups) if opcode == "collective-permute" else f"{1 << _power(len(groups[0]))}"
@@ -86,7 +85,6 @@ def _power(size: int) -> int:
 
 @cache
 def _rates(profile: str) -> dict[tuple[str, str], list[int]]:
-    """Kilobytes per second by opcode and pattern, for each size."""
     found = {}
     for line in Path(__file__).with_name("collective_rates.csv").read_text().splitlines():
         name, *key = line.split(",")[:3]

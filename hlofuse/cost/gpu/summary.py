@@ -1,7 +1,6 @@
 """Summaries: figures of an instruction or fusion as a whole, by structure. A `Summary` holds every figure
 that evaluating an instruction alone, or a pair of a producer and a consumer, needs; no evaluation walks a
-fused computation. Instructions of equal structure share one summary, and so do fusions made in the same way
-from parts of equal structure."""
+fused computation. Instructions of equal structure share one summary, and so do fusions of equal parts."""
 
 from __future__ import annotations
 

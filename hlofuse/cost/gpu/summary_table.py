@@ -189,7 +189,6 @@ def _are_exact(*summands: float) -> bool:
 
 
 def _lowest_bit(value: float) -> float:
-    """The largest power of two that divides a number."""
     whole, divisor = value.as_integer_ratio()
     return (whole & -whole) / divisor if whole else math.inf
 

@@ -1,7 +1,6 @@
 """Single precision and time, rounded as XLA rounds them. XLA's times are `absl::Duration`s: whole numbers of
 a quarter of a nanosecond. Here they are `int` ticks, so that sums are exact in any order. Rates and byte
-counts go through single precision (`fp32`) wherever XLA's do; the last digit decides ties between equal
-priorities."""
+counts go through single precision (`fp32`) wherever XLA's do; the last digit decides ties."""
 
 import math
 from array import array

@@ -1,6 +1,5 @@
 """Compute, read and write times of a kernel (`xla/service/gpu/model/gpu_performance_model_base.cc`), and its
-estimate from structure and launch (`gpu_performance_model.cc`). All results are ticks (see `ticks`) and are
-cached."""
+estimate from structure and launch (`gpu_performance_model.cc`). All results are cached `ticks`."""
 
 from collections.abc import Iterable
 
@@ -160,7 +159,6 @@ def time_of_pair(
 
 
 def _evaluations(pair: SummaryPair) -> float:
-    """Evaluations of the producer by the consumer, over all slots that read it."""
     total = 0.0
     for slot in pair.slots:
         total = fp32(total + pair.consumer.utilization[slot])

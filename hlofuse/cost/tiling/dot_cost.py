@@ -1,6 +1,5 @@
 """Run time of a dot inside a tiled fusion (`xla/service/gpu/model/gpu_dot_fusion_cost_model.cc`). All times
-are ticks of 0.25 ns. Single precision is XLA's: its table of bandwidths and two of its quotients are
-floats."""
+are ticks of 0.25 ns. As in XLA the table of bandwidths and two quotients are floats."""
 
 from bisect import bisect_left
 from typing import NamedTuple

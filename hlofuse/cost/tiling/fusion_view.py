@@ -1,7 +1,6 @@
 """A fusion, or a producer and a consumer as if they were fused, as one flat graph (`HloFusionAdaptor` in
 `xla/hlo/utils/hlo_traversal.h`). Operations are numbered from the root in the order of a traversal over
-operands. Two views with equal keys have the same tilings, costs and refusals, whatever the names of
-instructions."""
+operands. Views with equal keys have the same tilings, costs and refusals, whatever the names."""
 
 from hlofuse.cost.tiling.op_kinds import OpKind, OpKinds
 from hlofuse.ir.graph import Computation, Instruction

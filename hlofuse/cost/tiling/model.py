@@ -53,8 +53,7 @@ class TilingModel:
     def best_tiling(self, *parts: Instruction, extra_outputs: bool = False) -> Tiling | Refusal:
         """The cheapest tiling of a fusion, or of a producer and its future consumer. `parts` is the fusion,
         or the producer and the consumer (`TryFindBestTilingForFusion`). A refusal has the words of
-        `PriorityFusionQueue::CanFuseTriton`. With `extra_outputs` the producer's results with other users
-        remain outputs."""
+        `PriorityFusionQueue::CanFuseTriton`. With `extra_outputs` results with other users remain."""
         view = self._view(*parts, extra_outputs=extra_outputs)
         if isinstance(view, Refusal):
             return view

@@ -186,7 +186,6 @@ def _bitcast_permutation(a: Shape, b: Shape) -> list[int] | None:
 
 
 def _strides(dims: Sequence[int]) -> list[int]:
-    """Elements between neighbours in each dimension of a row-major array."""
     return [prod(dims[d + 1 :]) for d in range(len(dims))]
 
 

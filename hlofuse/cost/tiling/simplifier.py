@@ -100,7 +100,6 @@ class Simplifier:
         return self._floordiv(expr) if kind == FLOORDIV else expr
 
     def _right_constant(self, expr: Expr, kind: int) -> int | None:
-        """The constant on the right of an operation of this kind."""
         if expr.kind != kind:
             return None
         lo, hi = self.range_of(expr.rhs)

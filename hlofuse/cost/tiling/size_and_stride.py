@@ -141,8 +141,7 @@ def _unless_one(size: Expr, extent: int, otherwise: Expr, if_one: Expr) -> Expr:
 
 
 def _contiguous(sizes: list[Expr], extents: list[int], whole: list[bool]) -> Condition:
-    """The condition, from the largest stride: ones, any size, full dimensions, ones. Only a `whole` one can
-    be full."""
+    """The condition, from the largest stride: ones, any size, full (only a `whole` one) dimensions, ones."""
     condition = NEVER
     count = len(sizes)
     for partial in range(count):

@@ -293,8 +293,7 @@ class TileMerger:
         self._numbers: dict[TiledNode, Value] = {}
 
     def _compared_by_offset(self, nodes: list[TiledNode]) -> dict[int, Same]:
-        """The tilings whose offsets are compared, for operations without operands that occur twice with one
-        size."""
+        """The tilings whose offsets are compared, for operations without operands that occur twice alike."""
         groups = grouped((node.op, node) for node in nodes if not node.operands)
         result: dict[int, Same] = {}
         for op, group in groups.items():
@@ -408,7 +407,6 @@ def _item(value: Value, i: int) -> int:
 
 
 def _tile_start(expr: Expr, rank: int) -> Expr:
-    """The expression with symbols at their first values."""
     symbols = max(variables_of(expr), default=-1) + 1 - rank
     return substitute(expr, [*map(variable, range(rank)), *[ZERO] * symbols]) if symbols > 0 else expr
 

@@ -1,6 +1,5 @@
-"""All tilings of a fusion (`GetFlatTilingsForInputSpace`), and their values of expressions. All tilings are
-computed at once: a tiling parameter is a column of numbers, and an expression of parameters becomes a
-column."""
+"""All tilings of a fusion (`GetFlatTilingsForInputSpace`), and their values of expressions. All are computed
+at once: a parameter is a column of numbers, and so is an expression of parameters."""
 
 from __future__ import annotations
 

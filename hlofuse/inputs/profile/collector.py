@@ -95,7 +95,6 @@ def repeated(data: mmap.mmap, at: int, end: int, number: int) -> Iterator[Chunk]
 
 
 def _release(data: mmap.mmap, at: int, size: int) -> None:
-    """Release pages that have been read; otherwise a large file would count as memory in use."""
     if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
         data.madvise(mmap.MADV_DONTNEED, at // mmap.PAGESIZE * mmap.PAGESIZE, size)
 
@@ -370,7 +369,6 @@ class _Namer:
         return last, f"{key.kernel} of {key.within}" if key.is_copy else key.kernel
 
     def _is_of(self, key: Key, own: str, name: str) -> bool:
-        """True if an event may be a launch of the instruction `name`."""
         opcode, _ = self._order[name]
         if own:  # fusions with one content share a kernel
             return opcode == "fusion" and own.split(".")[0] == name.split(".")[0]

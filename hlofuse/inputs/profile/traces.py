@@ -98,7 +98,6 @@ def _events(text: io.TextIOWrapper) -> Iterator[dict[str, Any]]:
 
 
 def _begin(buffer: str) -> int:
-    """The offset of the first event: after `"traceEvents": [`, or in a bare list."""
     if buffer.lstrip().startswith("["):
         return buffer.index("[") + 1
     at = buffer.find('"traceEvents"')

@@ -1,6 +1,5 @@
-"""Attributes of an instruction: `name=value` pairs, stored as written, typed on demand. Instructions with the
-same attribute text share one immutable `Attributes` and its cached values; `updated` and `without` return new
-ones."""
+"""Attributes of an instruction: `name=value` pairs, stored as written, typed on demand. Equal texts share one
+immutable `Attributes` and its cached values; `updated` and `without` return new ones."""
 
 from __future__ import annotations
 
@@ -36,8 +35,7 @@ UNREAD = "\0"
 
 class Attributes(Mapping[str, Any]):
     """The attributes of one instruction, in the order written. `attributes["dimensions"]` is the typed value
-    (see `attribute_values`), `raw("dimensions")` the text as written. Missing names raise KeyError as in any
-    mapping."""
+    (see `attribute_values`), `raw("dimensions")` the text as written. Others raise KeyError."""
 
     __slots__ = ("_raw", "_text", "_typed", "op_name")
 

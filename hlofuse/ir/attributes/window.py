@@ -128,8 +128,7 @@ class SliceRanges(tuple[SliceRange, ...]):
 @dataclass(frozen=True)
 class ConvolutionDimensionNumbers:
     """Dimension labels (`ConvolutionDimensionNumbers`), as three strings of one letter a dimension. `b`
-    batch, `f` feature, `i` and `o` input and output feature, digits the spatial dimensions, `?` none of
-    these."""
+    batch, `f` feature, `i` and `o` input and output feature, digits the spatial dimensions, `?` others."""
 
     lhs: str
     rhs: str

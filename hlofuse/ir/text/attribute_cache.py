@@ -1,6 +1,5 @@
 """Opcode forms and attribute texts of the fast path, each checked once for an opcode and shared. An opcode or
-attribute that is missing here is left to the grammar. Everything here is a subset of what the grammar
-accepts, with the same meaning."""
+attribute that is missing here is left to the grammar. All is a subset of the grammar, with its meaning."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,6 +1,5 @@
 """Builds a graph from parsed nodes: names are resolved, computations linked (`HloParserImpl`). As in XLA
-everything must be defined before it is used: computations before their callers, instructions before their
-users."""
+computations stand before their callers, instructions before their users."""
 
 from typing import Any
 

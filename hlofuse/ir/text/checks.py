@@ -113,7 +113,12 @@ def _operands(count: int) -> str:
     return "no operands" if count == 0 else "1 operand" if count == 1 else f"{count} operands"
 
 
-def _check_async(node: InstructionNode, stage: str, operands: Sequence[Instruction], where: int) -> None:
+def _check_async(
+    node: InstructionNode,
+    stage: str,
+    operands: Sequence[Instruction],
+    where: int,
+) -> None:
     opcode = str(node.call.opcode)
     shape = node.shape
     if stage in ("start", "update") and (

@@ -227,7 +227,12 @@ class ShapeCache(dict[str, Shape]):
         return Shape("token") if text == _TOKEN else None
 
 
-def _array(element_type: str, dimensions: str, order: str | None, properties: str | None) -> Shape | None:
+def _array(
+    element_type: str,
+    dimensions: str,
+    order: str | None,
+    properties: str | None,
+) -> Shape | None:
     sizes = tuple(map(int, dimensions.split(","))) if dimensions else ()
     if order is None:
         return Shape(element_type, sizes)

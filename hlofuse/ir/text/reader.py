@@ -106,7 +106,6 @@ def _check_aliases(text: str, result: Shape) -> None:
 
 
 def _check_entry_layout(text: str, cache: ReadCache) -> Shape:
-    """Check the shapes of `(shapes)->shape`; returns the result's."""
     parameters, arrow, result = text.rpartition("->")
     if not arrow or not parameters.startswith("(") or split_tuple(parameters) is None:
         raise FastPathMiss

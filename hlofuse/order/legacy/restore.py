@@ -91,7 +91,6 @@ def _wants_layout(user: Node) -> bool:
 
 
 def _split_uses(graph: ShadowGraph, node: Node) -> None:
-    """Give every use but the first its own operation."""
     uses = [(user, k) for user in node.users for k, o in enumerate(user.operands) if o is node]
     for user, k in uses[1:]:
         own = graph.add(Node(node.source, node.shape, list(node.operands), is_bitcast=node.is_bitcast))

@@ -37,7 +37,6 @@ def simplify_transpose_of_broadcast(c: Context, transpose: Instruction, permutat
 
 
 def _rank(numbers: Sequence[int]) -> list[int]:
-    """The indices of the numbers in ascending order."""
     return sorted(range(len(numbers)), key=numbers.__getitem__)
 
 

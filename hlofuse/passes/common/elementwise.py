@@ -1,6 +1,5 @@
 """Elementwise operations on single values (`xla/hlo/evaluator/hlo_evaluator_typed_visitor.h`). Functions such
-as exp are computed in double precision; the caller rounds, and XLA's own result may differ in the last
-digit."""
+as exp are computed in double precision; the caller rounds; XLA's last digit may differ."""
 
 import math
 import operator

@@ -208,7 +208,6 @@ def _in_steps(
 
 
 def _sum(element_type: str, init: Value, values: Sequence[Value]) -> Value:
-    """Floats are added in double precision and rounded once (`GenerateReduceOutputElement`)."""
     total: Value = init
     for start in range(0, len(values), _SUMMED_AT_ONCE):
         part: Value = 0.0

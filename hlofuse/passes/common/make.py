@@ -137,7 +137,12 @@ def transpose(
     return add(at, "transpose", shape, [operand], dimensions=numbers(permutation))
 
 
-def unary(at: Instruction, opcode: str, operand: Instruction, shape: Shape | None = None) -> Instruction:
+def unary(
+    at: Instruction,
+    opcode: str,
+    operand: Instruction,
+    shape: Shape | None = None,
+) -> Instruction:
     return add(at, opcode, shape or operand.shape, [operand])
 
 

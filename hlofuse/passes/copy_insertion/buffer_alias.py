@@ -63,7 +63,6 @@ def _donors(module: Module, config: InputOutputAlias) -> dict[str, list[tuple[in
 
 
 def _results(shape: Shape, config: InputOutputAlias) -> dict[str, list[tuple[int, Index]]]:
-    """Results that lie in no argument's memory yet."""
     found: dict[str, list[tuple[int, Index]]] = defaultdict(list)
     for index, _ in shape.leaves():
         leaf = subshape_at(shape, index)

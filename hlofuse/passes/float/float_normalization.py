@@ -152,7 +152,6 @@ def _retype(shape: Shape, low: str, high: str) -> Shape:
 
 
 def _rebuilt(x: Instruction, leaf: Callable[[Instruction], Instruction]) -> Instruction:
-    """`x` with every array in it replaced; `x` itself where none is."""
     if not x.shape.is_tuple:
         return leaf(x)
     elements = [make.get_tuple_element(x, x, k) for k in range(len(x.shape.tuple_shapes))]
@@ -160,7 +159,6 @@ def _rebuilt(x: Instruction, leaf: Callable[[Instruction], Instruction]) -> Inst
 
 
 def _narrow(x: Instruction, shape: Shape) -> Instruction:
-    """`x` in the element types of `shape`."""
     if not x.shape.is_tuple:
         return make.convert(x, x, shape.element_type)
     elements = [make.get_tuple_element(x, x, k) for k in range(len(x.shape.tuple_shapes))]

@@ -253,7 +253,6 @@ def _median_to_first(
     c: int,
     is_before: Callable[[T, T], bool],
 ) -> None:
-    """Swap the median of three elements with the one at `first`."""
     if not is_before(v[a], v[b]):
         a, b = b, a
     median = b if is_before(v[b], v[c]) else c if is_before(v[a], v[c]) else a
@@ -261,7 +260,6 @@ def _median_to_first(
 
 
 def _insert(v: list[T], place: int, is_before: Callable[[T, T], bool], *, guarded: bool) -> None:
-    """Bring `v[place]` to where it belongs in what is in front of it."""
     value = v.pop(place)
     if guarded and is_before(value, v[0]):
         place = 0

@@ -114,7 +114,6 @@ class Prediction(OnlySkipped):
 
 
 def _size(kernel: Instruction) -> tuple[int, ...]:
-    """The dimensions that a kernel runs over."""
     root = kernel.fused_root if is_created(kernel) else kernel
     shape = root.operands[0].shape if root.opcode == "reduce" else root.shape
     return next(leaf.dimensions for _, leaf in shape.leaves())

@@ -156,7 +156,6 @@ def _move(annotation: Instruction) -> None:
 
 
 def _hand_on_shape(x: Instruction, shape: Shape) -> None:
-    """Give a tuple and the barriers after it a shape."""
     x.shape = shape
     for user in x.users:
         if user.opcode == "opt-barrier":

@@ -261,7 +261,6 @@ def _create_fusion(root: Instruction, producer: Instruction) -> Instruction:
 
 
 def _discard(fusion: Instruction) -> None:
-    """Remove a fusion without readers; its name and those of its body stay used."""
     body, module = fusion.fused_computation, module_of(computation_of(fusion))
     remove_with_unused_operands(fusion, has_side_effect)
     module.remove_computation(body)

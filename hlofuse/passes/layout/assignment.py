@@ -57,7 +57,12 @@ def goes_depth_first(instruction: Instruction) -> bool:
     return opcode in ("gather", "scatter", "transpose") or instruction.fusion_kind == "kCustom"
 
 
-def operand_order(order: Order, instruction: Instruction, number: int, aligned: Aligned) -> Order | None:
+def operand_order(
+    order: Order,
+    instruction: Instruction,
+    number: int,
+    aligned: Aligned,
+) -> Order | None:
     """The layout of an operand that goes well with the result's."""
     operand, opcode = instruction.operands[number].shape, instruction.opcode
     if operand.rank and operand.rank == instruction.shape.rank and not can_change_layout(instruction):

@@ -335,7 +335,6 @@ class _Visitor:
 
 
 def _reorder(constant: Instruction) -> Instruction:
-    """Its elements in the order of memory."""
     shape, values = constant.shape, values_of(constant)
     if values is None and constant.literal.is_elided:  # no less known in another order
         return make.add(constant, "constant", physical(shape), payload=constant.payload)
@@ -350,7 +349,6 @@ def _split(text: str) -> list[str]:
 
 
 def _permuted_window(text: str, order: tuple[int, ...]) -> str:
-    """`{size=1x3 stride=1x2}` with its dimensions reordered."""
     fields = []
     for item in text.strip("{}").split():
         name, _, value = item.partition("=")

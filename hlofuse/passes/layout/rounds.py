@@ -105,7 +105,6 @@ def _laid(
     shape: Shape,
     index: tuple[int, ...],
 ) -> Shape:
-    """The shape with its layouts, where it stands at `index` in the instruction's shape."""
     if shape.is_tuple:
         parts = enumerate(shape.tuple_shapes)
         return Shape.tuple_of([_laid(layouts, instruction, part, (*index, k)) for k, part in parts])
@@ -229,7 +228,6 @@ def _copy_operand(
 
 
 def _record(computation: Computation, first: int, reader: str, recorder: Recorder) -> None:
-    """The copies added since `next_id` was `first`."""
     for copy in computation.added_since(first):
         if copy.opcode == "copy":
             source = copy.operands[0]
@@ -265,8 +263,7 @@ def copied(instruction: Instruction, shape: Shape) -> Instruction:
 
 
 def _copy_attributes(element: Instruction, copy: Instruction) -> Instruction:
-    """JAX gives the elements of what a custom call makes the call's attributes, though the text, which writes
-    `call#0`, does not show them."""
+    """JAX gives elements of a custom call's results the call's attributes, which `call#0` does not show."""
     source = element.operands[0] if element.opcode == "get-tuple-element" else element
     if source.opcode == "custom-call":
         for name, text in source.attributes.given("sharding", "frontend_attributes").items():

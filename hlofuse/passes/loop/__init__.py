@@ -1,2 +1,1 @@
-"""XLA's loop passes before fusion: fewer carried values, moved constants and invariants,
-inlined loops of one iteration."""
+"""Loop passes before fusion: fewer carried values, moved constants and invariants, loops of one iteration."""

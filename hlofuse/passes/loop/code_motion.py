@@ -79,8 +79,7 @@ class WhileLoopConstantSinking(Pass):
 
 
 def _remove_unused_computations(module: Module) -> None:
-    """Remove computations not called from the entry (`HloModule::RemoveUnusedComputations`), but no unused
-    instruction elsewhere."""
+    """Remove computations not called from the entry (`HloModule::RemoveUnusedComputations`), nothing else."""
     reached = set(reach([module.entry], lambda c: [callee for i in c for callee in i.called_computations]))
     for computation in list(module.computations):
         if computation not in reached:

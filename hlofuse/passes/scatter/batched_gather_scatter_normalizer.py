@@ -168,8 +168,7 @@ def _first_selected(x: Instruction, select: Computation, rank: int) -> Computati
 
 
 class ScatterSliceSimplifier(Pass):
-    """`scatter-slice-simplifier`, for results of `scatter_simplifier`, also read through
-    elementwise operations."""
+    """`scatter-slice-simplifier` on results of `scatter_simplifier`, also through elementwise operations."""
 
     name = "scatter-slice-simplifier"
 

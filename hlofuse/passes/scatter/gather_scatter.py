@@ -152,7 +152,6 @@ def _is_simple_gather(gather: Instruction) -> bool:
 
 
 def _outer(gather: Instruction) -> list[int]:
-    """The number of slices in each dimension of the indices."""
     vector = int(gather.attributes["index_vector_dim"])
     return [n for d, n in enumerate(gather.operands[1].shape.dimensions) if d != vector]
 
@@ -237,7 +236,6 @@ class ScatterSimplifier(RewritePass):
 
 
 def _moved_back(scatter: Instruction, order: Sequence[int]) -> Instruction:
-    """The results with the dimensions that the array had."""
     if scatter.shape.is_array:
         return moved(scatter, order)
     count = len(scatter.shape.tuple_shapes)

@@ -105,7 +105,6 @@ def _is_zero(x: Instruction) -> bool:
 
 
 def _constant(source: Instruction, shape: Shape, text: str) -> Instruction:
-    """A scalar in all places of `shape`."""
     one = derived(source, "constant", Shape(shape.element_type), [])
     one.payload = text
     return derived(source, "broadcast", shape, [one], dimensions="{}")

@@ -73,7 +73,6 @@ class _Packed:
 
 
 def _first(shape: Shape) -> SliceRanges:
-    """The part of a larger array, from its beginning, that has this shape."""
     return SliceRanges(SliceRange(0, size, 1) for size in shape.dimensions)
 
 

@@ -78,8 +78,7 @@ class Recipe(Record):
     """The places at the input of fusion where it applies, each once; none for a recipe in `WRITTEN`."""
     rewrite: Callable[..., bool] | None = None
     """Given the instruction of a finding and its parts, in a copy of the module at the input of fusion: makes
-    the change there. False where it cannot be made. Without it the gain is that of a replay without
-    `Finding.rule`."""
+    the change there. False where it cannot be made. Without it the replay is without `Finding.rule`."""
     unrolls: bool = False
     """A loop does several iterations in one."""
     flag: str = ""

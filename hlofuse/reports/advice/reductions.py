@@ -85,7 +85,6 @@ def _fold_constant(found: Instruction) -> bool:
 
 @where("reduce", only="gpu")
 def _tall_sums(x: Instruction) -> bool:
-    """Sums of long columns with few results."""
     rows = prod(x.operands[0].shape.dimensions[d] for d in x.dimensions)
     return _is_sum(x) and is_column_reduction(x) and rows >= 1024 and prod(x.shape.dimensions) <= 8192
 

@@ -47,7 +47,6 @@ def _product(x: Instruction, operands: list[Instruction], dims: list[list[int]])
 
 
 def _diagonal(x: Instruction) -> Instruction | None:
-    """The vector of a diagonal matrix."""
     if x.opcode != "select" or not is_constant(x.operands[2], 0) or x.shape.rank != 2:
         return None
     test, values = x.operands[0], x.operands[1]
@@ -137,8 +136,7 @@ _FEW_TERMS = 8
 
 
 def _add_products(x: Instruction) -> bool:
-    """A product that sums few terms becomes their sum, which fuses with others, in the order of dimensions in
-    which it is read."""
+    """A product that sums few terms becomes their sum, which fuses, in the dimensions of its reader."""
     dims = DotDimensions.of(x)
     sums = dims.lhs_contracting
     count = x.operands[0].shape.dimensions[sums[0]] if len(sums) == 1 else 0
@@ -154,9 +152,14 @@ def _add_products(x: Instruction) -> bool:
     return replace(result, fold(x, "add", terms))
 
 
-def _part(result: Instruction, x: Instruction, side: int, number: int, order: Sequence[int]) -> Instruction:
-    """A factor of a term of the product `x`, in the form of `result`, which has the dimensions of `x` in this
-    order."""
+def _part(
+    result: Instruction,
+    x: Instruction,
+    side: int,
+    number: int,
+    order: Sequence[int],
+) -> Instruction:
+    """A factor of a term of the product `x`, in the form of `result`, which has its dimensions in order."""
     dims, value = DotDimensions.of(x), x.operands[side]
     along, numbers = dims.contracting(side)[0], [*dims.batch(side), *dims.free(side, value.shape.rank)]
     lead = len(dims.free(0, x.operands[0].shape.rank)) if side else 0
@@ -521,7 +524,6 @@ def _window(x: Instruction) -> bool:
 
 
 def _combined(x: Instruction, old: Instruction, new: Instruction) -> Instruction | None:
-    """The result of a scatter for a value and an update."""
     root = x.called_computations[0].root
     if root.opcode == "parameter":
         return new if root.parameter_number else old

@@ -39,7 +39,6 @@ def _argument(module: Module, x: Instruction) -> int | None:
 
 
 def _not_donated(s: Situation) -> Iterator[Finding]:
-    """Results that are an argument of which a part is updated."""
     for _, x in _results(s.module):
         if x.opcode in ("dynamic-update-slice", "scatter"):
             update = x.operands[1 if x.opcode == "dynamic-update-slice" else 2]

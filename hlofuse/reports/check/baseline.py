@@ -100,8 +100,7 @@ _MOST_REASONS = 5
 
 
 def most_significant(refused_edges: Iterable[RefusedEdge]) -> tuple[RefusedEdge, ...]:
-    """The pairs to name for a finding: the first few, of a producer that one rule keeps from several users
-    the one."""
+    """The first few pairs for a finding; one of a producer that a rule keeps from several users."""
     by_producer: dict[tuple[str, str], RefusedEdge] = {}
     for h in refused_edges:
         by_producer.setdefault((h.rule, h.producer.name), h)

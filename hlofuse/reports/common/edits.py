@@ -265,7 +265,6 @@ def _expression(text: str) -> ast.expr:
 
 
 def _name(x: Any, modules: dict[str, str]) -> str | None:
-    """The full name of a function or module; None for what no import gives."""
     if isinstance(x, ast.Attribute):
         base = _name(x.value, modules)
         return f"{base}.{x.attr}" if base is not None else None

@@ -100,7 +100,6 @@ class Facts:
 
     @cached_property
     def _explained_before_fusion(self) -> dict[str, list[CreatedBy]]:
-        """The rewrites before fusion of each instruction of the input."""
         found: dict[str, list[CreatedBy]] = {}
         for e in self.replay.input.events:
             about = e.added or tuple(n for n in (e.producer, e.consumer) if n is not None)

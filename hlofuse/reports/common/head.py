@@ -155,7 +155,6 @@ _HEAD = tuple("module stage xla order not_repeated notes".split())
 
 
 def _common(values: Sequence[Any]) -> Any:
-    """The value that all have; None where they differ."""
     return values[0] if all(v == values[0] for v in values) else None
 
 

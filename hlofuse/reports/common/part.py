@@ -72,7 +72,6 @@ def print_part(part: Part, console: Console, limit: int = 10) -> None:
 
 
 def _title(fragment: Fragment) -> str:
-    """The name of a computation, and what is to be known of it."""
     name = printable(fragment.computation.name)
     marks = [word for word, holds in (("entry", fragment.is_entry), ("cut", not fragment.is_whole)) if holds]
     return f"{name} ({', '.join(marks)})" if name and marks else name or "in no computation"

@@ -40,7 +40,6 @@ class RecipePage(Record):
 
 
 def _folder() -> Path:
-    """Inside the package, or in a checkout with the documentation."""
     package = Path(__file__).parents[2]
     packaged = package / "recipes"
     return packaged if packaged.is_dir() else package.parent / "docs" / "recipes"

@@ -169,7 +169,6 @@ def _answers(pairs: Iterable[EdgeNames], facts: Facts) -> dict[EdgeNames, PairAn
 
 
 def _kernels_between(producer: str, consumer: str, facts: Facts) -> Iterator[tuple[str, str]]:
-    """Kernels that hold the two, of which the second reads the first."""
     for first in facts.lineage.kernels_of(producer):
         for second in facts.lineage.kernels_of(consumer):
             reader = facts.after.get(second)

@@ -291,7 +291,6 @@ def _change_groups(changes: Iterable[Changed]) -> list[list[Changed]]:
 
 
 def _ends(edit: Moved) -> tuple[str, str]:
-    """The computations that it went from and to."""
     # The computation a fusion is in says where, not the fusion's own.
     places = [(p.fusion or p.instruction).computation for p in (edit.before[0], edit.after[0])]
     before, after = (c.name if c is not None else "?" for c in places)

@@ -74,7 +74,6 @@ def explain(
 
 
 def _others(events: Iterable[Event], facts: Facts) -> Iterable[PassStory]:
-    """The rewrites of other passes than fusion."""
     pages = {code for code, rule in catalogue().items() if rule.pass_name}
     rewrites = (e for e in events if e.event == "rewrite" and e.rule in pages)
     for name, own in grouped((e.pass_name, e) for e in rewrites).items():

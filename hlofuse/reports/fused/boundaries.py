@@ -105,8 +105,7 @@ def _without_reasons(
 
 def _calls_in_place(module: Module) -> Module:
     """The module, or a copy in which command buffers, parallel tasks and asynchronous computations stand in
-    their callers. A computation with several callers stays, as it did in XLA's fusion passes, and a call that
-    is one kernel."""
+    their callers. Those with several callers stay, as in XLA, and calls that are one kernel."""
 
     def is_call(i: Instruction) -> bool:
         return (

@@ -109,8 +109,7 @@ def edges(module: Module) -> list[tuple[Instruction, Instruction, Instruction, i
 
 
 def _producers(value: Instruction) -> Iterator[Instruction]:
-    """The instructions that compute a value, through views and calls; each once. A parameter has those of
-    each call's operand."""
+    """The instructions that compute a value, through views and calls; of a parameter the operands'."""
     stack: list[tuple[Instruction, tuple[int, ...]]] = [(value, ())]
     seen = set()
     while stack:

@@ -97,7 +97,6 @@ def compare_tpu(before: Module, after: Module) -> TpuPair:
 
 
 def _pairs(module: Module) -> Iterator[tuple[Instruction, Instruction, int]]:
-    """Kernels of the input, the second of which reads the first."""
     launched = set(kernels(module))
     for consumer in kernels(module):
         for producer in dict.fromkeys(through_views(o) for o in consumer.operands):

@@ -77,8 +77,7 @@ class MemoryUse(Record):
     recorded_total: int | None = None
     """`total` by XLA's memory usage report; None without one."""
     rematerialized: tuple[int, float | None] = (0, None)
-    """Kernels that XLA computes again to save memory, and the microseconds of all their launches; None
-    without an estimate of each."""
+    """Kernels that XLA computes again to save memory, and the microseconds of all launches, or None."""
     changes: tuple[MemoryChange, ...] = ()
     """Changes that need less temporary memory, the largest saving first."""
     untried: Sequence[Untried] = ()
@@ -250,7 +249,6 @@ def _parts(x: Instruction) -> list[Instruction]:
 
 
 def _reader_of_donated(array: LiveArray, assigned: Assignment) -> tuple[HloValue, Instruction] | None:
-    """The smallest donated argument with room for an array, and its last reader while the array lives."""
     start = assigned.live.ranges[array.value][0]
     found = []
     for value, size in assigned.donated:

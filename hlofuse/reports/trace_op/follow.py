@@ -313,7 +313,11 @@ def _after(last: PassDump, config: ReplayConfig) -> list[PassDump]:
         return []
 
 
-def _changes(input: CompilationInput, until: Stage, config: ReplayConfig, path: Path) -> list[PassDump]:
-    """The module after each pass that changed it."""
+def _changes(
+    input: CompilationInput,
+    until: Stage,
+    config: ReplayConfig,
+    path: Path,
+) -> list[PassDump]:
     passes = compile(input, config, [ModuleTexts(only_changed=True)], until=until).span(until).passes
     return [PassDump(path, after=p.name, text=p.module_text) for p in passes if p.module_text is not None]

@@ -203,8 +203,7 @@ class Rewritten(Record):
 
 
 def rewritten(start: Module, backend: str, *, loops: bool = False) -> Iterator[Rewritten]:
-    """`start`, as `prepared` leaves it, with the change of each recipe that applies, one at a time. With
-    `loops` also with loops unrolled."""
+    """`start`, as `prepared` leaves it, with each recipe that applies, one at a time; `loops`: unrolled."""
     opcodes = {x.opcode for x in start.instructions()}
     for recipe in RECIPES:
         rewriting = WRITTEN.get(recipe.name)
@@ -363,8 +362,7 @@ def with_own(flag: str, own: tuple[str, ...]) -> str:
 
 
 def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) -> Account | None:
-    """The account with these flags, compiled from before optimizations; for None from the fusion input. None
-    where it cannot be compiled."""
+    """The account with these flags, compiled from before optimizations; for None from the fusion input."""
     found = _compiled(module, observed, flags)
     return final_account(found) if found is not None else None
 
@@ -443,8 +441,7 @@ def tried(
     findings: Sequence[Finding],
     cache: SharedTables,
 ) -> tuple[Observed, tuple[Finding, ...]] | None:
-    """The replay of the module with the change in all places, and those where it could be made. None where it
-    could be made in none."""
+    """The replay of the module with the change in all places, and those where it could be made; else None."""
     if recipe.rewrite is None:
         return None
     module = copy_module(input.module)

@@ -68,8 +68,7 @@ def with_flags(
     flags: str,
     unoptimized: Module | None,
 ) -> Change:
-    """The row of XLA flags, compiled from before optimizations where that is at hand. HlofuseError for flags
-    that no replay follows."""
+    """The row of XLA flags, compiled from before optimizations if at hand. HlofuseError for unknown ones."""
     given = parse_flags(flags)
     if not given or (unknown := not_honoured(given)):
         raise HlofuseError(f"the replay does not model {' '.join(unknown) if given else flags}")

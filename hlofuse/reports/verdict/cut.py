@@ -147,7 +147,6 @@ class Cutter:
 
 
 def _inside(x: Instruction) -> Iterator[Instruction]:
-    """Every instruction of the computations that it calls, directly or through others."""
     for computation in x.called_computations:
         for y in computation:
             yield y

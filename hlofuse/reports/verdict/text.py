@@ -95,7 +95,6 @@ def figure_lines(v: Verdict, width: int, limit: int = _KERNELS) -> Iterator[tupl
 
 
 def _share_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
-    """The totals and the share of each kind of kernel."""
     yield phrases.totals_line(v.totals), "bold"
     yield from ((line, "") for line in phrases.counting_lines(v))
     yield from ((line, "") for line in phrases.shares_lines(v, width))

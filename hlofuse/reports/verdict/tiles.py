@@ -23,8 +23,7 @@ class Tiles(Record):
     share: float
     """The part of padding in all bytes that kernels read and write."""
     arrays: list[_Row]
-    """`name`, `source`, `shape`, `padded` (`100 → 128 lanes`), `share` (of the elements), `bytes` of all
-    runs; most first."""
+    """`name`, `source`, `shape`, `padded` (`100 → 128 lanes`), `share` of elements, `bytes` of all runs."""
     copies: list[_Row]
     """`name`, `source`, `layouts`, `reader` and `bytes`; most first."""
 

@@ -261,8 +261,7 @@ def _compare_passes(
     compare: _Comparison,
 ) -> tuple[list[PassVerdict], FirstDifference | None, Module, tuple[str, ...]]:
     """Pass by pass: where XLA has no dump, the pass left the module as it was, or unless `complete` may have
-    changed it. Also gives the replayed module at the place of `after`, and passes that changed it and left no
-    dump."""
+    changed it. Also gives the replayed module at `after`, and passes that changed it without a dump."""
     verdicts: list[PassVerdict] = []
     difference = None
     end, xla = actual.after, before

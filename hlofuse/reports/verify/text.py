@@ -43,7 +43,6 @@ def headline(report: Report) -> str:
 
 
 def _final_rows(report: Report, finals: list[FinalVerdict]) -> list[tuple[str, str]]:
-    """The same for final modules."""
     named, total = sum(f.named for f in finals), sum(f.kernels for f in finals)
     count = len(finals)
     return [

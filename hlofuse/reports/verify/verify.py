@@ -179,8 +179,7 @@ def with_best_release(
     work: Sequence[Job], verdicts: list[Verdict], run_all: Runner
 ) -> tuple[list[Verdict], tuple[Tried, ...]]:
     """The verdicts as the release that agrees with most modules, and all that were tried, the best first.
-    Only modules that differ are replayed as the other releases; the rest follows as the best of those
-    alone."""
+    Only modules that differ are replayed as the others; the rest as the best of those."""
     open_ones = [n for n, v in enumerate(verdicts) if v.head is not None and len(_releases(v)) > 1]
     if all(v.agrees for v in verdicts) or not open_ones or TARGETS[work[0].target].release:
         return verdicts, ()
@@ -346,5 +345,4 @@ def _counted(keyed: _Keyed) -> Counter[Hashable]:
 
 
 def _lacking(keyed: _Keyed, other: _Keyed) -> tuple[KernelSide, ...]:
-    """The kernels of `keyed` that the other side lacks."""
     return tuple(map(side_of, unmatched(keyed, _counted(other))))

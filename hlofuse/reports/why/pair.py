@@ -184,7 +184,6 @@ def _feeds(producer: str, consumer: str, facts: Facts) -> bool:
 
 
 def _views(producer: str, consumer: str, facts: Facts) -> list[str]:
-    """The names of views through which the consumer reads the producer."""
     return [user.name for user in _used_through(producer, consumer, facts) if is_view(user)]
 
 

@@ -125,7 +125,6 @@ def why_each(pairs: Iterable[tuple[str, str]], facts: Facts) -> list[PairAnswer]
 
 
 def _request(first: str, second: str, facts: Facts) -> Request:
-    """The two, or what holds them."""
     outer = [
         (name, holder.name) for name in (first, second) if (holder := holder_of(name, facts)) is not None
     ]
@@ -338,7 +337,6 @@ def _between(first: Sequence[Named], second: Sequence[Named], facts: Facts) -> l
 
 
 def _inside(first: Sequence[Named], second: Sequence[Named], facts: Facts) -> list[Pair]:
-    """For every kernel with both names: two of its operations, one of which reads the other."""
     others = {b.name: b for b in second}
     found = []
     for a in first:
@@ -374,8 +372,7 @@ def _related(instruction: Instruction) -> Iterable[Instruction]:
 def confirmed(
     found: Sequence[Answer], observed: Observed, replayed: Callable[[str], Observed], facts: Facts
 ) -> list[Answer]:
-    """The answers with only those flips that `replayed`, given `NAME=VALUE`, decides as they say. `facts` are
-    those of the replay."""
+    """The answers with only those flips that `replayed`, given `NAME=VALUE`, decides as they say."""
     if len(facts.before) > TRIED_UP_TO:
         return list(found)
     cache: dict[str, Facts] = {}

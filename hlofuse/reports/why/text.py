@@ -289,7 +289,6 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
 
 
 def _shape_text(shape: str, width: int = 60) -> str:
-    """The shape; a long tuple is cut after an element."""
     elements = shape.split(", ")
     if len(shape) <= width or len(elements) == 1 or shape.count("(") > 1:
         return shorten(shape, width)

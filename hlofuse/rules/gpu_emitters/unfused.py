@@ -1,5 +1,4 @@
-"""The question, one kernel and its analysis by the cost model; custom calls, and what stays outside fusions,
-each with a thunk of its own."""
+"""One kernel and its analysis by the cost model; custom calls, and what has a thunk outside fusions."""
 
 from typing import Any
 

@@ -109,7 +109,6 @@ def _layout_list(parts: list[Any]) -> tuple[str, int, str]:
 
 @handler("tile", "open_tile", "split", "open_split")
 def _parenthesized(parts: list[Any]) -> str:
-    """The text between the parentheses, without a trailing comma."""
     texts = [",".join(map(str, p)) if isinstance(p, list) else str(p) for p in parts]
     return "".join(t for t in texts if t not in ("(", ")")).rstrip(",")
 
@@ -132,7 +131,6 @@ def _input_alias(parts: list[Any]) -> InputAlias:
 
 @handler("entry_layout")
 def _entry_layout(parts: list[Any]) -> tuple[tuple[Any, ...], Any]:
-    """Shapes of the parameters, shape of the result."""
     shapes = [s for s, _ in values(parts)]
     return tuple(shapes[:-1]), shapes[-1]
 

@@ -98,7 +98,6 @@ def _is_mark(part: Any) -> bool:
 
 @spanning("typed_literal")
 def _typed_literal(parts: list[Any]) -> list[tuple[Any, Span]]:
-    """Shape and text of every array in the literal."""
     if isinstance(parts[0], Token):
         return [leaf for p in parts if isinstance(p, Span) for leaf in p.value]
     return [(parts[0].value, parts[1])]

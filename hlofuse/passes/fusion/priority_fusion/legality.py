@@ -270,7 +270,12 @@ class Legality:
                     found[consumer] = tiling
         return found
 
-    def pair_id(self, producer: Instruction, consumer: Instruction, extra_outputs: bool) -> PairId | None:
+    def pair_id(
+        self,
+        producer: Instruction,
+        consumer: Instruction,
+        extra_outputs: bool,
+    ) -> PairId | None:
         """To be asked before fusing, for `fused` afterwards."""
         ids = self._ids
         return None if ids is None else ids.pair(producer, consumer, extra_outputs=extra_outputs)

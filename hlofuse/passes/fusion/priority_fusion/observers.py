@@ -24,7 +24,12 @@ class Observer:
     def begin(self, model: CombinedModel) -> None:
         """The pass starts. Its estimates are in `model`, to be read only."""
 
-    def fusing(self, producer: Instruction, consumers: Sequence[Instruction], is_tied: Condition) -> None:
+    def fusing(
+        self,
+        producer: Instruction,
+        consumers: Sequence[Instruction],
+        is_tied: Condition,
+    ) -> None:
         """The producer is about to be fused; `is_tied` finds others of its priority."""
 
     def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:

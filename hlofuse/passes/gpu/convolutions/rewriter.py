@@ -120,7 +120,6 @@ def convolution_shapes(call: Instruction) -> tuple[Shape, Shape, Shape]:
 
 
 def _order(labels: str, first: str, channels: str, last: bool) -> tuple[int, ...]:
-    """Dimension numbers, minor to major."""
     spatial = [labels.index(c) for c in sorted(c for c in labels if c.isdigit())]
     a, b = labels.index(first), labels.index(channels)
     return ((a, *spatial, b) if last else (a, b, *spatial))[::-1]
@@ -140,8 +139,7 @@ def _channels_last(call: Instruction, device: DeviceDescription) -> bool:
 
 def normalized_call(call: Instruction) -> Instruction | None:
     """A tuple of bitcasts of the new call's results; None where nothing changes
-    (`xla/service/gpu/conv_layout_normalization.cc`). The operands' bitcasts are made in either case, as by
-    XLA."""
+    (`xla/service/gpu/conv_layout_normalization.cc`). As in XLA the operands' are made anyway."""
     if not is_convolution_call(call):
         return None
     operands = [bitcast(o, physical(o.shape)) for o in call.operands]
@@ -345,7 +343,6 @@ def _looks_forward(conv: Instruction, labels: ConvolutionDimensionNumbers) -> bo
 
 
 def _sizes(conv: Instruction, labels: ConvolutionDimensionNumbers) -> list[tuple[int, int]]:
-    """Spatial sizes of kernel and result."""
     rhs, result = conv.operands[1].shape.dimensions, conv.shape.dimensions
     spatial = zip(labels.kernel_spatial_dimensions, labels.output_spatial_dimensions, strict=True)
     return [(rhs[a], result[b]) for a, b in spatial]

@@ -366,7 +366,6 @@ def _operand_if_only_used_here(x: Instruction, opcode: str) -> Instruction:
 
 
 def _clone(source: Instruction, call: Instruction, new: Instruction) -> Instruction:
-    """The bitcast and the slice between `call` and `source`, of `new`."""
     if source is call:
         return new
     operand = _clone(source.operands[0], call, new)

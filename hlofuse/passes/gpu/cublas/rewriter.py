@@ -92,8 +92,7 @@ class CublasGemmRewriter(Pass):
 
 
 class CublasGemmRewriterF8(VisitPass):
-    """`cublas-gemm-rewriter` for floats of 8 bits, which comes first: in all others it makes two batch
-    dimensions one."""
+    """`cublas-gemm-rewriter` for floats of 8 bits, first: in all others it joins two batch dimensions."""
 
     name = "cublas-gemm-rewriter"
     opcodes = ("dot",)

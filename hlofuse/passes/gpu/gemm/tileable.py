@@ -158,7 +158,6 @@ class TileableFusion:
         return self._put(view, source, _reshaped(source, [_view(o, shape) for o in source.operands], shape))
 
     def _put(self, old: Instruction, taken: Instruction, new: Instruction) -> Instruction:
-        """`new`, which does what `taken` did, in the place of `old`."""
         if taken in self._original:
             self._original[new] = self._original[taken]
         old.replace_all_uses_with(new)
@@ -245,7 +244,12 @@ def _path_before(operand: Instruction, taken: Instruction, path: _Path) -> _Path
     return (ShapeTracker(operand.shape.dimensions), number) if is_part else None
 
 
-def _should_take(candidate: Instruction, original: Instruction, fusion: Instruction, path: _Path) -> bool:
+def _should_take(
+    candidate: Instruction,
+    original: Instruction,
+    fusion: Instruction,
+    path: _Path,
+) -> bool:
     """`ShouldFuseOperand`."""
     if len(fusion.operands) + added_parameters(candidate) > _MOST_OPERANDS:
         return False
@@ -262,7 +266,12 @@ def _should_take(candidate: Instruction, original: Instruction, fusion: Instruct
     return is_worth_as_input(original)
 
 
-def _keeps_rows(transpose: Instruction, fusion: Instruction, tracker: ShapeTracker, number: int) -> bool:
+def _keeps_rows(
+    transpose: Instruction,
+    fusion: Instruction,
+    tracker: ShapeTracker,
+    number: int,
+) -> bool:
     """`ShouldFuseTranspose`."""
     if transpose.opcode != "transpose" or transpose.shape.dimensions != tracker.source:
         return False
@@ -307,7 +316,6 @@ def _view(x: Instruction, shape: Shape) -> Instruction:
 
 
 def _reshaped(x: Instruction, operands: list[Instruction], shape: Shape) -> Instruction:
-    """The same operation on operands of another shape."""
     new = clone_of(x, operands)
     new.shape = shape.with_element_type(x.shape.element_type)
     return computation_of(operands[0]).add_instruction(new)
