@@ -278,7 +278,8 @@ def unfuse(caller: Instruction) -> None:
 
 
 def inline_calls(module: Module, chosen: Callable[[Instruction], bool]) -> bool:
-    """Inline all `chosen` calls, also nested ones; True if there was one. `HlofuseError` for such growth."""
+    """Inline all `chosen` calls, also nested ones; True if there was one. `HlofuseError` for
+    excessive growth."""
     most = instruction_limit(module)
     changed, pending = False, True
     while pending:

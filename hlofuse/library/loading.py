@@ -63,7 +63,8 @@ def require_end(target: str, device: DeviceDescription | None) -> None:
 
 
 def is_before_optimizations(loaded: Loaded) -> bool:
-    """True if the module has to be lowered to the input of fusion. StageError for others and backends."""
+    """True if the module has to be lowered to the input of fusion. StageError for
+    other stages and backends."""
     try:
         require_input_stage(loaded.module, loaded.target, loaded.identity.shown)
     except StageError as error:

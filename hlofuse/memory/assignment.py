@@ -203,7 +203,8 @@ class _Assigner:
         )
 
     def _of_hbm(self, end: int, blocks: list[Block]) -> int:
-        """Temporary bytes of HBM: XLA:TPU counts what rounding adds twice. Tuples and scalars none."""
+        """Temporary bytes of HBM: XLA:TPU counts what rounding adds twice. Tuples and scalars that
+        no kernel writes take none alone."""
         if not any(map(_is_of_kernel, self._delayed.get(0, ()))):
             return 0
         arrays = max(_over_time(blocks, self._live), default=0)

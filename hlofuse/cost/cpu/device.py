@@ -35,9 +35,14 @@ class CpuDevice(Record):
 
     def us(self, work: Work) -> float | None:
         """Microseconds of some work; None where one of its amounts has no rate."""
-        rates = {name: self._rate(name) for name, amount in work.items() if amount}
-        given = {name: rate for name, rate in rates.items() if rate is not None}
-        return sum(rate * work[n] for n, rate in given.items()) / 1e3 if len(given) == len(rates) else None
+        ns = 0.0
+        for name, amount in work.items():
+            if amount:
+                rate = self._rate(name)
+                if rate is None:
+                    return None
+                ns += rate * amount
+        return ns / 1e3
 
     def error(self, kind: str) -> float:
         """The factor within which 8 of 10 estimates of a kind of kernel are."""

@@ -245,7 +245,8 @@ Watch = Callable[[int, ModuleDiff], None]
 def timeline(
     sequence: DumpSequence, progress: Callable[[int, int], None] | None = None, watch: Watch | None = None
 ) -> PassTimeline:
-    """The changes of each pass. A dump that cannot be read is a problem; the next one skips it."""
+    """The changes of each pass. A dump that cannot be read is a step with a problem; the next
+    is compared with the last readable one."""
     times, why_none = written_at(sequence)
     steps: list[Step] = []
     last: tuple[PassDump, str, Module] | None = None

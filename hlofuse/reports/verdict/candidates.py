@@ -55,9 +55,8 @@ OPTIONAL = frozenset(
     """.split()
 )
 """Passes that no program needs: XLA compiles to the same values without them."""
-_UNPROVED = (
-    0.15  # of the time: estimated to save less, loops unrolled on a CPU were as often slower as faster
-)
+_UNPROVED = 0.15
+"""A share of the time: estimated to save less, loops unrolled on a CPU were as often slower as faster."""
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
 
@@ -176,10 +175,10 @@ def _tried_in_written(
     config = observed.replay.config
     if not before_fusion(config.target, config.device) or config.changes:
         return
-    start = prepared(written)
+    start, can_compare = prepared(written), comparable(observed, written) is not None
     base: Account | None = None
     for found in changed(start, config.build.backend):
-        if comparable(observed, written) is None or not budget.allows():
+        if not can_compare or not budget.allows():
             yield found, UNKNOWN
             continue
         base = base or compiled(start, observed, config.build.flags)
@@ -362,7 +361,8 @@ def with_own(flag: str, own: tuple[str, ...]) -> str:
 
 
 def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) -> Account | None:
-    """The account with these flags, compiled from before optimizations; for None from the fusion input."""
+    """The account with these flags, compiled from before optimizations; for None from the fusion input. None
+    where it cannot be compiled."""
     found = _compiled(module, observed, flags)
     return final_account(found) if found is not None else None
 

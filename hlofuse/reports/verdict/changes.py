@@ -68,7 +68,8 @@ def with_flags(
     flags: str,
     unoptimized: Module | None,
 ) -> Change:
-    """The row of XLA flags, compiled from before optimizations if at hand. HlofuseError for unknown ones."""
+    """The row of XLA flags, compiled from before optimizations if at hand. HlofuseError where
+    no replay follows them."""
     given = parse_flags(flags)
     if not given or (unknown := not_honoured(given)):
         raise HlofuseError(f"the replay does not model {' '.join(unknown) if given else flags}")

@@ -58,7 +58,8 @@ def verdict(
 ) -> Verdict:
     """The totals of a replay, and the changes that improve them. Changes are tried up to `TRIED_UP_TO`
     instructions; `ranking` is that of the same replay, where it is at hand. Without `about_all` it is about
-    some kernels alone, and nothing is suggested. `unoptimized` yields the module of flags."""
+    some kernels alone, and nothing is suggested. `unoptimized` yields the module before
+    optimizations, where flags begin."""
     config, account = observed.replay.config, facts.account_after
     budget = Budget(inf if ranking is not None else _SECONDS)
     fused = _may_change(config.build.backend, config.release)
