@@ -12,6 +12,7 @@ from hlofuse.inputs.choose_target import NO_TARGET, ChosenTarget, choose_target
 from hlofuse.inputs.companions import companions_of, compiled_with
 from hlofuse.inputs.release import replayed_release, written_by
 from hlofuse.inputs.stage import stage_of
+from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.record import replace
@@ -94,9 +95,10 @@ def is_of_all_devices(module: Module) -> bool:
     """True for a module before XLA's partitioner, whose figures are of all devices together."""
     if not is_divided(module):
         return False
-    from hlofuse.passes.control_flow.annotations import ManualPartition  # slow to import
+    from hlofuse.passes.control_flow.partition import Partition, inline_calls  # slow to import
 
-    return not ManualPartition(module).is_complete
+    inline_calls(module := copy_module(module))
+    return not Partition(module).is_complete
 
 
 def _notes(

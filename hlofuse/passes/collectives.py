@@ -1,5 +1,6 @@
 """Collectives that XLA rewrites and combines, and their asynchronous form."""
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ from hlofuse.ir.grouping import reach
 from hlofuse.ir.record import replace
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass, RewritePass, find_each
+from hlofuse.passes.base import Pass, RewritePass, any_change, find_each
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import make_asynchronous, set_called
 from hlofuse.passes.common.shapes import array, permuted
@@ -45,7 +46,9 @@ class CollectiveCombiner(Pass):
         if self.max_bytes == 0 or self.max_count <= 0 or _is_constrained(module, self.opcode):
             return changed
         for computation in module.non_fusion_computations():
-            keys = {x: key for x in computation if x.opcode == self.opcode and (key := self._key(x))}
+            keys = {
+                x: key for x in computation if x.opcode == self.opcode and (key := _key(x, self.by_dimension))
+            }
             while len(keys) > 1:
                 chosen = self._next(computation, keys)
                 if len(chosen) > 1:
@@ -57,38 +60,13 @@ class CollectiveCombiner(Pass):
 
     def difference(self, x: Instruction, other: Instruction) -> str:
         """The property of `other` that keeps it from being combined with `x`; "" if none is known."""
-        first, second = self._key(x) or (), self._key(other) or ()
+        first, second = (_key(i, self.by_dimension) or () for i in (x, other))
         for name, a, b in zip(_DIFFERENCES[-len(first) :], first, second, strict=False):
             if a != b:
                 return name
         size = sum(leaf.byte_size for i in (x, other) for _, leaf in i.shape.leaves())
         flag = f"--xla_gpu_{self.opcode.replace('-', '_')}_combine_threshold_bytes={self.max_bytes}"
         return f"together above {flag}" if size > (self.max_bytes or size) else ""
-
-    def _key(self, x: Instruction) -> tuple[Hashable, ...] | None:
-        """Equal for two that may be combined; None for one that may not."""
-        frontend = x.attributes.get("frontend_attributes") or {}
-        own = (frontend.get("combiner_key"), frontend.get("collective_group_key") or None)
-        if x.opcode == "collective-permute":
-            return (x.attributes.raw("source_target_pairs"), None, own)
-        groups = x.attributes.raw("replica_groups") or "{}"
-        devices = (
-            x.attributes.raw("channel_id") is not None,
-            x.attributes.raw("use_global_device_ids") == "true",
-            replica_groups(groups) or groups,
-        )
-        dimension = x.attributes.raw("dimensions") if self.by_dimension else None
-        if x.opcode == "all-gather":
-            return (devices, dimension, own)
-        function = x.called_computations[0]
-        if x.control_predecessors or x.control_successors:
-            return None
-        if len(function.parameters) != 2 or len(function.instructions) != 3:
-            return None
-        if x.opcode == "all-reduce" and "_scheduling_group_id" in frontend:
-            return None
-        root = function.root
-        return (root.opcode, root.shape.element_type, devices, dimension, own)
 
     def _next(
         self, computation: Computation, keys: dict[Instruction, tuple[Hashable, ...]]
@@ -141,6 +119,32 @@ class CollectiveCombiner(Pass):
                 element = make.added(x, "bitcast", x.shape, [element])
             replace_instruction(x, element, has_side_effect)
         return combined
+
+
+def _key(x: Instruction, by_dimension: bool = False) -> tuple[Hashable, ...] | None:
+    """Equal for two that may be combined; None for one that may not."""
+    frontend = x.attributes.get("frontend_attributes") or {}
+    own = (frontend.get("combiner_key"), frontend.get("collective_group_key") or None)
+    if x.opcode == "collective-permute":
+        return (x.attributes.raw("source_target_pairs"), None, own)
+    groups = x.attributes.raw("replica_groups") or "{}"
+    devices = (
+        x.attributes.raw("channel_id") is not None,
+        x.attributes.raw("use_global_device_ids") == "true",
+        replica_groups(groups) or groups,
+    )
+    dimension = x.attributes.raw("dimensions") if by_dimension else None
+    if x.opcode == "all-gather":
+        return (devices, dimension, own)
+    function = x.called_computations[0]
+    if x.control_predecessors or x.control_successors:
+        return None
+    if len(function.parameters) != 2 or len(function.instructions) != 3:
+        return None
+    if x.opcode == "all-reduce" and "_scheduling_group_id" in frontend:
+        return None
+    root = function.root
+    return (root.opcode, root.shape.element_type, devices, dimension, own)
 
 
 def _is_constrained(module: Module, opcode: str) -> bool:
@@ -217,6 +221,50 @@ def _common_name(names: Sequence[str]) -> str:
         shared += 1
     scopes = names[0][: names[0].rfind("/", 0, shared) + 1]
     return f"{scopes}({':'.join(n[len(scopes) :] for n in names)})"
+
+
+_NOT_REPEATED = ("convert", "dynamic-slice", "pad")
+_REDUCTIONS = {"add", "and", "maximum", "minimum", "multiply", "or"}
+
+
+class AllReduceReassociate(Pass):
+    """Two sums over the devices that are added are one sum of what they add, and so for other reductions
+    (`xla/service/all_reduce_reassociate.cc`); not repeated are those that are converted, padded or sliced
+    by device in between."""
+
+    name = "all-reduce-reassociate"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        if _is_constrained(module, "all-reduce"):
+            return False
+        found = (x for c in module.non_fusion_computations() for x in c.post_order())
+        return any_change(self._join(x, recorder) for x in found if x.opcode in _REDUCTIONS)
+
+    def _join(self, x: Instruction, recorder: Recorder) -> bool:
+        chains = [_chain(o) for o in x.operands]
+        sums = [chain[-1] for chain in chains]
+        keys = {_key(s) if s.opcode == "all-reduce" else None for s in sums}
+        if None in keys or len(keys) > 1 or any(len(s.users) > 1 for s in sums):
+            return False
+        if sums[0].called_computations[0].root.opcode != x.opcode:
+            return False
+        if any(o.opcode in _NOT_REPEATED for chain in chains for o in chain):
+            recorder.unimplemented(Counter(s.opcode for s in sums))
+            return False
+        for s in dict.fromkeys(sums):
+            s.replace_all_uses_with(s.operands[0])
+        x.replace_all_uses_with(make.copy_of(sums[0], [x], x.shape))
+        for s in dict.fromkeys(sums):
+            computation_of(s).remove_instruction(s)
+        return True
+
+
+def _chain(x: Instruction) -> list[Instruction]:
+    """`x` and what it reads, as long as that changes the form alone and has one reader."""
+    found = [x]
+    while len(found[-1].users) == 1 and found[-1].opcode in {*_NOT_REPEATED, "reshape", "slice"}:
+        found.append(found[-1].operands[0])
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

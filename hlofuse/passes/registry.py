@@ -56,6 +56,7 @@ _OTHERS: dict[str, dict[str, str]] = {
         "slice-sinker": "algebraic.reshape_mover:SliceSinker",
         "algsimp": "algebraic.simplifier:AlgebraicSimplifier",
         "all-reduce-promotion": "collectives:AllReducePromotion",
+        "all-reduce-reassociate": "collectives:AllReduceReassociate",
         "all_to_all_decomposer": "collectives:AllToAllDecomposer",
         "all-reduce-simplifier": "control_flow.annotations:AllReduceSimplifier",
         "cse_barrier_expander": "control_flow.annotations:OptimizationBarrierExpander",

@@ -17,6 +17,7 @@ from hlofuse.analysis.custom_calls import is_divided
 from hlofuse.analysis.launches import launches
 from hlofuse.compilation import Compilation, CompilationInput, compile, replay_config
 from hlofuse.cost.gpu.device import load_device
+from hlofuse.inputs.identity import is_of_all_devices
 from hlofuse.inputs.wire_format import ids_of_proto
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
@@ -28,7 +29,8 @@ from hlofuse.passes.collectives import (
     ConvertAsyncCollectivesToSync,
     can_overlap,
 )
-from hlofuse.passes.control_flow.annotations import ManualPartition, ShardyXLA
+from hlofuse.passes.control_flow.annotations import ShardyXLA
+from hlofuse.passes.control_flow.partition import Partition
 from hlofuse.pipelines.flags import parse_flags
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import after_fusion
@@ -104,6 +106,13 @@ def test_partitioned_programs_launch_what_xla_does(program: str) -> None:
 
 BY_HAND = sorted(program for program in archive() if "/sm_" in program)
 """Programs of `jax.shard_map`, which XLA's partitioner only takes apart."""
+ADDED_UP = [
+    f"{backend}/ns_{name}"
+    for backend in ("cpu", "gpu")
+    for name in ("dp_deep_bf16", "dp_grad", "norms", "scan_grad", "tensor_mlp")
+    if (backend, name) != ("gpu", "scan_grad")  # XLA takes a sum out of the loop
+]
+"""Programs of `NamedSharding` whose devices exchange nothing but sums."""
 
 
 def from_the_front_end(program: str) -> tuple[Module, Compilation]:
@@ -127,15 +136,37 @@ def test_programs_partitioned_by_hand_launch_what_xla_does_from_the_front_end_on
     assert "shardy-xla" not in done.span(Stage.INPUT).not_repeated
 
 
-@pytest.mark.parametrize("program", sorted(archive().keys() - set(BY_HAND)))
+@pytest.mark.parametrize("program", ADDED_UP)
+def test_programs_whose_devices_only_add_up_launch_what_xla_does_but_for_names(program: str) -> None:
+    backend = program.partition("/")[0]
+    final, done = from_the_front_end(program)
+    check_module(final)
+    expected = module(program, "final.hlo")
+    found = compare_final(final, expected, backend)
+    of_xla, actual = (
+        Counter((k.opcode, k.kind, k.shape, k.contents) for k in side)
+        for side in (found.only_xla, found.only_actual)
+    )
+    assert of_xla == actual
+    assert found.same_copies
+    assert collectives(final, backend) == collectives(expected, backend)
+    assert "shardy-xla" not in done.span(Stage.INPUT).not_repeated
+
+
+@pytest.mark.parametrize("program", sorted(archive().keys() - {*BY_HAND, *ADDED_UP, "gpu/ns_scan_grad"}))
 def test_the_partitioner_is_named_where_it_has_work(program: str) -> None:
     before = module(program, "unoptimized.hlo")
     assert is_divided(before)
-    assert not ManualPartition(before).is_complete
+    assert is_of_all_devices(before)
     backend = program.partition("/")[0]
     assert "shardy-xla" in lowered(before, backend, DEVICE if backend == "gpu" else None).not_repeated
     # What the partitioner has divided still says how its arguments are.
     assert not is_divided(module(program, "before.hlo"))
+
+
+def test_a_sum_that_xla_takes_out_of_a_loop_is_named() -> None:
+    done = from_the_front_end("gpu/ns_scan_grad")[1]
+    assert list(done.span(Stage.INPUT).not_repeated) == ["while-loop-all-reduce-code-motion"]
 
 
 def manual(given: str = "x", work: str = "", axis: str = "x") -> Module:
@@ -155,6 +186,11 @@ body {{
   p = f32[4,2]{{1,0}} parameter(0)
   ROOT n = f32[4,2]{{1,0}} negate(p)
 }}
+add {{
+  i = f32[] parameter(0)
+  j = f32[] parameter(1)
+  ROOT k = f32[] add(i, j)
+}}
 ENTRY main {{
   a = f32[32,2]{{1,0}} parameter(0), {spec("sharding", given, "")}
   w = f32[2]{{0}} parameter(1), {spec("sharding", "")}
@@ -170,7 +206,7 @@ ENTRY main {{
 
 def test_a_manual_computation_takes_each_device_s_part() -> None:
     m = manual()
-    assert ManualPartition(m).is_complete
+    assert Partition(m).is_complete
     assert ShardyXLA().run(m, Recorder())
     check_module(m)
     assert [str(p.shape) for p in m.entry.parameters] == ["f32[4,2]{1,0}", "f32[2]{0}"]
@@ -178,16 +214,44 @@ def test_a_manual_computation_takes_each_device_s_part() -> None:
     assert sorted(x.opcode for x in m.entry) == ["exponential", "negate", "parameter", "parameter", "tuple"]
 
 
+ADD = """negate(a)
+  z = f32[] constant(0)
+  u = f32[32]{0} reduce(g, z), dimensions={1}, to_apply=add
+  q = f32[2]{0} reduce(g, z), dimensions={0}, to_apply=add
+  b = f32[32,2]{1,0} broadcast(q), dimensions={1}
+  h = f32[32,2]{1,0} multiply(g, b)"""
+
+
+@pytest.mark.parametrize("work", ["negate(a)", "reverse(a), dimensions={1}"])
+def test_work_outside_is_done_on_each_device_s_part(work: str) -> None:
+    m = manual(work=work)
+    assert ShardyXLA().run(m, Recorder())
+    check_module(m)
+    assert next(str(x.shape) for x in m.entry if x.name == "g") == "f32[4,2]{1,0}"
+
+
+def test_sums_of_parts_are_added_over_the_devices() -> None:
+    m = manual(work=ADD)
+    assert ShardyXLA().run(m, Recorder())
+    check_module(m)
+    shapes = {x.name: str(x.shape) for x in m.entry}
+    assert [shapes[name] for name in "uqbh"] == ["f32[4]{0}", "f32[2]{0}", "f32[4,2]{1,0}", "f32[4,2]{1,0}"]
+    (total,) = (x for x in m.entry if x.opcode == "all-reduce")
+    assert total.operands[0].name == "q"
+    assert [u.name for u in total.users] == ["b"]
+    assert total.attributes.raw("replica_groups") == "{{0,1,2,3,4,5,6,7}}"
+
+
 @pytest.mark.parametrize(
     "change",
     [
         {"given": ""},  # an array that is divided where it goes in
-        {"work": "negate(a)"},  # work on a divided array
+        {"work": "reverse(a), dimensions={0}"},  # work that needs another device's part
         {"axis": "y"},  # an axis that is left to the partitioner
     ],
 )
 def test_other_shardings_are_left_to_the_partitioner(change: dict[str, str]) -> None:
-    assert not ManualPartition(manual(**change)).is_complete
+    assert not Partition(manual(**change)).is_complete
 
 
 @pytest.mark.parametrize(("element_type", "promoted"), [("bf16", True), ("f16", False), ("f32", False)])

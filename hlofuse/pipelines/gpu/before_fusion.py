@@ -16,6 +16,7 @@ from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.collectives import AllReducePromotion
+from hlofuse.passes.control_flow.annotations import ShardyXLA
 from hlofuse.passes.dot.dot_merger import DotMerger
 from hlofuse.passes.dot.dot_operands import OperandUpcaster, ResultCaster, TransposeFolding, never
 from hlofuse.passes.float.conversions import ComparisonExpander
@@ -178,6 +179,26 @@ def _simplification(lists: PassLists) -> FixedPoint:
     )
 
 
+def _spmd_simplification(lists: PassLists) -> FixedPoint:
+    """The first pipeline of `AddSPMDPasses` (`xla/service/gpu/gpu_spmd_pipeline.cc`)."""
+    return FixedPoint(
+        lists.pipeline(
+            "spmd-simplify",
+            ALGSIMP,
+            "simplify-sorts",
+            "tuple-simplifier",
+            "scatter_expander",
+            "gather_expander",
+            "while-loop-constant-sinking",
+            "simplify-while-loops",
+            "reshape-mover(reshape_of_1d_broadcast_is_cheap=true)",
+            FixedPoint(ALGSIMP),
+            "constant_folding",
+            "simplify-conditional",
+        )
+    )
+
+
 def _optimization(lists: PassLists, device: DeviceDescription) -> Pipeline:
     """`RunOptimizationPasses`."""
     skipped = (_is_for_cublas,) if device.compute_capability[0] >= 7 else ()
@@ -260,13 +281,11 @@ def _convolutions(lists: PassLists, device: DeviceDescription) -> Pipeline:
     )
 
 
-def _is_added_to_another(x: Instruction) -> bool:
-    return any(u.opcode == "add" and all(o.opcode == "all-reduce" for o in u.operands) for u in x.users)
-
-
 def _is_added_up_in_loop(x: Instruction) -> bool:
     callers = x.computation.callers if x.computation is not None else ()
-    return any(c.opcode == "while" for c in callers) and any(u.opcode == "add" for u in x.users)
+    readers = {*x.users, *(v for u in x.users if u.opcode == "reshape" for v in u.users)}
+    collected = any(r.opcode in ("add", "dynamic-update-slice") for r in readers)
+    return collected and any(c.opcode == "while" for c in callers)
 
 
 def _is_sliced(x: Instruction) -> bool:
@@ -300,13 +319,13 @@ def before_fusion(
             "topk-decomposer(of_calls=false)",
             TopkRewriter(lambda sort: True),
         ),
-        lists.pipeline("spmd-partitioner", "shardy-xla"),
+        lists.pipeline("spmd-partitioner", ShardyXLA(simplification=_spmd_simplification(lists))),
         lists.pipeline("sharding-removal", "sharding-remover", "dce"),
         _optimization(lists, device),
         lists.pipeline(
             "collective-optimizations",
             "all-reduce-simplifier",
-            UnimplementedPass("all-reduce-reassociate", ("all-reduce",), _is_added_to_another),
+            "all-reduce-reassociate",
             UnimplementedPass("while-loop-all-reduce-code-motion", ("all-reduce",), _is_added_up_in_loop),
             "dce",
             UnimplementedPass("reduce-scatter-creator", ("all-reduce",), _is_sliced),

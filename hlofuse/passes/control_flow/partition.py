@@ -1,0 +1,362 @@
+"""One device's part of a program, where devices exchange nothing but what is written and sums."""
+
+import re
+from itertools import product
+from math import prod
+
+from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
+from hlofuse.analysis.custom_calls import SHARDY, custom_call_target, hands_on, has_side_effect, is_divided
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.attributes.window import SliceRange, SliceRanges
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.record import Record
+from hlofuse.ir.removing import set_attribute
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common import make
+from hlofuse.passes.common.calls import clone_computation, inline
+from hlofuse.passes.common.dots import DotDimensions
+from hlofuse.passes.common.shapes import numbers_of, unmodified_dimensions, with_layout
+from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph
+from hlofuse.trace import Recorder
+
+_Sharding = tuple[tuple[str, ...], ...]
+"""The axes of the mesh that divide each dimension; a part of an axis is `axis:size`."""
+_CROSSINGS = (f"{SHARDY}GlobalToLocalShape", f"{SHARDY}LocalToGlobalShape")
+_SHARDING = re.compile(r"<(?:@[^,<>]+|mesh<[^<>]*>), \[([^\]]*)\]")
+_AXIS = re.compile(r'"([^"]+)"(?::\(\d+\)(\d+))?')
+_SIZE = re.compile(r'"([^"]+)"=(\d+)')
+_KEEPS_PLACES = set(
+    "concatenate dynamic-slice dynamic-update-slice fft reduce-window reverse select-and-scatter"
+    " slice sort".split()
+)
+"""Each dimension of a result is that of the operands, wherever it is as long and no attribute names it."""
+_WHOLE = -1
+_GROUPED = ("feature", "batch")
+_ADDED_UP = {"convolution", "dot", "reduce"}
+_PER_DEVICE = with_trait("collective") | {"call", "conditional", "partition-id", "replica-id", "while"}
+
+
+def inline_calls(module: Module) -> None:
+    """Have calls give way to what they call, as ahead of XLA's partitioner."""
+    for before in (FlattenCallGraph(), CallInliner()):
+        before.run(module, Recorder())
+
+
+class Partition:
+    """The shardings of results, as Shardy propagates them from the arguments on (`xla/service/spmd/shardy`);
+    `is_complete` is False where XLA's partitioner has to move data, or propagates against the flow."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        meshes = (module.attributes.raw("frontend_attributes") or "").partition("xla.sdy.meshes=")[2]
+        self._sizes = {name: int(size) for name, size in _SIZE.findall(meshes)}
+        self._shardings: dict[Instruction, list[_Sharding] | None] = {}
+        """Of each result outside of manual computations; None inside."""
+        self._repeated: set[Instruction] = set()
+        """Values that are the same along the dimensions in which their readers are divided."""
+        self._sums: dict[Instruction, list[str]] = {}
+        """The axes over which each device has a part of a sum."""
+        crossings = [x for x in module.instructions() if custom_call_target(x) in _CROSSINGS]
+        is_flat = all(x.computation is module.entry for x in crossings)
+        # The second visit has what a later reader divides.
+        self.is_complete = (
+            is_flat
+            and (bool(crossings) or is_divided(module))
+            and all(self._visit_all(module.entry) for _ in range(2))
+        )
+
+    def _visit_all(self, computation: Computation) -> bool:
+        return all(x in self._repeated or self._visit(x) for x in computation.post_order())
+
+    def _visit(self, x: Instruction) -> bool:
+        """Note the shardings of `x`; False where only the partitioner knows what becomes of it."""
+        given = [self._shardings[o] for o in x.operands]
+        inside = bool(given) and all(s is None for s in given)
+        outer = [s for shardings in given for s in shardings or ()]
+        target = custom_call_target(x)
+        found: list[_Sharding] | None = outer
+        if x.opcode == "parameter":
+            is_argument = x.computation is self._module.entry
+            settled = x.shape.is_array or not is_argument
+            found = _shardings(x, "sharding") if is_argument else self._shardings[x]
+        elif x.opcode == "get-tuple-element":
+            settled = True
+            found = None if inside else [outer[x.tuple_index]]
+        elif target in _CROSSINGS:
+            enters = target == _CROSSINGS[0]
+            wanted = enumerate(_shardings(x, "in_shardings"))
+            settled = all(self._divide(x, k, [s]) for k, s in wanted) if enters else inside
+            settled &= set(re.findall(r'"([^"]+)"', _attribute(x, "manual_axes"))) == self._sizes.keys()
+            found = None if enters else _shardings(x, "out_shardings")
+        elif x.opcode == "call" and inside:
+            settled, found = True, None
+        elif None in given:
+            settled = False
+        elif x.opcode == "while":
+            looped = self._around(x, outer)
+            settled, found = looped is not None, looped
+        elif x.opcode == "tuple":
+            settled = x is not self._module.entry.root or self._repeated.isdisjoint(x.operands)
+        elif hands_on(x):
+            settled = (_shardings(x, "sharding") or outer) == outer
+        elif any(map(any, outer)):
+            followed = self._followed(x)
+            settled, found = followed is not None, [followed or ()] * max(len(x.shape.tuple_shapes), 1)
+        else:  # every device computes the whole
+            settled = x.opcode not in _PER_DEVICE and not has_side_effect(x)
+            found = [((),) * s.rank for s in x.shape.tuple_shapes or (x.shape,)]
+        self._shardings[x] = found
+        return settled and (found is None or self._part(x.shape, found) is not None)
+
+    def _around(self, loop: Instruction, given: list[_Sharding]) -> list[_Sharding] | None:
+        """The shardings of a loop's state, which those of its first values may follow."""
+        first, body = loop.operands[0], loop.called_computations[0]
+        for _ in range(2):
+            for c in loop.called_computations:
+                self._shardings[c.parameters[0]] = [*given]
+            if not all(map(self._visit_all, loop.called_computations)):
+                return None
+            found = self._shardings[body.root] or []
+            if found == given:
+                return given
+            if first.opcode != "tuple" or not all(self._divide(first, k, [s]) for k, s in enumerate(found)):
+                return None
+            self._shardings[first] = given = found
+        return None
+
+    def _followed(self, x: Instruction) -> _Sharding | None:
+        """The sharding of a result by those of its operands; None where devices would exchange more than
+        parts of a sum."""
+        rule, factors = _rule(x), dict[int, tuple[str, ...]]()
+        given = [self._shardings[o] or [] for o in x.operands]
+        if rule is None or any(len(shardings) != 1 for shardings in given):
+            return None
+        for places, (sharding,) in zip(rule.operands, given, strict=True):
+            factors |= {f: axes for f, axes in zip(places, sharding, strict=True) if axes}
+        wanted = [[tuple(factors.get(f, ()) for f in places)] for places in rule.operands]
+        summed = [axis for f, axes in factors.items() if f not in rule.result for axis in axes]
+        axes = [axis for f in factors for axis in factors[f]]
+        if _WHOLE in factors or len(set(axes)) < len(axes) or (summed and x.shape.is_tuple):
+            return None
+        if any(":" in axis for axis in summed) or (summed and x.opcode not in _ADDED_UP):
+            return None
+        if not all(self._divide(x, k, w) for k, w in enumerate(wanted)):
+            return None
+        if summed:
+            self._sums[x] = summed
+        return tuple(factors.get(f, ()) for f in rule.result)
+
+    def _divide(self, reader: Instruction, number: int, found: list[_Sharding]) -> bool:
+        """True if each device can have its part of an operand, whichever device it is. One that is the same
+        everywhere is then this reader's own (`ConstantOrScalarSplitter` of Shardy)."""
+        x = reader.operands[number]
+        if self._shardings[x] == found:
+            return True
+        rule = _rule(x)
+        if x in self._repeated:
+            return False
+        if x.opcode == "get-tuple-element" and (source := x.operands[0]).opcode in ("parameter", "tuple"):
+            state = self._shardings[source]
+            if state is None or not (
+                source.opcode == "parameter" or self._divide(source, x.tuple_index, found)
+            ):
+                return False
+            state[x.tuple_index] = found[0]  # of a loop
+        elif rule is None or x.opcode == "constant":
+            return False
+        else:
+            factors = {f: axes for f, axes in zip(rule.result, found[0], strict=True) if axes}
+            wanted = [[tuple(factors.get(f, ()) for f in places)] for places in rule.operands]
+            if _WHOLE in factors or not all(self._divide(x, k, w) for k, w in enumerate(wanted)):
+                return False
+        if x.opcode in ("broadcast", "iota") and max(len(x.users), reader.operands.count(x)) > 1:
+            reader.replace_operand(number, x := make.copy_of(x, x.operands))
+        self._repeated.add(x)
+        self._shardings[x] = found
+        return True
+
+    def _part(self, shape: Shape, shardings: list[_Sharding]) -> Shape | None:
+        """The shape on one device; None where an array is not divided evenly."""
+        if shape.is_tuple:
+            parts = [self._part(s, [g]) for s, g in zip(shape.tuple_shapes, shardings, strict=False)]
+            complete = [p for p in parts if p is not None]
+            return Shape.tuple_of(complete) if len(complete) == len(shape.tuple_shapes) else None
+        if len(shardings) != 1 or len(shardings[0]) != shape.rank:
+            return None
+        counts = [prod(map(self._count, axes)) for axes in shardings[0]]
+        if any(n == 0 or d % n for d, n in zip(shape.dimensions, counts, strict=True)):
+            return None
+        sizes = [d // n for d, n in zip(shape.dimensions, counts, strict=True)]
+        return with_layout(shape.element_type, sizes, shape.minor_to_major)
+
+    def _count(self, axis: str) -> int:
+        name, _, part = axis.partition(":")
+        return int(part) if part else self._sizes.get(name, 0)
+
+    def apply(self) -> None:
+        """Have the module compute one device's part."""
+        entry = self._module.entry
+        for x, shardings in self._shardings.items():
+            if shardings is not None and (part := self._part(x.shape, shardings)) is not None:
+                x.shape = part
+                self._resize(x, shardings)
+        self._add_up()
+        for x in entry.post_order():
+            if x.opcode == "call":
+                inline(x)
+        for x in entry.post_order():
+            if custom_call_target(x) in _CROSSINGS:
+                elements = [u for u in x.users if u.opcode == "get-tuple-element"] if x.shape.is_tuple else []
+                for element in elements:
+                    element.replace_all_uses_with(x.operands[element.tuple_index])
+                    entry.remove_instruction(element)
+                if x.users or x is entry.root:
+                    is_tuple = x.shape.is_tuple
+                    x.replace_all_uses_with(make.tuple_of(x, x.operands) if is_tuple else x.operands[0])
+                entry.remove_instruction(x)
+        written = self._module.attributes.get("entry_computation_layout")
+        result = _laid_out(entry.root.shape, written[1]) if written else entry.root.shape
+        parameters = ", ".join(str(p.shape) for p in entry.parameters)
+        layout = f"{{({parameters})->{result}}}"
+        self._module.attributes = self._module.attributes.updated(entry_computation_layout=layout)
+
+    def _resize(self, x: Instruction, shardings: list[_Sharding]) -> None:
+        if x.opcode == "dynamic-slice":
+            set_attribute(x, "dynamic_slice_sizes", make.numbers(x.shape.dimensions))
+        elif x.opcode == "slice":
+            parts = zip(x.attributes["slice"], x.shape.dimensions, shardings[0], strict=True)
+            ranges = SliceRanges(SliceRange(0, size, 1) if axes else r for r, size, axes in parts)
+            set_attribute(x, "slice", str(ranges))
+
+    def _add_up(self) -> None:
+        """An all-reduce after each part of a sum (`SpmdPartitioningVisitor::HandleReduce`, `HandleDot`)."""
+        used = [int(x.attributes.raw("channel_id") or 0) for x in self._module.instructions()]
+        for channel, (x, axes) in enumerate(self._sums.items(), max(used) + 1):
+            if x.called_computations:
+                function = clone_computation(x.called_computations[0])
+            else:
+                function = make.reducer(x, "add", "add", x.shape.element_type)
+            found = make.add(
+                x,
+                "all-reduce",
+                x.shape,
+                [x],
+                called=[("to_apply", function)],
+                channel_id=channel,
+                replica_groups=self._groups(axes),
+                use_global_device_ids="true",
+            )
+            x.replace_all_uses_with(found)
+
+    def _groups(self, axes: list[str]) -> str:
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for device, place in enumerate(product(*map(range, self._sizes.values()))):
+            others = (k for k, axis in zip(place, self._sizes, strict=True) if axis not in axes)
+            groups.setdefault(tuple(others), []).append(device)
+        return f"{{{','.join(map(make.numbers, groups.values()))}}}"
+
+
+def _laid_out(shape: Shape, like: Shape) -> Shape:
+    """`shape` in the layout of a larger one."""
+    if shape.is_tuple:
+        return Shape.tuple_of(list(map(_laid_out, shape.tuple_shapes, like.tuple_shapes)))
+    return with_layout(shape.element_type, shape.dimensions, like.minor_to_major)
+
+
+class _Rule(Record):
+    """Which dimensions of operands and result go together, by numbers of the factors that they stand for
+    (Shardy's `OpShardingRule`); `_WHOLE` for those that each device needs as a whole."""
+
+    operands: list[list[int]]
+    result: list[int]
+
+
+def _rule(x: Instruction) -> _Rule | None:
+    """None for operations of which only the partitioner knows what devices exchange."""
+    shape = x.shape.tuple_shapes[0] if x.shape.is_tuple else x.shape
+    places = list(range(shape.rank))
+    ranks = [o.shape.rank for o in x.operands]
+    dimensions = list(x.dimensions)
+    if x.opcode in ELEMENTWISE_OPCODES | _KEEPS_PLACES:
+        lengths = x.attributes.get("fft_length") or ()
+        moved = {*dimensions, *range(shape.rank - len(lengths), shape.rank)}
+        moved |= {d for d, w in enumerate(window_dimensions(x.attributes.raw("window"))) if w.size != 1}
+        for o in x.operands:
+            sizes = enumerate(o.shape.dimensions)
+            moved |= {d for d, size in sizes if size != shape.dimensions[d]}
+        kept = [_WHOLE if d in moved else d for d in places]
+        return _Rule([kept[:rank] for rank in ranks], kept)
+    if x.opcode == "iota":
+        return _Rule([], [_WHOLE if str(d) == x.attributes.raw("iota_dimension") else d for d in places])
+    if x.opcode == "broadcast":
+        return _Rule([dimensions], places)
+    if x.opcode == "transpose":
+        return _Rule([places], dimensions)
+    if x.opcode == "reshape":
+        pairs = dict(unmodified_dimensions(x.operands[0].shape, x.shape))
+        kept = [d if d in pairs.values() else _WHOLE for d in places]
+        return _Rule([[pairs.get(d, _WHOLE) for d in range(ranks[0])]], kept)
+    if x.opcode == "reduce" and all(o.opcode == "constant" for o in x.operands if not o.shape.rank):
+        return _Rule([list(range(r)) for r in ranks], [d for d in range(ranks[0]) if d not in dimensions])
+    if x.opcode == "dot":
+        return _rule_of_product(x, ranks)
+    if x.opcode == "convolution":
+        numbers, groups = dimension_numbers(x), [x.attributes.raw(f"{k}_group_count") for k in _GROUPED]
+        if numbers is None or any(count not in (None, "1") for count in groups):
+            return None
+        # The input features are `f` of the source and `i` of the kernel, the output's `o` and `f`.
+        sides = (numbers.lhs.replace("f", "i"), numbers.rhs, numbers.output.replace("f", "o"))
+        *given, out = ([("bio".find(label)) for label in side] for side in sides)
+        return _Rule(given, out)
+    return _rule_of_indices(x, ranks) if x.opcode in ("gather", "scatter") else None
+
+
+def _rule_of_product(x: Instruction, ranks: list[int]) -> _Rule:
+    d = DotDimensions.of(x)
+    factors = [dict[int, int](), dict[int, int]()]
+    for places in (
+        *zip(d.lhs_batch, d.rhs_batch, strict=True),
+        *zip(d.lhs_contracting, d.rhs_contracting, strict=True),
+    ):
+        for side, place in zip(factors, places, strict=True):
+            side[place] = places[0]
+    result = list(d.lhs_batch)
+    for k, side in enumerate(factors):
+        side |= {place: place + k * ranks[0] for place in d.free(k, ranks[k])}
+        result += [side[place] for place in d.free(k, ranks[k])]
+    return _Rule(
+        [[side[place] for place in range(rank)] for side, rank in zip(factors, ranks, strict=True)], result
+    )
+
+
+def _rule_of_indices(x: Instruction, ranks: list[int]) -> _Rule:
+    """Each index is for the device that has it: batches of the operand go with their indices."""
+    gathers = x.opcode == "gather"
+    batches = numbers_of(x, "operand_batching_dims" if gathers else "input_batching_dims")
+    indexed = numbers_of(x, f"{'start' if gathers else 'scatter'}_indices_batching_dims")
+    windows = numbers_of(x, "offset_dims" if gathers else "update_window_dims")
+    vector = int(x.attributes.raw("index_vector_dim") or 0)
+    of_batch = dict(zip(batches, indexed, strict=True))
+    array = [of_batch.get(d, _WHOLE) for d in range(ranks[0])]
+    # A scatter by indices of all devices would be a sum.
+    indices = [d if d != vector and (gathers or d in indexed) else _WHOLE for d in range(ranks[1])]
+    left = iter([f for d, f in enumerate(indices) if d != vector])
+    rank = x.shape.rank if gathers else ranks[2]
+    moved = [_WHOLE if d in windows else next(left) for d in range(rank)]
+    return _Rule([array, indices], moved) if gathers else _Rule([array, indices, moved], array)
+
+
+def _attribute(x: Instruction, name: str) -> str:
+    text: str = (x.attributes.get("frontend_attributes") or {}).get(f"xla.sdy.{name}", "")
+    return text
+
+
+def _shardings(x: Instruction, name: str) -> list[_Sharding]:
+    return [
+        tuple(
+            tuple(f"{axis}:{part}" if part else axis for axis, part in _AXIS.findall(dimension))
+            for dimension in re.findall(r"\{([^}]*)\}", dimensions)
+        )
+        for dimensions in _SHARDING.findall(_attribute(x, name))
+    ]
