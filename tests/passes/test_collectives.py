@@ -24,6 +24,7 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.collectives import (
     DEFAULT_BYTES,
     AllReducePromotion,
+    AllReduceReassociate,
     AsyncCollectiveCreator,
     CollectiveCombiner,
     ConvertAsyncCollectivesToSync,
@@ -272,6 +273,40 @@ ENTRY e {{
     summed = next(x for x in m.entry if x.opcode == "all-reduce")
     assert summed.shape.element_type == ("f32" if promoted else element_type)
     assert summed.called_computations[0].root.shape.element_type == summed.shape.element_type
+
+
+def added_sums(side: str, groups: str = "{{0,1}}") -> tuple[bool, Module, Recorder]:
+    m = parse_module(f"""HloModule m, num_partitions=2
+add {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}}
+ENTRY e {{
+  x = f32[8]{{0}} parameter(0)
+  y = f32[2,4]{{1,0}} parameter(1)
+  p = f32[8]{{0}} all-reduce(x), replica_groups={{{{0,1}}}}, to_apply=add
+  q = f32[2,4]{{1,0}} all-reduce(y), replica_groups={groups}, to_apply=add
+  r = f32[8]{{0}} reshape(q)
+  ROOT t = f32[8]{{0}} {side}(p, r)
+}}
+""")
+    recorder = Recorder()
+    changed = AllReduceReassociate().run(m, recorder)
+    check_module(m)
+    return changed, m, recorder
+
+
+def test_sums_that_are_added_are_one_sum() -> None:
+    changed, m, _ = added_sums("add")
+    assert changed
+    assert m.entry.root.opcode == "all-reduce"
+    assert [x.opcode for x in m.entry].count("all-reduce") == 1
+
+
+@pytest.mark.parametrize(("side", "groups"), [("maximum", "{{0,1}}"), ("add", "{{0},{1}}")])
+def test_other_reductions_and_other_devices_stay_apart(side: str, groups: str) -> None:
+    assert not added_sums(side, groups)[0]
 
 
 GATHERS = """HloModule m, num_partitions=8
