@@ -16,6 +16,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, inline
 from hlofuse.passes.common.dots import DotDimensions
+from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import numbers_of, unmodified_dimensions, with_layout
 from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph
 from hlofuse.trace import Recorder
@@ -33,7 +34,7 @@ _KEEPS_PLACES = set(
 """Each dimension of a result is that of the operands, wherever it is as long and no attribute names it."""
 _WHOLE = -1
 _GROUPED = ("feature", "batch")
-_ADDED_UP = {"convolution", "dot", "reduce"}
+_ADDED_UP = {"convolution", "dot", "reduce", "scatter"}
 _PER_DEVICE = with_trait("collective") | {"call", "conditional", "partition-id", "replica-id", "while"}
 
 
@@ -339,12 +340,18 @@ def _rule_of_indices(x: Instruction, ranks: list[int]) -> _Rule:
     vector = int(x.attributes.raw("index_vector_dim") or 0)
     of_batch = dict(zip(batches, indexed, strict=True))
     array = [of_batch.get(d, _WHOLE) for d in range(ranks[0])]
-    # A scatter by indices of all devices would be a sum.
-    indices = [d if d != vector and (gathers or d in indexed) else _WHOLE for d in range(ranks[1])]
+    free = gathers or _adds_to_zeros(x)
+    indices = [d if d != vector and (free or d in indexed) else _WHOLE for d in range(ranks[1])]
     left = iter([f for d, f in enumerate(indices) if d != vector])
     rank = x.shape.rank if gathers else ranks[2]
     moved = [_WHOLE if d in windows else next(left) for d in range(rank)]
     return _Rule([array, indices], moved) if gathers else _Rule([array, indices, moved], array)
+
+
+def _adds_to_zeros(scatter: Instruction) -> bool:
+    zero = scatter.operands[0].operands[:1] if scatter.operands[0].opcode == "broadcast" else []
+    is_sum = scatter.called_computations[0].root.opcode == "add" and scatter.shape.is_array
+    return is_sum and any(o.opcode == "constant" and scalar_of(o) == 0 for o in zero)
 
 
 def _attribute(x: Instruction, name: str) -> str:
