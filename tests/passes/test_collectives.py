@@ -1,7 +1,7 @@
 """Collectives after fusion: what XLA combines, and their asynchronous form.
 
 `collectives.hlo` and `collectives_cpu.hlo` have small modules as they leave fusion and as they are launched;
-`tests/data/partitioned.tar.xz` has partitioned programs from the fusion input on, 24 for a CPU and 25 for a GPU.
+`tests/data/partitioned.tar.xz` has partitioned programs from the fusion input on, 24 for a CPU, 25 for a GPU.
 `tests/tools/pack_partitioned.py` makes them.
 """
 
