@@ -22,7 +22,7 @@ from hlofuse.inputs.dump_directory import (
     require_case,
 )
 from hlofuse.inputs.excerpt import Excerpt, OtherFormatError, find_module, header_in
-from hlofuse.inputs.part import PartError, read_part, whole_text
+from hlofuse.inputs.part import PartError, foreign_dialects, read_part, whole_text
 from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.inputs.release import marks_of_bytes
 from hlofuse.inputs.suggest import did_you_mean
@@ -33,6 +33,7 @@ from hlofuse.ir.graph import Module
 from hlofuse.ir.record import replace
 from hlofuse.ir.shape_check import first_misfit, misfit_error
 from hlofuse.ir.text.newer import check_config_fields
+from hlofuse.ir.text.patterns import NAME
 from hlofuse.ir.text.reader import parse_module
 
 _LATEST = ("after_optimizations", "after", "before")
@@ -225,11 +226,14 @@ def _parsed_as_copied(
         raise PartError(part)
     mlir = mlir_in(copy) if part.is_empty else None
     if mlir is None or mlir == text:
+        if part.is_empty and isinstance(problem, HloParseError) and not _HLO.search(copy):
+            found_in = foreign_dialects(copy, frozenset())
+            lines = f"single lines of MLIR ({listing(found_in, 3)})" if found_in else "no HLO"
+            raise HlofuseError(
+                f"{printable(called_as)} has {lines}; give a module, from its header to its end"
+            )
         raise problem
-    lowered = _parsed(find_module(hlo_text(mlir.encode(), MLIR, called_as), called_as), name)
-    lowered.lowered_from = MLIR
-    lowered.findings["release_marks"] = marks_of_bytes(mlir.encode(), MLIR)
-    return lowered
+    return _module_in(mlir.encode(), name, called_as, None, strict=True)
 
 
 def _load_from_profile(path: str, name: str | None) -> Module:
@@ -295,7 +299,7 @@ def picked_case(folder: Path, cases: Sequence[Path], module: str | None) -> Path
     if module is None or module not in names:
         hint = did_you_mean(module, names) if module is not None else ""
         problem = f"no module {printable(module)}" if module is not None else "several modules"
-        listed = ", ".join(map(printable, names[:12])) + (" …" if len(names) > 12 else "")
+        listed = listing(list(map(printable, names)), 12)
         hint = hint or f"; select one with --module: {listed}"
         raise HlofuseError(f"{printable(str(folder))} has {problem}{hint}")
     return folder / module
@@ -304,7 +308,6 @@ def picked_case(folder: Path, cases: Sequence[Path], module: str | None) -> Path
 _COLOUR = re.compile(r"\x1b\[[\d;?]*[A-Za-z]|\x1b\][^\x07\n]*+\x07|\[\d{1,3}(?:;\d{1,3})*m")
 _ESCAPE = re.compile(r"&(?:(lt|gt|amp|quot|apos|nbsp)|#(\d{1,6})|#[xX]([\da-fA-F]{1,5}));")
 _TAG = re.compile(r"</?(?:span|code|pre|div|br|p|b|i|em|strong|a|td|tr|li)\b[^<>]*>")
-_CHARACTERS = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "nbsp": " "}
 _LOOK_ALIKES = str.maketrans(
     {
         **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f\u3000", " "),
@@ -313,6 +316,13 @@ _LOOK_ALIKES = str.maketrans(
         **dict.fromkeys("\u2018\u2019", "'"),
     }
 )
+_OPEN_LITERAL = re.compile(r"""(?m)(['"])HloModule (?:\\.|(?!\1)[^\\\n])*$""")
+_ON_ONE_LINE = re.compile(r"(?m)^.*(?:^|[} ])ENTRY [^\n]*\{ .*\bROOT .*\}.*$")
+_HEAD_BEGINS = rf"(?:ENTRY )?%?{NAME} (?:\((?:\)|{NAME}: )|\{{)"
+_BREAKS = re.compile(
+    rf"(?<!ENTRY)(?<!ROOT) (?=(?:ROOT )?%?{NAME} = [\w(]|{_HEAD_BEGINS}|\}}(?= {_HEAD_BEGINS}|[^\"{{}}]*$))"
+)
+_HLO = re.compile(r"HloModule|ENTRY| = (?:\(|[a-z]\w*\[)")
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@.*")
 _METADATA = re.compile(
     r", metadata=\{.*?\}?(?=, (?:backend_config|sharding|frontend_attributes)=|[ \t]*$)", re.MULTILINE
@@ -321,34 +331,30 @@ _READABLE = re.compile(
     r', metadata=\{\s*(?:\w+=(?:"(?:[^"\\\n]|\\.)*+"|\{[^{}\n]*+\}|\[[^\]\n]*+\]|[^\s"{}]++)[ ,]*+)*+\}'
 )
 _MLIR = re.compile(
-    r"^(?P<prefix>[>| \t]*)(?:module(?: @[\w.\"-]+)?(?: attributes \{.*\})? \{|func\.func .*\{"
+    r"^(?P<prefix>[>| \t]*)(?:module(?: @[^\s(){}]+)?(?: attributes \{.*\})? \{|func\.func .*\{"
     r"|\"builtin\.module\"\(.*\{)\s*$",
     re.MULTILINE,
 )
-_ALIAS = re.compile(r"#[\w-]+ ?= ?\S")
+_ALIAS = re.compile(r"[#!][\w.-]+ ?= ?\S|sdy\.mesh ")
 
 
 def plain(text: str) -> str:
-    """The text without colours, HTML's escapes, look-alikes, a diff's old side. The number of lines stays."""
-    if "\x1b" in text or _COLOUR.search(text):
-        text = _COLOUR.sub("", text)
+    """The text without colours, HTML's escapes, look-alikes and a diff's old side, with lost line breaks."""
+    text = _COLOUR.sub("", text)
     if _ESCAPE.search(text):
-        text = _ESCAPE.sub(_character, _TAG.sub("", text))
+        from html import unescape  # few texts have escapes
+
+        text = _ESCAPE.sub(lambda m: unescape(m[0]), _TAG.sub("", text))
     text = text.translate(_LOOK_ALIKES)
-    return _new_side(text) if _HUNK.search(text) else text
-
-
-def _character(match: re.Match[str]) -> str:
-    name, decimal, hexadecimal = match.groups()
-    if name:
-        return _CHARACTERS[name]
-    code = int(decimal) if decimal else int(hexadecimal, 16)
-    return chr(code) if code >= 32 and not 0xD800 <= code < 0xE000 and code < 0x110000 else " "
+    text = _OPEN_LITERAL.sub(lambda m: m[0].replace("\\n", "\n").replace('\\"', '"'), text)
+    text = _ON_ONE_LINE.sub(lambda m: _BREAKS.sub("\n", m[0]), text)
+    is_diff = all(line.startswith(("+", "-")) for line in text.split("\n") if " = " in line)
+    return _new_side(text) if is_diff or _HUNK.search(text) else text
 
 
 def _new_side(diff: str) -> str:
     """The lines after the change; between two hunks a line says that some are left out."""
-    lines, in_hunk = [], False
+    lines, in_hunk = [], _HUNK.search(diff) is None
     for line in diff.split("\n"):
         hunk = _HUNK.match(line)
         if hunk is not None:
@@ -363,21 +369,13 @@ def _new_side(diff: str) -> str:
 
 def without_unreadable_metadata(text: str) -> tuple[str, int]:
     """The text without metadata that no reader understands, and the number of instructions concerned."""
-    count = 0
-
-    def replaced(match: re.Match[str]) -> str:
-        nonlocal count
-        if _READABLE.fullmatch(match[0]):
-            return match[0]
-        count += 1
-        return ""
-
-    return _METADATA.sub(replaced, text), count
+    readable = _METADATA.sub(lambda m: m[0] if _READABLE.fullmatch(m[0]) else "", text)
+    return readable, text.count(", metadata={") - readable.count(", metadata={")
 
 
 def mlir_in(text: str) -> str | None:
     """The MLIR module, or the function without one, in a longer text; None where there is none. Lines that
-    name locations or attributes belong to it, before it and after its end."""
+    name locations or attributes belong to it, before it and after its end; the other lines are empty."""
     start = _MLIR.search(text)
     if start is None:
         return None
@@ -390,5 +388,6 @@ def mlir_in(text: str) -> str | None:
         end += 1
         if depth <= 0:
             break
-    aliases = [line for line in (*lines[:first], *lines[end:]) if _ALIAS.match(line)]
-    return "\n".join([*aliases, *lines[first:end]]) + "\n"
+    inside = range(first, end)
+    shown = (line if n in inside or _ALIAS.match(line) else "" for n, line in enumerate(lines))
+    return "\n".join(shown) + "\n"

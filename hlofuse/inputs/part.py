@@ -44,9 +44,25 @@ _PREFIX = re.compile(
 _CREATED_BY_FUSION = re.compile(
     r"(?:fused_computation|wrapped_[a-z_\d]+_computation)(?:\.\d+)*(?:\.clone(?:\.\d+)*)?", re.ASCII
 )
-_MLIR_MODULE = re.compile(r"module @(\w+)")
-_MLIR_FUNCTION = re.compile(r"\s*func\.func (public )?(?:private )?@(\w+)")
-_MLIR_OPERATION = re.compile(r"\s*(?:(%[\w#]+)(?::\d+)? = )?\"?(?:stablehlo|mhlo|chlo|func)\.(\w+)")
+_SYMBOL = r'(?:[\w.$\-]+|"[^"\n]*")'
+_MLIR_MODULE = re.compile(rf'(?:module @|"builtin\.module"\(\) <\{{sym_name = )({_SYMBOL})')
+_MLIR_FUNCTION = re.compile(
+    r'\s*(?:func(?:\.func)? (public )?(?:private )?@|"func\.func"\(\) (?:<\{.*\bsym_name = )?)'
+    rf"({_SYMBOL})?"
+)
+_MLIR_OPERATION = re.compile(
+    r'\s*(?:(%[\w#]+)[\w:, %]* = )?(?!"?func\.ret)(?:"?(?:stablehlo|mhlo|chlo|func|arith)\.|(?=call @))(\w+)'
+)
+_DIALECT = re.compile(r'^[ \t]*%[^=\n]*= "?([a-z_]\w*)\.[a-z_]\w*(?=[ "({<])', re.MULTILINE)
+_DIALECTS_OF_STABLEHLO = frozenset("arith builtin chlo func mhlo sdy shape stablehlo tensor vhlo".split())
+_ANGLES = nested_pattern("<", ">", r'[^<>"\n]++', 6)
+_FOREIGN_VALUE = rf"#(?!(?:{'|'.join(sorted(_DIALECTS_OF_STABLEHLO))}|loc)\b)[\w.]+(?:{_ANGLES})?"
+_FOREIGN_ATTRIBUTE = re.compile(
+    rf"(, )?[\w.]+ = (?:{_FOREIGN_VALUE}|\[{_FOREIGN_VALUE}(?:, {_FOREIGN_VALUE})*\])(?(1)|(?:,\s*)?)"
+)
+_PLACE = nested_pattern(r"\(", r"\)", r'(?:[^()\n"]++|"[^"\n]*+")', 6)
+_LOCATION = re.compile(rf" ?\bloc{_PLACE}|^#loc.*$", re.MULTILINE)
+_FUNCTION = re.compile(rf"\bfunc\.func (?:public |(private ))?@({_SYMBOL})")
 _STAGES = {
     Stage.BEFORE: "{}module before optimizations",
     Stage.INPUT: "{}module at the fusion input",
@@ -164,6 +180,7 @@ def read_part(lines: Sequence[str], first: int = 0, header: str = "") -> Part:
     shapes = ShapeCache(_lenient_shape)
     called: dict[str, None] = {}
     inside: Fragment | None = None
+    cut_in = Fragment(Computation(""), 0)
     for number, line in enumerate(with_attributes_joined(lines), first):
         written = _PREFIX.sub("", line, count=1)
         match = _LINE.search(written)
@@ -173,7 +190,10 @@ def read_part(lines: Sequence[str], first: int = 0, header: str = "") -> Part:
             fragment = found.fragments[-1]
             fragment.lines.append(written)
             instruction = _instruction(match, shapes)
-            found.end, found.cut = number + 1, None
+            if found.cut is not None:  # the end of its line is not in the text
+                cut_in.computation.append_unnumbered(found.cut)
+                found.left_out = True
+            found.end, found.cut, cut_in = number + 1, None, fragment
             if _is_complete(match[4]):
                 fragment.computation.append_unnumbered(instruction)
                 called.update(dict.fromkeys(_called(match[4])))
@@ -217,17 +237,36 @@ def with_attributes_joined(lines: Sequence[str]) -> list[str]:
     return found
 
 
+def foreign_dialects(text: str, stablehlo: frozenset[str] = _DIALECTS_OF_STABLEHLO) -> list[str]:
+    """The dialects of the operations in MLIR text, but for StableHLO's and those around it."""
+    return sorted({*_DIALECT.findall(text)} - stablehlo)
+
+
+def as_jaxlib_reads(text: str) -> str:
+    """StableHLO text without locations where definitions of some are cut, without attributes of other
+    dialects, and with its only function, or its only public one, as `main`."""
+    if not {*re.findall(r"#loc\d*\b", text)} <= {*re.findall(r"(?m)^(#loc\d*) = .*\)\s*$", text)}:
+        text = _LOCATION.sub("", text)
+    text = _FOREIGN_ATTRIBUTE.sub("", text)
+    functions = _FUNCTION.findall(text)
+    public = [f for f in functions if not f[0]] or functions
+    if len(public) == 1:
+        text = re.sub(rf"(?:private )?@{re.escape(public[0][1])}(?![\w.$\-])", "@main", text)
+    return text
+
+
 def read_stablehlo_part(text: str) -> Part | None:
-    """The functions and operations of StableHLO text that ends before its module; None for a whole one."""
+    """The functions and operations of StableHLO text that ends before its module; None for others."""
     plain = re.sub(STRING, "", text)
     if plain.count("{") <= plain.count("}"):
         return None
     named = _MLIR_MODULE.search(text)
-    found = Part(Module(named[1] if named is not None else "", Attributes(raw={})), is_stablehlo=True)
+    name = named[1].strip('"') if named is not None else ""
+    found = Part(Module(name, Attributes(raw={})), is_stablehlo=True)
     for number, line in enumerate(text.splitlines()):
         if (function := _MLIR_FUNCTION.match(line)) is not None:
-            fragment = _add_fragment(found, function[2], number)
-            fragment.is_entry = bool(function[1])
+            fragment = _add_fragment(found, (function[2] or "").strip('"'), number)
+            fragment.is_entry = fragment.computation.name == "main" or bool(function[1])
             found.end = number + 1
         elif (operation := _MLIR_OPERATION.match(line)) is not None and found.fragments:
             new = Instruction(operation[1] or "", Shape("opaque"), operation[2], (), Attributes(raw={}))
@@ -237,7 +276,7 @@ def read_stablehlo_part(text: str) -> Part | None:
         fragment.is_whole = True
     if found.fragments:
         found.absent.append(f"the end of {found.fragments[-1].computation.name}")
-    return found
+    return found if any(found.module.instructions()) or not foreign_dialects(text) else None
 
 
 def _add_fragment(part: Part, name: str, first: int) -> Fragment:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.part import PartError, read_stablehlo_part
+from hlofuse.format.units import listing
+from hlofuse.inputs.part import PartError, as_jaxlib_reads, foreign_dialects, read_stablehlo_part
 from hlofuse.inputs.text import read_bytes
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
@@ -72,11 +73,11 @@ def module_proto(data: bytes, wrappings: int = _WRAPPINGS) -> bytes:
     """The HloModuleProto in `data`: itself, or that of an HloProto or HloSnapshot. Raises `ValueError` or
     `IndexError` for other data. Field 1 goes first: the buffer assignment of an HloProto can look like
     computations, the name of a module does not look like a module."""
-    inner = next((v for n, v in fields(data) if n == _MODULE_OF_PROTO and isinstance(v, bytes)), None)
+    inner = next(messages(data, _MODULE_OF_PROTO), None)
     if inner is not None and wrappings > 1:
         with suppress(ValueError, IndexError):
             return module_proto(inner, wrappings - 1)
-    if any(n == _COMPUTATIONS and isinstance(v, bytes) and _is_computation(v) for n, v in fields(data)):
+    if any(map(_is_computation, messages(data, _COMPUTATIONS))):
         return data
     raise ValueError("it has no computations")
 
@@ -100,10 +101,9 @@ def signatures(data: bytes) -> dict[str, Signature]:
     `IndexError` for other data."""
     found = {}
     for instruction in _instructions(data):
-        parts = dict(fields(instruction))
-        name, opcode, shape = (parts.get(n, b"") for n in (_NAME, _OPCODE, _SHAPE))
-        if isinstance(name, bytes) and isinstance(opcode, bytes) and isinstance(shape, bytes):
-            found[name.decode()] = opcode.decode(), tuple(_arrays(shape))
+        own = dict(fields(instruction))
+        if isinstance(shape := own.get(_SHAPE, b""), bytes):
+            found[_text(own, _NAME)] = _text(own, _OPCODE), tuple(_arrays(shape))
     return found
 
 
@@ -111,9 +111,12 @@ def opcodes(data: bytes) -> Iterator[tuple[str, str]]:
     """Name and opcode of each instruction of an HloProto; `ValueError` or `IndexError` for other data."""
     for instruction in _instructions(data):
         first = dict(islice(fields(instruction), 2))  # the numbers of their fields are the lowest
-        name, opcode = first.get(_NAME, b""), first.get(_OPCODE, b"")
-        if isinstance(name, bytes) and isinstance(opcode, bytes):
-            yield name.decode(errors="replace"), opcode.decode(errors="replace")
+        yield _text(first, _NAME), _text(first, _OPCODE)
+
+
+def _text(message: dict[int, int | bytes], number: int) -> str:
+    value = message.get(number)
+    return value.decode(errors="replace") if isinstance(value, bytes) else ""
 
 
 _ENTRY, _SCHEDULE, _CALLED = 6, 7, 38
@@ -128,9 +131,8 @@ def launch_order(data: bytes) -> LaunchOrder:
     instructions: dict[int, tuple[str, str, int]] = {}
     for instruction in _instructions(data):
         own = dict(fields(instruction))
-        name, opcode = (v.decode() if isinstance(v := own.get(n), bytes) else "" for n in (_NAME, _OPCODE))
         unique, called = (next(numbers(instruction, number), -1) for number in (_ID, _CALLED))
-        instructions[unique] = name, opcode, called
+        instructions[unique] = _text(own, _NAME), _text(own, _OPCODE), called
     module = module_proto(data)
     sequences: dict[int, list[int]] = {}
     for schedule in messages(module, _SCHEDULE):
@@ -198,8 +200,8 @@ def _arrays(shape: bytes) -> Iterator[tuple[int, ...]]:
 MLIR, BYTECODE, PROTO = "StableHLO text", "StableHLO bytecode", "an HLO proto"
 _BYTECODE_MAGIC = b"ML\xefR"
 _MLIR_START = re.compile(
-    rb"\s*(?:(?://[^\n]*\n|#[\w-]+ ?=[^\n]*\n)\s*)*"
-    rb"(?:(?:builtin\.)?module\b(?! \w|,)|func\.func\b|\"builtin\.module\"\()"
+    rb"\s*(?:(?://|[#!][\w.-]+ ?=|sdy\.mesh )[^\n]*\n\s*)*"
+    rb"(?:(?:builtin\.)?module\b(?! (?!attributes \{)\w|,)|func\.func\b|\"builtin\.module\"\()"
 )
 
 
@@ -207,15 +209,11 @@ def foreign_form(data: bytes) -> str | None:
     """MLIR, BYTECODE or PROTO; None for other data."""
     if data.startswith(_BYTECODE_MAGIC):
         return BYTECODE
-    head = data[:65536]
-    if _MLIR_START.match(head) and not head.lstrip().startswith(b"HloModule"):
+    if _MLIR_START.match(data[:65536]):
         return MLIR
-    if head[:1] == b"\n":  # field 1 of a proto: the name of a module, or a module
-        try:
-            module_proto(data)
-        except (ValueError, IndexError):
-            return None
-        return PROTO
+    with suppress(ValueError, IndexError):
+        if data[:1] == b"\n" and module_proto(data):  # field 1: the name of a module, or a module
+            return PROTO
     return None
 
 
@@ -236,16 +234,32 @@ def hlo_text(data: bytes, form: str, name: str) -> str:
     try:
         if form == PROTO:
             computation = jaxlib._hlo.XlaComputation(module_proto(data))
-        else:
-            computation = jaxlib._jax.mlir.mlir_module_to_xla_computation(data, False, False)
-        return str(computation.get_hlo_module().to_string())
+            return str(computation.get_hlo_module().to_string())
+        computation = jaxlib._jax.mlir.mlir_module_to_xla_computation(data, False, False)
+        header, end, rest = str(computation.get_hlo_module().to_string()).partition("\n")
+        return _LAYOUT.sub(_row_major, header) + end + rest
     except Exception as error:
-        part = read_stablehlo_part(data.decode("utf-8", "replace")) if form == MLIR else None
+        text = data.decode("utf-8", "replace") if form == MLIR else ""
+        readable = as_jaxlib_reads(text)
+        if readable != text:
+            with suppress(ForeignError):
+                return hlo_text(readable.encode(), form, name)
+        part = read_stablehlo_part(text)
         if part is not None:
             part.name = name
             raise PartError(part) from None
-        message = printable(str(error).strip().split("\n")[0][:300])
-        raise ForeignError(f"{printable(name)} is {form} that jaxlib cannot read: {message}") from None
+        message = f"is {form} that jaxlib cannot read: {str(error).strip()}"
+        if foreign := foreign_dialects(text):
+            message = f"is MLIR with operations of {listing(foreign, 4)}; hlofuse reads StableHLO alone"
+        raise ForeignError(f"{printable(name)} {printable(message.partition(chr(10))[0][:300])}") from None
+
+
+_LAYOUT = re.compile(r"(?<=\])\{([\d,]+)\}")
+
+
+def _row_major(layout: re.Match[str]) -> str:
+    """An array's layout in the entry as JAX compiles it; the conversion writes that of the root."""
+    return f"{{{','.join(map(str, reversed(range(layout[1].count(',') + 1))))}}}"
 
 
 _METADATA, _TUPLE_INDEX, _ID, _OPERANDS = 7, 13, 35, 36
@@ -261,13 +275,10 @@ def unique_ids_for(module: Module, choice: str | None = None) -> UniqueIds | Non
             raise HlofuseError(f"{choice} is for another module than {module.name}")
         return ids
     ids_file = ids_file_of(Path(module.filename)) if module.filename and module.filename[0] != "<" else None
-    if ids_file is None:
-        return None
-    try:
-        ids = read_unique_ids(ids_file)
-    except HlofuseError:
-        return None
-    return ids if ids.fit(module) else None
+    with suppress(HlofuseError):
+        if ids_file is not None and (ids := read_unique_ids(ids_file)).fit(module):
+            return ids
+    return None
 
 
 def ids_file_of(path: Path) -> Path | None:
@@ -291,43 +302,13 @@ def read_unique_ids(path: Path) -> UniqueIds:
 def ids_of_proto(data: bytes) -> UniqueIds:
     """The ids in an HloProto or HloModuleProto; raises `ValueError` or `IndexError` for other data."""
     ids = UniqueIds()
-    for value in messages(module_proto(data), _COMPUTATIONS):
-        name, computation = _computation(value)
-        ids.computations[name] = computation
+    for computation in messages(module_proto(data), _COMPUTATIONS):
+        found = ids.computations[_text(dict(fields(computation)), _NAME)] = ComputationIds()
+        for instruction in messages(computation, _INSTRUCTIONS):
+            own = dict(fields(instruction))
+            name = _text(own, _NAME)
+            found.by_name[name] = int(own.get(_ID, 0)) & _LOCAL
+            if _text(own, _OPCODE) == "get-tuple-element":
+                place = next(numbers(instruction, _OPERANDS), 0) & _LOCAL, int(own.get(_TUPLE_INDEX, 0))
+                found.elements.setdefault(place, Element(name, bool(own.get(_METADATA))))
     return ids
-
-
-def _computation(data: bytes) -> tuple[str, ComputationIds]:
-    name = ""
-    ids = ComputationIds()
-    for number, value in fields(data):
-        if number == _NAME and isinstance(value, bytes):
-            name = value.decode()
-        elif number == _INSTRUCTIONS and isinstance(value, bytes):
-            _instruction(value, ids)
-    return name, ids
-
-
-def _instruction(data: bytes, ids: ComputationIds) -> None:
-    name = opcode = ""
-    index = unique = operand = 0
-    has_metadata = False
-    for number, value in fields(data):
-        if isinstance(value, bytes):
-            if number == _NAME:
-                name = value.decode()
-            elif number == _OPCODE:
-                opcode = value.decode()
-            elif number == _METADATA:
-                has_metadata = bool(value)
-            elif number == _OPERANDS and value:
-                operand = varint(value, 0)[0]
-        elif number == _ID:
-            unique = value
-        elif number == _TUPLE_INDEX:
-            index = value
-        elif number == _OPERANDS and not operand:
-            operand = value
-    ids.by_name[name] = unique & _LOCAL
-    if opcode == "get-tuple-element":
-        ids.elements.setdefault((operand & _LOCAL, index), Element(name, has_metadata))

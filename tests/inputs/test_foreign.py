@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
+import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from hlofuse.inputs import load
+from hlofuse.inputs.many import load_text
 from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO, foreign_form, module_proto, unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 
@@ -64,6 +67,8 @@ def test_an_hlo_proto_and_a_snapshot_hold_the_module() -> None:
         (b"// no module around it\nfunc.func @main() {\n}\n", MLIR),
         (b"// made by hand\nmodule @f {\n}\n", MLIR),
         (b"builtin.module @f {}", MLIR),
+        (b"module attributes {a.b} {\n}\n", MLIR),
+        (b'!t = tuple<f32>\nsdy.mesh @mesh = <["x"=2]>\nmodule @f {\n}\n', MLIR),
         (b"ML\xefR\rStableHLO_v1.16.3\0", BYTECODE),
         (MODULE, PROTO),
         (HLO.encode(), None),
@@ -96,6 +101,57 @@ def test_stablehlo_is_lowered(hlofuse: Run, tmp_path: Path) -> None:
     (tmp_path / "f.gz").write_bytes(gzip.compress(STABLEHLO.encode()))
     assert [i.opcode for i in load(tmp_path / "f.gz").entry] == ["parameter", "exponential", "add"]
     assert hlofuse("stats", "-", stdin=STABLEHLO.encode()).status == 0
+
+
+UPDATED = """func.func @updated(%x: tensor<4x8xf32>, %i: tensor<i32>) -> (tensor<8x4xf32>, tensor<4x8xf32>) {
+  %0 = stablehlo.slice %x [0:2, 0:8] : (tensor<4x8xf32>) -> tensor<2x8xf32>
+  %1 = stablehlo.dynamic_update_slice %x, %0, %i, %i
+    : (tensor<4x8xf32>, tensor<2x8xf32>, tensor<i32>, tensor<i32>) -> tensor<4x8xf32>
+  %2 = stablehlo.transpose %1, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return %2, %1 : tensor<8x4xf32>, tensor<4x8xf32>
+}
+"""
+
+
+@needs_jaxlib
+def test_results_are_laid_out_as_jax_compiles_them(hlofuse: Run, tmp_path: Path) -> None:
+    """XLA:CPU 0.11.1 has a kernel that copies the transposed result, five in all."""
+    (tmp_path / "f.mlir").write_text(UPDATED)
+    module = load(tmp_path / "f.mlir")
+    assert "->(f32[8,4]{1,0}, f32[4,8]{1,0})" in str(module.attributes.raw("entry_computation_layout"))
+    result = hlofuse("kernels", tmp_path / "f.mlir", "--xla", "0.11.1", "--format", "json")
+    assert json.loads(result.out)["totals"]["kernels"] == 5
+
+
+@needs_jaxlib
+@pytest.mark.parametrize(
+    "text",
+    [
+        STABLEHLO.replace("@main", "@forward"),
+        STABLEHLO.replace("public @main", 'private @"f.1"'),
+        STABLEHLO.replace("= 1 : i32", "= 1 : i32, plan.b = [#plan.c<x = <1>>, #plan.d], tt.e = #tt<f, g>"),
+        STABLEHLO.replace("%arg0: tensor<8xf32>)", "%arg0: tensor<8xf32> {tt.y = #tt.z<tensor<1xi8>>})"),
+        STABLEHLO.replace("%0, %arg0 : tensor<8xf32>", "%0, %arg0 : tensor<8xf32> loc(#loc7)"),
+        STABLEHLO + '#loc1 = loc(callsite(#loc at "f(x)"(#loc',
+    ],
+)
+def test_stablehlo_that_jaxlib_alone_refuses(text: str) -> None:
+    module = load_text(text)
+    assert [i.opcode for i in module.entry] == ["parameter", "exponential", "add"]
+
+
+@needs_jaxlib
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("module {\n  func.func @main() {\n    %0 = tf.graph {\n    }\n  }\n", "MLIR with operations of tf;"),
+        ("it says\n\n  %3 = mhlo.add %1, %2 : tensor<2xf32>\n", "single lines of MLIR (mhlo)"),
+        ("Constant folding an instruction is taking > 1s:\n\n  reduce-window.16 (displaying\n", "has no HLO"),
+    ],
+)
+def test_text_around_which_there_is_no_module(text: str, message: str) -> None:
+    with pytest.raises(HlofuseError, match=re.escape(message)):
+        load_text(text)
 
 
 @needs_jaxlib

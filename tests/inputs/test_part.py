@@ -214,6 +214,8 @@ COPIES = {
     "colours": HLO.replace("%", "\x1b[1;34m%\x1b[0m"),
     "quoted": marked(HLO, "> > "),
     "diff of a new file": "@@ -0,0 +1,17 @@\n" + marked(HLO, "+"),
+    "diff of added lines": marked(HLO, "+").replace("+  %zero", f"{OLD}+  %zero"),
+    "lines joined": " ".join(HLO.split()),
     "diff": "--- a\n+++ b\n@@ -1,17 +1,17 @@\n" + marked(HLO, " ").replace("   %zero", f"{OLD}+  %zero"),
 }
 
@@ -225,6 +227,18 @@ def test_a_copied_text_is_the_module(kind: str) -> None:
     exponential = module.entry.root.operands[0].operands[0]
     assert exponential.op_name == "jit(f)/exp"
     assert exponential.users[0].operands[1].payload == "0"
+
+
+def test_a_string_that_is_cut() -> None:
+    part = part_of(repr(HLO[: HLO.index("  %q")])[:-1])
+    assert (part.module.name, part.contents) == ("jit_f", "2 computations of a module")
+
+
+def test_an_instruction_whose_end_is_left_out_counts() -> None:
+    call = '%c = f32[2]{0} custom-call(%r), custom_call_target="__cublas$gemm", backend_config={"a":1,…\n'
+    part = part_of(f"{call}%n = f32[2]{{0}} add(%c, %c)\n")
+    assert part.contents == "2 instructions of a GPU module"
+    assert part.left_out
 
 
 def test_a_part_of_a_diff_is_a_part() -> None:
@@ -406,7 +420,28 @@ def test_stablehlo_that_ends_early_has_no_figures(lines: int, problem: str) -> N
     assert problem in part.problem
     assert part.contents.endswith("module before optimizations")
     operations = [i.opcode for i in part.module.instructions()]
-    assert operations == ["tanh", "add"][: (lines > 2) + (lines > 7)]
+    assert operations == ["tanh", "call", "add"][: (lines > 2) + (lines > 3) + (lines > 7)]
+
+
+@needs_jaxlib
+@pytest.mark.parametrize(
+    ("text", "problem", "counts"),
+    [
+        (
+            TWO_FUNCTIONS.replace("public ", "").partition("    return")[0],
+            f"{INSIDE}, after line 4",
+            {"main": 2},
+        ),
+        (GENERIC.partition('    "func.return"')[0], f"{INSIDE}, after line 4", {"main": 1}),
+        ('julia> f(x)\nmodule @"f!" {\n  func.func @main(%a:\n', f"{INSIDE}, after line 3", {"main": 0}),
+    ],
+)
+def test_the_function_main_is_the_entry(text: str, problem: str, counts: dict[str, int]) -> None:
+    with pytest.raises(PartError) as caught:
+        load_text(text)
+    part = caught.value.part
+    assert part.problem == problem
+    assert {c.name: len(list(c)) for c in part.module.computations} == counts
 
 
 @needs_jaxlib
