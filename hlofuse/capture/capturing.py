@@ -21,6 +21,7 @@ from hlofuse.cost.tpu import tpu_of
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import target_of_files
 from hlofuse.inputs.companions import Companions
+from hlofuse.inputs.part import as_jaxlib_reads
 from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.profile.files import PROFILE
 from hlofuse.inputs.text import decode, input_name, read_bytes
@@ -225,6 +226,8 @@ def capture_modules(
                 data = text.encode()
             elif form == PROTO:
                 data = module_proto(data)
+            elif form == MLIR:
+                data = as_jaxlib_reads(data.decode()).encode()
             file = Path(folder, f"{number}.{_ENDINGS[form]}")
             file.write_bytes(data)
             listed.append({"name": name, "path": str(file)})

@@ -144,6 +144,24 @@ def test_a_module_for_several_devices_asks_for_them(hlofuse: Run, program: Path)
     assert "all-reduce(" in again.read_text()
 
 
+FUNCTION = """func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.tanh %x {plan.b = #plan.c<d>} : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+
+
+def test_a_function_without_a_module_around_it(hlofuse: Run, program: Path) -> None:
+    (program / "f.mlir").write_text(FUNCTION)
+    assert hlofuse("capture", "f.mlir", "-o", "out").status == 0
+    assert len(list(program.glob("out/main/before.hlo"))) == 1
+    call = FUNCTION.replace(".tanh %x", ".custom_call @g(%x)").replace("} :", "} : (tensor<4xf32>) ->")
+    (program / "g.mlir").write_text(call)
+    refused = hlofuse("capture", "g.mlir", "-o", "again")
+    assert "No registered implementation" in refused.out + refused.err
+    assert "one device" not in refused.err
+
+
 def test_an_axis_that_the_mesh_does_not_name(hlofuse: Run, program: Path) -> None:
     refused = hlofuse("capture", "program.py:f", "--args", "f32[8], {'w': f32[64@data]}", "--mesh", "4")
     assert refused.status == 2

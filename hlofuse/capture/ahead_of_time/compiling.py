@@ -155,6 +155,7 @@ def compile_module(module: Any, devices: Devices) -> None:
     import numpy
     from jax._src import compiler
     from jax._src.lib import xla_client
+    from jax._src.lib.mlir import ir
 
     here = devices.all if devices.mesh is not None else (devices.all or jax.devices("cpu"))[:1]
     partitions = partitions_of(module.operation)
@@ -178,4 +179,6 @@ def compile_module(module: Any, devices: Devices) -> None:
         "host_callbacks": [],
     }
     with module.context:
+        if "sym_name" not in module.operation.attributes:  # JAX reads it
+            module.operation.attributes["sym_name"] = ir.StringAttr.get("main")
         compile_it(**{name: given[name] for name in inspect.signature(compile_it).parameters})

@@ -94,5 +94,5 @@ def _compile(
         answer["compiled"].append(name)
     except Exception as error:  # what the compiler refuses late has left its dumps
         answer["errors"][name] = f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"
-        if devices.are_counted:
+        if devices.are_counted and (isinstance(error, ValueError) or not request.get("modules")):
             answer.setdefault("devices_needed", 0)
