@@ -331,8 +331,8 @@ _READABLE = re.compile(
     r', metadata=\{\s*(?:\w+=(?:"(?:[^"\\\n]|\\.)*+"|\{[^{}\n]*+\}|\[[^\]\n]*+\]|[^\s"{}]++)[ ,]*+)*+\}'
 )
 _MLIR = re.compile(
-    r"^(?P<prefix>[>| \t]*)(?:module(?: @[^\s(){}]+)?(?: attributes \{.*\})? \{|func\.func .*\{"
-    r"|\"builtin\.module\"\(.*\{)\s*$",
+    r"^(?P<prefix>[>| \t]*)(?:module(?: @[^\s(){}]+)?(?:(?: attributes \{.*\})? \{| attributes \{.*(?=\s*\Z))"
+    r"|func\.func .*\{|\"builtin\.module\"\(.*\{)\s*$",
     re.MULTILINE,
 )
 _ALIAS = re.compile(r"[#!][\w.-]+ ?= ?\S|sdy\.mesh ")

@@ -240,14 +240,14 @@ def hlo_text(data: bytes, form: str, name: str) -> str:
         return _LAYOUT.sub(_row_major, header) + end + rest
     except Exception as error:
         text = data.decode("utf-8", "replace") if form == MLIR else ""
-        readable = as_jaxlib_reads(text)
-        if readable != text:
-            with suppress(ForeignError):
-                return hlo_text(readable.encode(), form, name)
         part = read_stablehlo_part(text)
         if part is not None:
             part.name = name
             raise PartError(part) from None
+        readable = as_jaxlib_reads(text)
+        if readable != text:
+            with suppress(ForeignError):
+                return hlo_text(readable.encode(), form, name)
         message = f"is {form} that jaxlib cannot read: {str(error).strip()}"
         if foreign := foreign_dialects(text):
             message = f"is MLIR with operations of {listing(foreign, 4)}; hlofuse reads StableHLO alone"

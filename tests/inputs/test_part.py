@@ -433,6 +433,12 @@ def test_stablehlo_that_ends_early_has_no_figures(lines: int, problem: str) -> N
             {"main": 2},
         ),
         (GENERIC.partition('    "func.return"')[0], f"{INSIDE}, after line 4", {"main": 1}),
+        (TWO_FUNCTIONS.partition(" = 1")[0].join(["as\n", "\n"]), "only the header is in the text", {}),
+        (
+            TWO_FUNCTIONS.replace("@main", "@f")[:-9],
+            "the end of inner is not in the text",
+            {"f": 2, "inner": 1},
+        ),
         ('julia> f(x)\nmodule @"f!" {\n  func.func @main(%a:\n', f"{INSIDE}, after line 3", {"main": 0}),
     ],
 )
