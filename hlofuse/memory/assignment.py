@@ -8,14 +8,14 @@ from itertools import accumulate, chain, pairwise
 from math import inf
 
 from hlofuse.analysis.alias_info import AliasInfo
+from hlofuse.analysis.heap_simulator import Block, HeapSimulation, LiveRanges, Range, pack
 from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_value import HloValue, Index, shape_tree
+from hlofuse.analysis.memory_scheduler import live_ranges, with_least_memory
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape
-from hlofuse.memory.heap import Block, HeapSimulation, LiveRanges, Range, pack
-from hlofuse.memory.schedule import live_ranges, with_least_memory
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.releases import AROUND_FUSION
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from hlofuse.analysis.alias_info import AliasInfo
+from hlofuse.analysis.async_ops import is_async_end
 from hlofuse.analysis.call_sites import (
     CallContext,
     CallSites,
@@ -17,6 +18,7 @@ from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_ordering import HloOrdering, SequentialOrdering
 from hlofuse.analysis.hlo_value import HloUse, HloValue, Index, shape_tree, subshape_at
 from hlofuse.analysis.in_place import InPlacePair
+from hlofuse.analysis.memory_scheduler import live_ranges
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.shape import Shape
@@ -273,7 +275,7 @@ def _clean_up(module: Module) -> None:
 @dataclass(frozen=True)
 class PostSchedulingCopyInsertion(Pass):
     """Removes copies that the schedule makes needless and adds those for read-only memory again. XLA runs it
-    as a function and not as a pass. A module without a schedule is taken to run in post order."""
+    as a function and not as a pass. A module without a schedule runs in the order of XLA's scheduler."""
 
     name = "post-scheduling-copy-insertion"
     alias_info: Callable[[], AliasInfo] = field(default=partial(AliasInfo, AROUND_FUSION), compare=False)
@@ -284,7 +286,7 @@ class PostSchedulingCopyInsertion(Pass):
             return False
         info = self.alias_info()
         reasons: dict[Instruction, str] = {}
-        changed = remove_copies(module, info, _sequential_ordering)
+        changed = remove_copies(module, info, partial(_sequential_ordering, info))
         HloDCE().run(module, OnlySkipped())
         add_special_copies(module, info, reasons.__setitem__)
         HloDCE().run(module, OnlySkipped())
@@ -292,17 +294,15 @@ class PostSchedulingCopyInsertion(Pass):
         return changed or bool(reasons)
 
 
-def _sequential_ordering(calls: CallSites, compared: Iterable[Instruction]) -> HloOrdering:
-    """One instruction after the other, in the computations that hold what may be compared."""
-    computations: dict[Computation, None] = {}
-    for x in compared:
-        for y in (x, *calls.chain(x)):
-            if y.computation is not None:
-                computations[y.computation] = None
-    is_scheduled = calls.module.is_scheduled
-    return SequentialOrdering(
-        calls, {c: c.instructions if is_scheduled else c.post_order() for c in computations}
-    )
+def _sequential_ordering(info: AliasInfo, calls: CallSites, _compared: Iterable[Instruction]) -> HloOrdering:
+    """The order of XLA's scheduler; post order where it moves ends of asynchronous operations."""
+    alias = HloAlias(calls.module, info)
+    live = live_ranges(calls.module, alias, info, "gpu", alias.sizes())
+    orders = {c: live.order_of(c) for c in live.spans}
+    for c in orders if not calls.module.is_scheduled else ():
+        if any(is_async_end(x.opcode) for x in c):
+            orders[c] = c.post_order()
+    return SequentialOrdering(calls, orders)
 
 
 # Copies for other reasons than that a value is read too late.

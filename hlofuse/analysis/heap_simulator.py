@@ -33,7 +33,7 @@ class LiveRanges:
         """All instructions that run, one moment each, those of a called computation before their caller."""
         self.ranges: dict[HloValue, Range] = {}
         self._module = module
-        self._order_of = order
+        self.order_of = order
         self.alias = alias
         self._times: dict[Instruction, int] = {}
         self.spans: dict[Computation, Range] = {}
@@ -68,7 +68,7 @@ class LiveRanges:
             elif item not in opened:
                 opened.add(item)
                 pending.append((item, len(self.order)))
-                instructions = self._order_of(item)
+                instructions = self.order_of(item)
                 context = self._started_by.get(item)
                 for x in reversed(instructions):
                     pending.append(x)

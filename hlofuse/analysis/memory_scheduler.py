@@ -8,11 +8,11 @@ from sys import maxsize
 from typing import TypeAlias
 
 from hlofuse.analysis.alias_info import AliasInfo
+from hlofuse.analysis.heap_simulator import HeapSimulation, LiveRanges
 from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_dataflow import HloDataflow
 from hlofuse.analysis.hlo_value import HloValue
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.memory.heap import HeapSimulation, LiveRanges
 
 _GIVEN = frozenset({"parameter", "constant"})
 _Sizes: TypeAlias = Mapping[HloBuffer, int]
