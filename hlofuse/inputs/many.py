@@ -38,6 +38,7 @@ from hlofuse.ir.text.reader import parse_module
 
 _LATEST = ("after_optimizations", "after", "before")
 """The modules of a corpus folder, the last one first."""
+_OF_A_DUMP = re.compile(r"(?:^|\.)module_")
 _SUFFIXES = (".hlo", ".hlo.gz", ".txt", ".txt.gz")
 
 
@@ -80,7 +81,7 @@ def modules_at(path: Path) -> Many:
                     found.fused.add(file)
         return found
     plain = {_stem(f): f for f in sorted(path.iterdir()) if f.is_file() and _stem(f)}
-    if plain and not any(f.name.startswith("module_") or ".module_" in f.name for f in plain.values()):
+    if plain and not any(_OF_A_DUMP.search(f.name) for f in plain.values()):
         return Many(plain)
     directory = DumpDirectory(path)
     chosen = target_of_files(Companions(path))
@@ -229,9 +230,7 @@ def _parsed_as_copied(
         if part.is_empty and isinstance(problem, HloParseError) and not _HLO.search(copy):
             found_in = foreign_dialects(copy, frozenset())
             lines = f"single lines of MLIR ({listing(found_in, 3)})" if found_in else "no HLO"
-            raise HlofuseError(
-                f"{printable(called_as)} has {lines}; give a module, from its header to its end"
-            )
+            raise HlofuseError(f"{printable(called_as)} has {lines}; give a module from its header on")
         raise problem
     return _module_in(mlir.encode(), name, called_as, None, strict=True)
 
@@ -309,13 +308,11 @@ _COLOUR = re.compile(r"\x1b\[[\d;?]*[A-Za-z]|\x1b\][^\x07\n]*+\x07|\[\d{1,3}(?:;
 _ESCAPE = re.compile(r"&(?:(lt|gt|amp|quot|apos|nbsp)|#(\d{1,6})|#[xX]([\da-fA-F]{1,5}));")
 _TAG = re.compile(r"</?(?:span|code|pre|div|br|p|b|i|em|strong|a|td|tr|li)\b[^<>]*>")
 _LOOK_ALIKES = str.maketrans(
-    {
-        **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f\u3000", " "),
-        **dict.fromkeys("\u200b\u200c\u2060\ufeff", ""),
-        **dict.fromkeys("\u201c\u201d\u201e", '"'),
-        **dict.fromkeys("\u2018\u2019", "'"),
-    }
+    "\u00a0\u2002\u2003\u2007\u2009\u202f\u3000\u201c\u201d\u201e\u2018\u2019",
+    " " * 7 + '"' * 3 + "'" * 2,
+    "\u200b\u200c\u2060\ufeff",
 )
+_NOT_OF_A_DIFF = re.compile(r"(?m)^(?![+-]).* = ")
 _OPEN_LITERAL = re.compile(r"""(?m)(['"])HloModule (?:\\.|(?!\1)[^\\\n])*$""")
 _ON_ONE_LINE = re.compile(r"(?m)^.*(?:^|[} ])ENTRY [^\n]*\{ .*\bROOT .*\}.*$")
 _HEAD_BEGINS = rf"(?:ENTRY )?%?{NAME} (?:\((?:\)|{NAME}: )|\{{)"
@@ -346,9 +343,10 @@ def plain(text: str) -> str:
 
         text = _ESCAPE.sub(lambda m: unescape(m[0]), _TAG.sub("", text))
     text = text.translate(_LOOK_ALIKES)
-    text = _OPEN_LITERAL.sub(lambda m: m[0].replace("\\n", "\n").replace('\\"', '"'), text)
+    if _OPEN_LITERAL.search(text):
+        text = text.replace("\\n", "\n").replace('\\"', '"')
     text = _ON_ONE_LINE.sub(lambda m: _BREAKS.sub("\n", m[0]), text)
-    is_diff = all(line.startswith(("+", "-")) for line in text.split("\n") if " = " in line)
+    is_diff = _NOT_OF_A_DIFF.search(text) is None
     return _new_side(text) if is_diff or _HUNK.search(text) else text
 
 

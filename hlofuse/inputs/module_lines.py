@@ -60,7 +60,8 @@ def module_lines(lines: list[str], name: str, first: int, column: int) -> Module
     for number in range(first + 1, len(lines)):
         line = lines[number]
         match = prefix.match(line) if prefix is not None else None
-        if (prefix is not None and match is None and line.strip()) or (prefix is None and LOGGED.match(line)):
+        is_other = LOGGED.match(line) if prefix is None else match is None and line.strip()
+        if is_other:
             gap += 1
             if gap > _GAP:
                 break
@@ -129,7 +130,8 @@ def _prefix(lines: list[str], first: int, column: int) -> re.Pattern[str] | None
     text = lines[first][:column]
     if not 0 < len(text) < _LONGEST:
         return None
-    core = re.sub(r"\d+", r"\\d+", re.sub(r"(?:\\ )+", " +", re.escape(text.rstrip())))
+    core = re.sub(r"(?:\\ )+", " +", re.escape(text.rstrip()))
+    core = re.sub(r"\d+", r"\\d+", core)
     end = text[len(text.rstrip()) :]
     pattern = re.compile(rf"{core}(?:{end}|\s*$)" if core else end, re.ASCII)
     for line in lines[first + 1 : first + _GAP]:

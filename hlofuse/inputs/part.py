@@ -245,7 +245,8 @@ def foreign_dialects(text: str, stablehlo: frozenset[str] = _DIALECTS_OF_STABLEH
 def as_jaxlib_reads(text: str) -> str:
     """StableHLO text without locations where definitions of some are cut, without attributes of other
     dialects, and with its only function, or its only public one, as `main`."""
-    if not {*re.findall(r"#loc\d*\b", text)} <= {*re.findall(r"(?m)^(#loc\d*) = .*\)\s*$", text)}:
+    defined = re.findall(r"(?m)^(#loc\d*) = .*\)\s*$", text)
+    if not set(re.findall(r"#loc\d*\b", text)).issubset(defined):
         text = _LOCATION.sub("", text)
     text = _FOREIGN_ATTRIBUTE.sub("", text)
     functions = _FUNCTION.findall(text)
@@ -260,8 +261,7 @@ def read_stablehlo_part(text: str) -> Part | None:
     plain = re.sub(STRING, "", text)
     if plain.count("{") <= plain.count("}"):
         return None
-    named = _MLIR_MODULE.search(text)
-    name = named[1].strip('"') if named is not None else ""
+    name = next(iter(_MLIR_MODULE.findall(text)), "").strip('"')
     found = Part(Module(name, Attributes(raw={})), is_stablehlo=True)
     for number, line in enumerate(text.splitlines()):
         if (function := _MLIR_FUNCTION.match(line)) is not None:
@@ -269,7 +269,8 @@ def read_stablehlo_part(text: str) -> Part | None:
             fragment.is_entry = fragment.computation.name == "main" or bool(function[1])
             found.end = number + 1
         elif (operation := _MLIR_OPERATION.match(line)) is not None and found.fragments:
-            new = Instruction(operation[1] or "", Shape("opaque"), operation[2], (), Attributes(raw={}))
+            name, opcode = operation.groups("")
+            new = Instruction(name, Shape("opaque"), opcode, (), Attributes(raw={}))
             found.fragments[-1].computation.append_unnumbered(new)
             found.end = number + 1
     for fragment in found.fragments[:-1]:

@@ -83,11 +83,9 @@ def module_proto(data: bytes, wrappings: int = _WRAPPINGS) -> bytes:
 
 
 def _is_computation(data: bytes) -> bool:
-    try:
-        found = {n for n, value in fields(data) if isinstance(value, bytes)}
-    except (ValueError, IndexError):
-        return False
-    return _NAME in found and _INSTRUCTIONS in found
+    with suppress(ValueError, IndexError):
+        return {_NAME, _INSTRUCTIONS} <= {n for n, value in fields(data) if isinstance(value, bytes)}
+    return False
 
 
 Signature: TypeAlias = tuple[str, tuple[tuple[int, ...], ...]]
@@ -309,6 +307,7 @@ def ids_of_proto(data: bytes) -> UniqueIds:
             name = _text(own, _NAME)
             found.by_name[name] = int(own.get(_ID, 0)) & _LOCAL
             if _text(own, _OPCODE) == "get-tuple-element":
-                place = next(numbers(instruction, _OPERANDS), 0) & _LOCAL, int(own.get(_TUPLE_INDEX, 0))
+                operand = next(numbers(instruction, _OPERANDS), 0) & _LOCAL
+                place = operand, int(own.get(_TUPLE_INDEX, 0))
                 found.elements.setdefault(place, Element(name, bool(own.get(_METADATA))))
     return ids
