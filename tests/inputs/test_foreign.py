@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -117,8 +116,6 @@ UPDATED = """func.func @updated(%x: tensor<4x8xf32>, %i: tensor<i32>) -> (tensor
 def test_results_are_laid_out_as_jax_compiles_them(hlofuse: Run, tmp_path: Path) -> None:
     """XLA:CPU 0.11.1 has a kernel that copies the transposed result, five in all."""
     (tmp_path / "f.mlir").write_text(UPDATED)
-    module = load(tmp_path / "f.mlir")
-    assert "->(f32[8,4]{1,0}, f32[4,8]{1,0})" in str(module.attributes.raw("entry_computation_layout"))
     result = hlofuse("kernels", tmp_path / "f.mlir", "--xla", "0.11.1", "--format", "json")
     assert json.loads(result.out)["totals"]["kernels"] == 5
 
@@ -131,27 +128,11 @@ def test_results_are_laid_out_as_jax_compiles_them(hlofuse: Run, tmp_path: Path)
         STABLEHLO.replace("public @main", 'private @"f.1"'),
         STABLEHLO.replace("= 1 : i32", "= 1 : i32, plan.b = [#plan.c<x = <1>>, #plan.d], tt.e = #tt<f, g>"),
         STABLEHLO.replace("%arg0: tensor<8xf32>)", "%arg0: tensor<8xf32> {tt.y = #tt.z<tensor<1xi8>>})"),
-        STABLEHLO.replace("%0, %arg0 : tensor<8xf32>", "%0, %arg0 : tensor<8xf32> loc(#loc7)"),
         STABLEHLO + '#loc1 = loc(callsite(#loc at "f(x)"(#loc',
     ],
 )
 def test_stablehlo_that_jaxlib_alone_refuses(text: str) -> None:
-    module = load_text(text)
-    assert [i.opcode for i in module.entry] == ["parameter", "exponential", "add"]
-
-
-@needs_jaxlib
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("module {\n  func.func @main() {\n    %0 = tf.graph {\n    }\n  }\n", "MLIR with operations of tf;"),
-        ("it says\n\n  %3 = mhlo.add %1, %2 : tensor<2xf32>\n", "single lines of MLIR (mhlo)"),
-        ("Constant folding an instruction is taking > 1s:\n\n  reduce-window.16 (displaying\n", "has no HLO"),
-    ],
-)
-def test_text_around_which_there_is_no_module(text: str, message: str) -> None:
-    with pytest.raises(HlofuseError, match=re.escape(message)):
-        load_text(text)
+    assert [i.opcode for i in load_text(text).entry] == ["parameter", "exponential", "add"]
 
 
 @needs_jaxlib
@@ -190,6 +171,9 @@ def test_a_directory_of_protos_alone_is_read(tmp_path: Path, ending: str) -> Non
     [
         (STABLEHLO.replace("exponential", "exponentiel"), "is StableHLO text that jaxlib cannot read"),
         ("module { func.func", "only the header is in the text; give the whole"),
+        ("module {\n  func.func @main() {\n    %0 = tf.graph {\n    }\n  }\n", "MLIR with operations of tf;"),
+        ("it says\n\n  %3 = mhlo.add %1, %2 : tensor<2xf32>\n", "has single lines of MLIR"),
+        ("an instruction is taking > 1s:\n\n  reduce-window.16 (displaying\n", "has no HLO"),
     ],
 )
 def test_what_jaxlib_refuses_is_said(tmp_path: Path, broken: str, message: str) -> None:
