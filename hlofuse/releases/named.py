@@ -207,6 +207,9 @@ class Release:
     weighs_merged_products: bool = _around(since="0.11")
     cpu_sums_products: bool = _around(since="0.10")
     inverts_broadcasts: bool = _around(since="0.10")
+    undoes_transposes_past_ones: bool = _around(since="0.8")
+    undoes_chains_of_bitcasts: bool = _around(since="0.9")
+    hoists_transposes: bool = _around(since="0.9")
 
     def has(self, span: Span, name: str) -> bool:
         """True if an item with that span and name (a rule's code, a pass's text) is part of this release."""

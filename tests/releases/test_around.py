@@ -50,6 +50,7 @@ _PLACED = {
 }
 """What a scatter of one update becomes."""
 
+_MOVED = {"sine": 1, "transpose": 2, "copy": 3, "negate": 1}
 CASES = {
     "floats_reassociated": (
         """HloModule m
@@ -233,6 +234,50 @@ CASES = {
         {"sine": 1, "broadcast": 1, "divide": 1},
         {"sine": 1, "broadcast": 2, "divide": 1, "multiply": 1},
     ),
+    "undoes_transposes_past_ones": (
+        """HloModule m
+        ENTRY e {
+          x = f32[64,8] parameter(0)
+          s = f32[64,8] sine(x)
+          t = f32[8,64] transpose(s), dimensions={1,0}
+          r = f32[8,1,64] reshape(t)
+          u = f32[64,1,8] transpose(r), dimensions={2,1,0}
+          v = f32[64,8] reshape(u)
+          ROOT n = f32[64,8] negate(v)
+        }""",
+        _MOVED,
+        {"sine": 1, "negate": 1},
+    ),
+    "undoes_chains_of_bitcasts": (
+        """HloModule m
+        ENTRY e {
+          x = f32[64,8] parameter(0)
+          s = f32[64,8] sine(x)
+          r = f32[64,1,8] reshape(s)
+          t = f32[8,1,64] transpose(r), dimensions={2,1,0}
+          u = f32[8,64] reshape(t)
+          v = f32[64,8] transpose(u), dimensions={1,0}
+          ROOT n = f32[64,8] negate(v)
+        }""",
+        _MOVED,
+        {"sine": 1, "negate": 1},
+    ),
+    "hoists_transposes": (
+        """HloModule m
+        ENTRY e {
+          y = f32[64,48] parameter(0)
+          z = f32[16,64] parameter(1)
+          w = f32[64,16] parameter(2)
+          r = f32[8,8,6,8] reshape(y)
+          t = f32[6,8,8,8] transpose(r), dimensions={2,3,0,1}
+          u = f32[48,64] reshape(t)
+          p = f32[16,48] dot(z, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          q = f32[48,16] dot(u, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          ROOT o = (f32[16,48], f32[48,16]) tuple(p, q)
+        }""",
+        {"fusion": 2},
+        {"transpose": 2, "concatenate": 1, "fusion": 1, "slice": 2},
+    ),
     "gathers_from_any_dimension": (
         """HloModule m
         ENTRY e {
@@ -306,6 +351,9 @@ _RELEASES = {
     "weighs_merged_products": ("0.10.2", "0.11.1"),
     "cpu_sums_products": ("0.9.2", "0.10.2"),
     "inverts_broadcasts": ("0.9.2", "0.10.2"),
+    "undoes_transposes_past_ones": ("0.7.2", "0.8.3"),
+    "undoes_chains_of_bitcasts": ("0.8.3", "0.9.2"),
+    "hoists_transposes": ("0.8.3", "0.9.2"),
 }
 _AFTER_FUSION = ("joins_unlike_loops",)
 _ON_GPU = (
@@ -316,6 +364,7 @@ _ON_GPU = (
     "weighs_merged_products",
     "scatters_into_any_dimension",
     "places_one_update_anywhere",
+    "hoists_transposes",
     *_AFTER_FUSION,
 )
 _NOTHING = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element")

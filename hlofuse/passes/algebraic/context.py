@@ -245,7 +245,10 @@ def _is_tie(x: Instruction) -> bool:
 
 def remove_chain(c: Context, last: Instruction) -> bool:
     """Every reshape, or bitcast that is one, moves a single dimension of size 1
-    (`TryRemovingBitcastOrReshapeTransposeChain`)."""
+    (`TryRemovingBitcastOrReshapeTransposeChain`); at first only before layouts, and not from a transpose."""
+    own = (
+        not c.options.layout_sensitive and last.opcode == "reshape" and c.release.undoes_transposes_past_ones
+    )
     if last.opcode == "transpose":
         if is_identity(last.dimensions):
             return False
@@ -268,7 +271,7 @@ def remove_chain(c: Context, last: Instruction) -> bool:
                 return False
             permutation = permute(step, permutation)
         first, current = current, current.operands[0]
-    if first is None or not is_identity(permutation):
+    if first is None or not (own or c.release.undoes_chains_of_bitcasts) or not is_identity(permutation):
         return False
     source = first.operands[0]
     if c.options.layout_sensitive and reshape_is_bitcast(source.shape, last.shape):

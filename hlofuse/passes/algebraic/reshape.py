@@ -144,7 +144,8 @@ def handle_reshape(c: Context, reshape: Instruction) -> bool:
     if remove_chain(c, reshape):
         return True
     sensitive = c.options.layout_sensitive
-    if not sensitive and c.options.hoist_transpose_of_reshape and _hoist_transpose(c, reshape):
+    hoists = c.options.hoist_transpose_of_reshape and c.release.hoists_transposes
+    if not sensitive and hoists and _hoist_transpose(c, reshape):
         return True
     if operand.opcode == "broadcast":
         dimensions = unmodified_by_reshape(operand.shape, shape, operand.dimensions)
