@@ -627,3 +627,26 @@ def test_products_of_an_array_and_of_its_transpose_are_one(release: str) -> None
     }""")
     DotMerger(1 << 25, release_of(release)).run(module, OnlySkipped())
     assert sum(i.opcode == "dot" for i in module.entry) == 1
+
+
+@pytest.mark.parametrize(("release", "products", "chain"), [("0.10.2", 2, 2), ("0.11.1", 1, 0)])
+def test_before_0_11_merged_products_have_one_layout_and_what_follows_stays(
+    release: str, products: int, chain: int
+) -> None:
+    """Their source: `TryMergeOperand`, `TryMergeSameOperand`; `SimplifyConsumerChain` came with 0.11."""
+    text = """HloModule m
+    ENTRY e {{
+      x = f32[64,16]{{1,0}} parameter(0)
+      y = f32[16,8]{{1,0}} parameter(1)
+      z = f32[16,8]{{1,0}} parameter(2)
+      p = f32[64,8]{{1,0}} dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+      q = f32[64,8]{{{}}} dot(x, z), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+      a = f32[8,64]{{1,0}} transpose(p), dimensions={{1,0}}
+      b = f32[64,8]{{1,0}} transpose(a), dimensions={{1,0}}
+      ROOT t = (f32[64,8]{{1,0}}, f32[64,8]{{{}}}) tuple(b, q)
+    }}"""
+    for layout, count in (("0,1", products), ("1,0", 1)):
+        module = parse_module(text.format(layout, layout))
+        DotMerger(1 << 25, release_of(release)).run(module, OnlySkipped())
+        assert sum(i.opcode == "dot" for i in module.entry) == count
+        assert count > 1 or sum(i.opcode == "transpose" for i in module.entry) == chain

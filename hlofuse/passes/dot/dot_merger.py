@@ -254,7 +254,7 @@ class DotMerger(Pass):
         for old, _ in replaced:
             if old.computation is not None:
                 remove_with_unused_operands(old, has_side_effect)
-        for product in products:
+        for product in products if self.release.weighs_merged_products else ():
             for part in list(product.users):
                 for user in list(part.users) if part.opcode == "slice" else ():
                     _shorten(user)
@@ -295,12 +295,17 @@ class DotMerger(Pass):
             for usage in usages[k + 1 :]:
                 size = _bytes(usage.dot)
                 apart = not any(order.connected(member.dot, usage.dot) for member in group)
-                if apart and min(total, size) <= self.max_size:
+                if apart and min(total, size) <= self.max_size and _is_laid_out_as(first, usage):
                     group.append(usage)
                     total += size - usage.shared.shape.byte_size
             if len(group) > 1:
                 return group
         return []
+
+
+def _is_laid_out_as(a: Usage, b: Usage) -> bool:
+    others = a.side != b.side or a.other.shape.minor_to_major == b.other.shape.minor_to_major
+    return others and a.dot.shape.minor_to_major == b.dot.shape.minor_to_major
 
 
 def _bytes(dot: Instruction) -> int:
