@@ -125,9 +125,8 @@ def _notes(
             whole = f"figures are for all {partitions} devices together: XLA's partitioner is not replayed"
             found.append(f"{whole}, so the collectives that it adds are missing")
         else:
-            alone = ", without collectives"
-            if any(x.opcode in _EXCHANGES for x in module.instructions()):
-                alone = ""
+            exchanges = any(x.opcode in _EXCHANGES for x in module.instructions())
+            alone = "" if exchanges or is_divided(module) else ", without collectives"
             found.append(f"the program is for {partitions} devices{alone}: figures are for one device")
     return tuple(found)
 
