@@ -24,15 +24,18 @@ from hlofuse.inputs.profile import read_profile
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.record import Record
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.search.policy import COUNTS, NUMBERS, counts_array
 from hlofuse.search.space import ACTIONS, Objective, Space, default_ops, module_hash
 from hlofuse.search.strategies import LONGEST
 
 if TYPE_CHECKING:
     from hlofuse.judge.judge import Judgement
 
+NUMBERS = {opcode: n for n, opcode in enumerate(sorted(OPCODES))}
+"""The place of an opcode in the counts, and its number in the graph."""
+COUNTS = len(NUMBERS) + 2
 Source = str | Path | Module
 
 
@@ -218,6 +221,11 @@ class HloPassEnv(gymnasium.Env[Any, int]):
 
     def _info(self, changed: bool) -> dict[str, Any]:
         return {"module": self.benchmark.name, "ops": self.ops, "default": self.default, "changed": changed}
+
+
+def counts_array(counts: Counter[str], computations: int, steps: int) -> np.ndarray:
+    """log(1 + n) for the instructions of each opcode, then for the computations and the steps so far."""
+    return np.log1p(np.array([*map(counts.__getitem__, NUMBERS), computations, steps], np.float32))
 
 
 def counts_space() -> spaces.Box:

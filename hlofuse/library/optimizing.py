@@ -13,7 +13,6 @@ from hlofuse.library.heads import head_of
 from hlofuse.library.program import Program
 from hlofuse.library.questions import Optimize
 from hlofuse.reports.common.profile import joined_line, profile_json
-from hlofuse.search.policy import load_policy
 from hlofuse.search.report import found_json, print_found
 from hlofuse.search.space import Objective, Space
 from hlofuse.search.strategies import METHODS, result_of, search
@@ -23,18 +22,16 @@ _SPACES = {"passes": ("passes",), "flags": ("flags",), "all": ("passes", "flags"
 
 def optimized(report: Program, options: Optimize) -> Answer[Any]:
     """The answer of `optimize`."""
-    space, method, passes, policy = options.space, options.method, options.passes, options.policy
+    space, method, passes = options.space, options.method, options.passes
     objective: Any = options.objective
     seconds, tries, seed = options.seconds, options.tries, options.seed
     for name, value, choices in (
         ("space", space, _SPACES),
-        ("search", method, (*METHODS, "policy")),
+        ("search", method, METHODS),
         ("objective", objective, (None, *get_args(Objective))),
     ):
         if value not in choices:
             raise HlofuseError(f"{name} {value!r}: expected one of {', '.join(filter(None, choices))}")
-    if (method == "policy") != (policy is not None):
-        raise HlofuseError("--search policy needs --policy FILE, and --policy needs --search policy")
     loaded = report.before_optimizations("optimize")
     assert loaded.config is not None
     report.options.listener.note(loaded.device_note)
@@ -55,10 +52,8 @@ def optimized(report: Program, options: Optimize) -> Answer[Any]:
             found = result_of(searched, moves, began)
             how = f"as given, measured in {found.seconds:.0f} s"
         else:
-            searched.progress, chosen = searching, None
-            if policy is not None:
-                chosen = load_policy(policy)
-            found = search(searched, method, seconds, tries or math.inf, seed, chosen)
+            searched.progress = searching
+            found = search(searched, method, seconds, tries or math.inf, seed)
             count = f"{found.evaluations:,} sequences of {' and '.join(kinds)} tried"
             how = f"{count} in {found.seconds:.0f} s ({method}, seed {seed})"
     base: Any = searched.measured_base

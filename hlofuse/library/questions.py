@@ -92,7 +92,7 @@ if TYPE_CHECKING:
 
 
 SPACES = ("passes", "flags", "all")
-METHODS = ("greedy", "evolve", "policy")
+METHODS = ("greedy", "evolve")
 OBJECTIVES = ("time", "measured-time", "kernels", "bytes", "ops", "peak-memory")
 
 
@@ -331,7 +331,6 @@ class Optimize(Question[Any], source="optimizing:optimized", reading="search", o
     seconds: float = option("--seconds", "S", "Seconds to search.", 60, kind="float", least=0.001)
     tries: int | None = option("--tries", "N", "Maximum number of sequences to try.", kind="int", least=1)
     seed: int = option("--seed", "N", "Random seed.", 0, kind="int")
-    policy: str | None = option("--policy", "FILE", "Policy file for --search policy (hlofuse.gym).")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

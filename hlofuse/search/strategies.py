@@ -1,5 +1,5 @@
 """Ways to look for a good sequence of moves: each asks the space for values until the time is over. Greedy
-appends moves, evolution changes whole sequences, a policy has learned what to append."""
+appends moves, evolution changes whole sequences."""
 
 import math
 import time
@@ -12,8 +12,6 @@ from hlofuse.search.space import Moves, Score, Space, SpentBudget
 
 LONGEST = 40
 """Moves in a sequence at most."""
-Policy = Callable[[Space, Moves], str | None]
-"""The move to append; None to stop."""
 _A, _ONCE = "algsimp(dot_strength_reduction=false)", "call-inliner(single_call_site=true)"
 _D, _R, _F = "computation-deduplicator", "reshape-mover", "constant_folding"
 PORTFOLIO: tuple[Moves, ...] = (
@@ -50,21 +48,16 @@ def search(
     seconds: float = math.inf,
     tries: float = math.inf,
     seed: int = 0,
-    policy: Policy | None = None,
 ) -> Found:
     """The best sequence that `method` finds in a time or number of tries, never worse than XLA's default. The
-    same for the same seed and number of tries. `policy` is for the method of this name."""
+    same for the same seed and number of tries."""
     began = time.monotonic()
     space.deadline, space.most_evaluations = began + seconds, tries
     try:
         for sequence in PORTFOLIO:
             if set(sequence) <= set(space.moves):
                 space.value(sequence)
-        if method == "policy":
-            assert policy is not None
-            _follow(space, policy)
-        else:
-            METHODS[method](space, Random(seed))
+        METHODS[method](space, Random(seed))
     except SpentBudget:
         pass
     space.deadline = space.most_evaluations = math.inf
@@ -121,13 +114,6 @@ def evolve(space: Space, random: Random) -> None:
                     other = random.choice(parents)
                     moves = moves[:at] + list(other[random.randint(0, len(other)) :])
         space.value(tuple(moves[:LONGEST]))
-
-
-def _follow(space: Space, policy: Policy) -> None:
-    moves: Moves = ()
-    while len(moves) < LONGEST and (move := policy(space, moves)) is not None:
-        moves = (*moves, move)
-        space.value(moves)
 
 
 METHODS: dict[str, Callable[[Space, Random], None]] = {"greedy": greedy, "evolve": evolve}

@@ -18,7 +18,6 @@ ONLY_WHERE_AN_EXTRA_IS = {
     "pyarrow",
     "pygraphviz",
     "pytest",
-    "sb3_contrib",
 }
 """Imported where the feature is asked for, with a message that names the extra; pytest by its own plugin."""
 ONLY_FOR_TYPES = {"mypy_extensions"}

@@ -138,7 +138,6 @@ def test_optimize_is_the_same_too(hlofuse: Run, tmp_path: Path) -> None:
         ({"space": "orders"}, "space 'orders': expected one of passes, flags, all"),
         ({"method": "luck"}, "search 'luck'"),
         ({"objective": "joy"}, "objective 'joy'"),
-        ({"method": "policy"}, "needs --policy FILE"),
     ]
     for how, message in wrong:
         with pytest.raises(HlofuseError, match=message):
