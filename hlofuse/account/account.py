@@ -430,7 +430,6 @@ class Account:
 
 
 def _aliased(module: Module) -> set[int]:
-    """The places of the results that are written into arguments."""
     return {index[0] if index else 0 for index in alias_config(module).aliases if len(index) < 2}
 
 

@@ -164,7 +164,6 @@ class CpuTimes:
                 yield _Touch(x, {x: max(inside, default=0.0)}, 1)
 
     def _loop_work(self, call: Instruction) -> Work | None:
-        """The work of a loop that is compiled whole, all iterations."""
         found = defaultdict(float, {"loop compiled whole": 1.0})
         counted = self._costs.inside(call)[0]
         shares = self.reuse(counted)
@@ -293,7 +292,6 @@ _WITH_ATTRIBUTES = frozenset("convolution custom-call dot gather reduce-window s
 
 
 def _inputs_of_work(kernel: Instruction) -> object:
-    """Equal for kernels of equal work."""
     inside = kernel.fused_computation.instructions if kernel.opcode == "fusion" else [kernel]
     place = {x: k for k, x in enumerate(inside)}
     rows = []

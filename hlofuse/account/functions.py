@@ -171,7 +171,6 @@ def _aligned(paths: Sequence[tuple[Node, ...]]) -> list[tuple[Node, ...]]:
 
 
 def _places(paths: Sequence[tuple[Node, ...]], weights: Sequence[float]) -> list[Node]:
-    """For each path the function that it counts for."""
     calls: dict[Node, dict[Node, float]] = defaultdict(lambda: defaultdict(float))
     for path, weight in zip(paths, weights, strict=True):
         for caller, called in pairwise(path):

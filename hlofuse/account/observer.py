@@ -31,12 +31,27 @@ class Enough(Exception):
     """Raised once all moments were observed."""
 
 
-class CostObserver(PassObserver):
+class _Observer(PassObserver):
+    def __init__(self) -> None:
+        self.model: CombinedModel | None = None
+        self.fusions = 0
+
+    def begin(self, model: CombinedModel) -> None:
+        self.model = model
+
+    def _timed(self, producer: Instruction, consumers: Sequence[Instruction]) -> list[Instruction]:
+        """The consumers with an estimate; bitcasts are free and have none."""
+        if self.model is None:
+            return []
+        release = self.model.release
+        return [c for c in consumers if not any(is_fusible_bitcast(i, release) for i in (producer, c))]
+
+
+class CostObserver(_Observer):
     """Records the estimates and the ties of every fusion."""
 
     def __init__(self, *, with_ties: bool = False) -> None:
-        self.model: CombinedModel | None = None
-        self.fusions = 0
+        super().__init__()
         self.ties: dict[int, tuple[str, ...]] = {}
         """Fusion number, from 0, to producers of equal priority that XLA may have fused first."""
         self._estimates: dict[int, _Estimates] = {}
@@ -55,9 +70,6 @@ class CostObserver(PassObserver):
         launch = self.model.device.launch_overhead_us if self.model is not None else 1.0
         return StepCost(first, second, both, found.consumers, found.leaves, launch)
 
-    def begin(self, model: CombinedModel) -> None:
-        self.model = model
-
     def fusing(
         self,
         producer: Instruction,
@@ -68,7 +80,7 @@ class CostObserver(PassObserver):
         model = self.model
         if model is None or is_fusible_bitcast(producer, model.release):
             return
-        into = [c for c in consumers if not is_fusible_bitcast(c, model.release)]
+        into = self._timed(producer, consumers)
         leaves = len(into) == len(producer.users)
         first = model.run_time(producer)
         for consumer in into:
@@ -95,17 +107,13 @@ class CostObserver(PassObserver):
         self.fusions += 1
 
 
-class MomentObserver(PassObserver):
+class MomentObserver(_Observer):
     """Calls functions with the graph at their moments; raises `Enough` after the last."""
 
     def __init__(self, looks: Mapping[Moment, Sequence[Look]]) -> None:
+        super().__init__()
         self._looks = dict(looks)
-        self._model: CombinedModel | None = None
-        self._fusions = 0
         self._priorities = 0
-
-    def begin(self, model: CombinedModel) -> None:
-        self._model = model
 
     def fusing(
         self,
@@ -113,13 +121,10 @@ class MomentObserver(PassObserver):
         consumers: Sequence[Instruction],
         is_tied: Condition,
     ) -> None:
-        model = self._model
-        if model is None or is_fusible_bitcast(producer, model.release):
-            return
-        into = [c for c in consumers if not is_fusible_bitcast(c, model.release)]
-        for place, consumer in enumerate(into):
-            if model.cached_pair_time(producer, consumer) is not None:
-                self._see(("fuse", self._fusions + place), producer, [consumer])
+        model = self.model
+        for place, consumer in enumerate(self._timed(producer, consumers)):
+            if model is not None and model.cached_pair_time(producer, consumer) is not None:
+                self._see(("fuse", self.fusions + place), producer, [consumer])
 
     def fused(
         self,
@@ -127,7 +132,7 @@ class MomentObserver(PassObserver):
         producer: str,
         consumer: str,
     ) -> None:
-        self._fusions += 1
+        self.fusions += 1
 
     def priority(
         self,
@@ -144,7 +149,7 @@ class MomentObserver(PassObserver):
         producer: Instruction,
         consumers: Sequence[Instruction],
     ) -> None:
-        looks, model = self._looks.pop(moment, ()), self._model
+        looks, model = self._looks.pop(moment, ()), self.model
         if not looks or model is None:
             return
         # The pass goes on with the estimates it has, not with those that a look computes.

@@ -107,7 +107,6 @@ def _elements(x: Instruction, at: Index, source: Instruction, index: Index) -> l
 
 
 def _leaves(x: Instruction, at: Index, source: Instruction, index: Index) -> list[Forward]:
-    """All that are no tuples."""
     tree = shape_tree(source.shape)
     if index not in tree.place:
         return []
@@ -328,7 +327,6 @@ class HloDataflow:
 
 
 def _run_by(x: Instruction) -> list[Computation]:
-    """The computations that an instruction runs, in the order of execution."""
     if x.opcode == "while":
         parts = dict(x.called)
         return [parts["condition"], parts["body"]]

@@ -358,7 +358,6 @@ def count_runs(own: dict[Computation, tuple[float, int]]) -> tuple[dict[Computat
 def _calls(
     computation: Computation, weights: dict[Computation, tuple[float, int]]
 ) -> Iterator[tuple[Instruction, Computation, int]]:
-    """Each call of a computation: the caller, the callee and its iterations."""
     for i in computation:
         callees = [c for _, c in i.called if c in weights]
         if not callees:

@@ -33,7 +33,7 @@ _SECTIONS: dict[str, dict[str, str]] = {
     "See it": {
         "explore": "One HTML page that steps through every decision.",
         "render": "Draw a module and its fusions as SVG, PNG, PDF or DOT.",
-        "plot": "Plot passes, kernel times or the roofline.",
+        "plot": "Plot passes, kernel times or memory.",
     },
     "What changed": {
         "diff": "What changed between two modules, fusion by fusion.",

@@ -101,7 +101,6 @@ def _lines(path: str) -> Iterator[str]:
 
 
 def _profile(path: str) -> Iterator[str]:
-    """The programs of a profile, each with its share of the time."""
     found = read_profile(path)
     modules, total = found.modules, found.total_us or 1.0
     yield f"{printable(path)}: profile with {plural(len(modules), 'module')}"
@@ -155,7 +154,6 @@ def _without(head: Head | None) -> Sequence[str]:
 def _next(
     path: str, *module: str, without: Sequence[str] = (), more: Sequence[tuple[str, ...]] = ()
 ) -> Iterator[str]:
-    """Commands to copy, and what each is for."""
     rows = [
         ("kernels, time, suggestions", "explain", path, *module),
         ("one kernel or source line, FILE:LINE", "explain", path, "NAME", *module),

@@ -13,7 +13,7 @@ from hlofuse.cli.common.request import announce, report_on, warn
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
-KINDS = ("passes", "kernels", "roofline", "memory")
+KINDS = ("passes", "kernels", "memory")
 
 
 @click.command("plot")
@@ -22,7 +22,7 @@ KINDS = ("passes", "kernels", "roofline", "memory")
 @option(
     "--kind",
     KINDS,
-    "Totals after each pass, kernel times before and after fusion, all kernels' roofline (GPU), or memory.",
+    "Totals after each pass, kernel times before and after fusion, or memory.",
     default="passes",
 )
 @replay_options

@@ -160,7 +160,6 @@ class Compilation(Struct):
         checkpoint: Checkpoint | None,
         begun: Checkpoint | None,
     ) -> None:
-        """The fusion passes, from the checkpoint on that has begun."""
         config, listed, input = self.config, self.config.passes, self.input
         if begun is not None:
             listed = listed[listed.index(begun.before_pass) :]

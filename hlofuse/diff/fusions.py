@@ -102,7 +102,6 @@ class FusionChanges:
             yield ordered[:split], ordered[split:]
 
     def _of_before(self) -> Iterator[FusionChange]:
-        """Fusions that fell apart or went away."""
         for b in self.before:
             if b.same_as is not None or b in self.reported:
                 continue
@@ -117,7 +116,6 @@ class FusionChanges:
                 yield self._change(FusionKind.SPLIT, [b], b.sources)
 
     def _of_after(self) -> Iterator[FusionChange]:
-        """Fusions that came together."""
         for a in self.after:
             if a.same_as is not None or a in self.reported:
                 continue

@@ -268,7 +268,6 @@ def _parts(literals: str) -> Iterator[tuple[str, int]]:
 
 
 def _offset_in_literal(source: str, literal: int, line: int, column: int) -> int:
-    """The offset in the source of a line and column of a literal's text."""
     match = _LITERALS.match(source, literal)
     assert match is not None
     parts = list(_parts(match[0]))

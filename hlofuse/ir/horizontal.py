@@ -83,7 +83,6 @@ def _joined_body(fusions: Sequence[Instruction], sliced: bool) -> Computation:
 
 
 def _slices(body: Computation, results: Sequence[Instruction]) -> list[Instruction]:
-    """Slices of the concatenated results, one for each result."""
     flat = []
     for result in results:
         if result.shape.rank != 1:

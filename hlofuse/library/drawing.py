@@ -16,7 +16,6 @@ from hlofuse.library.naming import drawn_names, unoptimized_of
 from hlofuse.library.program import Program
 from hlofuse.plot.bars import plot_kernels, plot_memory, plot_passes
 from hlofuse.plot.figure import Plot
-from hlofuse.plot.roofline import plot_roofline
 from hlofuse.releases import nearest
 from hlofuse.render import Drawing, render
 from hlofuse.render.scene import pair_of
@@ -91,8 +90,6 @@ def plotted(program: Program, kind: str) -> Plot:
         return plot_memory(program.account.module, program.account.memory, program.account.module.name)
     loaded = program.at_fusion
     device = loaded.device
-    if kind == "roofline" and device is None:
-        raise HlofuseError("--kind roofline needs a GPU; give --device (hlofuse devices lists them)")
     replay = loaded.replay([ModuleTexts()] if kind == "passes" else [])
     times = (
         KernelTimes(device, replay.config.release, flags=replay.config.build.flags)
@@ -106,13 +103,10 @@ def plotted(program: Program, kind: str) -> Plot:
     if kind == "passes":
         return plot_passes(replay, times, alerts)
     labels = {final: both_names(final, name) for final, name in replay.names_at_fusion.items()}
-    if kind == "kernels":
-        backend = replay.config.build.backend
-        account = times.account if times is not None else partial(Account, backend=backend)
-        before, after = account(replay.before), account(replay.final)
-        return plot_kernels(pair, before, after, replay.names_at_fusion, pair.title, alerts, labels=labels)
-    assert times is not None
-    return plot_roofline(replay.before, replay.final, times, pair.title, alerts, labels)
+    backend = replay.config.build.backend
+    account = times.account if times is not None else partial(Account, backend=backend)
+    before, after = account(replay.before), account(replay.final)
+    return plot_kernels(pair, before, after, replay.names_at_fusion, pair.title, alerts, labels=labels)
 
 
 def explored(

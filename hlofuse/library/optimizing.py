@@ -22,9 +22,12 @@ _SPACES = {"passes": ("passes",), "flags": ("flags",), "all": ("passes", "flags"
 
 def optimized(report: Program, options: Optimize) -> Answer[Any]:
     """The answer of `optimize`."""
-    space, method, passes = options.space, options.method, options.passes
+    space = options.space
+    method = options.method
+    passes = options.passes
     objective: Any = options.objective
-    seconds, tries, seed = options.seconds, options.tries, options.seed
+    seconds = options.seconds
+    seed = options.seed
     for name, value, choices in (
         ("space", space, _SPACES),
         ("search", method, METHODS),
@@ -53,7 +56,7 @@ def optimized(report: Program, options: Optimize) -> Answer[Any]:
             how = f"as given, measured in {found.seconds:.0f} s"
         else:
             searched.progress = searching
-            found = search(searched, method, seconds, tries or math.inf, seed)
+            found = search(searched, method, seconds, options.tries or math.inf, seed)
             count = f"{found.evaluations:,} sequences of {' and '.join(kinds)} tried"
             how = f"{count} in {found.seconds:.0f} s ({method}, seed {seed})"
     base: Any = searched.measured_base

@@ -139,7 +139,7 @@ class Report(Program):
         return drawn(self, view, **how)
 
     def plot(self, kind: str = "passes") -> Plot:
-        """Figures as a plot, as `hlofuse plot`: `passes`, `kernels`, `roofline`, `memory`."""
+        """Figures as a plot, as `hlofuse plot`: `passes`, `kernels`, `memory`."""
         from hlofuse.library.drawing import plotted
 
         return plotted(self, kind)

@@ -304,7 +304,6 @@ class Pairs:
                 pairs.update(zip(new_ones, old_ones, strict=True))
 
     def _add_elements(self, pairs: dict[Instruction, Instruction]) -> None:
-        """Pair elements of paired tuples by their number."""
         elements: dict[tuple[Instruction, int], Instruction] = {}
         for old in set(pairs.values()):
             for user in old.users:
@@ -429,7 +428,6 @@ class _Counterparts:
 
 
 def _left(computation: Computation, paired: Container[Instruction]) -> list[Instruction]:
-    """The instructions that are not paired, without unread elements of tuples."""
     return [
         x
         for x in computation.post_order()

@@ -94,7 +94,6 @@ class _OneComputation:
         return changed
 
     def _duplicate_of(self, instruction: Instruction, candidates: list[Instruction]) -> Instruction | None:
-        """The first that is the same, of those that look it."""
         if not _is_considered(instruction):
             return None
         key = self._key(instruction)

@@ -215,7 +215,6 @@ class _Scan(Record):
         return scan
 
     def _transpose(self) -> tuple[Instruction, Sequence[int]]:
-        """The operand with the dimension in the last place."""
         source = self.x.operands[0]
         last = source.shape.rank - 1
         order = list(range(last + 1))

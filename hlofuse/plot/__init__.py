@@ -1,1 +1,1 @@
-"""Plots of passes, kernels' times and the roofline."""
+"""Plots of passes, kernels' times and memory."""

@@ -109,7 +109,7 @@ def plot_memory(module: Module, memory: Assignment, title: str, alerts: Sequence
         source = kernel_source(peak, module)
         where = f" at {source_text(source)}" if source is not None else ""
         place = ((at_peak // step + 0.5) * width / len(parts), height)
-        canvas.point(place, COLORS[1], ring=True, tooltip=f"{peak.name}{where}: {bytes_text(most)}")
+        canvas.point(place, COLORS[1], f"{peak.name}{where}: {bytes_text(most)}")
         side = "right" if place[0] > width / 2 else "left"
         canvas.text((place[0], height + 12), f"{peak.name}{where}", size=SMALL, align=side)
     return canvas

@@ -12,11 +12,10 @@ from hlofuse.render.scene import text_width
 Position = tuple[float, float]
 """Points of 1/72 inch, to the right and up."""
 
-_ANCHORS = {"left": "start", "right": "end", "center": "middle"}
-
 # Okabe and Ito's hues, which stay apart under every common colour blindness.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8f8400", "#56b4e9", "#6546a3", "#424a53")
 _MARGIN = 14.4
+_RADIUS = 4.5
 
 
 class Plot:
@@ -53,22 +52,20 @@ class Plot:
             return
         x, y = at
         wide = text_width(text, size, bold)
-        left = x - {"left": 0.0, "right": wide, "center": wide / 2}[align]
+        left, anchor = (x, "start") if align == "left" else (x - wide, "end")
         self._reach(left, y - size * 0.65, left + wide, y + size * 0.65)
         weight = ' font-weight="bold"' if bold else ""
         self._svg.append(
             f'<text xml:space="preserve" x="{x:.2f}" y="{size * 0.35 - y:.2f}" font-size="{size:g}" '
-            f'text-anchor="{_ANCHORS[align]}" fill="{color}"{weight}>{escape(printable(text))}</text>\n'
+            f'text-anchor="{anchor}" fill="{color}"{weight}>{escape(printable(text))}</text>\n'
         )
 
-    def point(
-        self, at: Position, color: str, *, ring: bool = False, tooltip: str = "", size: float = 5.5
-    ) -> None:
-        """A filled spot; a larger hollow one with `ring`."""
-        (x, y), size = at, 9.0 if ring else size
-        look = f'stroke="{color}" stroke-width="2" fill="#ffffff"' if ring else f'fill="{color}"'
-        self._mark(f'<circle cx="{x:.2f}" cy="{-y:.2f}" r="{size / 2:g}" {look}/>', tooltip)
-        self._reach(x - size / 2, y - size / 2, x + size / 2, y + size / 2)
+    def point(self, at: Position, color: str, tooltip: str) -> None:
+        """A ring."""
+        x, y = at
+        look = f'stroke="{color}" stroke-width="2" fill="#ffffff"'
+        self._mark(f'<circle cx="{x:.2f}" cy="{-y:.2f}" r="{_RADIUS:g}" {look}/>', tooltip)
+        self._reach(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS)
 
     def bar(
         self,

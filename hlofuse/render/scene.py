@@ -55,7 +55,6 @@ class ModulePair(Record):
 
 
 def _inside(instruction: Instruction) -> Iterable[str]:
-    """The instructions of the input that it comes from, or holds."""
     body = instruction.fused_computation if instruction.opcode == "fusion" and instruction.called else ()
     return dict.fromkeys(name for i in (*body, instruction) for name in names_in(i.origin))
 

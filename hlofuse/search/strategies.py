@@ -12,8 +12,11 @@ from hlofuse.search.space import Moves, Score, Space, SpentBudget
 
 LONGEST = 40
 """Moves in a sequence at most."""
-_A, _ONCE = "algsimp(dot_strength_reduction=false)", "call-inliner(single_call_site=true)"
-_D, _R, _F = "computation-deduplicator", "reshape-mover", "constant_folding"
+_A = "algsimp(dot_strength_reduction=false)"
+_ONCE = "call-inliner(single_call_site=true)"
+_D = "computation-deduplicator"
+_R = "reshape-mover"
+_F = "constant_folding"
 PORTFOLIO: tuple[Moves, ...] = (
     (_A, _D, _R, _R, _A, "call-inliner", _F, _A, "cse", "transpose-folding"),
     (_A, _ONCE, _D, _F, "cse", _A, _F, _ONCE, "cse"),

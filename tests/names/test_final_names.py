@@ -215,6 +215,5 @@ def test_pictures_show_the_final_name_first(gpt2_whole: Path, hlofuse: Run) -> N
 
 
 def test_plots_show_the_final_name_first(gpt2_whole: Path, hlofuse: Run) -> None:
-    for kind in ("kernels", "roofline"):
-        out = hlofuse("plot", gpt2_whole, "--kind", kind, "--device", "h100_sxm", "-o", "-").out
-        assert BOTH in out.replace("&#40;", "(").replace("&#41;", ")"), kind
+    out = hlofuse("plot", gpt2_whole, "--kind", "kernels", "--device", "h100_sxm", "-o", "-").out
+    assert BOTH in out.replace("&#40;", "(").replace("&#41;", ")")

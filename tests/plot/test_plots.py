@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
 from hlofuse import open as hlofuse_open
-from hlofuse.account import Account, KernelTimes
+from hlofuse.account import Account
 from hlofuse.compilation import ModuleTexts, compile
-from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
-from hlofuse.ir import parse_module
-from hlofuse.pipelines import device_of
 from hlofuse.plot.bars import plot_kernels, plot_passes
-from hlofuse.plot.roofline import plot_roofline
-from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.render import drawing
 from hlofuse.render.scene import ModulePair, pair_of
 
-from ..render.modules import SVG, texts
+from ..render.modules import texts
 from ..running import Run
 
 GPU = ("--device", "h100_sxm")
-
-DUPLICATES = """HloModule twins
-
-ENTRY main {
-  p = f32[4096]{0} parameter(0)
-  q = f32[1048576]{0} parameter(1)
-  left = f32[4096]{0} negate(p)
-  right = f32[4096]{0} negate(p)
-  apart = f32[1048576]{0} tanh(q)
-  ROOT t = (f32[4096]{0}, f32[4096]{0}, f32[1048576]{0}) tuple(left, right, apart)
-}
-"""
 
 
 def labels(svg: str) -> list[str]:
@@ -79,37 +61,8 @@ def test_no_byte_of_before_is_lost_or_counted_twice(samples: Path) -> None:
     assert "removed: no kernel computes it" in removed
 
 
-def test_the_roofline_shows_every_kernel_in_units(samples: Path) -> None:
-    device, _ = device_of("gpu", "h100_sxm")
-    assert device is not None
-    done = compile(load(samples / "gpu/gpt2_block/before.hlo"), "gpu", device=device)
-    times = KernelTimes(device, RELEASE)
-    svg = plot_roofline(done.before, done.after, times, "title").to_svg()
-    titles = [t.text or "" for t in ET.fromstring(svg).iter(f"{SVG}title")]
-    for side, module in (("before", done.before), ("after", done.after)):
-        rows = times.account(module).rows
-        shown = [t for t in titles if t.startswith(f"{side}: ")]
-        assert len(shown) == len(rows)
-        assert {t.split(", ")[0] for t in shown} == {f"{side}: {r.instruction.name}" for r in rows}
-    assert any("TFLOP/s" in t and "programs.py:" in t for t in titles)
-    found = texts(svg).split("\n")
-    assert {"3.35 TB/s", "66.9 TFLOP/s, float32", "1 TFLOP/s", "10 TFLOP/s"} <= set(found)
-    assert not any(t.startswith("squares:") for t in found)
-    unmeasured = KernelTimes(load_device("a100_sxm_80"), RELEASE)
-    found = texts(plot_roofline(done.before, done.after, unmeasured, "title").to_svg()).split("\n")
-    assert "squares: 6 matmul or library kernels at the lower bound of the time" in found
-
-
-def test_the_roofline_counts_the_iterations_of_loops(samples: Path) -> None:
-    device, _ = device_of("gpu", "h100_sxm")
-    assert device is not None
-    done = compile(load(samples / "cartpole/gpu/scan/before.hlo"), "gpu", device=device)
-    svg = plot_roofline(done.before, done.final, KernelTimes(device, RELEASE), "title").to_svg()
-    assert ", ×10,000, programs.py:" in svg
-
-
 @pytest.mark.parametrize("sample", ["gpt2_block", "softmax"])
-@pytest.mark.parametrize("kind", ["passes", "kernels", "roofline"])
+@pytest.mark.parametrize("kind", ["passes", "kernels"])
 def test_no_text_is_small_or_lies_over_another(kind: str, sample: str, browser: Browser, samples: Path,
                                                tmp_path: Path, hlofuse: Run) -> None:  # fmt: skip
     file = tmp_path / "plot.svg"
@@ -145,7 +98,7 @@ def test_plots_as_svg_need_no_graphviz(
     hlofuse: Run, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(drawing, "engine", lambda: pytest.fail("Graphviz is used"))
-    for kind in ("passes", "kernels", "roofline"):
+    for kind in ("passes", "kernels"):
         file = tmp_path / f"{kind}.svg"
         result = hlofuse("plot", samples / "gpu/softmax", *GPU, "--kind", kind, "-o", file)
         assert result.status == 0, result.err
@@ -154,19 +107,9 @@ def test_plots_as_svg_need_no_graphviz(
         assert file.read_bytes().startswith(b"<?xml")
 
 
-def test_names_that_would_stand_one_over_another_share_a_line() -> None:
-    module = parse_module(DUPLICATES)
-    device, _ = device_of("gpu", "h100_sxm")
-    assert device is not None
-    found = labels(plot_roofline(module, module, KernelTimes(device, RELEASE), "title").to_svg())
-    assert "left, right" in found
-    assert "apart" in found
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (("-o", "x.svg", "--kind", "roofline"), "needs a GPU; give --device"),
         (("-o", "x.gif"), "a plot is an SVG"),
         (("-o", "x.svg", "--kind", "pie"), "pie"),
     ],
@@ -186,7 +129,7 @@ def test_wrong_words(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("kind", ["passes", "kernels", "roofline"])
+@pytest.mark.parametrize("kind", ["passes", "kernels"])
 def test_the_same_module_gives_the_same_bytes(kind: str, hlofuse: Run, samples: Path, tmp_path: Path) -> None:
     source, file = samples / "gpu/gpt2_block/before.hlo", tmp_path / "p.svg"
     assert hlofuse("plot", source, *GPU, "--kind", kind, "-o", file).status == 0

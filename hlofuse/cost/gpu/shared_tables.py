@@ -117,7 +117,6 @@ class Launcher:
         return cached
 
     def _named_emitter(self, fusion: config.FusionConfig, summary: Summary) -> Launch | None:
-        """The launch where the backend config names the emitter."""
         root = summary.roots[0].result
         if fusion.kind == config.CUSTOM:
             return elementwise_launch(root, "custom")

@@ -248,7 +248,6 @@ def _elements_read(often: float, share: float, operand: ShapeFacts) -> float:
 
 
 def _bytes_of(operand: ShapeFacts, share: float) -> int:
-    """Bytes read of an array at this utilization."""
     size = operand.size_fp32
     return int(size) if share == 1.0 else single_half_away(size * share)
 

@@ -412,7 +412,6 @@ def _tile_start(expr: Expr, rank: int) -> Expr:
 
 
 def _linear(expr: Expr) -> tuple[int, dict[int, int]] | None:
-    """Constant and factors of a linear expression."""
     if expr.kind == CONSTANT:
         return expr.value, {}
     if expr.kind == VARIABLE:

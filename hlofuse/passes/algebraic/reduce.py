@@ -229,7 +229,6 @@ def handle_reduce_window(c: Context, x: Instruction) -> bool:
 
 
 def _elementwise(c: Context, x: Instruction, window: Window) -> bool:
-    """A window of one element, moved by one."""
     operand, init = x.operands
     trivial = all(
         w.size == w.stride == w.window_dilation == w.base_dilation == 1 and not w.window_reversal
@@ -247,7 +246,6 @@ def _elementwise(c: Context, x: Instruction, window: Window) -> bool:
 
 
 def _as_reduce(c: Context, x: Instruction, window: Window) -> bool:
-    """Windows as large as the array."""
     plain = all(
         w.stride == w.window_dilation == w.base_dilation == 1 and not w.padding_low and not w.padding_high
         for w in window

@@ -82,7 +82,6 @@ def _slice_of_pad(c: Context, x: Instruction) -> bool:
 
 
 def _slice_of_update(c: Context, x: Instruction) -> bool:
-    """A slice within what is written at constant places."""
     whole, update, *places = x.operands[0].operands
     starts = [scalar_of(place) if scalar_constant(place) else None for place in places]
     if None in starts or not is_unstrided(x):
@@ -266,7 +265,6 @@ def _combine_indices(
 
 
 def _slice_of_iota(c: Context, x: Instruction) -> bool:
-    """One number of a counter is the place it is read from."""
     counter, index = x.operands[0], x.operands[1]
     integers = {x.shape.element_type, index.shape.element_type} <= {"s32", "u32"}
     if counter.opcode != "iota" or x.shape.dimensions != (1,) or not integers:

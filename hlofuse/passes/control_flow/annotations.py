@@ -62,14 +62,14 @@ class ShardyXLA(Pass):
     are removed."""
 
     name = "shardy-xla"
-    simplification: Pass | None = field(default=None, compare=False, repr=False)
-    """What simplifies a program for several devices ahead."""
+    first: Pass | None = field(default=None, compare=False, repr=False)
+    """The pipeline that runs before it on a program for several devices."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if (module.attributes.raw("num_partitions") or "1") != "1":
             inline_calls(module)
-            if self.simplification is not None:
-                self.simplification.run(module, recorder)
+            if self.first is not None:
+                self.first.run(module, recorder)
                 recorder.begin_pass(self.name)
         partition = Partition(module)
         if partition.is_complete:

@@ -128,7 +128,6 @@ class HloComputationDeduplicator(Pass):
         return bool(instead)
 
     def _duplicates(self, module: Module) -> dict[Computation, Computation]:
-        """Computations with the first one that is equal to them."""
         keys = Keys()
         first: dict[Hashable, Computation] = {}
         instead: dict[Computation, Computation] = {}

@@ -33,7 +33,6 @@ _KEEPS_PLACES = set(
 )
 """Each dimension of a result is that of the operands, wherever it is as long and no attribute names it."""
 _WHOLE = -1
-_GROUPED = ("feature", "batch")
 _ADDED_UP = {"convolution", "dot", "reduce", "scatter"}
 _PER_DEVICE = with_trait("collective") | {"call", "conditional", "partition-id", "replica-id", "while"}
 
@@ -53,7 +52,7 @@ class Partition:
         meshes = (module.attributes.raw("frontend_attributes") or "").partition("xla.sdy.meshes=")[2]
         self._sizes = {name: int(size) for name, size in _SIZE.findall(meshes)}
         self._shardings: dict[Instruction, list[_Sharding] | None] = {}
-        """Of each result outside of manual computations; None inside."""
+        """The shardings of results outside of manual computations; None inside."""
         self._repeated: set[Instruction] = set()
         """Values that are the same along the dimensions in which their readers are divided."""
         self._sums: dict[Instruction, list[str]] = {}
@@ -91,19 +90,21 @@ class Partition:
             settled &= set(re.findall(r'"([^"]+)"', _attribute(x, "manual_axes"))) == self._sizes.keys()
             found = None if enters else _shardings(x, "out_shardings")
         elif x.opcode == "call" and inside:
-            settled, found = True, None
+            settled = True
+            found = None
         elif None in given:
             settled = False
         elif x.opcode == "while":
-            looped = self._around(x, outer)
-            settled, found = looped is not None, looped
+            found = self._around(x, outer)
+            settled = found is not None
         elif x.opcode == "tuple":
             settled = x is not self._module.entry.root or self._repeated.isdisjoint(x.operands)
         elif hands_on(x):
             settled = (_shardings(x, "sharding") or outer) == outer
         elif any(map(any, outer)):
             followed = self._followed(x)
-            settled, found = followed is not None, [followed or ()] * max(len(x.shape.tuple_shapes), 1)
+            settled = followed is not None
+            found = [followed or ()] * max(len(x.shape.tuple_shapes), 1)
         else:  # every device computes the whole
             settled = x.opcode not in _PER_DEVICE and not has_side_effect(x)
             found = [((),) * s.rank for s in x.shape.tuple_shapes or (x.shape,)]
@@ -112,7 +113,8 @@ class Partition:
 
     def _around(self, loop: Instruction, given: list[_Sharding]) -> list[_Sharding] | None:
         """The shardings of a loop's state, which those of its first values may follow."""
-        first, body = loop.operands[0], loop.called_computations[0]
+        first = loop.operands[0]
+        body = loop.called_computations[0]
         for _ in range(2):
             for c in loop.called_computations:
                 self._shardings[c.parameters[0]] = [*given]
@@ -129,7 +131,8 @@ class Partition:
     def _followed(self, x: Instruction) -> _Sharding | None:
         """The sharding of a result by those of its operands; None where devices would exchange more than
         parts of a sum."""
-        rule, factors = _rule(x), dict[int, tuple[str, ...]]()
+        rule = _rule(x)
+        factors = dict[int, tuple[str, ...]]()
         given = [self._shardings[o] or [] for o in x.operands]
         if rule is None or any(len(shardings) != 1 for shardings in given):
             return None
@@ -171,8 +174,10 @@ class Partition:
             wanted = [[tuple(factors.get(f, ()) for f in places)] for places in rule.operands]
             if _WHOLE in factors or not all(self._divide(x, k, w) for k, w in enumerate(wanted)):
                 return False
-        if x.opcode in ("broadcast", "iota") and max(len(x.users), reader.operands.count(x)) > 1:
-            reader.replace_operand(number, x := make.copy_of(x, x.operands))
+        is_shared = max(len(x.users), reader.operands.count(x)) > 1
+        if is_shared and x.opcode in ("broadcast", "iota"):
+            x = make.copy_of(x, x.operands)
+            reader.replace_operand(number, x)
         self._repeated.add(x)
         self._shardings[x] = found
         return True
@@ -213,8 +218,8 @@ class Partition:
                     element.replace_all_uses_with(x.operands[element.tuple_index])
                     entry.remove_instruction(element)
                 if x.users or x is entry.root:
-                    is_tuple = x.shape.is_tuple
-                    x.replace_all_uses_with(make.tuple_of(x, x.operands) if is_tuple else x.operands[0])
+                    inner = make.tuple_of(x, x.operands) if x.shape.is_tuple else x.operands[0]
+                    x.replace_all_uses_with(inner)
                 entry.remove_instruction(x)
         written = self._module.attributes.get("entry_computation_layout")
         result = _laid_out(entry.root.shape, written[1]) if written else entry.root.shape
@@ -266,8 +271,8 @@ def _laid_out(shape: Shape, like: Shape) -> Shape:
 
 
 class _Rule(Record):
-    """Which dimensions of operands and result go together, by numbers of the factors that they stand for
-    (Shardy's `OpShardingRule`); `_WHOLE` for those that each device needs as a whole."""
+    """The factors that dimensions of operands and result stand for, by number (Shardy's `OpShardingRule`);
+    `_WHOLE` for those that each device needs as a whole."""
 
     operands: list[list[int]]
     result: list[int]
@@ -286,8 +291,8 @@ def _rule(x: Instruction) -> _Rule | None:
         for o in x.operands:
             sizes = enumerate(o.shape.dimensions)
             moved |= {d for d, size in sizes if size != shape.dimensions[d]}
-        kept = [_WHOLE if d in moved else d for d in places]
-        return _Rule([kept[:rank] for rank in ranks], kept)
+        factors = [_WHOLE if d in moved else d for d in places]
+        return _Rule([factors[:rank] for rank in ranks], factors)
     if x.opcode == "iota":
         return _Rule([], [_WHOLE if str(d) == x.attributes.raw("iota_dimension") else d for d in places])
     if x.opcode == "broadcast":
@@ -296,14 +301,15 @@ def _rule(x: Instruction) -> _Rule | None:
         return _Rule([places], dimensions)
     if x.opcode == "reshape":
         pairs = dict(unmodified_dimensions(x.operands[0].shape, x.shape))
-        kept = [d if d in pairs.values() else _WHOLE for d in places]
-        return _Rule([[pairs.get(d, _WHOLE) for d in range(ranks[0])]], kept)
+        factors = [d if d in pairs.values() else _WHOLE for d in places]
+        return _Rule([[pairs.get(d, _WHOLE) for d in range(ranks[0])]], factors)
     if x.opcode == "reduce" and all(o.opcode == "constant" for o in x.operands if not o.shape.rank):
         return _Rule([list(range(r)) for r in ranks], [d for d in range(ranks[0]) if d not in dimensions])
     if x.opcode == "dot":
         return _rule_of_product(x, ranks)
     if x.opcode == "convolution":
-        numbers, groups = dimension_numbers(x), [x.attributes.raw(f"{k}_group_count") for k in _GROUPED]
+        numbers = dimension_numbers(x)
+        groups = [x.attributes.raw(f"{kind}_group_count") for kind in ("feature", "batch")]
         if numbers is None or any(count not in (None, "1") for count in groups):
             return None
         # The input features are `f` of the source and `i` of the kernel, the output's `o` and `f`.
@@ -327,7 +333,8 @@ def _rule_of_product(x: Instruction, ranks: list[int]) -> _Rule:
         side |= {place: place + k * ranks[0] for place in d.free(k, ranks[k])}
         result += [side[place] for place in d.free(k, ranks[k])]
     return _Rule(
-        [[side[place] for place in range(rank)] for side, rank in zip(factors, ranks, strict=True)], result
+        [[side[place] for place in range(rank)] for side, rank in zip(factors, ranks, strict=True)],
+        result,
     )
 
 

@@ -185,7 +185,6 @@ def is_reduction_supported(x: Instruction, release: Release = AROUND_FUSION) -> 
 
 
 def _is_window_supported(x: Instruction) -> bool:
-    """Windows side by side."""
     new = 0
     for w in x.attributes["window"]:
         if w.size > 1 or w.stride > 1:
@@ -354,7 +353,6 @@ def _append_consumer(fusion: Instruction, consumer: Instruction) -> Instruction:
 
 
 def _move_root_out(fusion: Instruction) -> None:
-    """The root of the fusion, which has one operand, comes after the fusion."""
     body, computation, users = fusion.fused_computation, computation_of(fusion), list(fusion.users)
     root, was_root = body.root, fusion.is_root
     after = computation.add_instruction(clone_of(root, [fusion]))

@@ -244,7 +244,6 @@ def _annotate(loop: Instruction) -> bool:
 
 
 def _forward_last_value(loop: Instruction, counter: Counter) -> None:
-    """Replace the counter's value after the loop by a constant."""
     last = counter.init + counter.step * counter.trips
     for user in list(loop.users):
         if user.opcode == "get-tuple-element" and user.tuple_index == counter.index and user.users:

@@ -76,7 +76,6 @@ def _is_simplified(gather: Instruction) -> bool:
 
 
 def _simplified_gather(gather: Instruction, order: Sequence[int]) -> Instruction:
-    """A gather from the array with its dimensions in that order."""
     operand, indices = gather.operands
     sizes, offset = numbers_of(gather, "slice_sizes"), numbers_of(gather, "offset_dims")
     collapsed = numbers_of(gather, "collapsed_slice_dims")
@@ -248,7 +247,6 @@ def _simplified_scatter(
     order: Sequence[int],
     targets: Sequence[int],
 ) -> Instruction:
-    """A scatter into arrays of which the dimensions stand in that order."""
     count = len(scatter.operands) // 2
     bases = [moved(o, order) for o in scatter.operands[:count]]
     updates = [moved(_flat(scatter, u), [0, *(d + 1 for d in order)]) for u in scatter.operands[count + 1 :]]

@@ -316,7 +316,6 @@ def _rewrite(sort: Instruction, by: Comparator) -> None:
 
 
 def _result(sort: Instruction, call: Instruction, by: Comparator) -> Instruction:
-    """The replacement with the shape of the sort."""
     if len(sort.operands) == 1:
         if by.numpy_order:
             return derived(sort, "get-tuple-element", sort.shape, [call], index="1")

@@ -179,7 +179,7 @@ def _simplification(lists: PassLists) -> FixedPoint:
     )
 
 
-def _spmd_simplification(lists: PassLists) -> FixedPoint:
+def _before_partitioner(lists: PassLists) -> FixedPoint:
     """The first pipeline of `AddSPMDPasses` (`xla/service/gpu/gpu_spmd_pipeline.cc`)."""
     return FixedPoint(
         lists.pipeline(
@@ -319,7 +319,7 @@ def before_fusion(
             "topk-decomposer(of_calls=false)",
             TopkRewriter(lambda sort: True),
         ),
-        lists.pipeline("spmd-partitioner", ShardyXLA(simplification=_spmd_simplification(lists))),
+        lists.pipeline("spmd-partitioner", ShardyXLA(first=_before_partitioner(lists))),
         lists.pipeline("sharding-removal", "sharding-remover", "dce"),
         _optimization(lists, device),
         lists.pipeline(

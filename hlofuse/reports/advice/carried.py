@@ -182,7 +182,6 @@ def wait_for_reads(loop: Instruction) -> bool:
 
 
 def _wait(at: Instruction, values: list[Instruction], readers: list[list[Instruction]]) -> None:
-    """Have these readers of each value wait for all of the values."""
     both = make.tuple_of(at, values)
     barrier = make.add(at, "opt-barrier", both.shape, [both])
     for value, new, own in zip(values, make.elements(barrier, range(len(values))), readers, strict=True):

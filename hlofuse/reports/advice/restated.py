@@ -577,7 +577,6 @@ def row_written(x: Instruction) -> tuple[int, Instruction] | None:
 
 
 def _write_at_once(x: Instruction) -> bool:
-    """Writes of rows that follow each other become one."""
     first, rows = x, list[tuple[int, Instruction]]()
     while (row := row_written(first)) is not None and (first is x or len(first.users) == 1):
         rows.append(row)

@@ -108,7 +108,6 @@ def _sums_at(
     rows: Instruction,
     classes: int,
 ) -> Instruction:
-    """Sums of the rows of each class; a row for each label."""
     rank, kind = labels.shape.rank, rows.shape.element_type
     shape = array(kind, [classes, *rows.shape.dimensions[rank:]])
     texts = {"inserted_window_dims": "{0}", "scatter_dims_to_operand_dims": "{0}"}

@@ -132,7 +132,6 @@ def compare(
 
 
 def _figures(base: Figures, now: Figures) -> Iterator[tuple[Code, float, float, str]]:
-    """Each figure of both, and the change in a text."""
     yield Code.MORE_KERNELS, base.kernels, now.kernels, f"{plural(base.kernels, 'kernel')} → {now.kernels:,}"
     yield Code.MORE_BYTES, base.bytes, now.bytes, f"{_change(base.bytes, now.bytes, bytes_text, 'B')} moved"
     if now.memory is not None and base.memory is not None:

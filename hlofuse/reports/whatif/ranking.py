@@ -113,7 +113,6 @@ def _start_of_joins(config: ReplayConfig, begun: Checkpoint | None) -> SharedSta
 
 
 def _names(passes: tuple[str, ...]) -> set[str]:
-    """Without the options of passes."""
     return {text.partition("(")[0] for text in single_passes(passes)}
 
 

@@ -188,7 +188,6 @@ def _views(producer: str, consumer: str, facts: Facts) -> list[str]:
 
 
 def _used_through(producer: str, consumer: str, facts: Facts) -> list[Instruction]:
-    """The users of the producer through which the consumer reads it."""
     ends = facts.lineage.final(producer), facts.lineage.final(consumer)
     found = []
     for module, (first, second) in ((facts.before, (producer, consumer)), (facts.after, ends)):

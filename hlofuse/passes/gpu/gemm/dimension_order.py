@@ -173,7 +173,6 @@ def _by_dimension(shape: Shape, fragments: Sequence[Fragment]) -> list[list[Frag
 def _inside(
     hlo: Instruction, target: Instruction, logical: list[list[Fragment]], joined: int, to_operands: bool
 ) -> list[list[Fragment]] | None:
-    """The fragments of each of the target's dimensions."""
     opcode = hlo.opcode
     if opcode == "transpose":
         permutation = tuple(hlo.dimensions) if to_operands else inverse(hlo.dimensions)

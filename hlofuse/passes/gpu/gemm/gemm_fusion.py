@@ -227,7 +227,6 @@ def _fuse_tileable(dot: Instruction, space: TileableFusion, recorder: Recorder) 
 
 
 def _take_place(output: Instruction, fusion: Instruction, name: str, recorder: Recorder) -> None:
-    """The fusion in the place of what it computes."""
     readers, end = list(dict.fromkeys(output.users)), output.name
     same = output.shape == fusion.shape
     replaced(output, fusion if same else added(fusion, "bitcast", output.shape, [fusion]))
