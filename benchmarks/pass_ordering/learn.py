@@ -25,10 +25,9 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import nn
 
-from hlofuse.gym.env import HloPassEnv, benchmark, manifest
+from hlofuse.gym.env import NUMBERS, HloPassEnv, benchmark, manifest
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
-from hlofuse.search.policy import NUMBERS
 from hlofuse.search.space import ACTIONS
 
 LARGEST, STEPS, SIZES = 750, 16, (1024, 3072)
