@@ -121,7 +121,7 @@ _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _CSS = (
     ".edge:hover path{stroke:#0969da;stroke-width:3}.edge:hover text{fill:#0969da;font-weight:bold}"
     ".node:hover>*:not(text){stroke-width:3}.node,.edge,.cluster{cursor:default}"
-    ".heading,.halo{pointer-events:none}.halo{stroke:#fff;stroke-width:3px;stroke-linejoin:round}"
+    ".heading,.halo{pointer-events:none}.halo{stroke:#fff;stroke-width:8px;stroke-linejoin:round}"
     "svg:root{max-width:100%;max-height:100vh}"
 )
 
