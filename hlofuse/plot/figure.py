@@ -12,8 +12,8 @@ from hlofuse.render.scene import text_width
 Position = tuple[float, float]
 """Points of 1/72 inch, to the right and up."""
 
-# Okabe and Ito's hues, which stay apart under every common colour blindness.
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8f8400", "#56b4e9", "#6546a3", "#424a53")
+# Of Okabe and Ito's hues, which stay apart under every common colour blindness.
+COLORS = ("#0072b2", "#d55e00")
 _MARGIN = 14.4
 _RADIUS = 4.5
 

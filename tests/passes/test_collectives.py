@@ -1,7 +1,7 @@
 """Collectives after fusion: what XLA combines, and their asynchronous form.
 
 `collectives.hlo` and `collectives_cpu.hlo` have small modules as they leave fusion and as they are launched;
-`tests/data/partitioned.tar.xz` has partitioned programs from the fusion input on, 24 for a CPU, 25 for a GPU.
+`tests/data/partitioned.tar.xz` has partitioned programs from the fusion input on, 25 for a CPU, 26 for a GPU.
 `tests/tools/pack_partitioned.py` makes them.
 """
 
@@ -110,7 +110,7 @@ BY_HAND = sorted(program for program in archive() if "/sm_" in program)
 ADDED_UP = [
     f"{backend}/ns_{name}"
     for backend in ("cpu", "gpu")
-    for name in "dp_deep_bf16 dp_grad embedding_grad norms scan_grad tensor_grad tensor_mlp".split()
+    for name in "dp_deep_bf16 dp_grad embedding_grad norms scan_grad tensor_grad tensor_mlp two_axes".split()
     if (backend, name) not in (("gpu", "scan_grad"), ("cpu", "tensor_grad"))
 ]
 """Programs of `NamedSharding` whose devices exchange nothing but sums; on a GPU XLA takes that of `scan_grad`

@@ -64,6 +64,8 @@ class ShardyXLA(Pass):
     name = "shardy-xla"
     first: Pass | None = field(default=None, compare=False, repr=False)
     """The pipeline that runs before it on a program for several devices."""
+    folds_sums: bool = field(default=False, compare=False, repr=False)
+    """True where `all-reduce-folder` runs after it."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if (module.attributes.raw("num_partitions") or "1") != "1":
@@ -73,7 +75,7 @@ class ShardyXLA(Pass):
                 recorder.begin_pass(self.name)
         partition = Partition(module)
         if partition.is_complete:
-            partition.apply()
+            partition.apply(folds_sums=self.folds_sums)
         elif is_divided(module):
             shardings = (x for x in module.instructions() if x.attributes.raw("sharding") is not None)
             recorder.unimplemented(Counter(x.opcode for x in shardings))

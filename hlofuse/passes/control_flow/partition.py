@@ -55,8 +55,8 @@ class Partition:
         """The shardings of results outside of manual computations; None inside."""
         self._repeated: set[Instruction] = set()
         """Values that are the same along the dimensions in which their readers are divided."""
-        self._sums: dict[Instruction, list[str]] = {}
-        """The axes over which each device has a part of a sum."""
+        self._sums: dict[Instruction, list[tuple[str, ...]]] = {}
+        """The axes over which each device has a part of a sum, by dimension."""
         crossings = [x for x in module.instructions() if custom_call_target(x) in _CROSSINGS]
         is_flat = all(x.computation is module.entry for x in crossings)
         # The second visit has what a later reader divides.
@@ -139,11 +139,11 @@ class Partition:
         for places, (sharding,) in zip(rule.operands, given, strict=True):
             factors |= {f: axes for f, axes in zip(places, sharding, strict=True) if axes}
         wanted = [[tuple(factors.get(f, ()) for f in places)] for places in rule.operands]
-        summed = [axis for f, axes in factors.items() if f not in rule.result for axis in axes]
+        summed = [axes for f, axes in factors.items() if f not in rule.result]
         axes = [axis for f in factors for axis in factors[f]]
         if _WHOLE in factors or len(set(axes)) < len(axes) or (summed and x.shape.is_tuple):
             return None
-        if any(":" in axis for axis in summed) or (summed and x.opcode not in _ADDED_UP):
+        if any(":" in "".join(part) for part in summed) or (summed and x.opcode not in _ADDED_UP):
             return None
         if not all(self._divide(x, k, w) for k, w in enumerate(wanted)):
             return None
@@ -200,14 +200,14 @@ class Partition:
         name, _, part = axis.partition(":")
         return int(part) if part else self._sizes.get(name, 0)
 
-    def apply(self) -> None:
-        """Have the module compute one device's part."""
+    def apply(self, *, folds_sums: bool) -> None:
+        """Have the module compute one device's part; with `folds_sums` a sum over all dimensions at once."""
         entry = self._module.entry
         for x, shardings in self._shardings.items():
             if shardings is not None and (part := self._part(x.shape, shardings)) is not None:
                 x.shape = part
                 self._resize(x, shardings)
-        self._add_up()
+        self._add_up(folds_sums)
         for x in entry.post_order():
             if x.opcode == "call":
                 inline(x)
@@ -235,27 +235,30 @@ class Partition:
             ranges = SliceRanges(SliceRange(0, size, 1) if axes else r for r, size, axes in parts)
             set_attribute(x, "slice", str(ranges))
 
-    def _add_up(self) -> None:
-        """An all-reduce after each part of a sum (`SpmdPartitioningVisitor::HandleReduce`, `HandleDot`)."""
-        used = [int(x.attributes.raw("channel_id") or 0) for x in self._module.instructions()]
-        for channel, (x, axes) in enumerate(self._sums.items(), max(used) + 1):
-            if x.called_computations:
-                function = clone_computation(x.called_computations[0])
-            else:
-                function = make.reducer(x, "add", "add", x.shape.element_type)
-            found = make.add(
-                x,
-                "all-reduce",
-                x.shape,
-                [x],
-                called=[("to_apply", function)],
-                channel_id=channel,
-                replica_groups=self._groups(axes),
-                use_global_device_ids="true",
-            )
-            x.replace_all_uses_with(found)
+    def _add_up(self, folds_sums: bool) -> None:
+        """All-reduces after each part of a sum (`SpmdPartitioner::AllReduceAlongShardingDims`)."""
+        channel = max(int(x.attributes.raw("channel_id") or 0) for x in self._module.instructions())
+        for part, dimensions in self._sums.items():
+            for axes in [sum(dimensions, ())] if folds_sums else reversed(dimensions):
+                if part.called_computations:
+                    function = clone_computation(part.called_computations[0])
+                else:
+                    function = make.reducer(part, "add", "add", part.shape.element_type)
+                channel += 1
+                found = make.add(
+                    part,
+                    "all-reduce",
+                    part.shape,
+                    [part],
+                    called=[("to_apply", function)],
+                    channel_id=channel,
+                    replica_groups=self._groups(axes),
+                    use_global_device_ids="true",
+                )
+                part.replace_all_uses_with(found)
+                part = found
 
-    def _groups(self, axes: list[str]) -> str:
+    def _groups(self, axes: tuple[str, ...]) -> str:
         groups: dict[tuple[int, ...], list[int]] = {}
         for device, place in enumerate(product(*map(range, self._sizes.values()))):
             others = (k for k, axis in zip(place, self._sizes, strict=True) if axis not in axes)

@@ -319,7 +319,7 @@ def before_fusion(
             "topk-decomposer(of_calls=false)",
             TopkRewriter(lambda sort: True),
         ),
-        lists.pipeline("spmd-partitioner", ShardyXLA(first=_before_partitioner(lists))),
+        lists.pipeline("spmd-partitioner", ShardyXLA(first=_before_partitioner(lists), folds_sums=True)),
         lists.pipeline("sharding-removal", "sharding-remover", "dce"),
         _optimization(lists, device),
         lists.pipeline(
