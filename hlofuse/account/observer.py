@@ -76,7 +76,8 @@ class CostObserver(_Observer):
         consumers: Sequence[Instruction],
         is_tied: Condition,
     ) -> None:
-        self._now, self._tied = {}, ()
+        self._now = {}
+        self._tied = ()
         model = self.model
         if model is None or is_fusible_bitcast(producer, model.release):
             return
@@ -149,7 +150,8 @@ class MomentObserver(_Observer):
         producer: Instruction,
         consumers: Sequence[Instruction],
     ) -> None:
-        looks, model = self._looks.pop(moment, ()), self.model
+        looks = self._looks.pop(moment, ())
+        model = self.model
         if not looks or model is None:
             return
         # The pass goes on with the estimates it has, not with those that a look computes.

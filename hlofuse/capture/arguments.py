@@ -102,7 +102,6 @@ def _dimensions(node: ast.expr) -> dict[str, Any]:
 
 
 def _dimension(node: ast.expr) -> tuple[ast.expr, list[str]]:
-    """Its size, and the axes that divide it."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         return node.left, _axes(node.right)
     return node, []

@@ -229,7 +229,6 @@ def _has_more(text: str, module: ModuleLines) -> bool:
 
 
 def _offset(text: str, line: int) -> int:
-    """The offset of a line, counted from 0; the length of a text without it."""
     at = 0
     for _ in range(line):
         at = text.find("\n", at) + 1
@@ -252,7 +251,6 @@ def _surroundings(text: str, module: ModuleLines) -> str:
 
 
 def _parts(literals: str) -> Iterator[tuple[str, int]]:
-    """Parts of adjacent string literals, each with its offset in the source."""
     for literal in _LITERAL.finditer(literals):
         begin, end = literal.span(2)
         for token in _TOKEN.finditer(literals, begin, end):

@@ -19,7 +19,9 @@ from hlofuse.ir.record import replace
 from hlofuse.pipelines.flags import merged, not_modelled
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Fact, Given, Identity
 from hlofuse.pipelines.stage import Stage
-from hlofuse.pipelines.targets import TARGETS, target_by_flags
+from hlofuse.pipelines.targets import TARGETS, before_fusion, target_by_flags
+from hlofuse.releases import release_of
+from hlofuse.trace import Recorder
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
@@ -91,14 +93,23 @@ def _platform_notes(module: Module, stage: Fact, device: DeviceDescription) -> l
     return found
 
 
-def is_of_all_devices(module: Module) -> bool:
-    """True for a module before XLA's partitioner, whose figures are of all devices together."""
+_PARTITIONER = "shardy-xla"
+
+
+def is_of_all_devices(module: Module, target: str, device: DeviceDescription | None, release: str) -> bool:
+    """True for a module before XLA's partitioner that the passes of `target` leave to it: its figures are of
+    all devices together."""
     if not is_divided(module):
         return False
-    from hlofuse.passes.control_flow.partition import Partition, inline_calls  # slow to import
+    from hlofuse.compilation.spans import run_passes  # slow to import
 
-    inline_calls(module := copy_module(module))
-    return not Partition(module).is_complete
+    pipelines = before_fusion(target, device, release=release_of(release))
+    names = [{step.name for step in p.flattened()} for p in pipelines]
+    last = next((k for k, found in enumerate(names) if _PARTITIONER in found), None)
+    recorder = Recorder()
+    if last is not None:
+        run_passes(pipelines[: last + 1], copy_module(module), recorder, [])
+    return last is None or _PARTITIONER in recorder.not_repeated
 
 
 def _notes(
@@ -108,6 +119,8 @@ def _notes(
     note: str,
     unfollowed: tuple[str, ...],
     device: DeviceDescription | None,
+    target: str,
+    release: str,
 ) -> tuple[str, ...]:
     found = [note] if note and backend.value not in NO_TARGET else []
     if device is not None:
@@ -121,7 +134,7 @@ def _notes(
         found.append(f"Flags whose effect is not modelled: {listing([*map(printable, unfollowed)], _FLAGS)}")
     partitions = partitions_of(module)
     if partitions > 1:
-        if stage.value == Stage.BEFORE and is_of_all_devices(module):
+        if stage.value == Stage.BEFORE and is_of_all_devices(module, target, device, release):
             whole = f"figures are for all {partitions} devices together: XLA's partitioner is not replayed"
             found.append(f"{whole}, so the collectives that it adds are missing")
         else:
@@ -179,7 +192,7 @@ def identify(
         partitions_of(module),
         merged(target.flags, flags),
         backend.value not in NO_TARGET,
-        _notes(module, shown.fact, backend, note, unfollowed, given.device),
+        _notes(module, shown.fact, backend, note, unfollowed, given.device, chosen.name, replayed),
         str(path) if path is not None else None,
         module.text_note or "",
         (replayed,) if release.source == "asked" else written.releases,

@@ -236,7 +236,6 @@ def _parsed_as_copied(
 
 
 def _load_from_profile(path: str, name: str | None) -> Module:
-    """The optimized module that a profile holds: the one of that name, or the costliest."""
     profile = read_profile(path)
     chosen = profile.pick(name)
     label = f"{chosen.label} in {path}"

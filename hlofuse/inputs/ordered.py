@@ -78,7 +78,6 @@ def _elements(source: Instruction, ids_here: ComputationIds | None) -> list[Inst
 
 
 def _frontend_elements(source: Instruction, ids_here: ComputationIds | None, last_read: int) -> Iterable[int]:
-    """The elements that a front end made."""
     every = range(len(source.shape.tuple_shapes))
     if ids_here is not None:
         source_ids = ids_here.by_name.get(source.name)
@@ -149,7 +148,6 @@ def _is_plain(constant: Instruction) -> bool:
 
 
 def _literals(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Names of constants, each with its LiteralProto."""
     for computation in messages(module_proto(data), _COMPUTATIONS):
         for instruction in messages(computation, _INSTRUCTIONS):
             attributes = {

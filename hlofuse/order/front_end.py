@@ -257,7 +257,6 @@ def _constant(x: Instruction) -> Instruction:
 
 
 def _sources(x: Instruction, members: dict[Instruction, int]) -> dict[Instruction, None]:
-    """Members whose values reach it, directly or not."""
     found: dict[Instruction, None] = {}
     pending, seen = list(x.operands), set(x.operands)
     while pending:

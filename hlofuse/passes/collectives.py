@@ -422,7 +422,6 @@ class ConvertAsyncCollectivesToSync(Pass):
 
 
 def _is_collective_start(x: Instruction) -> bool:
-    """True for the start of a collective that one done ends."""
     if x.opcode != "async-start" or len(x.users) != 1 or x.users[0].opcode != "async-done":
         return False
     return x.called_computations[0].root.opcode in _ASYNCHRONOUS

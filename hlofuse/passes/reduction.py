@@ -150,7 +150,6 @@ class AssociativeScanRewriter(VisitPass):
 
 
 def _of_scalars(function: Computation, module: Module) -> Computation:
-    """The function of a scan as one of the carry and the element."""
     body = Computation(f"{function.name}_rw_wrapper")
     clones: dict[Instruction, Instruction] = {}
     for x in function.post_order():
@@ -258,7 +257,6 @@ class _Scan(Record):
         )
 
     def _edge(self, within: Instruction, dimension: int) -> Instruction:
-        """The final element of each block."""
         sizes = within.shape.dimensions
         starts, limits = [0] * len(sizes), list(sizes)
         if self.forward:

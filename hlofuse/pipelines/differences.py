@@ -53,7 +53,6 @@ def groups(target: str, releases: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _all(target: str) -> Iterator[ReleaseDifference]:
-    """Everything that has a span and is about the target."""
     data = TARGETS[target]
     for name, behaviour in behaviours().items():
         if _concerns(behaviour.source, data.backend):

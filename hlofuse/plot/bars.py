@@ -17,7 +17,9 @@ from hlofuse.plot.figure import COLORS, Plot
 from hlofuse.render.dot import FAINT, PALE
 from hlofuse.render.scene import SMALL, ModulePair, text_width
 
-_WIDTH, _GAP, _FIGURE = 200.0, 34.0, 62.0
+_WIDTH = 200.0
+_GAP = 34.0
+_FIGURE = 62.0
 
 _THICK = 11.0
 
@@ -94,7 +96,8 @@ def plot_memory(module: Module, memory: Assignment, title: str, alerts: Sequence
     at_peak = bytes_alive.index(most)
     step = -(-len(bytes_alive) // _MOMENTS)
     parts = [max(bytes_alive[k : k + step]) for k in range(0, len(bytes_alive), step)]
-    width, height = _WIDTH * 3, _WIDTH
+    width = _WIDTH * 3
+    height = _WIDTH
     places: list[tuple[float, float]] = []
     for k, value in enumerate(parts):
         y = value / (most or 1) * height

@@ -369,6 +369,5 @@ def _users_past_elements(unit: Instruction) -> list[Instruction]:
 
 
 def _scope_end(scope: str) -> str:
-    """The last part of a scope, where scopes differ."""
     text = "/".join(printable(scope).split("/")[1:])  # the first is the program's
     return text if len(text) <= 36 else "…" + text[-35:]

@@ -200,7 +200,6 @@ def _slice_of_update(
 
 
 def _seen_through(outer: Instruction, operand: Instruction) -> Instruction:
-    """The fusion's operand for one of its parameters."""
     if outer.opcode == "fusion" and operand.opcode == "parameter":
         return outer.operands[operand.parameter_number]
     return operand

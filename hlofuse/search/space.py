@@ -180,10 +180,13 @@ class Space:
                 f"--objective {objective} needs a device with a time model; give --objective kernels for"
                 f" target {config.target}"
             )
-        self.start, self.config, self.objective = module, config, objective
+        self.start = module
+        self.config = config
+        self.objective = objective
         self.best: Moves = ()
         self.evaluations = self._proposed = 0
-        self.deadline, self.most_evaluations = _NEVER, _NEVER
+        self.deadline = _NEVER
+        self.most_evaluations = _NEVER
         self.progress: Callable[[int, float], None] | None = None
         self._modules: OrderedDict[Moves, Module] = OrderedDict({(): module})
         self._values: dict[Moves, float] = {}

@@ -248,7 +248,6 @@ def _features(instruction: Instruction, release: Release) -> int:
 
 
 def _minor_dimension(facts: ShapeFacts) -> tuple[int, int]:
-    """The most minor dimension that is not 1, and its place from the minor end."""
     for place, dimension in enumerate(facts.minor_to_major):
         if facts.dimensions[dimension] > 1:
             return dimension, place

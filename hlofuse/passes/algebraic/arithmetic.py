@@ -180,7 +180,6 @@ def _product(multiply: Instruction, c1: Instruction, c2: Instruction) -> Instruc
 
 
 def _with_constant(x: Instruction) -> tuple[Instruction, Instruction] | None:
-    """a and c of a product of something and a constant."""
     if x.opcode != "multiply":
         return None
     for a, constant in both_orders(x):

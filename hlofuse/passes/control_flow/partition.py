@@ -121,8 +121,8 @@ class Partition:
             if not all(map(self._visit_all, loop.called_computations)):
                 return None
             found = self._shardings[body.root] or []
-            if found == given:
-                return given
+            if all(self._shardings[c.parameters[0]] == found for c in loop.called_computations):
+                return found
             if first.opcode != "tuple" or not all(self._divide(first, k, [s]) for k, s in enumerate(found)):
                 return None
             self._shardings[first] = given = found
@@ -157,7 +157,6 @@ class Partition:
         x = reader.operands[number]
         if self._shardings[x] == found:
             return True
-        rule = _rule(x)
         if x in self._repeated:
             return False
         if x.opcode == "get-tuple-element" and (source := x.operands[0]).opcode in ("parameter", "tuple"):
@@ -167,7 +166,7 @@ class Partition:
             ):
                 return False
             state[x.tuple_index] = found[0]  # of a loop
-        elif rule is None or x.opcode == "constant":
+        elif (rule := _rule(x)) is None:
             return False
         else:
             factors = {f: axes for f, axes in zip(rule.result, found[0], strict=True) if axes}

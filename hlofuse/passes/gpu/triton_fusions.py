@@ -285,7 +285,6 @@ def _extracted(body: Computation) -> Module:
 
 
 def _copied(callee: Computation, module: Module, copies_of: dict[Computation, Computation]) -> Computation:
-    """A called computation of scalars, copied once."""
     if callee not in copies_of:
         copy = Computation(callee.name)
         clones: dict[Instruction, Instruction] = {}

@@ -74,7 +74,6 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
 
 
 def _step_of(x: Instruction, index: int, element_type: str) -> Instruction | None:
-    """The constant that is added to the element each time."""
     if x.opcode != "add" or x.shape.element_type != element_type:
         return None
     a, b = x.operands

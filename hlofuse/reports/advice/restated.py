@@ -426,7 +426,6 @@ class _Numbers:
 
 
 def _numbers(x: Instruction) -> _Numbers | None:
-    """Indices that count; None for others."""
     if x.opcode in ("reshape", "convert"):
         return _numbers(x.operands[0])
     sizes = x.shape.dimensions

@@ -157,7 +157,6 @@ def _result(f: Finding, codes: list[Code]) -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    """Text in which SARIF sees no link and no placeholder."""
     return printable(text).replace("[", "\\[").replace("{", "{{").replace("}", "}}")
 
 

@@ -98,7 +98,6 @@ def edit_of(recipe: str, text: str, sources: Sequence[str]) -> dict[str, str] | 
 
 
 def _own_line(recipe: str, lines: Sequence[str], number: int, factor: str) -> str:
-    """The line as the recipe changes it, in one line; empty where it has no form for it."""
     try:
         found = [e.texts for e in edits("".join(lines), [number]) if e.recipe == recipe]
     except (SyntaxError, ValueError):

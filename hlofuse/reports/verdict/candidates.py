@@ -81,9 +81,11 @@ class Budget:
 def comparable(observed: Observed, written: Module | None) -> Module | None:
     """The module before optimizations, if its figures are of as many devices as those of the replay; else
     None. Before XLA's partitioner they are of all devices together."""
-    if written is None or (is_of_all_devices(written) and not is_divided(observed.replay.before)):
-        return None
-    return written
+    if written is None or is_divided(observed.replay.before):
+        return written
+    config = observed.replay.config
+    whole = is_of_all_devices(written, config.target, config.build.device, config.release.name)
+    return None if whole else written
 
 
 def of_recipes(
