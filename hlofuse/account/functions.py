@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from typing import Literal, TypeAlias
 
 from hlofuse.account.account import Account, Launched, totals_of
@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"(?:(?<=[_.])|^)\d+$")
 
 Unit: TypeAlias = Literal["measured", "estimated", "bytes"]
 Node: TypeAlias = tuple[str, str]
-"""A file and a function; a package, or a scope within the scopes around it, without a file."""
+"""A file and a function; without a file a package, or a scope within those around it that begins with `/`."""
 
 
 class FunctionShare(Record):
@@ -143,12 +143,10 @@ def path_of(x: Instruction, module: Module) -> Iterator[Node]:
         del found[found.index(node) if node in found else len(found) :]
         found.append(node)
     yield from found
-    if package and functions:
+    scopes = [f"/{_NUMBER.sub('*', scope)}" for scope in scopes_of(metadata.op_name)[0]]
+    if package and functions and not scopes:
         yield "", package
-    around = ""
-    for scope in scopes_of(metadata.op_name)[0]:
-        around += f"/{_NUMBER.sub('*', scope)}"
-        yield "", around.removeprefix("/")
+    yield from (("", around) for around in accumulate(scopes))
 
 
 def _function_name(place: SourceLocation) -> str:
@@ -184,7 +182,8 @@ def _places(paths: Sequence[tuple[Node, ...]], weights: Sequence[float]) -> list
             for node, called in pairwise((*path[first : first + 2], _UNNAMED)):
                 sums[node] += weight
                 callers = calls.get(called, {})
-                in_parts[node] += weight * (callers.get(node, 0.0) > _OWN * sum(callers.values()))
+                own = callers.get(node, 0.0) > _OWN * sum(callers.values())
+                in_parts[node] += weight * (own or called[1].startswith("/"))
                 break
         large = {n for n, own in sums.items() if own > _SPLIT_FROM * sum(weights) and in_parts[n] > own / 2}
         if not large:
@@ -209,7 +208,7 @@ def _share(file: str, name: str, own: Sequence[_Launch]) -> FunctionShare:
     measured = [row.measured_us for row in rows if row.measured_us is not None]
     return FunctionShare(
         file,
-        name,
+        name.removeprefix("/"),
         totals.kernels,
         totals.launches,
         totals.us,

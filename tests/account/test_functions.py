@@ -109,6 +109,24 @@ def test_a_library_called_by_the_user_has_a_share_and_frames_of_libraries_betwee
     assert shares(found) == {"loss": 60, "optax": 40}
 
 
+def test_layers_of_a_library_are_told_by_their_scopes_also_where_another_function_has_some() -> None:
+    """The name of the library would say nothing, and of the model's function the frames are cut."""
+    flax = "step>!apply>!scan"
+    found = functions_of(
+        module_of(
+            [
+                (40, flax, "jit(step)/jvp(Net)/Enc_0/Attention_0/query/dot"),
+                (25, flax, "jit(step)/jvp(Net)/Enc_1/Dense_0/dot"),
+                (15, "step>Net.__call__", "jit(step)/jvp(Net)/add"),
+                (20, "step>!update", "jit(step)/add"),
+            ]
+        )
+    )
+    assert shares(found) == {
+        "Net/Enc_*/Attention_*/query": 40, "Net/Enc_*/Dense_*": 25, "optax": 20, "Net": 15,
+    }  # fmt: skip
+
+
 def test_scopes_where_there_are_no_frames_with_numbered_layers_together() -> None:
     found = functions_of(
         module_of(
