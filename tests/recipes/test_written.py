@@ -206,6 +206,13 @@ def batched_chain(columns: int) -> str:
     rhs_batch_dims={{0}}, rhs_contracting_dims={{1}}"""
 
 
+def over_heads(chain: str) -> str:
+    """The heads of a chain summed by its second product."""
+    start = chain.index("  ROOT")
+    sums = "lhs_contracting_dims={0,2}, rhs_contracting_dims={0,1}"
+    return f"{chain[:start]}  ROOT r = f32[8,1]{{1,0}} dot(s, v), {sums}"
+
+
 def small_products(count: int) -> str:
     return f"""  a = f32[3,{count},2]{{2,1,0}} parameter(0)
   b = f32[4,3,{count}]{{2,1,0}} parameter(1)
@@ -593,6 +600,7 @@ CASES = {
     ),
     "multiply-the-small-first": (chain(2), chain(4)),
     "multiply-the-small-first (heads)": (batched_chain(1), batched_chain(8)),
+    "multiply-the-small-first (sum over heads)": (batched_chain(1), over_heads(batched_chain(1))),
     "add-the-small-products": (small_products(8), small_products(9)),
     "add-the-small-products (pixels)": (pixel_products(8), pixel_products(9)),
     "sum-once": (terms(4), terms(5)),

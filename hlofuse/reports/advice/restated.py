@@ -106,11 +106,13 @@ def _reorder(x: Instruction) -> bool:
         if inner.opcode != "dot" or len(inner.users) > 1 or list(dims.batch(side)) != batch:
             continue
         own = DotDimensions.of(inner)
+        if len(own.lhs_batch) != len(batch):
+            continue
         free = [own.free(k, o.shape.rank) for k, o in enumerate(inner.operands)]
         numbers = [(k, d) for k in (0, 1) for d in free[k]]
         summed = [numbers[d - len(batch)] for d in sums]
         near = summed[0][0] if summed else 0
-        if len(own.lhs_batch) != len(batch) or sorted(summed) != [(near, d) for d in free[near]]:
+        if sorted(summed) != [(near, d) for d in free[near]]:
             continue
         b, a = inner.operands[near], inner.operands[1 - near]
         contracting = [[d for _, d in summed], list(dims.contracting(1 - side))]
