@@ -7,6 +7,8 @@ import pytest
 from hlofuse.account import observed_replay
 from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
+from hlofuse.ir.copy import copy_module
+from hlofuse.judge.judge import Judge
 from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.loops import unrolled
 from hlofuse.reports.advice.recipe import Situation
@@ -14,6 +16,7 @@ from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.explain.explain import explain
 
 from ..running import find
+from .values import judged
 
 COMPUTATIONS = """HloModule m
 plus { a = f32[] parameter(0)
@@ -119,8 +122,7 @@ def branches(operations: int, size: int = 64) -> str:
     chain = "".join(f"  x{k + 1} = {shape} negate(x{k})\n" for k in range(operations))
     first = f"first {{\n  p = ({shape}) parameter(0)\n  x0 = {shape} get-tuple-element(p), index=0\n{chain}"
     first += f"  ROOT t = ({shape}) tuple(x{operations})\n}}\n"
-    second = f"other {{\n  p = ({shape}) parameter(0)\n  y = {shape} get-tuple-element(p), index=0\n"
-    second += f"  ROOT t = ({shape}) tuple(y)\n}}\n"
+    second = f"other {{\n  ROOT p = ({shape}) parameter(0)\n}}\n"
     return entry(
         f"""  which = pred[] parameter(0)
   x = {shape} parameter(1)
@@ -227,7 +229,7 @@ CASES = [
     ("unroll-the-short-loop", "gpu", state_of(142), state_of(143)),
     ("unroll-the-swap", "gpu", swapped(16, 257), swapped(16, 256)),
     ("unroll-the-swap", "cpu", swapped(16, 257), swapped(15, 257)),
-    ("select-not-branch", "gpu", branches(36), branches(38)),
+    ("select-not-branch", "gpu", branches(38), branches(39)),
     ("select-not-branch", "cpu", branches(1, (1 << 18) - 1), branches(1, 1 << 18)),
     ("donate-the-argument", "gpu", updated(1 << 14, 64), updated((1 << 14) - 1, 64)),
     ("donate-the-argument", "gpu", updated(1 << 15, (1 << 14) - 1), updated(1 << 15, 1 << 14)),
@@ -255,6 +257,16 @@ CASES = [
 def test_it_applies_on_one_side_of_its_number(name: str, target: str, inside: str, beyond: str) -> None:
     assert name in found(inside, target)
     assert name not in found(beyond, target)
+
+
+def test_a_branch_that_passes_on_what_it_gets_becomes_an_operand_of_a_select(judge: Judge) -> None:
+    before = parse_module(branches(3))
+    after = copy_module(before)
+    (recipe,) = (r for r in RECIPES if r.name == "select-not-branch")
+    assert recipe.rewrite is not None
+    assert recipe.rewrite(next(x for x in after.entry if x.opcode == "conditional"))
+    assert [x.opcode for x in after.entry].count("select") == 1
+    assert judged(judge, before, after).verdict == "same"
 
 
 def test_an_unrolled_loop_begins_with_arrays_as_jax_broadcasts_them() -> None:

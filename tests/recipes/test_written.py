@@ -57,6 +57,24 @@ def distances(dimension: int = 2) -> str:
   ROOT r = f32[{sizes[0]},{sizes[1]}]{{1,0}} reduce(s, zero), dimensions={{{dimension}}}, to_apply=plus"""
 
 
+def weighed_distances(factor: str, dimension: int) -> str:
+    """Differences of two clouds of points, times a factor, with a scale of each coordinate."""
+    sizes = ",".join(str(n) for d, n in enumerate((2, 4, 5, 3)) if d != dimension)
+    return f"""  a = f32[2,4,3]{{2,1,0}} parameter(0)
+  b = f32[2,3,5]{{2,1,0}} parameter(1)
+  g = f32[2,4,5]{{2,1,0}} parameter(2)
+  w = f32[3]{{0}} parameter(3)
+  bt = f32[2,5,3]{{2,1,0}} transpose(b), dimensions={{0,2,1}}
+  as = f32[2,4,5,3]{{3,2,1,0}} broadcast(a), dimensions={{0,1,3}}
+  bs = f32[2,4,5,3]{{3,2,1,0}} broadcast(bt), dimensions={{0,2,3}}
+  gs = f32[2,4,5,3]{{3,2,1,0}} broadcast(g), dimensions={{0,1,2}}
+  ws = f32[2,4,5,3]{{3,2,1,0}} broadcast(w), dimensions={{3}}
+  d = f32[2,4,5,3]{{3,2,1,0}} subtract(as, bs)
+  n = f32[2,4,5,3]{{3,2,1,0}} divide(d, ws)
+  s = f32[2,4,5,3]{{3,2,1,0}} multiply(n, {factor})
+  ROOT r = f32[{sizes}]{{2,1,0}} reduce(s, zero), dimensions={{{dimension}}}, to_apply=plus"""
+
+
 def picked(dimension: int) -> str:
     return f"""{onehot("8")}  v = f32[8,6]{{1,0}} parameter(0)
   m = f32[8,6]{{1,0}} multiply(hot, v)
@@ -71,6 +89,25 @@ def rows(count: int, of: int) -> str:
   t = f32[{of},5]{{1,0}} tanh(y)
   ROOT r = f32[{count},5]{{1,0}} gather(t, i), offset_dims={{1}}, collapsed_slice_dims={{0}},
     start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,5}}"""
+
+
+def last_rows(count: int, of: int, part: str) -> str:
+    """Rows of a product of normalized rows with weights, heads apart and transposed."""
+    return f"""  x = f32[2,{of},4]{{2,1,0}} parameter(0)
+  w = f32[4,6]{{1,0}} parameter(1)
+  at = s32[] constant(2)
+  none = s32[] constant(0)
+  squares = f32[2,{of},4]{{2,1,0}} multiply(x, x)
+  sums = f32[2,{of}]{{1,0}} reduce(squares, zero), dimensions={{2}}, to_apply=plus
+  spread = f32[2,{of},4]{{2,1,0}} broadcast(sums), dimensions={{0,1}}
+  normed = f32[2,{of},4]{{2,1,0}} divide(x, spread)
+  y = f32[2,{of},6]{{2,1,0}} dot(normed, w), lhs_contracting_dims={{2}}, rhs_contracting_dims={{0}}
+  heads = f32[2,{of},3,2]{{3,2,1,0}} reshape(y)
+  t = f32[2,3,{of},2]{{3,2,1,0}} transpose(heads), dimensions={{0,2,1,3}}
+  ROOT r = f32[2,3,{count},2]{{3,2,1,0}} {part}"""
+
+
+END, AT = "slice(t), slice={{[0:2],[0:3],[{}:{}:2],[0:2]}}", "dynamic-slice(t, none, none, at, none)"
 
 
 def widened(kind: str) -> str:
@@ -552,8 +589,15 @@ CASES = {
     ),
     "multiply-narrow-sum-wide": (widened("bf16"), widened("s8")),
     "distances-by-a-product": (distances(), distances(1)),
+    "distances-by-a-product (scaled)": (weighed_distances("n", 3), weighed_distances("n", 2)),
+    "distances-by-a-product (gradient)": (weighed_distances("gs", 2), weighed_distances("gs", 3)),
+    "distances-by-a-product (second gradient)": (weighed_distances("gs", 1), weighed_distances("ws", 1)),
     "pick-the-label": (picked(1), picked(0)),
     "take-first": (rows(4, 16), rows(5, 16)),
+    "take-first (slice)": (last_rows(2, 8, END.format(5, 8)), last_rows(3, 8, END.format(3, 8))),
+    "take-first (dynamic slice)": tuple(
+        last_rows(n, 8, f"{AT}, dynamic_slice_sizes={{2,3,{n},2}}") for n in (2, 3)
+    ),
     "vmap-not-map": (
         loop(f"{PRODUCT}  y = f32[2]{{0}} tanh(x)\n  new = f32[3]{{0}} tanh(p)\n{WRITES}"),
         loop(f"{PRODUCT}  y = f32[2]{{0}} tanh(x)\n  new = f32[3]{{0}} divide(p, h)\n{WRITES}"),

@@ -303,7 +303,7 @@ def _is_small_choice(x: Instruction) -> bool:
 
 def _select(x: Instruction) -> bool:
     """Have all branches be done where the conditional is, and choose among what they yield."""
-    if not x.shape.is_tuple or any(b.root.opcode != "tuple" for b in x.called_computations):
+    if not x.shape.is_tuple:
         return False
     module, results = module_of(computation_of(x)), []
     for branch, given in zip(x.called_computations, x.operands[1:], strict=True):

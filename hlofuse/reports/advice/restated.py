@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from math import prod
 
@@ -224,6 +224,87 @@ def _sum_once(x: Instruction) -> bool:
 def fold(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:
     """All parts by one operation, from the first on."""
     return reduce(lambda total, part: make.binary(at, opcode, total, part), parts)
+
+
+_Spread = tuple[Instruction, list[int]]
+"""A value that is broadcast, and for each of its dimensions that of the result."""
+
+
+def _terms(x: Instruction, f: Instruction) -> list[_Spread]:
+    """The values whose difference is a factor of what `x` sums; other factors are one value."""
+    if f.opcode == "subtract":
+        return [_spread_along(o) for o in f.operands]
+    if f.opcode in ("multiply", "divide"):
+        scale = _spread_along(f.operands[1])
+        found = [_on_both(x, f.opcode, t, scale) for t in _terms(x, f.operands[0])]
+        return found if len(found) > 1 else [_spread_along(f)]
+    return [_spread_along(f)]
+
+
+def _spread_along(x: Instruction) -> _Spread:
+    value, dims = spread(x)
+    return value, [dims.index(d) for d in range(value.shape.rank)]
+
+
+def _over(x: Instruction, one: _Spread, dims: Sequence[int]) -> Instruction:
+    """A value over these dimensions of what `x` sums."""
+    value, along = one
+    shape = array(x.shape.element_type, [x.operands[0].shape.dimensions[d] for d in dims])
+    order = sorted(range(len(along)), key=along.__getitem__)
+    value = make.transpose(x, make.convert(x, value, x.shape.element_type), order)
+    return make.broadcast(x, shape, value, [dims.index(d) for d in sorted(along)])
+
+
+def _on_both(x: Instruction, opcode: str, a: _Spread, b: _Spread) -> _Spread:
+    dims = sorted({*a[1], *b[1]})
+    return make.binary(x, opcode, _over(x, a, dims), _over(x, b, dims)), dims
+
+
+def _sum_of_products(x: Instruction, sides: list[_Spread]) -> _Spread:
+    """Σ a·b over the dimensions that `x` sums: a matrix product where each has dimensions of its own."""
+    add = x.called_computations[0]
+    for k, (value, along) in enumerate(sides):
+        if alone := [d for d in along if d in x.dimensions and d not in sides[1 - k][1]]:
+            own = sorted(along)
+            value = _over(x, (value, along), own)
+            value = make.reduce(x, value, x.operands[1], [own.index(d) for d in alone], add)
+            sides[k] = value, [d for d in own if d not in alone]
+    both = [d for d in sides[0][1] if d in sides[1][1]]
+    sums, batch = ([d for d in both if (d in x.dimensions) == is_sum] for is_sum in (True, False))
+    free = [d for _, along in sides for d in along if d not in both]
+    if sums and all(len(along) > len(both) for _, along in sides):
+        values = [make.convert(x, value, x.shape.element_type) for value, _ in sides]
+        batches, summed = ([[along.index(d) for d in ds] for _, along in sides] for ds in (batch, sums))
+        return new_dot(x, values, batches, summed, x.shape.element_type, x), batch + free
+    value, along = _on_both(x, "multiply", *sides)
+    value = make.reduce(x, value, x.operands[1], [along.index(d) for d in sums], add) if sums else value
+    return value, [d for d in along if d not in sums]
+
+
+def _multiply_differences(x: Instruction) -> bool:
+    """Σ(a − b)² becomes |a|² + |b|² − 2 a·b, and Σ g·(a − b), as in its gradient, Σ g·a − Σ g·b."""
+    rank = x.operands[0].shape.rank
+    factors = terms_of(x.operands[0], "multiply") if combines_by(x, "add") else []
+    parts = [_terms(x, f) for f in factors[:4]]
+    differences = [(f, p) for f, p in zip(factors, parts, strict=False) if len(p) > 1]
+    scales = [p[0] for p in parts if len(p) == 1]
+    is_square = len({f for f, _ in differences}) == 1 and len(differences) == 2
+    if len(factors) != len(parts) or not (is_square or (len(differences) == 1 and scales)):
+        return False
+    scale = reduce(partial(_on_both, x, "multiply"), scales) if scales else None
+    first = second = differences[0][1]
+    if scale is not None:
+        second = [_on_both(x, "multiply", t, scale) if is_square else scale for t in first]
+    if any(len(along) == rank for _, along in first + second):
+        return False
+    pairs = [(0, 0), (1, 1), (0, 1)][: 2 + is_square]
+    sums = [_sum_of_products(x, [first[k], second[j]]) for k, j in pairs]
+    if all(value.opcode != "dot" for value, _ in sums):
+        return False
+    values = [_over(x, s, [d for d in range(rank) if d not in x.dimensions]) for s in sums]
+    if is_square:
+        values[2] = make.binary(x, "multiply", values[2], make.scalar_like(values[2], -2))
+    return replace(x, fold(x, "add" if is_square else "subtract", values))
 
 
 def _cumulated(x: Instruction) -> tuple[int, bool] | None:
@@ -669,6 +750,7 @@ RESTATED = {
     "sum-before-the-product": Rewriting("reduce", _sum_first),
     "multiply-the-small-first": Rewriting("dot", _reorder),
     "add-the-small-products": Rewriting("dot", _add_products),
+    "distances-by-a-product": Rewriting("reduce", _multiply_differences),
     "sum-once": Rewriting("add", _sum_once),
     "triangular-cumsum": Rewriting("reduce-window", _cumulate_by_product),
     "scan-not-cumsum": Rewriting("reduce-window", _cumulate_by_rows, "cpu"),

@@ -17,8 +17,8 @@ from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.common import make
-from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
-from hlofuse.passes.common.shapes import array, window_of, with_dimensions
+from hlofuse.passes.common.dots import DotDimensions, dot_like
+from hlofuse.passes.common.shapes import array, ranges_of, window_of, with_dimensions
 from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
@@ -166,32 +166,6 @@ def _narrow(x: Instruction) -> bool:
     return replace(x, dot_like(x, x.shape, operands[0], operands[1], DotDimensions.of(x)))
 
 
-def _distances(x: Instruction) -> bool:
-    """Σ(a − b)² becomes |a|² + |b|² − 2 a·b."""
-    square = x.operands[0]
-    if square.opcode != "multiply" or square.operands[0] is not square.operands[1] or len(x.dimensions) != 1:
-        return False
-    difference = square.operands[0]
-    if difference.opcode != "subtract" or x.shape.rank != 2 or not combines_by(x, "add"):
-        return False
-    sides = [spread(o) for o in difference.operands]
-    along = [dims[x.dimensions[0]] for _, dims in sides]
-    rows = [[k for k, d in enumerate(dims) if d is not None and k != x.dimensions[0]] for _, dims in sides]
-    if any(b.shape.rank != 2 for b, _ in sides) or None in along or len(rows[0]) + len(rows[1]) != 2:
-        return False
-    if rows[0][0] > rows[1][0]:
-        sides, along = sides[::-1], along[::-1]
-    bases = [make.convert(x, b, x.shape.element_type) for b, _ in sides]
-    contracting = [[d] for d in along if d is not None]
-    total = new_dot(x, bases, [[], []], contracting, x.shape.element_type, x)
-    total = make.binary(x, "multiply", total, make.scalar_like(total, -2))
-    for k, (base, (d,)) in enumerate(zip(bases, contracting, strict=True)):
-        norm = make.binary(x, "multiply", base, base)
-        norm = make.reduce(x, norm, x.operands[1], [d], x.called_computations[0])
-        total = make.binary(x, "add", total, make.broadcast(x, x.shape, norm, [k]))
-    return replace(x, total)
-
-
 def _pick(x: Instruction) -> bool:
     """A sum over one-hot labels times values becomes the values at the labels."""
     product = x.operands[0]
@@ -218,34 +192,69 @@ def _pick(x: Instruction) -> bool:
 
 def _take_first(x: Instruction) -> bool:
     """Rows of what was computed become what is computed of rows."""
-    source = x.operands[0]
-    is_of_rows = x.attributes.raw("start_index_map") == x.attributes.raw("collapsed_slice_dims") == "{0}"
-    rows = x.shape.element_count // max(1, source.shape.element_count // source.shape.dimensions[0])
-    if not is_of_rows or rows * 4 > source.shape.dimensions[0] or len(source.users) > 1:
-        return False
-    done: dict[Instruction, Instruction] = {}
-    indices = make.reshape(x, array(x.operands[1].shape.element_type, [rows]), x.operands[1])
-    new = _rows(source, indices, done)
-    return any(i.opcode == "dot" for i in done) and replace(x, new)
-
-
-def _rows(x: Instruction, indices: Instruction, done: dict[Instruction, Instruction]) -> Instruction:
-    """The rows of `x` at the indices, computed from rows where each is computed by itself."""
-    if x in done:
-        return done[x]
-    shape = with_dimensions(x.shape, [*indices.shape.dimensions, *x.shape.dimensions[1:]])
-    dims = DotDimensions.of(x) if x.opcode == "dot" else DotDimensions(lhs_batch=(0,))
-    if x.opcode in ELEMENTWISE_OPCODES:
-        operands = [_rows(o, indices, done) for o in x.operands]
-        new = computation_of(x).add_instruction(x.clone(operands, shape=shape))
-    elif x.opcode == "broadcast" and 0 not in x.dimensions:
-        new = make.broadcast(x, shape, x.operands[0], x.dimensions)
-    elif not dims.lhs_batch and 0 not in dims.lhs_contracting:
-        new = dot_like(x, shape, _rows(x.operands[0], indices, done), x.operands[1], dims)
+    whole, starts = x.operands[0], x.operands[1:]
+    rows = x.shape.element_count * whole.shape.dimensions[0] // max(1, whole.shape.element_count)
+    if x.opcode == "gather":
+        is_of_rows = x.attributes.raw("start_index_map") == x.attributes.raw("collapsed_slice_dims") == "{0}"
+        along, indices = [0] * is_of_rows, starts[0]
     else:
-        new = gather_rows(x, x, indices, 0)
-    done[x] = new
-    return new
+        along = [d for d, n in enumerate(x.shape.dimensions) if n != whole.shape.dimensions[d]]
+        rows = x.shape.dimensions[along[0]] if along else 0
+        indices = make.iota(x, array("s32", [rows]), 0)
+        first = ranges_of(x)[along[0]] if along and not starts else None
+        if first is not None:
+            indices = make.binary(x, "multiply", indices, make.scalar_like(indices, first.stride))
+        start = make.scalar(x, "s32", first.start) if first else make.convert(x, starts[along[0]], "s32")
+        indices = make.binary(x, "add", indices, make.broadcast(x, indices.shape, start, ()))
+    if len(along) != 1 or rows * 4 > whole.shape.dimensions[along[0]] or len(whole.users) > 1:
+        return False
+    done: dict[tuple[Instruction, int], Instruction] = {}
+    indices = make.reshape(x, array(indices.shape.element_type, [rows]), indices)
+    new = _places(whole, along[0], indices, done)
+    return any(i.opcode == "dot" for i, _ in done) and replace(x, new)
+
+
+def _places(
+    x: Instruction, along: int, indices: Instruction, done: dict[tuple[Instruction, int], Instruction]
+) -> Instruction:
+    """Some places of `x` along a dimension, computed from such places where each is by itself."""
+    if (x, along) not in done:
+        below, sizes = _dimensions_below(x, along), list(x.shape.dimensions)
+        if below is None:
+            order = [*range(1, along + 1), 0, *range(along + 1, len(sizes))]
+            return make.transpose(x, gather_rows(x, x, indices, along), order)
+        sizes[along] = indices.shape.element_count
+        pairs = zip(x.operands, below, strict=True)
+        operands = [o if d is None else _places(o, d, indices, done) for o, d in pairs]
+        new = x.clone(operands, shape=with_dimensions(x.shape, sizes))
+        done[x, along] = computation_of(x).add_instruction(new)
+    return done[x, along]
+
+
+def _dimensions_below(x: Instruction, along: int) -> Sequence[int | None] | None:
+    """The dimension of each operand of which places along one of `x` need the same; None for all of it."""
+    shapes = [o.shape for o in x.operands]
+    if x.opcode in ELEMENTWISE_OPCODES:
+        return [along if s.rank else None for s in shapes]
+    if x.opcode == "broadcast":
+        return [x.dimensions.index(along) if along in x.dimensions else None]
+    if x.opcode == "transpose":
+        return [x.dimensions[along]]
+    if x.opcode == "reshape":
+        sizes, own = x.shape.dimensions, shapes[0].dimensions
+        lead = math.prod(sizes[:along])
+        return [d for d, n in enumerate(own) if n == sizes[along] and math.prod(own[:d]) == lead][-1:] or None
+    if x.opcode == "reduce" and len(shapes) == 2:
+        rest = [d for d in range(shapes[0].rank) if d not in x.dimensions]
+        return [rest[along], None]
+    if x.opcode == "dot":
+        dims = DotDimensions.of(x)
+        first, second = ([*dims.batch(k), *dims.free(k, s.rank)] for k, s in enumerate(shapes))
+        lead = len(dims.lhs_batch)
+        if along < len(first):
+            return [first[along], second[along] if along < lead else None]
+        return [None, second[along - len(first) + lead]]
+    return None
 
 
 class Rewriting(Record):
@@ -266,9 +275,8 @@ class Rewriting(Record):
 OWN = {
     "take-not-onehot": Rewriting("dot reduce", _take),
     "multiply-narrow-sum-wide": Rewriting("dot", _narrow),
-    "distances-by-a-product": Rewriting("reduce", _distances),
     "pick-the-label": Rewriting("reduce", _pick),
-    "take-first": Rewriting("gather", _take_first),
+    "take-first": Rewriting("gather slice dynamic-slice", _take_first),
 }
 
 
