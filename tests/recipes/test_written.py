@@ -512,6 +512,18 @@ SOFT = """  e = f32[2,3]{1,0} exponential(w)
 """
 
 
+def moments(shape: str, dimensions: str) -> str:
+    """The sum of what iterations write, and of its squares times a number."""
+    text = loop(f"{PRODUCT}  y = f32[2]{{0}} tanh(x)\n  new = f32[3]{{0}} add(p, h)\n{WRITES}")
+    return f"""{text[: text.rindex("  ROOT")]}  two = f32[] constant(2)
+  twos = f32[5,2]{{1,0}} broadcast(two), dimensions={{}}
+  squares = f32[5,2]{{1,0}} multiply(all, all)
+  doubled = f32[5,2]{{1,0}} multiply(twos, squares)
+  energy = {shape} reduce(doubled, zero), dimensions={{{dimensions}}}, to_apply=plus
+  ROOT t = (f32[3]{{0}}, {shape}, f32[2]{{0}}) tuple(end, energy, sums) }}
+"""
+
+
 def counting_down(body: str) -> str:
     """The loop with rows that are read from the last on, as the gradient of a loop does."""
     down = """  five = s32[] constant(5)
@@ -637,6 +649,7 @@ CASES = {
         ),
         loop(f"{PRODUCT}  y = f32[2]{{0}} tanh(x)\n  new = f32[3]{{0}} add(p, h)\n{WRITES}"),
     ),
+    "sum-in-the-carry (moments)": (moments("f32[]", "0,1"), moments("f32[5]{0}", "1")),
     "scale-not-diagonal": (diagonal(1), diagonal(0)),
     "sum-before-the-product": (
         summed_product("y"),

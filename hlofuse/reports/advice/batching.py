@@ -34,7 +34,7 @@ from hlofuse.reports.advice.matching import (
     is_below_zero,
     is_constant,
     is_product,
-    only_reader,
+    source,
 )
 from hlofuse.reports.advice.restated import fold, terms_of
 from hlofuse.reports.advice.written import Rewriting, gather_rows
@@ -465,23 +465,55 @@ def _compute_before(loop: Instruction) -> bool:
 def sum_in_carry(loop: Instruction) -> bool:
     """Results that are gathered only to be summed over the iterations are summed in the loop."""
     batch = Batch.of(loop)
-    for element in [u for u in loop.users if u.opcode == "get-tuple-element"]:
-        total = only_reader(element)
+    for element in [u for u in loop.users if batch is not None and u.opcode == "get-tuple-element"]:
         part = batch.written(element.tuple_index) if batch is not None else None
-        if batch is None or part is None or total is None or total.opcode != "reduce":
+        values = _rows_to_sum(element)
+        totals = [x for x in values if x.opcode == "reduce"]
+        if part is None or not totals:
             continue
-        is_sum = not total.shape.is_tuple and combines_by(total, "add") and is_constant(total.operands[1], 0)
-        if 0 not in total.dimensions or not is_sum:
-            continue
-        others = [d - 1 for d in total.dimensions if d]
-        shape = with_dimensions(part.shape, element.shape.dimensions[1:])
-        inside, after, root = carry(loop, [make.zeros(loop, shape)])
-        new = make.binary(root, "add", inside[0], make.reshape(root, shape, part))
-        root.replace_operand(len(root.operands) - 1, new)
-        summed = make.reduce(total, after[-1], total.operands[1], others, total.called_computations[0])
-        total.replace_all_uses_with(summed if others else after[-1])
+        rows = {x: with_dimensions(x.shape, x.shape.dimensions[1:]) for x in values if x not in totals}
+        inside, after, root = carry(loop, [make.zeros(loop, rows[t.operands[0]]) for t in totals])
+        new = {after[element.tuple_index]: make.reshape(root, rows[element], part)}
+        for x, shape in [*rows.items()][1:]:
+            operands = [new.get(o) or _constant_like(root, o, shape) for o in x.operands]
+            new[x] = computation_of(root).add_instruction(x.clone(operands, shape=shape))
+        for place, (total, own) in enumerate(zip(totals, inside, strict=True), len(after) - len(totals)):
+            root.replace_operand(place, make.binary(root, "add", own, new[total.operands[0]]))
+            others, function = [d - 1 for d in total.dimensions if d], total.called_computations[0]
+            end = after[place]
+            total.replace_all_uses_with(
+                make.reduce(total, end, total.operands[1], others, function) if others else end
+            )
+        sum_in_carry(after[0].operands[0])
         return True
     return False
+
+
+def _rows_to_sum(x: Instruction) -> list[Instruction]:
+    """`x`, values of which each row is computed from that of `x`, and sums of them over the rows, operands
+    first; empty where something else reads one."""
+    rows, sums = [x], list[Instruction]()
+    for user in computation_of(x).post_order():
+        own = [o for o in user.operands if o in rows]
+        if (
+            own
+            and user.opcode in ELEMENTWISE_OPCODES
+            and all(o in own or is_constant(o) for o in user.operands)
+        ):
+            rows.append(user)
+        elif own and user.opcode == "reduce" and len(user.operands) == 2 and 0 in user.dimensions:
+            sums.append(user)
+        elif own:
+            return []
+    is_plain = all(combines_by(t, "add") and is_constant(t.operands[1], 0) for t in sums)
+    return rows + sums if is_plain else []
+
+
+def _constant_like(at: Instruction, x: Instruction, shape: Shape) -> Instruction:
+    """The scalar constant that `x` is, in another computation and shape."""
+    kind = x.shape.element_type
+    one = computation_of(at).add_instruction(clone_of(source(x), []))
+    return make.broadcast(at, shape.with_element_type(kind), make.convert(at, one, kind), ())
 
 
 BATCHED = {
