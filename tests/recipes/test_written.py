@@ -285,8 +285,9 @@ def cumulative(length: int) -> str:
 
 
 def cumulative_rows(width: int) -> str:
-    return f"""  x = f32[16,{width}]{{1,0}} parameter(0)
-  ROOT r = f32[16,{width}]{{1,0}} reduce-window(x, zero), window={{size=16x1 pad=0_15x0_0}}, to_apply=plus"""
+    return f"""  x = f32[2,16,{width}]{{2,1,0}} parameter(0)
+  ROOT r = f32[2,16,{width}]{{2,1,0}} reduce-window(x, zero), window={{size=1x16x1 pad=0_0x0_15x0_0}},
+    to_apply=plus"""
 
 
 def widened_sine(given: str) -> str:

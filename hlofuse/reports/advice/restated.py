@@ -346,13 +346,15 @@ def _cumulate_by_rows(x: Instruction) -> bool:
     found, root = _cumulated(x), x.called_computations[0].root
     if found is None or [o.opcode for o in root.operands] != ["parameter"] * 2:
         return False
-    (d, is_forward), n = found, x.shape.dimensions[found[0]]
-    row = [1 if k == d else size for k, size in enumerate(x.shape.dimensions)]
-    if prod(row[d:]) < _LEAST_ROW:
+    d, is_forward = found
+    order = [d, *(k for k in range(x.shape.rank) if k != d)]
+    if prod(x.shape.dimensions[d + 1 :]) < _LEAST_ROW:
         return False
+    given = make.transpose(x, x.operands[0], order)  # a scan takes rows of the first dimension
+    n, row = given.shape.dimensions[0], [1, *given.shape.dimensions[1:]]
     start = make.broadcast(x, with_dimensions(x.shape, row), x.operands[1], ())
-    whole = make.broadcast(x, x.shape, x.operands[1], ())
-    init = make.tuple_of(x, [make.scalar(x, "s32", 0), start, x.operands[0], whole])
+    whole = make.broadcast(x, given.shape, x.operands[1], ())
+    init = make.tuple_of(x, [make.scalar(x, "s32", 0), start, given, whole])
     parts = Computation("condition"), Computation("body")
     for part in parts:
         part.root = Instruction("state", init.shape, "parameter", payload="0")
@@ -365,14 +367,15 @@ def _cumulate_by_rows(x: Instruction) -> bool:
     number, total, given, found_rows = make.elements(state, range(4))
     last = make.scalar(state, "s32", n - 1)
     place = number if is_forward else make.binary(state, "subtract", last, number)
-    starts = [place if k == d else make.scalar(state, "s32", 0) for k in range(x.shape.rank)]
+    starts = [place, *[make.scalar(state, "s32", 0)] * (x.shape.rank - 1)]
     total = make.binary(state, root.opcode, total, make.dynamic_slice(state, given, starts, row))
     rows = make.dynamic_update_slice(state, found_rows, total, starts)
     number = make.binary(state, "add", number, make.scalar(state, "s32", 1))
     parts[1].root = make.tuple_of(state, [number, total, given, rows])
     called = [("body", parts[1]), ("condition", parts[0])]
     loop = make.add(x, "while", init.shape, [init], called=called, condition="", body="")
-    return replace(x, make.get_tuple_element(x, loop, 3))
+    back = [order.index(k) for k in range(x.shape.rank)]
+    return replace(x, make.transpose(x, make.get_tuple_element(x, loop, 3), back))
 
 
 _AS_IT_IS = ("custom-call", "bitcast-convert", "rng-bit-generator", "infeed", "outfeed")
