@@ -341,7 +341,9 @@ class Account:
         totals = totals_of(self.rows, timed=self.launch_overhead_us is not None or self.times is not None)
         if self.times is not None and totals.modelled_us is not None:
             call = self.times.call_us(self.call_work, totals.cost.flops, totals.modelled_us)
-            totals = replace(totals, call_us=call, modelled_us=totals.modelled_us + call)
+            unknown = totals.without_time + totals.floors
+            modelled = totals.modelled_us + call
+            totals = replace(totals, call_us=call, modelled_us=modelled, without_time=unknown, floors=0)
         exposed = exposed_us(self.collectives)
         if exposed is not None:
             totals = replace(totals, exposed_collectives_us=exposed[0], exposed_is_floor=not exposed[1])
@@ -411,7 +413,9 @@ class Account:
     ) -> tuple[float | None, bool]:
         """Microseconds of one run with its launch, None without times; True if they are a lower bound."""
         if self.times is not None:
-            return self.times.us(instruction, self.reuse.get(instruction)), False
+            shares = self.reuse.get(instruction)
+            us = self.times.us(instruction, shares)
+            return (us, False) if us is not None else (self.times.us(instruction, shares, least=True), True)
         if self._device is None or self._estimate is None:
             return None, False
         from hlofuse.account.floor import collective_us, floor_us, modelled_product_us  # slow to import

@@ -60,9 +60,9 @@ class CpuTimes:
         self._costs = KernelCosts()
         self._cached: dict[Instruction, tuple[Work | None, float, Cost]] = {}
 
-    def us(self, kernel: Instruction, shares: Shares | None = None) -> float | None:
-        """Microseconds of one run without its launch; None where it is not known."""
-        return None if (work := self.work(kernel, shares)) is None else self.device.us(work)
+    def us(self, kernel: Instruction, shares: Shares | None = None, least: bool = False) -> float | None:
+        """Microseconds of one run without its launch; None where it is not known. `least`: of what is."""
+        return None if (work := self.work(kernel, shares)) is None else self.device.us(work, least)
 
     def kind(self, kernel: Instruction) -> str:
         """The emitter or library that runs a kernel: the kind that its error is of."""

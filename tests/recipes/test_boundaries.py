@@ -72,13 +72,6 @@ def read_at(start: str) -> str:
     start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}""")
 
 
-def power(exponent: float) -> str:
-    return entry(f"""  x = f32[64]{{0}} parameter(0)
-  n = f32[] constant({exponent})
-  ns = f32[64]{{0}} broadcast(n), dimensions={{}}
-  ROOT p = f32[64]{{0}} power(x, ns)""")
-
-
 def loop(trips: int, shapes: list[str], body: str, results: list[str], more: str = "") -> str:
     """A loop that carries arrays `v0`, `v1` … of these shapes."""
     state = f"(s32[], {', '.join(shapes)})"
@@ -219,8 +212,6 @@ CASES = [
     ("join-by-pads", "gpu", joined(256, 97, 159), joined(256, 96, 160)),
     ("join-by-pads", "gpu", joined(512, 96, 33), joined(512, 96, 33, "pred")),
     ("join-by-pads", "gpu", read_at("c, t"), read_at("t, c")),
-    ("power-by-a-root", "gpu", power(1.5), power(0.5)),
-    ("power-by-a-root", "cpu", power(2.5), power(3.5)),
     ("unroll-the-scan", "gpu", state_of(2), state_of(1)),
     ("unroll-the-scan", "cpu", state_of(11), state_of(1)),
     ("unroll-the-scan", "gpu", from_function("jit(f)/jit(step)"), from_function("jit(f)/jit(uniform)")),

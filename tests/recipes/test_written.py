@@ -41,6 +41,19 @@ def onehot(labels: str, kind: str = "f32") -> str:
 """
 
 
+def counts(shape: str) -> str:
+    """The labels of each of three rows counted, of which one is negative and one too large."""
+    return f"""  l = s32[3,8]{{1,0}} iota(), iota_dimension=1
+  one = s32[] constant(1)
+  ones = s32[3,8]{{1,0}} broadcast(one), dimensions={{}}
+  y = s32[3,8]{{1,0}} subtract(l, ones)
+  ys = s32[3,6,8]{{2,1,0}} broadcast(y), dimensions={{0,2}}
+  k = s32[3,6,8]{{2,1,0}} iota(), iota_dimension=1
+  p = pred[3,6,8]{{2,1,0}} compare(ys, k), direction=EQ
+  hot = f32[3,6,8]{{2,1,0}} convert(p)
+  ROOT r = f32[{shape}]{{1,0}} reduce(hot, zero), dimensions={{2}}, to_apply=plus"""
+
+
 def product(first: str, second: str, a: str, b: str, rows: int, columns: int) -> str:
     return f"""  ROOT r = f32[{rows},{columns}]{{1,0}} dot({first}, {second}),
     lhs_contracting_dims={{{a}}}, rhs_contracting_dims={{{b}}}"""
@@ -164,7 +177,16 @@ GATHERED = """  k = s32[2]{0} convert(x)
   one_of_w = f32[1,3]{1,0} dynamic-slice(w, place, none), dynamic_slice_sizes={1,3}
   sum = f32[3]{0} reduce(rows, c), dimensions={0}, to_apply=plus
   one_row = f32[3]{0} reshape(one_of_w)
-  p = f32[3]{0} add(sum, one_row)
+  own = f32[1]{0} dynamic-slice(x, place), dynamic_slice_sizes={1}
+  one_value = f32[] reshape(own)
+  owns = f32[3]{0} broadcast(one_value), dimensions={}
+  part_of_w = f32[1,2]{1,0} dynamic-slice(w, place, place), dynamic_slice_sizes={1,2}
+  part_sum = f32[1]{0} reduce(part_of_w, c), dimensions={1}, to_apply=plus
+  part_value = f32[] reshape(part_sum)
+  parts = f32[3]{0} broadcast(part_value), dimensions={}
+  values = f32[3]{0} multiply(owns, parts)
+  rest = f32[3]{0} add(one_row, values)
+  p = f32[3]{0} add(sum, rest)
   small = f32[2]{0} sort(x), dimensions={0}, to_apply=less
   numbers = s32[2]{0} iota(), iota_dimension=0
   weights = f32[1,2]{1,0} slice(w), slice={[0:1], [0:2]}
@@ -243,11 +265,10 @@ def batched_chain(columns: int) -> str:
     rhs_batch_dims={{0}}, rhs_contracting_dims={{1}}"""
 
 
-def over_heads(chain: str) -> str:
+def over_heads(columns: int) -> str:
     """The heads of a chain summed by its second product."""
-    start = chain.index("  ROOT")
-    sums = "lhs_contracting_dims={0,2}, rhs_contracting_dims={0,1}"
-    return f"{chain[:start]}  ROOT r = f32[8,1]{{1,0}} dot(s, v), {sums}"
+    start, sums = batched_chain(columns).split("  ROOT")[0], "lhs_contracting_dims={0,2}"
+    return f"{start}  ROOT r = f32[8,{columns}]{{1,0}} dot(s, v), {sums}, rhs_contracting_dims={{0,1}}"
 
 
 def small_products(count: int) -> str:
@@ -266,6 +287,15 @@ def pixel_products(count: int) -> str:
   p = f32[3,4,2]{{2,1,0}} dot(a, b), lhs_batch_dims={{1}}, lhs_contracting_dims={{2}},
     rhs_batch_dims={{1}}, rhs_contracting_dims={{2}}
   ROOT r = f32[4,2,3]{{2,1,0}} transpose(p), dimensions={{1,2,0}}"""
+
+
+def power(exponent: float, form: str = "n") -> str:
+    return f"""  x = f32[8]{{0}} parameter(0)
+  y = f32[8]{{0}} logistic(x)
+  n = f32[] constant({exponent})
+  m = f32[] negate(n)
+  ns = f32[8]{{0}} broadcast({form}), dimensions={{}}
+  ROOT p = f32[8]{{0}} power(y, ns)"""
 
 
 def terms(rows: int) -> str:
@@ -364,6 +394,14 @@ def scattered(indices: str, rows: int, combine: str = "plus") -> str:
   js = s32[{rows},1]{{1,0}} reshape(j)
   ROOT r = f32[12,2]{{1,0}} scatter(x, js, u), update_window_dims={{1}}, inserted_window_dims={{0}},
     scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply={combine}"""
+
+
+def columns(rows: int) -> str:
+    """A scatter of columns that follow each other."""
+    text = scattered("add(i, c)", rows).replace(f"f32[{rows},2]", f"f32[2,{rows}]")
+    text = text.replace("f32[12,2]", "f32[2,12]").replace("update_window_dims={1}", "update_window_dims={0}")
+    text = text.replace("inserted_window_dims={0}", "inserted_window_dims={1}")
+    return text.replace("scatter_dims_to_operand_dims={0}", "scatter_dims_to_operand_dims={1}")
 
 
 def two_sums(second: str) -> str:
@@ -600,6 +638,7 @@ CASES = {
         f"{onehot('4')}  ROOT r = f32[6]{{0}} reduce(hot, zero), dimensions={{0}}, to_apply=plus",
         f"{onehot('4')}  ROOT r = f32[4]{{0}} reduce(hot, zero), dimensions={{1}}, to_apply=plus",
     ),
+    "take-not-onehot (counts)": (counts("3,6"), counts("3,6").replace("EQ", "LT")),
     "multiply-narrow-sum-wide": (widened("bf16"), widened("s8")),
     "distances-by-a-product": (distances(), distances(1)),
     "distances-by-a-product (scaled)": (weighed_distances("n", 3), weighed_distances("n", 2)),
@@ -658,9 +697,12 @@ CASES = {
     ),
     "multiply-the-small-first": (chain(2), chain(4)),
     "multiply-the-small-first (heads)": (batched_chain(1), batched_chain(8)),
-    "multiply-the-small-first (sum over heads)": (batched_chain(1), over_heads(batched_chain(1))),
+    "multiply-the-small-first (sum over heads)": (over_heads(1), over_heads(8)),
     "add-the-small-products": (small_products(8), small_products(9)),
     "add-the-small-products (pixels)": (pixel_products(8), pixel_products(9)),
+    "power-by-a-root": (power(3.5), power(4.5)),
+    "power-by-a-root (below 1)": (power(-1.5), power(-0.5)),
+    "power-by-a-root (divided by)": (power(2.5, "m"), power(0.5, "m")),
     "sum-once": (terms(4), terms(5)),
     "triangular-cumsum": (cumulative(512), cumulative(513)),
     "scan-not-cumsum": (cumulative_rows(32), cumulative_rows(31)),
@@ -672,6 +714,7 @@ CASES = {
     "reshape-not-segments": (scattered("divide(i, c)", 36), scattered("divide(i, c)", 33)),
     "window-not-scatter": (scattered("add(i, c)", 9), scattered("add(i, c)", 10)),
     "window-not-scatter (stride)": (scattered("multiply(i, c)", 4), scattered("multiply(i, c)", 5)),
+    "window-not-scatter (columns)": (columns(9), columns(10)),
     "one-segment-sum": (two_sums("i"), two_sums("k")),
     "write-at-once": (written((2, 3, 4)), written((2, 3, 5))),
     "attention-by-cudnn": (attention("bf16"), attention("f32")),

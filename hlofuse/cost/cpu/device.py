@@ -33,15 +33,15 @@ class CpuDevice(Record):
     errors: Mapping[str, float]
     """By kind of kernel, and `total`: 8 of 10 estimates are within this factor of the measured time."""
 
-    def us(self, work: Work) -> float | None:
-        """Microseconds of some work; None where one of its amounts has no rate."""
+    def us(self, work: Work, least: bool = False) -> float | None:
+        """Microseconds of some work; None where one of its amounts has no rate. `least`: without those."""
         ns = 0.0
         for name, amount in work.items():
             if amount:
                 rate = self._rate(name)
-                if rate is None:
+                if rate is None and not least:
                     return None
-                ns += rate * amount
+                ns += (rate or 0.0) * amount
         return ns / 1e3
 
     def error(self, kind: str) -> float:
@@ -72,6 +72,7 @@ def _alternatives(name: str) -> Iterator[tuple[str, float]]:
     for start in ("concatenate along rows", "pad between"):
         if name.startswith(start):
             yield f"{start.split()[0]} {last}", 4.0
+            yield f"{start.split()[0]} f32", 4.0 * factor
     if name.startswith("reduce "):
         for other in ("add", "multiply", "several"):
             yield f"reduce {other} {last}", 1.0

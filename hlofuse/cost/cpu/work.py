@@ -362,7 +362,7 @@ def _same_place(result: Shape, operand: Shape, inner: int | None) -> int | None:
 
 
 def _library(fusion: Instruction, moved: int) -> Work | None:
-    """A fusion for YNNPACK: its product or reduction, and what is around it; None if that is repeated."""
+    """A fusion for YNNPACK: its product or reduction, and what is around it, once where that is repeated."""
     found = defaultdict(float, {"ynn call": 1.0, "ynn bytes": float(moved)})
     for x in computed_in(fusion):
         kind = _kind(x.shape)
@@ -373,7 +373,7 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
         elif x.opcode == "reduce":
             source = x.operands[0].shape
             if _computes_again(x, fusion):
-                return None
+                found["ynn repeated reduce"] = 1.0  # without a rate: nobody knows how often
             along = source.minor_to_major[0] in x.dimensions if source.minor_to_major else True
             direction = "rows" if along else "columns"
             found[f"ynn reduce {direction} {_kind(source)}"] += source.element_count

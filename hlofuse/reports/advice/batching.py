@@ -15,6 +15,7 @@ from hlofuse.passes.common.calls import drop, replace_parameter
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.literals import integer_of
 from hlofuse.passes.common.shapes import (
+    array,
     labels_of,
     numbers_of,
     ranges_of,
@@ -271,17 +272,33 @@ class Batch:
         whole = self.fixed.get(x.operands[0])
         place = self._place(x.operands[1:])
         if whole is None:
-            return None
+            return self._parts(x, self.computed[x.operands[0]], 1)
         if not place or whole.shape.dimensions != (self.trips, *x.shape.dimensions[1:]):
             along = [d for d, o in enumerate(x.operands[1:]) if integer_of(o) != 0]
             sizes = [1 if d in along else n for d, n in enumerate(whole.shape.dimensions)]
             if len(along) != 1 or sizes != list(x.shape.dimensions):
-                return None
+                return self._parts(x, whole, 0)
             rows = gather_rows(self.loop, whole, self.over_all(x.operands[1 + along[0]]), along[0])
             return make.reshape(self.loop, self._leading(x.shape), rows)
         if place < 0:
             whole = make.add(self.loop, "reverse", whole.shape, [whole], dimensions="{0}")
         return make.reshape(self.loop, self._leading(x.shape), whole)
+
+    def _parts(self, x: Instruction, whole: Instruction, batch: int) -> Instruction:
+        """Slices of an array, or with `batch` each of its own, that begin anywhere."""
+        column = array(x.operands[1].shape.element_type, [self.trips, 1])
+        starts = [make.reshape(self.loop, column, self.over_all(o)) for o in x.operands[1:]]
+        numbers = {
+            "offset_dims": range(1, x.shape.rank + 1),
+            "collapsed_slice_dims": (),
+            "start_index_map": range(batch, batch + x.shape.rank),
+            "slice_sizes": [*[1] * batch, *x.shape.dimensions],
+        }
+        if batch:
+            numbers |= {"operand_batching_dims": (0,), "start_indices_batching_dims": (0,)}
+        texts = {name: make.numbers(value) for name, value in numbers.items()}
+        operands, shape = [whole, make.concatenate(self.loop, starts, 1)], self._leading(x.shape)
+        return make.add(self.loop, "gather", shape, operands, index_vector_dim=1, copied_attributes=texts)
 
     def _gather(self, x: Instruction) -> Instruction | None:
         table, names = self.fixed.get(x.operands[0]), ("offset_dims", "start_indices_batching_dims")

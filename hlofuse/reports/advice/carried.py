@@ -344,19 +344,19 @@ def batch_operands(x: Instruction) -> bool:
     return replace(x, make.transpose(x, new, order))
 
 
-def _changed_by(change: Callable[[Instruction], bool], opcode: str) -> Find:
+def changed_by(change: Callable[[Instruction], bool], opcode: str) -> Find:
     """Finds the operations at which a change can be made, by making it in a copy."""
 
     def find(s: Situation) -> Iterator[Finding]:
-        copy = copy_module(s.module)
-        places = [x for c in copy.computations for x in c.post_order() if x.opcode == opcode]
+        computations = copy_module(s.module).computations if s.of(opcode) else ()
+        places = [x for c in computations for x in c.post_order() if x.opcode == opcode]
         return (Finding(x.name) for x in places if change(x))
 
     return find
 
 
-_stacked, _waiting = _changed_by(stack_state, "while"), _changed_by(wait_for_reads, "while")
-_updated = _changed_by(update_as_vector, "tuple")
+_stacked, _waiting = changed_by(stack_state, "while"), changed_by(wait_for_reads, "while")
+_updated = changed_by(update_as_vector, "tuple")
 
 CARRIED = (
     Recipe("ring-not-shift", "Write into a ring buffer rather than shift a window"),

@@ -6,16 +6,16 @@ from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import scalar_of
+from hlofuse.reports.advice.carried import changed_by
 from hlofuse.reports.advice.matching import (
     each,
     only_reader,
     origins,
     readers,
-    value_of,
     where,
 )
 from hlofuse.reports.advice.recipe import Recipe
+from hlofuse.reports.advice.restated import root_for_power
 
 
 def _maximum(x: Instruction) -> Instruction | None:
@@ -100,28 +100,12 @@ def _pads_for_parts(x: Instruction) -> bool:
     return True
 
 
-def _half_integer(x: Instruction) -> float | None:
-    """The exponent of a power, if it is 1.5 or 2.5."""
-    exponent = scalar_of(value_of(x.operands[1]).operands[0])
-    return exponent if isinstance(exponent, float) and exponent in (1.5, 2.5) else None
-
-
-_half_integers = where("power(_, broadcast(constant))")(lambda x: _half_integer(x) is not None)
-
-
-def _root_for_power(x: Instruction) -> bool:
-    if x.opcode != "power":
-        return False
-    base = x.operands[0]
-    power = make.binary(x, "multiply", base, base) if _half_integer(x) == 2.5 else base
-    x.replace_all_uses_with(make.binary(x, "multiply", power, make.unary(x, "sqrt", base)))
-    return True
-
+_powers = changed_by(root_for_power, "power")
 
 LAYOUT = (
     Recipe("shift-by-pads", "Shift by the sum of two pads, not by jnp.roll", _shifts, _pads_for_parts),
     Recipe("join-by-pads", "Join columns by the sum of two pads", _joins, _pads_for_parts),
-    Recipe("power-by-a-root", "Write x**1.5 as x * jnp.sqrt(x)", _half_integers, _root_for_power),
+    Recipe("power-by-a-root", "Write x**1.5 as x * jnp.sqrt(x)", _powers, root_for_power),
 )
 
 

@@ -1,7 +1,7 @@
 """Products, sums, sorts and scatters before optimizations, written in another way with the same values."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Iterable
 from functools import partial, reduce
 from itertools import pairwise
 from math import prod
@@ -18,6 +18,7 @@ from hlofuse.passes.common.literals import (
     highest,
     integer_of,
     lowest,
+    scalar_of,
     values_of,
 )
 from hlofuse.passes.common.shapes import (
@@ -76,60 +77,97 @@ def _scale(x: Instruction) -> bool:
     return False
 
 
-def _sum_first(x: Instruction) -> bool:
-    """A sum over rows or columns of a product becomes the product with a sum."""
-    dot = x.operands[0]
-    if dot.opcode != "dot" or len(dot.users) > 1 or len(x.dimensions) != 1 or not combines_by(x, "add"):
-        return False
-    dims, operands, place = DotDimensions.of(dot), list(dot.operands), len(DotDimensions.of(dot).lhs_batch)
-    for side in (0, 1):
-        free = dims.free(side, operands[side].shape.rank)
-        if place <= x.dimensions[0] < place + len(free):
-            along = free[x.dimensions[0] - place]
-            wide = make.convert(x, operands[side], x.shape.element_type)
-            total = make.reduce(x, wide, x.operands[1], [along], x.called_computations[0])
-            operands[side] = make.convert(x, total, operands[side].shape.element_type)
-            moved = [[d - (d > along) for d in ds] for ds in (dims.batch(side), dims.contracting(side))]
-            batch, contracting = ([list(f(s)) for s in (0, 1)] for f in (dims.batch, dims.contracting))
-            batch[side], contracting[side] = moved
-            return replace(x, new_dot(x, operands, batch, contracting, dot.shape.element_type, dot))
+Labelled = tuple[Instruction, list[int]]
+"""A factor in a sum of products, with a label for each of its dimensions."""
+
+
+def _labelled(x: Instruction) -> list[Labelled]:
+    """The operands of a product. The result's dimensions are their own labels; what is summed is below 0."""
+    dims, place = DotDimensions.of(x), len(DotDimensions.of(x).lhs_batch)
+    found = list[Labelled]()
+    for side, value in enumerate(x.operands):
+        free = dims.free(side, value.shape.rank)
+        labels = {d: k for k, d in enumerate(dims.batch(side))} | {d: place + k for k, d in enumerate(free)}
+        labels |= {d: -1 - k for k, d in enumerate(dims.contracting(side))}
         place += len(free)
-    return False
+        found.append((value, [labels[d] for d in range(value.shape.rank)]))
+    return found
+
+
+def _sizes(*factors: Labelled) -> dict[int, int]:
+    return {d: n for value, labels in factors for d, n in zip(labels, value.shape.dimensions, strict=True)}
+
+
+def _over(x: Instruction, one: Labelled, order: list[int], sizes: dict[int, int]) -> Instruction:
+    """A factor over the dimensions of all these labels, with the type of `x`."""
+    value, labels = one
+    own = [d for d in order if d in labels]
+    value = make.transpose(x, make.convert(x, value, x.shape.element_type), list(map(labels.index, own)))
+    shape = array(x.shape.element_type, [sizes[d] for d in order])
+    return make.broadcast(x, shape, value, list(map(order.index, own)))
+
+
+def _on_both(x: Instruction, opcode: str, a: Labelled, b: Labelled) -> Labelled:
+    """An operation on each pair of elements."""
+    order = sorted({*a[1], *b[1]})
+    left, right = (_over(x, one, order, _sizes(a, b)) for one in (a, b))
+    return make.binary(x, opcode, left, right), order
+
+
+def _summed(x: Instruction, one: Labelled, gone: list[int]) -> Labelled:
+    if not gone:
+        return one
+    (value, labels), kind = one, x.shape.element_type
+    add, along = make.reducer(x, "sum", "add", kind), list(map(one[1].index, gone))
+    total = make.reduce(x, make.convert(x, value, kind), make.zero(x, kind), along, add)
+    return make.convert(x, total, value.shape.element_type), [d for d in labels if d not in gone]
+
+
+def _contracted(x: Instruction, a: Labelled, b: Labelled, kept: Container[int]) -> Labelled:
+    """Σ a·b over all labels that are not kept, as a matrix product where one has dimensions of its own."""
+    a = _summed(x, a, [d for d in a[1] if d not in kept and d not in b[1]])
+    b = _summed(x, b, [d for d in b[1] if d not in kept and d not in a[1]])
+    both = [d for d in a[1] if d in b[1]]
+    sums = [d for d in both if d not in kept]
+    free = [d for d in (*a[1], *b[1]) if d not in both]
+    if not sums or not free:
+        return _summed(x, _on_both(x, "multiply", a, b), sums)
+    sides = (a, b) if free == sorted(free) else (b, a)
+    types = {value.shape.element_type for value, _ in sides}
+    kind = types.pop() if len(types) == 1 else x.shape.element_type
+    batch = [d for d in both if d in kept]
+    batches, summed = ([[labels.index(d) for d in ds] for _, labels in sides] for ds in (batch, sums))
+    operands = [make.convert(x, value, kind) for value, _ in sides]
+    found = new_dot(x, operands, batches, summed, x.shape.element_type, x)
+    return found, batch + [d for _, labels in sides for d in labels if d in free]
+
+
+def _sum_first(x: Instruction) -> bool:
+    """A sum over dimensions of a product becomes a product of sums."""
+    dot = x.operands[0]
+    if dot.opcode != "dot" or len(dot.users) > 1 or not combines_by(x, "add"):
+        return False
+    (a, b), kept = _labelled(dot), [d for d in range(dot.shape.rank) if d not in x.dimensions]
+    return replace(x, _over(dot, _contracted(dot, a, b, kept), kept, _sizes(a, b)))
 
 
 def _reorder(x: Instruction) -> bool:
     """(A·B)·C becomes A·(B·C) where that takes at most half of the operations."""
-    dims = DotDimensions.of(x)
-    batch = [*range(len(dims.lhs_batch))]
-    for side in (0, 1):
-        inner, other, sums = x.operands[side], x.operands[1 - side], dims.contracting(side)
-        if inner.opcode != "dot" or len(inner.users) > 1 or list(dims.batch(side)) != batch:
+    factors, result = _labelled(x), [*range(x.shape.rank)]
+    for (inner, labels), c in (factors, factors[::-1]):
+        if inner.opcode != "dot" or len(inner.users) > 1:
             continue
-        own = DotDimensions.of(inner)
-        if len(own.lhs_batch) != len(batch):
-            continue
-        free = [own.free(k, o.shape.rank) for k, o in enumerate(inner.operands)]
-        numbers = [(k, d) for k in (0, 1) for d in free[k]]
-        summed = [numbers[d - len(batch)] for d in sums]
-        near = summed[0][0] if summed else 0
-        if sorted(summed) != [(near, d) for d in free[near]]:
-            continue
-        b, a = inner.operands[near], inner.operands[1 - near]
-        contracting = [[d for _, d in summed], list(dims.contracting(1 - side))]
-        batches = [own.batch(near), dims.batch(1 - side)]
-        first = new_dot(x, [b, other], batches, contracting, x.shape.element_type, x)
-        terms, inside = (
-            prod(b.shape.dimensions[d] for d in ds) for ds in (free[near], own.contracting(near))
-        )
-        old = inner.shape.element_count * inside + x.shape.element_count * terms
-        if 2 * (first.shape.element_count * terms + x.shape.element_count * inside) > old:
-            continue
-        pairs = sorted(zip(own.contracting(near), own.contracting(1 - near), strict=True))
-        order = slice(None, None, -1 if side else 1)
-        contracting = [[d for _, d in pairs], [len(batch) + k for k in range(len(pairs))]]
-        batches = [own.batch(1 - near), tuple(batch)]
-        new = [a, first][order], batches[order], contracting[order]
-        return replace(x, new_dot(x, *new, x.shape.element_type, x))
+        parts = [(v, [labels[d] if d >= 0 else d - 100 for d in own]) for v, own in _labelled(inner)]
+        sizes = _sizes(*parts, c)
+
+        def work(*groups: Iterable[int], sizes: dict[int, int] = sizes) -> int:
+            return prod(sizes[d] for d in set().union(*groups))
+
+        for a, b in (parts, parts[::-1]):
+            kept = [d for d in {*b[1], *c[1]} if d in a[1] or d in result]
+            if 2 * (work(b[1], c[1]) + work(a[1], kept)) <= work(a[1], b[1]) + work(labels, c[1]):
+                found = _contracted(x, a, _contracted(x, b, c, kept), result)
+                return replace(x, _over(x, found, result, sizes))
     return False
 
 
@@ -147,35 +185,22 @@ def _add_products(x: Instruction) -> bool:
     moved = only_reader(x)
     result = moved if moved is not None and moved.opcode == "transpose" else x
     order = result.dimensions if result is not x else range(x.shape.rank)
+    factors = _labelled(x)
     terms = []
     for k in range(count):
-        left, right = (_part(result, x, side, k, order) for side in (0, 1))
+        left, right = (_over(x, _one_place(x, one, k), [*order], _sizes(*factors)) for one in factors)
         terms.append(make.binary(x, "multiply", left, right))
     return replace(result, fold(x, "add", terms))
 
 
-def _part(
-    result: Instruction,
-    x: Instruction,
-    side: int,
-    number: int,
-    order: Sequence[int],
-) -> Instruction:
-    """A factor of a term of the product `x`, in the form of `result`, which has its dimensions in order."""
-    dims, value = DotDimensions.of(x), x.operands[side]
-    along, numbers = dims.contracting(side)[0], [*dims.batch(side), *dims.free(side, value.shape.rank)]
-    lead = len(dims.free(0, x.operands[0].shape.rank)) if side else 0
-    place = {d: order.index(k + (lead if k >= len(dims.lhs_batch) else 0)) for k, d in enumerate(numbers)}
+def _one_place(x: Instruction, one: Labelled, number: int) -> Labelled:
+    """A factor at a place along the dimension that a product sums over."""
+    (value, labels), along = one, one[1].index(-1)
     starts, limits = [0] * value.shape.rank, list(value.shape.dimensions)
     starts[along], limits[along] = number, number + 1
-    rest = [d for d in range(value.shape.rank) if d != along]
-    sizes = array(value.shape.element_type, [value.shape.dimensions[d] for d in rest])
-    part = make.reshape(x, sizes, make.slice_of(x, value, starts, limits))
-    own = sorted(rest, key=place.__getitem__)
-    if own != rest:
-        part = make.transpose(x, part, [rest.index(d) for d in own])
-    part = make.convert(x, part, result.shape.element_type)
-    return make.broadcast(x, result.shape, part, [place[d] for d in own])
+    sizes = [n for d, n in enumerate(value.shape.dimensions) if d != along]
+    part = make.slice_of(x, value, starts, limits)
+    return make.reshape(x, with_dimensions(part.shape, sizes), part), [d for d in labels if d != -1]
 
 
 def terms_of(x: Instruction, opcode: str = "add") -> list[Instruction]:
@@ -226,64 +251,26 @@ def fold(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:
     return reduce(lambda total, part: make.binary(at, opcode, total, part), parts)
 
 
-_Spread = tuple[Instruction, list[int]]
-"""A value that is broadcast, and for each of its dimensions that of the result."""
-
-
-def _terms(x: Instruction, f: Instruction) -> list[_Spread]:
+def _terms(x: Instruction, f: Instruction) -> list[Labelled]:
     """The values whose difference is a factor of what `x` sums; other factors are one value."""
     if f.opcode == "subtract":
-        return [_spread_along(o) for o in f.operands]
+        return [_spread(o) for o in f.operands]
     if f.opcode in ("multiply", "divide"):
-        scale = _spread_along(f.operands[1])
+        scale = _spread(f.operands[1])
         found = [_on_both(x, f.opcode, t, scale) for t in _terms(x, f.operands[0])]
-        return found if len(found) > 1 else [_spread_along(f)]
-    return [_spread_along(f)]
+        return found if len(found) > 1 else [_spread(f)]
+    return [_spread(f)]
 
 
-def _spread_along(x: Instruction) -> _Spread:
+def _spread(x: Instruction) -> Labelled:
+    """The value that is broadcast, labelled by the dimensions of `x`."""
     value, dims = spread(x)
     return value, [dims.index(d) for d in range(value.shape.rank)]
 
 
-def _over(x: Instruction, one: _Spread, dims: Sequence[int]) -> Instruction:
-    """A value over these dimensions of what `x` sums."""
-    value, along = one
-    shape = array(x.shape.element_type, [x.operands[0].shape.dimensions[d] for d in dims])
-    order = sorted(range(len(along)), key=along.__getitem__)
-    value = make.transpose(x, make.convert(x, value, x.shape.element_type), order)
-    return make.broadcast(x, shape, value, [dims.index(d) for d in sorted(along)])
-
-
-def _on_both(x: Instruction, opcode: str, a: _Spread, b: _Spread) -> _Spread:
-    dims = sorted({*a[1], *b[1]})
-    return make.binary(x, opcode, _over(x, a, dims), _over(x, b, dims)), dims
-
-
-def _sum_of_products(x: Instruction, sides: list[_Spread]) -> _Spread:
-    """Σ a·b over the dimensions that `x` sums: a matrix product where each has dimensions of its own."""
-    add = x.called_computations[0]
-    for k, (value, along) in enumerate(sides):
-        if alone := [d for d in along if d in x.dimensions and d not in sides[1 - k][1]]:
-            own = sorted(along)
-            value = _over(x, (value, along), own)
-            value = make.reduce(x, value, x.operands[1], [own.index(d) for d in alone], add)
-            sides[k] = value, [d for d in own if d not in alone]
-    both = [d for d in sides[0][1] if d in sides[1][1]]
-    sums, batch = ([d for d in both if (d in x.dimensions) == is_sum] for is_sum in (True, False))
-    free = [d for _, along in sides for d in along if d not in both]
-    if sums and all(len(along) > len(both) for _, along in sides):
-        values = [make.convert(x, value, x.shape.element_type) for value, _ in sides]
-        batches, summed = ([[along.index(d) for d in ds] for _, along in sides] for ds in (batch, sums))
-        return new_dot(x, values, batches, summed, x.shape.element_type, x), batch + free
-    value, along = _on_both(x, "multiply", *sides)
-    value = make.reduce(x, value, x.operands[1], [along.index(d) for d in sums], add) if sums else value
-    return value, [d for d in along if d not in sums]
-
-
 def _multiply_differences(x: Instruction) -> bool:
     """Σ(a − b)² becomes |a|² + |b|² − 2 a·b, and Σ g·(a − b), as in its gradient, Σ g·a − Σ g·b."""
-    rank = x.operands[0].shape.rank
+    sizes = dict(enumerate(x.operands[0].shape.dimensions))
     factors = terms_of(x.operands[0], "multiply") if combines_by(x, "add") else []
     parts = [_terms(x, f) for f in factors[:4]]
     differences = [(f, p) for f, p in zip(factors, parts, strict=False) if len(p) > 1]
@@ -295,16 +282,31 @@ def _multiply_differences(x: Instruction) -> bool:
     first = second = differences[0][1]
     if scale is not None:
         second = [_on_both(x, "multiply", t, scale) if is_square else scale for t in first]
-    if any(len(along) == rank for _, along in first + second):
+    pairs = [(first[0], second[0]), (first[1], second[1]), (first[0], second[1])][: 2 + is_square]
+    is_whole = all({*a[1], *b[1]}.issuperset(x.dimensions) for a, b in pairs)
+    if not is_whole or any(len(labels) == len(sizes) for _, labels in first + second):
         return False
-    pairs = [(0, 0), (1, 1), (0, 1)][: 2 + is_square]
-    sums = [_sum_of_products(x, [first[k], second[j]]) for k, j in pairs]
+    kept = [d for d in sizes if d not in x.dimensions]
+    sums = [_contracted(x, a, b, kept) for a, b in pairs]
     if all(value.opcode != "dot" for value, _ in sums):
         return False
-    values = [_over(x, s, [d for d in range(rank) if d not in x.dimensions]) for s in sums]
+    values = [_over(x, one, kept, sizes) for one in sums]
     if is_square:
         values[2] = make.binary(x, "multiply", values[2], make.scalar_like(values[2], -2))
     return replace(x, fold(x, "add" if is_square else "subtract", values))
+
+
+def root_for_power(x: Instruction) -> bool:
+    """x to the power of 1.5, 2.5 or 3.5, or one of these below 1, becomes products with a square root."""
+    base, given = x.operands[0], source(x.operands[1])
+    is_negated = given.opcode == "negate"  # where XLA divided by the power
+    exponent = scalar_of(source(given.operands[0]) if is_negated else given)
+    if not isinstance(exponent, float) or exponent % 1 != 0.5 or not 1 < abs(exponent) < 4:
+        return False
+    power = fold(x, "multiply", [*[base] * int(abs(exponent)), make.unary(x, "sqrt", base)])
+    if is_negated == (exponent < 0):
+        return replace(x, power)
+    return replace(x, make.binary(x, "divide", make.scalar_like(base, 1), power))
 
 
 def _cumulated(x: Instruction) -> tuple[int, bool] | None:
@@ -543,24 +545,28 @@ def _numbers(x: Instruction) -> _Numbers | None:
     return None
 
 
-def _rows_of(x: Instruction) -> _Numbers | None:
-    """The rows that a scatter writes, or a gather reads, where they count and each is whole."""
+def _rows_of(x: Instruction) -> tuple[_Numbers, int] | None:
+    """The whole rows that a scatter writes, or a gather reads, where they count, and their dimension."""
     is_scatter = x.opcode == "scatter"
     names = ("inserted_window_dims", "scatter_dims_to_operand_dims", "update_window_dims")
     names = names if is_scatter else ("collapsed_slice_dims", "start_index_map", "offset_dims")
     table, rows = x.operands[0].shape, (x.operands[2] if is_scatter else x).shape
     firsts = [numbers_of(x, n) for n in names]
-    is_plain = firsts[0] == firsts[1] == (0,) and firsts[2] == tuple(range(1, rows.rank))
-    whole = rows.dimensions[1:] == table.dimensions[1:] and rows.rank == table.rank
-    return _numbers(x.operands[1]) if is_plain and whole and len(x.operands) < 4 else None
+    others = [d for d in range(table.rank) if (d,) != firsts[0]]
+    is_plain = firsts[0] == firsts[1] and firsts[2] == tuple(others) and rows.rank == table.rank
+    if not is_plain or len(others) != rows.rank - 1 or len(x.operands) > 3:
+        return None
+    found = _numbers(x.operands[1])
+    whole = all(rows.dimensions[d] == table.dimensions[d] for d in others)
+    return (found, firsts[0][0]) if found is not None and whole else None
 
 
 def _segments(x: Instruction) -> bool:
     """Sums of equal segments become a sum over an axis."""
-    found = _rows_of(x)
+    found, along = _rows_of(x) or (None, 0)
     updates = x.operands[2]
     count, *rest = x.shape.dimensions
-    if found is None or found.starts or found.step != 1 or not combines_by(x, "add"):
+    if found is None or along or found.starts or found.step != 1 or not combines_by(x, "add"):
         return False
     if found.repeat < 2 or updates.shape.dimensions[0] != count * found.repeat:
         return False
@@ -572,30 +578,32 @@ def _segments(x: Instruction) -> bool:
 
 def _window(x: Instruction) -> bool:
     """Rows that follow each other, or every n-th row, are written or read without indices."""
-    found = _rows_of(x)
+    found, along = _rows_of(x) or (None, 0)
     if found is None or found.repeat != 1 or found.step < 1:
         return False
     table = x.operands[0]
-    count, *rest = (x.operands[2].shape if x.opcode == "scatter" else x.shape).dimensions
-    last = None if found.constant is None else found.constant + (count - 1) * found.step
-    if last is not None and last >= table.shape.dimensions[0]:
+    sizes = (x.operands[2].shape if x.opcode == "scatter" else x.shape).dimensions
+    size = table.shape.dimensions[along]
+    last = None if found.constant is None else found.constant + (sizes[along] - 1) * found.step
+    if last is not None and last >= size:
         return False
     kind = x.operands[1].shape.element_type
-    zeros = [make.scalar(x, kind, 0)] * len(rest)
     if found.step == 1:
-        starts = [found.start(x, kind), *zeros]
-        old = make.dynamic_slice(x, table, starts, [count, *rest])
+        starts = [make.scalar(x, kind, 0)] * len(sizes)
+        starts[along] = found.start(x, kind)
+        old = make.dynamic_slice(x, table, starts, sizes)
         if x.opcode == "gather":
             return replace(x, old)
         update = _combined(x, old, x.operands[2])
         return update is not None and replace(x, make.dynamic_update_slice(x, table, update, starts))
     if found.constant is None or last is None:
         return False
-    low, high = found.constant, table.shape.dimensions[0] - last - 1
     if x.opcode == "gather":
-        first, strides = [found.constant, *[0] * len(rest)], [found.step, *[1] * len(rest)]
-        return replace(x, make.slice_of(x, table, first, [last + 1, *rest], strides))
-    paddings = [PaddingDimension(low, high, found.step - 1), *[PaddingDimension(0, 0)] * len(rest)]
+        firsts, ends, strides = [0] * len(sizes), list(sizes), [1] * len(sizes)
+        firsts[along], ends[along], strides[along] = found.constant, last + 1, found.step
+        return replace(x, make.slice_of(x, table, firsts, ends, strides))
+    paddings = [PaddingDimension(0, 0)] * len(sizes)
+    paddings[along] = PaddingDimension(found.constant, size - last - 1, found.step - 1)
     config = PaddingConfig(tuple(paddings))
     spread_out = make.pad(x, x.shape, x.operands[2], make.zero(x, x.shape.element_type), config)
     if combines_by(x, "add"):
@@ -754,6 +762,7 @@ RESTATED = {
     "multiply-the-small-first": Rewriting("dot", _reorder),
     "add-the-small-products": Rewriting("dot", _add_products),
     "distances-by-a-product": Rewriting("reduce", _multiply_differences),
+    "power-by-a-root": Rewriting("power", root_for_power),
     "sum-once": Rewriting("add", _sum_once),
     "triangular-cumsum": Rewriting("reduce-window", _cumulate_by_product),
     "scan-not-cumsum": Rewriting("reduce-window", _cumulate_by_rows, "cpu"),

@@ -107,11 +107,15 @@ def _sums_at(
     labels: Instruction,
     rows: Instruction,
     classes: int,
+    batch: int = 0,
 ) -> Instruction:
+    """Sums of rows by label, apart for each place of the first `batch` dimensions of the labels."""
     rank, kind = labels.shape.rank, rows.shape.element_type
-    shape = array(kind, [classes, *rows.shape.dimensions[rank:]])
-    texts = {"inserted_window_dims": "{0}", "scatter_dims_to_operand_dims": "{0}"}
+    shape = array(kind, [*labels.shape.dimensions[:batch], classes, *rows.shape.dimensions[rank:]])
+    texts = {"inserted_window_dims": f"{{{batch}}}", "scatter_dims_to_operand_dims": f"{{{batch}}}"}
     texts["update_window_dims"] = make.numbers(range(rank, rows.shape.rank))
+    for name in ("input_batching_dims", "scatter_indices_batching_dims") if batch else ():
+        texts[name] = make.numbers(range(batch))
     add = [("to_apply", make.reducer(at, "sum", "add", kind))]
     operands = [make.zeros(at, shape), labels, rows]
     return make.add(
@@ -124,11 +128,16 @@ def _count(x: Instruction) -> bool:
     found = _onehot(x.operands[0])
     if found is None or not combines_by(x, "add") or not is_constant(x.operands[1], 0):
         return False
-    if x.shape.dimensions != (x.operands[0].shape.dimensions[found[1]],) or found[1] in x.dimensions:
+    (labels, along), sizes = found, x.operands[0].shape.dimensions
+    own = [d for d in range(len(sizes)) if d != along]
+    kept = [k for k, d in enumerate(own) if d not in x.dimensions]
+    if along in x.dimensions or len(kept) == len(own):
         return False
+    labels = make.transpose(x, labels, [*kept, *(k for k in range(len(own)) if k not in kept)])
     one = make.scalar(x, x.shape.element_type, 1)
-    ones = make.broadcast(x, found[0].shape.with_element_type(x.shape.element_type), one, ())
-    return replace(x, _sums_at(x, found[0], ones, x.shape.element_count))
+    ones = make.broadcast(x, labels.shape.with_element_type(x.shape.element_type), one, ())
+    sums, place = _sums_at(x, labels, ones, sizes[along], len(kept)), sum(own[k] < along for k in kept)
+    return replace(x, make.transpose(x, sums, [*range(place), len(kept), *range(place, len(kept))]))
 
 
 def _take(x: Instruction) -> bool:

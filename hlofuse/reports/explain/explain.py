@@ -255,7 +255,7 @@ def grouped_kernels(
             per_iteration=row.per_iteration,
             in_branch=row.in_branch,
             estimate=cpu.kind_text(row.instruction) if cpu is not None else "",
-            has_time=cpu is None or row.us is not None,
+            has_time=cpu is None or (row.us is not None and not row.is_floor),
             open_end=open_end(row),
         )
         stem = (place.final or place.name).rstrip(".0123456789")

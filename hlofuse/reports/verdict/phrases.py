@@ -363,7 +363,7 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
         figure, part = bytes_text(k.bytes_accessed), k.bytes_accessed / (v.totals.cost.bytes_accessed or 1)
     else:
         figure, part = us_text(k.us, k.is_floor), k.us / (v.totals.us or 1.0)
-        figure = figure if k.has_time and (k.us or not k.is_floor) else "not known"
+        figure = figure if k.us or (k.has_time and not k.is_floor) else "not known"
     name = (k.place.final or k.place.name) + (f" ×{k.count}" if k.count > 1 else "")
     name += times_text(k.iterations) + (", per iteration" if k.per_iteration else "")
     name += ", in one branch" if k.in_branch else ""
