@@ -41,17 +41,24 @@ def onehot(labels: str, kind: str = "f32") -> str:
 """
 
 
-def counts(shape: str) -> str:
-    """The labels of each of three rows counted, of which one is negative and one too large."""
+def labels_of_rows(root: str) -> str:
+    """Three rows of eight labels, one-hot in six classes."""
     return f"""  l = s32[3,8]{{1,0}} iota(), iota_dimension=1
-  one = s32[] constant(1)
-  ones = s32[3,8]{{1,0}} broadcast(one), dimensions={{}}
-  y = s32[3,8]{{1,0}} subtract(l, ones)
+  y = s32[3,8]{{1,0}} popcnt(l)
   ys = s32[3,6,8]{{2,1,0}} broadcast(y), dimensions={{0,2}}
   k = s32[3,6,8]{{2,1,0}} iota(), iota_dimension=1
   p = pred[3,6,8]{{2,1,0}} compare(ys, k), direction=EQ
   hot = f32[3,6,8]{{2,1,0}} convert(p)
-  ROOT r = f32[{shape}]{{1,0}} reduce(hot, zero), dimensions={{2}}, to_apply=plus"""
+  v = f32[3,8,6]{{2,1,0}} parameter(0)
+  ROOT r = {root}"""
+
+
+BATCHED = """lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}"""
+HEADS = {
+    "counts": "f32[3,6]{1,0} reduce(hot, zero), dimensions={2}, to_apply=plus",
+    "sums": f"f32[3,6,6]{{2,1,0}} dot(hot, v), {BATCHED}",
+    "rows": f"f32[3,8,8]{{2,1,0}} dot(v, hot), {BATCHED}",
+}
 
 
 def product(first: str, second: str, a: str, b: str, rows: int, columns: int) -> str:
@@ -178,13 +185,11 @@ GATHERED = """  k = s32[2]{0} convert(x)
   sum = f32[3]{0} reduce(rows, c), dimensions={0}, to_apply=plus
   one_row = f32[3]{0} reshape(one_of_w)
   own = f32[1]{0} dynamic-slice(x, place), dynamic_slice_sizes={1}
-  one_value = f32[] reshape(own)
-  owns = f32[3]{0} broadcast(one_value), dimensions={}
   part_of_w = f32[1,2]{1,0} dynamic-slice(w, place, place), dynamic_slice_sizes={1,2}
   part_sum = f32[1]{0} reduce(part_of_w, c), dimensions={1}, to_apply=plus
-  part_value = f32[] reshape(part_sum)
-  parts = f32[3]{0} broadcast(part_value), dimensions={}
-  values = f32[3]{0} multiply(owns, parts)
+  product = f32[1]{0} multiply(own, part_sum)
+  value = f32[] reshape(product)
+  values = f32[3]{0} broadcast(value), dimensions={}
   rest = f32[3]{0} add(one_row, values)
   p = f32[3]{0} add(sum, rest)
   small = f32[2]{0} sort(x), dimensions={0}, to_apply=less
@@ -638,7 +643,6 @@ CASES = {
         f"{onehot('4')}  ROOT r = f32[6]{{0}} reduce(hot, zero), dimensions={{0}}, to_apply=plus",
         f"{onehot('4')}  ROOT r = f32[4]{{0}} reduce(hot, zero), dimensions={{1}}, to_apply=plus",
     ),
-    "take-not-onehot (counts)": (counts("3,6"), counts("3,6").replace("EQ", "LT")),
     "multiply-narrow-sum-wide": (widened("bf16"), widened("s8")),
     "distances-by-a-product": (distances(), distances(1)),
     "distances-by-a-product (scaled)": (weighed_distances("n", 3), weighed_distances("n", 2)),
@@ -732,6 +736,10 @@ CASES = {
     "batch-the-products (sum)": (lanes(3, ADDED), lanes(3, ADDED.replace("add(s", "multiply(s"))),
     "reduce-as-one-vector": (norms(3), norms(2)),
     "update-as-one-vector": (updates("tanh", "tanh", "tanh"), updates("tanh", "tanh", "sine")),
+    **{
+        f"take-not-onehot ({name} of several)": (labels_of_rows(r), labels_of_rows(r).replace("EQ", "LT"))
+        for name, r in HEADS.items()
+    },
 }
 
 

@@ -38,7 +38,7 @@ from hlofuse.reports.advice.matching import (
     source,
 )
 from hlofuse.reports.advice.restated import fold, terms_of
-from hlofuse.reports.advice.written import Rewriting, gather_rows
+from hlofuse.reports.advice.written import Rewriting, gather_rows, replace
 from hlofuse.trace import OnlySkipped
 
 _VIEWS = frozenset("broadcast reshape convert transpose dynamic-slice slice iota constant".split())
@@ -481,56 +481,52 @@ def _compute_before(loop: Instruction) -> bool:
 
 def sum_in_carry(loop: Instruction) -> bool:
     """Results that are gathered only to be summed over the iterations are summed in the loop."""
-    batch = Batch.of(loop)
-    for element in [u for u in loop.users if batch is not None and u.opcode == "get-tuple-element"]:
-        part = batch.written(element.tuple_index) if batch is not None else None
-        values = _rows_to_sum(element)
-        totals = [x for x in values if x.opcode == "reduce"]
-        if part is None or not totals:
+    if (batch := Batch.of(loop)) is None:
+        return False
+    for element in list(loop.users):
+        values, totals = _rows_to_sum(element)
+        part = batch.written(element.tuple_index) if totals else None
+        if part is None:
             continue
-        rows = {x: with_dimensions(x.shape, x.shape.dimensions[1:]) for x in values if x not in totals}
-        inside, after, root = carry(loop, [make.zeros(loop, rows[t.operands[0]]) for t in totals])
-        new = {after[element.tuple_index]: make.reshape(root, rows[element], part)}
-        for x, shape in [*rows.items()][1:]:
-            operands = [new.get(o) or _constant_like(root, o, shape) for o in x.operands]
-            new[x] = computation_of(root).add_instruction(x.clone(operands, shape=shape))
-        for place, (total, own) in enumerate(zip(totals, inside, strict=True), len(after) - len(totals)):
-            root.replace_operand(place, make.binary(root, "add", own, new[total.operands[0]]))
-            others, function = [d - 1 for d in total.dimensions if d], total.called_computations[0]
+        shapes = {x: with_dimensions(x.shape, x.shape.dimensions[1:]) for x in values}
+        inside, after, root = carry(loop, [make.zeros(loop, shapes[t.operands[0]]) for t in totals])
+        rows = {after[element.tuple_index]: make.reshape(root, shapes[element], part)}
+        for x in values[1:]:
+            operands = [rows.get(o) or _constant_like(root, o, shapes[x]) for o in x.operands]
+            rows[x] = computation_of(root).add_instruction(x.clone(operands, shape=shapes[x]))
+        for total, own, place in zip(totals, inside, range(-len(totals), 0), strict=True):
+            new = make.binary(root, "add", own, rows[total.operands[0]])
+            root.replace_operand(len(after) + place, new)
+            others, add = [d - 1 for d in total.dimensions if d], total.called_computations[0]
             end = after[place]
-            total.replace_all_uses_with(
-                make.reduce(total, end, total.operands[1], others, function) if others else end
-            )
+            replace(total, make.reduce(total, end, total.operands[1], others, add) if others else end)
         sum_in_carry(after[0].operands[0])
         return True
     return False
 
 
-def _rows_to_sum(x: Instruction) -> list[Instruction]:
-    """`x`, values of which each row is computed from that of `x`, and sums of them over the rows, operands
-    first; empty where something else reads one."""
+def _rows_to_sum(x: Instruction) -> tuple[list[Instruction], list[Instruction]]:
+    """`x` and values of which each row is computed from that of `x`, and the sums of all over the rows; no
+    sums where something else reads one."""
     rows, sums = [x], list[Instruction]()
     for user in computation_of(x).post_order():
         own = [o for o in user.operands if o in rows]
-        if (
-            own
-            and user.opcode in ELEMENTWISE_OPCODES
-            and all(o in own or is_constant(o) for o in user.operands)
-        ):
+        others = [o for o in user.operands if o not in rows]
+        if own and user.opcode in ELEMENTWISE_OPCODES and all(map(is_constant, others)):
             rows.append(user)
-        elif own and user.opcode == "reduce" and len(user.operands) == 2 and 0 in user.dimensions:
+        elif own and user.opcode == "reduce" and len(others) == 1 and 0 in user.dimensions:
             sums.append(user)
         elif own:
-            return []
+            return rows, []
     is_plain = all(combines_by(t, "add") and is_constant(t.operands[1], 0) for t in sums)
-    return rows + sums if is_plain else []
+    return rows, sums if is_plain else []
 
 
 def _constant_like(at: Instruction, x: Instruction, shape: Shape) -> Instruction:
     """The scalar constant that `x` is, in another computation and shape."""
-    kind = x.shape.element_type
     one = computation_of(at).add_instruction(clone_of(source(x), []))
-    return make.broadcast(at, shape.with_element_type(kind), make.convert(at, one, kind), ())
+    one = make.convert(at, one, x.shape.element_type)
+    return make.broadcast(at, shape.with_element_type(x.shape.element_type), one, ())
 
 
 BATCHED = {

@@ -1,7 +1,7 @@
 """Products, sums, sorts and scatters before optimizations, written in another way with the same values."""
 
 import json
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from functools import partial, reduce
 from itertools import pairwise
 from math import prod
@@ -39,7 +39,7 @@ from hlofuse.reports.advice.matching import (
     origins,
     source,
 )
-from hlofuse.reports.advice.written import Rewriting, replace, spread
+from hlofuse.reports.advice.written import Rewriting, gather_rows, onehot, replace, spread
 
 
 def _product(x: Instruction, operands: list[Instruction], dims: list[list[int]]) -> Instruction:
@@ -60,21 +60,6 @@ def _diagonal(x: Instruction) -> Instruction | None:
 
 def _counted(x: Instruction) -> int | None:
     return int(x.attributes.raw("iota_dimension") or 0) if x.opcode == "iota" else None
-
-
-def _scale(x: Instruction) -> bool:
-    """A product with a diagonal matrix becomes a product of elements."""
-    dims = DotDimensions.of(x)
-    for side in (0, 1):
-        vector, other = _diagonal(x.operands[side]), x.operands[1 - side]
-        along = dims.contracting(1 - side)
-        if vector is None or dims.lhs_batch or len(along) != 1:
-            continue
-        if along[0] == (0 if side == 0 else other.shape.rank - 1):
-            return replace(
-                x, make.binary(x, "multiply", other, make.broadcast(x, other.shape, vector, along))
-            )
-    return False
 
 
 Labelled = tuple[Instruction, list[int]]
@@ -114,32 +99,174 @@ def _on_both(x: Instruction, opcode: str, a: Labelled, b: Labelled) -> Labelled:
     return make.binary(x, opcode, left, right), order
 
 
-def _summed(x: Instruction, one: Labelled, gone: list[int]) -> Labelled:
-    if not gone:
+def _summed(x: Instruction, one: Labelled, removed: list[int]) -> Labelled:
+    if not removed:
         return one
     (value, labels), kind = one, x.shape.element_type
-    add, along = make.reducer(x, "sum", "add", kind), list(map(one[1].index, gone))
+    add, along = make.reducer(x, "sum", "add", kind), list(map(one[1].index, removed))
     total = make.reduce(x, make.convert(x, value, kind), make.zero(x, kind), along, add)
-    return make.convert(x, total, value.shape.element_type), [d for d in labels if d not in gone]
+    return make.convert(x, total, value.shape.element_type), [d for d in labels if d not in removed]
 
 
-def _contracted(x: Instruction, a: Labelled, b: Labelled, kept: Container[int]) -> Labelled:
-    """Σ a·b over all labels that are not kept, as a matrix product where one has dimensions of its own."""
-    a = _summed(x, a, [d for d in a[1] if d not in kept and d not in b[1]])
-    b = _summed(x, b, [d for d in b[1] if d not in kept and d not in a[1]])
+def _contracted(x: Instruction, a: Labelled, b: Labelled, remaining: Container[int]) -> Labelled:
+    """Σ a·b over all labels that do not remain, as a matrix product where it is one."""
+    a = _summed(x, a, [d for d in a[1] if d not in remaining and d not in b[1]])
+    b = _summed(x, b, [d for d in b[1] if d not in remaining and d not in a[1]])
     both = [d for d in a[1] if d in b[1]]
-    sums = [d for d in both if d not in kept]
+    sums = [d for d in both if d not in remaining]
     free = [d for d in (*a[1], *b[1]) if d not in both]
     if not sums or not free:
         return _summed(x, _on_both(x, "multiply", a, b), sums)
     sides = (a, b) if free == sorted(free) else (b, a)
     types = {value.shape.element_type for value, _ in sides}
     kind = types.pop() if len(types) == 1 else x.shape.element_type
-    batch = [d for d in both if d in kept]
+    batch = [d for d in both if d in remaining]
     batches, summed = ([[labels.index(d) for d in ds] for _, labels in sides] for ds in (batch, sums))
     operands = [make.convert(x, value, kind) for value, _ in sides]
     found = new_dot(x, operands, batches, summed, x.shape.element_type, x)
     return found, batch + [d for _, labels in sides for d in labels if d in free]
+
+
+def _at_indices(x: Instruction, factors: Sequence[Labelled], result: list[int]) -> bool:
+    """Σ of a one-hot array times another becomes what that has at the indices, or sums for each index."""
+    for (hot, labels), (value, own) in (factors, factors[::-1]):
+        found = onehot(hot)
+        if found is None:
+            continue
+        (indices, along), sizes = found, _sizes((hot, labels), (value, own))
+        number, places = labels[along], [d for k, d in enumerate(labels) if k != along]
+        if number not in result and number in own:
+            first = [d for d in places if d in own]
+            order = first + [d for d in places if d not in own]
+            indices = make.transpose(x, indices, list(map(places.index, order)))
+            rows = gather_rows(x, value, indices, own.index(number), list(map(own.index, first)))
+            new = rows, order + [d for d in own if d != number and d not in first]
+        elif number in result and number not in own:
+            value, own = _summed(x, (value, own), [d for d in own if d not in result and d not in places])
+            order = [d for d in places if d in result] + [d for d in places if d not in result]
+            indices = make.transpose(x, indices, list(map(places.index, order)))
+            rest, batch = [d for d in own if d not in places], sum(d in result for d in places)
+            rows = _over(x, (value, own), order + rest, sizes)
+            new = _sums_at(x, indices, rows, sizes[number], batch), [*order[:batch], number, *rest]
+        else:
+            continue
+        return replace(x, _over(x, _summed(x, new, [d for d in new[1] if d not in result]), result, sizes))
+    return False
+
+
+def _sums_at(x: Instruction, indices: Instruction, rows: Instruction, count: int, batch: int) -> Instruction:
+    """Sums of rows by index, apart for each place of the first `batch` dimensions of the indices."""
+    rank, kind = indices.shape.rank, rows.shape.element_type
+    shape = array(kind, [*indices.shape.dimensions[:batch], count, *rows.shape.dimensions[rank:]])
+    numbers = {
+        "inserted_window_dims": [batch],
+        "scatter_dims_to_operand_dims": [batch],
+        "update_window_dims": range(rank, rows.shape.rank),
+    }
+    if batch:
+        numbers |= dict.fromkeys(("input_batching_dims", "scatter_indices_batching_dims"), range(batch))
+    texts = {name: make.numbers(value) for name, value in numbers.items()}
+    add, operands = make.reducer(x, "sum", "add", kind), [make.zeros(x, shape), indices, rows]
+    called = [("to_apply", add)]
+    return make.add(
+        x, "scatter", shape, operands, called=called, index_vector_dim=rank, copied_attributes=texts
+    )
+
+
+def _take(x: Instruction) -> bool:
+    """A product with a one-hot array, or a sum of it, becomes rows at the indices, or sums for each index."""
+    if x.opcode == "dot":
+        return _at_indices(x, _labelled(x), [*range(x.shape.rank)])
+    labels = [*range(x.operands[0].shape.rank)]
+    if not combines_by(x, "add") or not is_constant(x.operands[1], 0):
+        return False
+    ones = make.scalar(x, x.shape.element_type, 1), list[int]()
+    return _at_indices(x, [(x.operands[0], labels), ones], [d for d in labels if d not in x.dimensions])
+
+
+def _pick(x: Instruction) -> bool:
+    """A sum over one-hot labels times values becomes the values at the labels."""
+    product, labels = x.operands[0], [*range(x.operands[0].shape.rank)]
+    is_masked = product.opcode == "select" and is_constant(product.operands[2], 0)
+    if not combines_by(x, "add") or not (is_masked or product.opcode == "multiply"):
+        return False
+    if any(is_constant(o) for o in product.operands[:2]):
+        return False
+    factors = [(o, labels) for o in product.operands[:2]]
+    return _at_indices(x, factors, [d for d in labels if d not in x.dimensions])
+
+
+def _scale(x: Instruction) -> bool:
+    """A product with a diagonal matrix becomes a product of elements."""
+    factors = _labelled(x)
+    for (matrix, labels), (other, own) in (factors, factors[::-1]):
+        vector, row = _diagonal(matrix), max(labels, default=-1)
+        if vector is not None and min(labels) < 0 <= row:
+            moved = [row if d < 0 else d for d in own]
+            return replace(x, _on_both(x, "multiply", (vector, [row]), (other, moved))[0])
+    return False
+
+
+def _take_first(x: Instruction) -> bool:
+    """Rows of what was computed become what is computed of rows."""
+    whole, starts = x.operands[0], x.operands[1:]
+    rows = x.shape.element_count * whole.shape.dimensions[0] // max(1, whole.shape.element_count)
+    if x.opcode == "gather":
+        is_of_rows = x.attributes.raw("start_index_map") == x.attributes.raw("collapsed_slice_dims") == "{0}"
+        along, indices = [0] * is_of_rows, starts[0]
+    else:
+        along = [d for d, n in enumerate(x.shape.dimensions) if n != whole.shape.dimensions[d]]
+        rows = x.shape.dimensions[along[0]] if along else 0
+        indices = make.iota(x, array("s32", [rows]), 0)
+        first = ranges_of(x)[along[0]] if along and not starts else None
+        if first is not None:
+            indices = make.binary(x, "multiply", indices, make.scalar_like(indices, first.stride))
+        start = make.scalar(x, "s32", first.start) if first else make.convert(x, starts[along[0]], "s32")
+        indices = make.binary(x, "add", indices, make.broadcast(x, indices.shape, start, ()))
+    if len(along) != 1 or rows * 4 > whole.shape.dimensions[along[0]] or len(whole.users) > 1:
+        return False
+    done: dict[tuple[Instruction, int], Instruction] = {}
+    indices = make.reshape(x, array(indices.shape.element_type, [rows]), indices)
+    new = _places(whole, along[0], indices, done)
+    return any(i.opcode == "dot" for i, _ in done) and replace(x, new)
+
+
+def _places(
+    x: Instruction, along: int, indices: Instruction, done: dict[tuple[Instruction, int], Instruction]
+) -> Instruction:
+    """Some places of `x` along a dimension, computed from such places where each is by itself."""
+    if (x, along) not in done:
+        below, sizes = _dimensions_below(x, along), list(x.shape.dimensions)
+        if below is None:
+            order = [*range(1, along + 1), 0, *range(along + 1, len(sizes))]
+            return make.transpose(x, gather_rows(x, x, indices, along), order)
+        sizes[along] = indices.shape.element_count
+        pairs = zip(x.operands, below, strict=True)
+        operands = [o if d is None else _places(o, d, indices, done) for o, d in pairs]
+        new = x.clone(operands, shape=with_dimensions(x.shape, sizes))
+        done[x, along] = computation_of(x).add_instruction(new)
+    return done[x, along]
+
+
+def _dimensions_below(x: Instruction, along: int) -> Sequence[int | None] | None:
+    """The dimension of each operand of which places along one of `x` need the same; None for all of it."""
+    shapes = [o.shape for o in x.operands]
+    if x.opcode in ELEMENTWISE_OPCODES:
+        return [along if s.rank else None for s in shapes]
+    if x.opcode == "broadcast":
+        return [x.dimensions.index(along) if along in x.dimensions else None]
+    if x.opcode == "transpose":
+        return [x.dimensions[along]]
+    if x.opcode == "reshape":
+        sizes, own = x.shape.dimensions, shapes[0].dimensions
+        lead = prod(sizes[:along])
+        return [d for d, n in enumerate(own) if n == sizes[along] and prod(own[:d]) == lead][-1:] or None
+    if x.opcode == "reduce" and len(shapes) == 2:
+        rest = [d for d in range(shapes[0].rank) if d not in x.dimensions]
+        return [rest[along], None]
+    if x.opcode == "dot":
+        return [labels.index(along) if along in labels else None for _, labels in _labelled(x)]
+    return None
 
 
 def _sum_first(x: Instruction) -> bool:
@@ -147,8 +274,8 @@ def _sum_first(x: Instruction) -> bool:
     dot = x.operands[0]
     if dot.opcode != "dot" or len(dot.users) > 1 or not combines_by(x, "add"):
         return False
-    (a, b), kept = _labelled(dot), [d for d in range(dot.shape.rank) if d not in x.dimensions]
-    return replace(x, _over(dot, _contracted(dot, a, b, kept), kept, _sizes(a, b)))
+    (a, b), remaining = _labelled(dot), [d for d in range(dot.shape.rank) if d not in x.dimensions]
+    return replace(x, _over(dot, _contracted(dot, a, b, remaining), remaining, _sizes(a, b)))
 
 
 def _reorder(x: Instruction) -> bool:
@@ -164,9 +291,9 @@ def _reorder(x: Instruction) -> bool:
             return prod(sizes[d] for d in set().union(*groups))
 
         for a, b in (parts, parts[::-1]):
-            kept = [d for d in {*b[1], *c[1]} if d in a[1] or d in result]
-            if 2 * (work(b[1], c[1]) + work(a[1], kept)) <= work(a[1], b[1]) + work(labels, c[1]):
-                found = _contracted(x, a, _contracted(x, b, c, kept), result)
+            remaining = [d for d in {*b[1], *c[1]} if d in a[1] or d in result]
+            if 2 * (work(b[1], c[1]) + work(a[1], remaining)) <= work(a[1], b[1]) + work(labels, c[1]):
+                found = _contracted(x, a, _contracted(x, b, c, remaining), result)
                 return replace(x, _over(x, found, result, sizes))
     return False
 
@@ -286,11 +413,11 @@ def _multiply_differences(x: Instruction) -> bool:
     is_whole = all({*a[1], *b[1]}.issuperset(x.dimensions) for a, b in pairs)
     if not is_whole or any(len(labels) == len(sizes) for _, labels in first + second):
         return False
-    kept = [d for d in sizes if d not in x.dimensions]
-    sums = [_contracted(x, a, b, kept) for a, b in pairs]
+    remaining = [d for d in sizes if d not in x.dimensions]
+    sums = [_contracted(x, a, b, remaining) for a, b in pairs]
     if all(value.opcode != "dot" for value, _ in sums):
         return False
-    values = [_over(x, one, kept, sizes) for one in sums]
+    values = [_over(x, one, remaining, sizes) for one in sums]
     if is_square:
         values[2] = make.binary(x, "multiply", values[2], make.scalar_like(values[2], -2))
     return replace(x, fold(x, "add" if is_square else "subtract", values))
@@ -445,11 +572,10 @@ def _extreme(x: Instruction) -> bool:
             return False
         init = make.scalar(x, kind, bound)
         found = make.reduce(x, x.operands[0], init, [along], function)
-        ranges = ranges_of(user)
-        rest = [d for d in range(x.shape.rank) if d != along]
-        starts, limits = ([getattr(ranges[d], end) for d in rest] for end in ("start", "limit"))
-        part = make.slice_of(x, found, starts, limits, [ranges[d].stride for d in rest])
-        user.replace_all_uses_with(make.reshape(x, user.shape, part))
+        sizes = [1 if d == along else n for d, n in enumerate(x.shape.dimensions)]
+        ranges = [SliceRange(0, 1) if d == along else r for d, r in enumerate(ranges_of(user))]
+        row = make.reshape(x, with_dimensions(x.shape, sizes), found)
+        replace(user, make.add(x, "slice", user.shape, [row], slice=SliceRanges(ranges)))
     return True
 
 
@@ -756,6 +882,9 @@ def _attend(scores: Instruction) -> bool:
 
 
 RESTATED = {
+    "take-first": Rewriting("gather slice dynamic-slice", _take_first),
+    "take-not-onehot": Rewriting("dot reduce", _take),
+    "pick-the-label": Rewriting("reduce", _pick),
     "scale-not-diagonal": Rewriting("dot", _scale),
     "attention-by-cudnn": Rewriting("dot", _attend, "gpu", "cuDNN attention"),
     "sum-before-the-product": Rewriting("reduce", _sum_first),
