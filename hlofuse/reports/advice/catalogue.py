@@ -8,7 +8,6 @@ from hlofuse.reports.advice.recipe import Recipe
 from hlofuse.reports.advice.reductions import REDUCTIONS, SHARING
 from hlofuse.reports.advice.restated import RESTATED
 from hlofuse.reports.advice.updates import COLLECTIVES, UPDATES
-from hlofuse.reports.advice.written import OWN
 
 RECIPES: tuple[Recipe, ...] = (
     *REDUCTIONS,
@@ -22,5 +21,5 @@ RECIPES: tuple[Recipe, ...] = (
     *CARRIED,
 )
 
-WRITTEN = {**OWN, **RESTATED, **BATCHED, **EARLY}
+WRITTEN = {**RESTATED, **BATCHED, **EARLY}
 """The recipes that are changes of a module before optimizations, by name."""

@@ -13,7 +13,7 @@ from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
-from hlofuse.passes.common.dots import DotDimensions, new_dot
+from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
 from hlofuse.passes.common.literals import (
     highest,
     integer_of,
@@ -40,11 +40,6 @@ from hlofuse.reports.advice.matching import (
     source,
 )
 from hlofuse.reports.advice.written import Rewriting, gather_rows, onehot, replace, spread
-
-
-def _product(x: Instruction, operands: list[Instruction], dims: list[list[int]]) -> Instruction:
-    """A product over one dimension of each, of the type of `x`."""
-    return new_dot(x, operands, [[], []], dims, x.shape.element_type, x)
 
 
 def _diagonal(x: Instruction) -> Instruction | None:
@@ -269,6 +264,15 @@ def _dimensions_below(x: Instruction, along: int) -> Sequence[int | None] | None
     return None
 
 
+def _narrow(x: Instruction) -> bool:
+    """Operands that were widened are multiplied as they were."""
+    operands = [o.operands[0] if o.opcode == "convert" else o for o in x.operands]
+    types = {o.shape.element_type for o in operands}
+    if x.shape.element_type != "f32" or len(types) > 1 or types - {"bf16", "f16"}:
+        return False
+    return replace(x, dot_like(x, x.shape, operands[0], operands[1], DotDimensions.of(x)))
+
+
 def _sum_first(x: Instruction) -> bool:
     """A sum over dimensions of a product becomes a product of sums."""
     dot = x.operands[0]
@@ -460,10 +464,9 @@ def _cumulate_by_product(x: Instruction) -> bool:
     direction = "LE" if is_forward else "GE"
     test = make.compare(x, direction, make.iota(x, square, 0), make.iota(x, square, 1))
     ones = make.convert(x, test, x.shape.element_type)
-    total = _product(x, [x.operands[0], ones], [[d], [0]])
-    last = total.shape.rank - 1
-    order = [*range(d), last, *range(d, last)]
-    return replace(x, make.transpose(x, total, order) if d != last else total)
+    result = [*range(x.shape.rank)]
+    a, b = (x.operands[0], [-1 if k == d else k for k in result]), (ones, [-1, d])
+    return replace(x, _over(x, _contracted(x, a, b, result), result, _sizes(a, b)))
 
 
 _LEAST_ROW = 32
@@ -882,6 +885,7 @@ def _attend(scores: Instruction) -> bool:
 
 
 RESTATED = {
+    "multiply-narrow-sum-wide": Rewriting("dot", _narrow),
     "take-first": Rewriting("gather slice dynamic-slice", _take_first),
     "take-not-onehot": Rewriting("dot reduce", _take),
     "pick-the-label": Rewriting("reduce", _pick),

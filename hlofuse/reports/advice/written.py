@@ -15,7 +15,6 @@ from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.common import make
-from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.shapes import array, window_of
 from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
@@ -25,7 +24,6 @@ from hlofuse.reports.advice.matching import is_constant
 from hlofuse.trace import OnlySkipped
 
 _INTEGERS = frozenset({"s32", "u32", "s64", "s16", "u16", "u8", "s8"})
-_NARROW = ("bf16", "f16")
 
 
 def prepared(module: Module) -> Module:
@@ -100,15 +98,6 @@ def replace(x: Instruction, new: Instruction) -> bool:
     return True
 
 
-def _narrow(x: Instruction) -> bool:
-    """Operands that were widened are multiplied as they were."""
-    operands = [o.operands[0] if o.opcode == "convert" else o for o in x.operands]
-    types = {o.shape.element_type for o in operands}
-    if x.shape.element_type != "f32" or len(types) > 1 or not types.issubset(_NARROW):
-        return False
-    return replace(x, dot_like(x, x.shape, operands[0], operands[1], DotDimensions.of(x)))
-
-
 class Rewriting(Record):
     """A recipe as a change of a module before optimizations."""
 
@@ -122,11 +111,6 @@ class Rewriting(Record):
     """Kernels that it brings whose time rests on one measurement of one shape."""
     is_timed: bool = True
     """False where JAX computes more in each iteration than the change does: a small gain may be a loss."""
-
-
-OWN = {
-    "multiply-narrow-sum-wide": Rewriting("dot", _narrow),
-}
 
 
 _STEPS = 1_000_000
