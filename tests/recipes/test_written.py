@@ -53,28 +53,13 @@ def labels_of_rows(root: str) -> str:
   ROOT r = {root}"""
 
 
-BATCHED = """lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}"""
-HEADS = {
-    "counts": "f32[3,6]{1,0} reduce(hot, zero), dimensions={2}, to_apply=plus",
-    "sums": f"f32[3,6,6]{{2,1,0}} dot(hot, v), {BATCHED}",
-    "rows": f"f32[3,8,8]{{2,1,0}} dot(v, hot), {BATCHED}",
-}
+COUNTS = "f32[3,6] reduce(hot, zero), dimensions={2}, to_apply=plus"
+HEADS = """lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}"""
 
 
 def product(first: str, second: str, a: str, b: str, rows: int, columns: int) -> str:
     return f"""  ROOT r = f32[{rows},{columns}]{{1,0}} dot({first}, {second}),
     lhs_contracting_dims={{{a}}}, rhs_contracting_dims={{{b}}}"""
-
-
-def distances(dimension: int = 2) -> str:
-    sizes = [n for d, n in enumerate((4, 5, 3)) if d != dimension]
-    return f"""  a = f32[4,3]{{1,0}} parameter(0)
-  b = f32[5,3]{{1,0}} parameter(1)
-  as = f32[4,5,3]{{2,1,0}} broadcast(a), dimensions={{0,2}}
-  bs = f32[4,5,3]{{2,1,0}} broadcast(b), dimensions={{1,2}}
-  d = f32[4,5,3]{{2,1,0}} subtract(as, bs)
-  s = f32[4,5,3]{{2,1,0}} multiply(d, d)
-  ROOT r = f32[{sizes[0]},{sizes[1]}]{{1,0}} reduce(s, zero), dimensions={{{dimension}}}, to_apply=plus"""
 
 
 def weighed_distances(factor: str, dimension: int) -> str:
@@ -404,9 +389,8 @@ def scattered(indices: str, rows: int, combine: str = "plus") -> str:
 def columns(rows: int) -> str:
     """A scatter of columns that follow each other."""
     text = scattered("add(i, c)", rows).replace(f"f32[{rows},2]", f"f32[2,{rows}]")
-    text = text.replace("f32[12,2]", "f32[2,12]").replace("update_window_dims={1}", "update_window_dims={0}")
-    text = text.replace("inserted_window_dims={0}", "inserted_window_dims={1}")
-    return text.replace("scatter_dims_to_operand_dims={0}", "scatter_dims_to_operand_dims={1}")
+    text = text.replace("f32[12,2]", "f32[2,12]").replace("{1}, inserted_window", "{9}, inserted_window")
+    return text.replace("dims={0}", "dims={1}").replace("{9}", "{0}")
 
 
 def two_sums(second: str) -> str:
@@ -643,8 +627,13 @@ CASES = {
         f"{onehot('4')}  ROOT r = f32[6]{{0}} reduce(hot, zero), dimensions={{0}}, to_apply=plus",
         f"{onehot('4')}  ROOT r = f32[4]{{0}} reduce(hot, zero), dimensions={{1}}, to_apply=plus",
     ),
+    **{
+        f"take-not-onehot (of several {k})": (labels_of_rows(r), labels_of_rows(r).replace("EQ", "LT"))
+        for k, r in enumerate(
+            (COUNTS, f"f32[3,6,6] dot(hot, v), {HEADS}", f"f32[3,8,8] dot(v, hot), {HEADS}")
+        )
+    },
     "multiply-narrow-sum-wide": (widened("bf16"), widened("s8")),
-    "distances-by-a-product": (distances(), distances(1)),
     "distances-by-a-product (scaled)": (weighed_distances("n", 3), weighed_distances("n", 2)),
     "distances-by-a-product (gradient)": (weighed_distances("gs", 2), weighed_distances("gs", 3)),
     "distances-by-a-product (second gradient)": (weighed_distances("gs", 1), weighed_distances("ws", 1)),
@@ -736,10 +725,6 @@ CASES = {
     "batch-the-products (sum)": (lanes(3, ADDED), lanes(3, ADDED.replace("add(s", "multiply(s"))),
     "reduce-as-one-vector": (norms(3), norms(2)),
     "update-as-one-vector": (updates("tanh", "tanh", "tanh"), updates("tanh", "tanh", "sine")),
-    **{
-        f"take-not-onehot ({name} of several)": (labels_of_rows(r), labels_of_rows(r).replace("EQ", "LT"))
-        for name, r in HEADS.items()
-    },
 }
 
 
