@@ -22,7 +22,7 @@ from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.hlo_alias import alias_config
 from hlofuse.analysis.kernels import count_runs, is_small_call, launched_computations, trip_count_of
-from hlofuse.analysis.launches import CommandBuffers, LaunchKind, launch_of
+from hlofuse.analysis.launches import CommandBuffers, LaunchKind, is_asynchronous, launch_of
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -188,14 +188,18 @@ class Account:
 
     @cached_property
     def _overlaps(self) -> dict[Instruction, Overlap]:
-        """What hides each collective; empty without a schedule, except on the CPU, where nothing does."""
+        """What hides each collective and a TPU's asynchronous copies; empty without a schedule, except on the
+        CPU, where nothing does."""
         if self.backend == "cpu":
             return {i: Overlap(False) for i in self._exchanges}
-        if not self._exchanges or self.module.attributes.raw("is_scheduled") != "true":
+        launches = {r.instruction: r.us for own in self._rows_alone.values() for r in own}
+        copies = {i for i in launches if self.backend == "tpu" and is_asynchronous(i)}
+        if not (self._exchanges or copies) or not self.module.is_scheduled:
             return {}
         order = [c for c in self.module.computation_post_order() if c in self._rows_alone]
-        launches = {r.instruction: r.us for own in self._rows_alone.values() for r in own}
-        return overlaps(order, launches, self._exchanges, self.launch_overhead_us or 0.0)
+        return overlaps(
+            order, launches, copies | self._exchanges.keys(), self.launch_overhead_us or 0.0, copies
+        )
 
     @cached_property
     def _rows_by_computation(self) -> dict[Computation, list[Launched]]:

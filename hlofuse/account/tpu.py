@@ -1,16 +1,19 @@
 """Launches of an XLA:TPU module, with times by XLA:TPU's own estimates and HBM apart from VMEM."""
 
+import math
+from dataclasses import replace as replace_shape
 from functools import cached_property
 
 from hlofuse.account.account import Account, Totals
-from hlofuse.account.collectives import Overlap, exchange_of, overlaps
+from hlofuse.account.collectives import exchange_of
 from hlofuse.account.figures import KernelTime
 from hlofuse.account.floor import products
 from hlofuse.account.traffic import border_bytes
 from hlofuse.analysis.cost import Cost, CostAnalysis
 from hlofuse.analysis.elementwise import leaves_size
-from hlofuse.analysis.launches import LaunchKind, is_asynchronous, launch_of
-from hlofuse.cost.tpu import TpuDevice, tpu_devices
+from hlofuse.analysis.kernels import computed_in
+from hlofuse.analysis.launches import LaunchKind, launch_of
+from hlofuse.cost.tpu import TpuDevice, estimated_cycles, tpu_devices
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.record import replace
 from hlofuse.ir.shape import Shape
@@ -62,9 +65,11 @@ class TpuAccount(Account):
         if us is None or is_floor:
             return None
         bounds = self._bounds(instruction)
-        parts = bounds if max(bounds) >= us / 2 else (0.0, 0.0)
+        by_tiles = estimated_cycles(instruction) is None and tile_bytes(instruction)
+        parts = bounds if max(bounds) >= us / 2 and not by_tiles else (0.0, 0.0)
         cost = self.cost(instruction)
-        return KernelTime(us, *parts, cost.bytes_read, cost.bytes_written, cost.flops, "tpu", 0, 0, True)
+        emitter = "whole tiles" if by_tiles else "tpu"
+        return KernelTime(us, *parts, cost.bytes_read, cost.bytes_written, cost.flops, emitter, 0, 0, True)
 
     def _bounds(self, instruction: Instruction) -> tuple[float, float]:
         """Microseconds of its bytes of HBM and of its products, each at the full rate."""
@@ -79,12 +84,15 @@ class TpuAccount(Account):
         cost: Cost,
     ) -> tuple[float | None, bool]:
         """The estimate where XLA:TPU wrote one; else bytes of HBM and products, as a lower bound. A copy
-        within the TPU takes its bytes' time at the full bandwidth, as an estimate; scalars none."""
+        within the TPU takes its bytes' time at the full bandwidth, as an estimate; scalars none. The whole
+        tiles of a gather or scatter take that of XLA's `optimal_seconds`."""
         if self.tpu is None:
             return None, False
         us = self.tpu.cycles_us(instruction)
         if us is not None:
             return us, False
+        if tiles := tile_bytes(instruction):
+            return max(tiles / self.tpu.xla_memory_bandwidth * 1e6, *self._bounds(instruction)), False
         if kind == "collective":
             exchange = exchange_of(instruction, self.module)
             sent = exchange.bytes_on_wire if exchange is not None else None
@@ -97,20 +105,24 @@ class TpuAccount(Account):
         return max(self._bounds(instruction)), not is_estimate
 
     @cached_property
-    def _overlaps(self) -> dict[Instruction, Overlap]:
-        """As for others, and what hides asynchronous copies."""
-        rows = [r for own in self._rows_alone.values() for r in own]
-        copies = {r.instruction for r in rows if r.kind == "copy" and is_asynchronous(r.instruction)}
-        if not self.module.is_scheduled or (not copies and not self._exchanges):
-            return {}
-        order = [c for c in self.module.computation_post_order() if c in self._rows_alone]
-        launches = {r.instruction: r.us for r in rows}
-        return overlaps(order, launches, copies | self._exchanges.keys(), 0.0, copies)
-
-    @cached_property
     def totals(self) -> Totals:
         moved = sum(hbm_bytes(r.instruction) * r.runs for r in self.rows)
         return replace(super().totals, hbm_bytes=moved)
+
+
+def tile_bytes(kernel: Instruction) -> int:
+    """Bytes of the whole tiles that slices of gathers and scatters touch; a scatter reads and writes them."""
+    total = 0
+    for x in computed_in(kernel) if kernel.opcode == "fusion" else (kernel,):
+        if x.opcode in ("gather", "scatter") and (array := x.operands[0].shape).is_tiled:
+            dimensions = x.attributes.get
+            single = {*dimensions("inserted_window_dims", ()), *dimensions("input_batching_dims", ())}
+            moved = x.shape if x.opcode == "gather" else x.operands[-1].shape
+            window = iter([moved.dimensions[d] for d in dimensions("update_window_dims", ())])
+            sizes = dimensions("slice_sizes") or [d in single or next(window) for d in range(array.rank)]
+            touched = replace_shape(array, dimensions=tuple(map(int, sizes))).buffer_size
+            total += touched * (moved.element_count // math.prod(sizes)) * (1 + (x.opcode == "scatter"))
+    return total
 
 
 def hbm_bytes(instruction: Instruction) -> int:

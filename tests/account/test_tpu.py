@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.account.bound import open_end
-from hlofuse.account.tpu import TpuAccount
+from hlofuse.account.tpu import TpuAccount, tile_bytes
 from hlofuse.account.traffic import border_bytes
 from hlofuse.cost.tpu import TpuDevice, tpu_devices, tpu_of
 from hlofuse.ir import parse_module
@@ -273,10 +273,20 @@ start_index_map={0}, index_vector_dim=1, slice_sizes={1}
     rows = TpuAccount(parse_module(text), "v5e").by_name
     assert rows["g"].cost.bytes_read == 128 * 4 * 1024 + 512
     assert rows["k"].cost.bytes_written == 5 * 1024 * 4
-    row = next(r for r in TpuAccount(parse_module(text), "v5e").rows if r.instruction.name == "r")
-    assert open_end(row) == "XLA:TPU counts 1.05 MB, but no time"
     tiles = 128 * 4 * 1024
     assert (rows["r"].cost.bytes_read, rows["r"].cost.bytes_written) == (tiles + 512 + 512, tiles)
+    # Nested or not, a gather reads a tile for each element and a scatter writes it, too.
+    assert [tile_bytes(rows[name].instruction) for name in "gkr"] == [tiles, 2 * tiles, 2 * tiles]
+    assert rows["r"].us == pytest.approx(2 * tiles / 738e9 * 1e6, rel=1e-3)
+    assert not rows["r"].is_floor
+    reshaped = parse_module(
+        text.replace(
+            "ROOT r = f32[5000]{0:T(1024)} fusion(k, i, g), kind=kCustom, calls=inner",
+            "ROOT r = f32[8,625]{1,0:T(8,128)} reshape(k)",
+        )
+    )
+    row = next(r for r in TpuAccount(reshaped, "v5e").rows if r.instruction.name == "r")
+    assert open_end(row) == "XLA:TPU counts 41.0 kB, but no time"
 
 
 def test_kernels_and_diff_have_the_times_of_a_tpu(tmp_path: Path, hlofuse: Run) -> None:
@@ -286,3 +296,29 @@ def test_kernels_and_diff_have_the_times_of_a_tpu(tmp_path: Path, hlofuse: Run) 
     assert {k["name"]: k["time_us"] for k in listed["kernels"]}["k"] == 2.0
     shown = hlofuse("diff", tmp_path / "a.hlo", tmp_path / "b.hlo", "--device", "v5e", columns=200).out
     assert "estimated time on v5e 2.64 µs → 4.64 µs (+76%)" in shown
+
+
+@pytest.mark.parametrize(
+    ("operand", "result", "attributes", "tiles", "size"),
+    [
+        # Rows of 100 lanes in tiles of 8 by 128; a result that is padded moves no more.
+        ("f32[500,100]{1,0:T(8,128)}", "f32[64,100]{1,0:T(8,128)}", "{1} {0} {1,100}", 64, 4096),
+        ("f32[500,300]{0,1:T(8,128)}", "f32[64,3]{1,0:T(8,128)}", "{1} {0} {1,3}", 64, 4096),
+        ("f32[500,300]{1,0:T(8,128)}", "f32[64,300]{1,0:T(8,128)}", "{1} {0} {1,300}", 64, 3 * 4096),
+        ("bf16[4096]{0:T(1024)(128)(2,1)}", "bf16[32,2]{1,0:T(8,128)(2,1)}", "{} {0} {1}", 64, 2048),
+    ],
+)
+def test_each_slice_of_a_gather_touches_whole_tiles(
+    operand: str, result: str, attributes: str, tiles: int, size: int
+) -> None:
+    offset, collapsed, slices = attributes.split()
+    indices = "s32[32,2]" if offset == "{}" else "s32[64]"
+    text = f"""HloModule m
+ENTRY e {{
+  x = {operand} parameter(0)
+  i = {indices} parameter(1)
+  ROOT g = {result} gather(x, i), offset_dims={offset}, collapsed_slice_dims={collapsed}, \
+start_index_map={{0}}, index_vector_dim={2 if offset == "{}" else 1}, slice_sizes={slices}
+}}
+"""
+    assert tile_bytes(parse_module(text).entry.root) == tiles * size

@@ -25,7 +25,7 @@ def limit_of(k: KernelTime, us: float) -> str:
     if k.us < us / 2:
         return "launch-bound"
     if not k.us_memory and not k.us_compute:
-        return ""
+        return k.emitter if k.emitter == "whole tiles" else ""
     return f"{k.bound_by}-bound" + ("" if k.coalesced or k.tile_sizes else ", uncoalesced reads")
 
 
