@@ -109,6 +109,8 @@ class Totals(Record):
     """Temporary memory by XLA's buffer assignment; None before the final module."""
     memory_bytes: int | None = None
     """All memory that is assigned: arguments, results, temporaries and constants."""
+    memory_size: int = 0
+    """Bytes of the device's memory; 0 where it is not known."""
     in_branches: int = 0
     """Kernels in branches of conditionals, those that are not the costliest among them."""
     call_us: float = 0.0
@@ -362,7 +364,8 @@ class Account:
             return self.sums
         memory = self.memory
         totals = replace(self.sums, peak_temporary_bytes=memory.temporary, memory_bytes=memory.total)
-        return replace(totals, vmem_temporary_bytes=memory.vmem)
+        size = self.machine.device_memory_size if self.machine is not None else 0
+        return replace(totals, vmem_temporary_bytes=memory.vmem, memory_size=size)
 
     @cached_property
     def memory(self) -> Assignment:

@@ -416,7 +416,7 @@ def _finish(captured: Capture, dump: Path, out: Path, destination: Destination |
         manifest["mesh"] = destination.mesh
     _write_json(captured.folder / "manifest.json", manifest)
     for module in captured.modules:
-        _write_json(module.folder / STAMP, captured.stamp(manifest.get("device")))
+        _write_json(module.folder / STAMP, captured.stamp(manifest.get("device"), module.name))
     if out.exists():
         shutil.rmtree(out)
     os.replace(captured.folder, out)

@@ -116,8 +116,8 @@ class Capture(Struct):
             raise CaptureError(f"{len(self.modules)} modules were captured; select one: {names}")
         return found[0]
 
-    def stamp(self, device: str | None) -> dict[str, Any]:
-        """The content of `hlofuse.json` in each module's folder: the compiler."""
+    def stamp(self, device: str | None, name: str) -> dict[str, Any]:
+        """The content of `hlofuse.json` in the folder of a module: the compiler, and its error."""
         flags = [f for f in self.flags.split() if not f.startswith("--xla_dump")]
         return {
             "schema": "hlofuse.stamp/1",
@@ -125,6 +125,7 @@ class Capture(Struct):
             "backend": self.target,
             "device": device and Path(device).name,
             "flags": " ".join(flags),
+            **({"error": self.errors[name]} if name in self.errors else {}),
         }
 
     def manifest(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class TpuDevice(Record):
     clock_source: str
     memory_bandwidth: float
     """Bytes per second of HBM."""
-    memory_size: int
+    device_memory_size: int
     """Bytes of HBM."""
     vmem_size: int
     """Bytes of VMEM of a core."""

@@ -45,6 +45,8 @@ class Stamp(Record):
     device: str
     flags: str
     file: str
+    error: str = ""
+    """The compiler's error, after which the module was captured; empty without one."""
 
 
 class Companions:
@@ -281,6 +283,7 @@ def _read_stamp(file: Path) -> Stamp | None:
         _first_text(found, "device", "spec"),
         _first_text(data, "flags"),
         file.name,
+        _first_text(data, "error"),
     )
 
 

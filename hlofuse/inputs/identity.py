@@ -123,6 +123,9 @@ def _notes(
     release: str,
 ) -> tuple[str, ...]:
     found = [note] if note and backend.value not in NO_TARGET else []
+    stamp = companions_of(module).stamp
+    if stamp is not None and stamp.error:
+        found.append(f"XLA did not finish: {printable(stamp.error)}")
     if device is not None:
         found += _platform_notes(module, stage, device)
     contradiction = _contradicted_by(module, backend)

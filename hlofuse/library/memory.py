@@ -27,8 +27,6 @@ from hlofuse.reports.memory.text import print_memory
 def _available(device: DeviceDescription | TpuDevice | None, options: Memory) -> dict[str, Any]:
     if options.memory is not None:
         return {"available": parse_bytes(str(options.memory))}
-    if isinstance(device, TpuDevice):
-        return {"available": device.memory_size, "device": device.name}
     if device is None or not device.device_memory_size:
         return {}
     return {"available": device.device_memory_size, "device": device.name}

@@ -322,3 +322,14 @@ start_index_map={{0}}, index_vector_dim={2 if offset == "{}" else 1}, slice_size
 }}
 """
     assert tile_bytes(parse_module(text).entry.root) == tiles * size
+
+
+def test_a_program_that_does_not_fit_says_so(tmp_path: Path, hlofuse: Run) -> None:
+    (tmp_path / "m.hlo").write_text(MODULE.replace("f32[1024,100]", "f32[20480000,100]"))
+    (tmp_path / "hlofuse.json").write_text(
+        '{"schema": "hlofuse.stamp/1", "backend": "tpu", "device": "v5e", "error": "RESOURCE_EXHAUSTED: no"}'
+    )
+    shown = hlofuse("explain", tmp_path / "m.hlo", "--device", "v5e", columns=120).out
+    assert "Note: XLA did not finish: RESOURCE_EXHAUSTED: no." in shown
+    assert "21.0 GB do not fit in 17.2 GB (arrays: hlofuse memory)" in shown
+    assert "not fit" not in hlofuse("explain", tmp_path / "m.hlo", "--device", "v5p").out

@@ -85,6 +85,8 @@ def cpu_title(cpu: CpuDevice, t: Totals) -> str:
 def counting_lines(v: Verdict) -> Iterator[str]:
     """The kernels that count for one iteration, and those of which one branch counts."""
     t = v.totals
+    if 0 < t.memory_size < (needed := t.memory_bytes or 0):
+        yield f"{bytes_text(needed)} do not fit in {bytes_text(t.memory_size)} (arrays: hlofuse memory)"
     if t.per_iteration:
         yield f"Loops of unknown length: {plural(t.per_iteration, 'kernel')} counted for one iteration"
     if v.host_reads_conditions:
