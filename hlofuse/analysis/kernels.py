@@ -267,12 +267,19 @@ def source_line(text: str) -> SourceLine | None:
 
 def kernel_source(instruction: Instruction, module: Module) -> SourceLocation | None:
     """The source line of an instruction; None where the dump has none. Passes that create a fusion may omit
-    its source. Then the last operation stands for the whole."""
+    its source. Then the last operation stands for the whole, then the loop that runs it."""
     source = module.source_of(instruction)
     if source is None and instruction.opcode == "fusion" and instruction.called:
         inside = (module.source_of(i) for i in reversed(list(instruction.fused_computation)))
         source = next((s for s in inside if s is not None), None)
-    return source
+    loop = loop_around(instruction)
+    return module.source_of(loop) if source is None and loop is not None else source
+
+
+def loop_around(instruction: Instruction) -> Instruction | None:
+    """The loop that runs an instruction in its iterations."""
+    caller = instruction.computation.first_caller if instruction.computation is not None else None
+    return caller if caller is not None and caller.opcode == "while" else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -333,3 +333,30 @@ def test_a_program_that_does_not_fit_says_so(tmp_path: Path, hlofuse: Run) -> No
     assert "Note: XLA did not finish: RESOURCE_EXHAUSTED: no." in shown
     assert "21.0 GB do not fit in 17.2 GB (arrays: hlofuse memory)" in shown
     assert "not fit" not in hlofuse("explain", tmp_path / "m.hlo", "--device", "v5p").out
+
+
+def test_a_loop_that_xla_creates_for_a_scatter_is_named_with_its_line(tmp_path: Path, hlofuse: Run) -> None:
+    text = """HloModule m, is_scheduled=true
+f { p = f32[1024]{0:T(1024)} parameter(0)
+  ROOT n = f32[1024]{0:T(1024)} negate(p) }
+body { t = (s32[]{:T(128)}, f32[1024]{0:T(1024)}) parameter(0)
+  k = s32[]{:T(128)} get-tuple-element(t), index=0
+  x = f32[1024]{0:T(1024)} get-tuple-element(t), index=1
+  y = f32[1024]{0:T(1024)} fusion(x), kind=kLoop, calls=f, backend_config={"estimated_cycles":"1500"}
+  one = s32[]{:T(128)} constant(1)
+  next = s32[]{:T(128)} add(k, one)
+  ROOT r = (s32[]{:T(128)}, f32[1024]{0:T(1024)}) tuple(next, y) }
+condition { t = (s32[]{:T(128)}, f32[1024]{0:T(1024)}) parameter(0)
+  k = s32[]{:T(128)} get-tuple-element(t), index=0
+  most = s32[]{:T(128)} constant(70)
+  ROOT c = pred[]{:T(512)} compare(k, most), direction=LT }
+ENTRY e { x = f32[1024]{0:T(1024)} parameter(0)
+  zero = s32[]{:T(128)} constant(0)
+  t = (s32[]{:T(128)}, f32[1024]{0:T(1024)}) tuple(zero, x)
+  ROOT w = (s32[]{:T(128)}, f32[1024]{0:T(1024)}) while(t), condition=condition, body=body, \
+metadata={op_name="jit(f)/scatter" source_file="p.py" source_line=10} }
+"""
+    for name, label in (("scatter", "  loop for scatter"), ("while", "")):
+        (tmp_path / "m.hlo").write_text(text.replace("/scatter", f"/{name}"))
+        shown = hlofuse("explain", tmp_path / "m.hlo", "--device", "v5e", columns=120).out
+        assert re.search(rf"y, 70 times +p\.py:10{label}$", shown, re.MULTILINE)

@@ -1,13 +1,14 @@
 """From a replay to an explanation."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 
 from hlofuse.account import Account, Costs, KernelTime, Launched, Observed
 from hlofuse.account.bound import open_end
 from hlofuse.account.cpu import CpuTimes
-from hlofuse.analysis.kernels import outermost_loops
+from hlofuse.analysis.kernels import loop_around, outermost_loops
 from hlofuse.compilation import Compilation, PassResult
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped
@@ -222,14 +223,14 @@ def _largest_refusal_first(r: Refusal) -> tuple[float, int, int]:
 
 def hot_kernels(facts: Facts, only: Container[str] | None = None) -> tuple[HotKernel, ...]:
     """The launches, grouped as in `grouped_kernels`; `only` are names at fusion."""
-    places = [
-        (row, facts.final_place(row.instruction))
-        for row in facts.account_after.rows
-        if row.runs or row.measured_us
-    ]
-    rows = [(row, place) for row, place in places if only is None or place.name in only]
+    rows = (r for r in facts.account_after.rows if r.runs or r.measured_us)
+    places = ((row, facts.final_place(row.instruction)) for row in rows)
+    chosen = [(row, place) for row, place in places if only is None or place.name in only]
     times = facts.account_after.times
-    return grouped_kernels(rows, facts.costs.kernel if facts.costs is not None else None, times)
+    return grouped_kernels(chosen, facts.costs.kernel if facts.costs is not None else None, times)
+
+
+_EXPANDED = re.compile(r"/((?:scatter|gather)[\w-]*)$")  # JAX's own loops are `while`
 
 
 def grouped_kernels(
@@ -241,6 +242,8 @@ def grouped_kernels(
     line, kind, shapes of results and operands, costs and estimate."""
     groups: dict[object, list[HotKernel]] = {}
     for row, place in rows:
+        loop = loop_around(row.instruction)
+        expanded = _EXPANDED.search((loop and loop.op_name) or "")
         kernel = time_of(row.instruction) if time_of is not None and not row.is_floor else None
         moved = row.cost.bytes_accessed * row.runs
         one = HotKernel(
@@ -254,7 +257,7 @@ def grouped_kernels(
             is_collective=row.kind == "collective",
             per_iteration=row.per_iteration,
             in_branch=row.in_branch,
-            estimate=cpu.kind_text(row.instruction) if cpu is not None else "",
+            estimate=cpu.kind_text(row.instruction) if cpu else f"loop for {expanded[1]}" if expanded else "",
             has_time=cpu is None or (row.us is not None and not row.is_floor),
             open_end=open_end(row),
         )
@@ -269,9 +272,8 @@ def grouped_kernels(
         first = max(similar, key=lambda k: (k.measured_us or 0.0, k.us, k.bytes_accessed))
         measured = [k.measured_us for k in similar if k.measured_us is not None]
         us, moved = sum(k.us for k in similar), sum(k.bytes_accessed for k in similar)
-        floor = any(k.is_floor for k in similar)
-        first = replace(first, us=us, bytes_accessed=moved, count=len(similar), is_floor=floor)
-        found.append(replace(first, measured_us=sum(measured) if measured else None))
+        first = replace(first, us=us, bytes_accessed=moved, measured_us=sum(measured) if measured else None)
+        found.append(replace(first, count=len(similar), is_floor=any(k.is_floor for k in similar)))
     return tuple(
         sorted(found, key=lambda k: (-(k.measured_us or 0.0), -k.us, -k.bytes_accessed, k.place.name))
     )
@@ -280,22 +282,17 @@ def grouped_kernels(
 def group_fused(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
     """One group for all that took in the same operations by the same rules; `equivalents` names the others.
     Their savings are about the same; that of the greatest stands for each."""
-    first: dict[object, FusedGroup] = {}
-    others: dict[object, list[str]] = {}
-    for g in groups:
-        key = (
-            g.fusion.shape,
-            g.fusion.source,
-            tuple(sorted((s.producer.opcode, s.producer.shape, s.rule or "") for s in g.steps)),
-        )
-        if key in first:
-            others[key].append(g.fusion.name)
-        else:
-            first[key] = g
-            others[key] = []
-    found = [replace(g, equivalents=tuple(others[key])) if others[key] else g for key, g in first.items()]
+    found = [
+        replace(first, equivalents=tuple(g.fusion.name for g in others)) if others else first
+        for first, *others in grouped((_decisions(g), g) for g in groups).values()
+    ]
     found.sort(key=_largest_saving_first)
     return found
+
+
+def _decisions(g: FusedGroup) -> object:
+    taken = sorted((s.producer.opcode, s.producer.shape, s.rule or "") for s in g.steps)
+    return g.fusion.shape, g.fusion.source, tuple(taken)
 
 
 def _largest_saving_first(g: FusedGroup) -> tuple[float, int, int]:

@@ -152,7 +152,7 @@ class HotKernel(Record):
     in_branch: bool = False
     """Runs in a branch of a conditional only."""
     estimate: str = ""
-    """On a CPU the kind of code, with the error of its estimate."""
+    """On a CPU the kind of code, with the error of its estimate; else `loop for scatter`, a loop of XLA's."""
     has_time: bool = True
     """False if others have a time and this one has none."""
     open_end: str = ""
