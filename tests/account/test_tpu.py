@@ -137,6 +137,16 @@ def test_padding_and_layout_copies_are_named_with_their_dimension(tmp_path: Path
     ]
     (copied,) = tiles.copies
     assert (copied["name"], copied["layouts"], copied["reader"]) == ("t", ["{1,0}", "{0,1}"], None)
+    (tmp_path / "n.hlo").write_text(
+        PADDED.replace("ROOT t =", "t =").replace(
+            "copy(k)\n",
+            "copy(k)\n  v = (bf16[64,100]{0,1:T(8,128)(2,1)}) tuple(t)\n"
+            '  ROOT r = bf16[64,100]{0,1} custom-call(v), custom_call_target="f", '
+            'metadata={op_name="f" source_file="p.py" source_line=7}\n',
+        )
+    )
+    read = hlofuse("explain", tmp_path / "n.hlo", columns=120).out
+    assert "Layout copies: 1, 43.0 kB; most at p.py:7: {1,0} → {0,1} for r" in read
     (tmp_path / "m.hlo").write_text(PADDED)
     shown = hlofuse("explain", tmp_path / "m.hlo", columns=120).out
     assert "most at t: bf16[64,100], 64 → 128 lanes, 100 → 104 sublanes (+108%)" in shown

@@ -14,6 +14,7 @@ from hlofuse.ir.shape import COMBINED, Shape
 from hlofuse.reports.common.model import Place
 
 _LANES = 128
+_VIEWS = ("bitcast", "get-tuple-element", "tuple")
 _LEAST = 0.02
 """The part of all bytes from which padding is worth a line."""
 _Row = dict[str, Any]
@@ -25,7 +26,7 @@ class Tiles(Record):
     arrays: list[_Row]
     """`name`, `source`, `shape`, `padded` (`100 → 128 lanes`), `share` of elements, `bytes` of all runs."""
     copies: list[_Row]
-    """`name`, `source`, `layouts`, `reader` and `bytes`; most first."""
+    """`name`, `source` (the reader's where it has none), `layouts`, `reader` and `bytes`; most first."""
 
 
 def tiles_of(account: Account, place_of: Callable[[Instruction], Place]) -> Tiles:
@@ -42,8 +43,10 @@ def tiles_of(account: Account, place_of: Callable[[Instruction], Place]) -> Tile
             layouts = [
                 "{" + ",".join(map(str, s.minor_to_major)) + "}" for s in (x.operands[0].shape, x.shape)
             ]
-            reader, moved = x.users[0].name if x.users else None, row.cost.bytes_accessed * row.runs
-            copies.append(_named(place_of(x)) | {"layouts": layouts, "reader": reader, "bytes": moved})
+            reader, copied = _reader(x), _named(place_of(x))
+            copied["source"] = copied["source"] or (reader and _named(place_of(reader))["source"])
+            moved = row.cost.bytes_accessed * row.runs
+            copies.append(copied | {"layouts": layouts, "reader": reader and reader.name, "bytes": moved})
     arrays = [
         _named(place_of(x))
         | {"shape": x.shape.text_without_layout, "padded": _lengthened(x.shape)}
@@ -53,6 +56,12 @@ def tiles_of(account: Account, place_of: Callable[[Instruction], Place]) -> Tile
     ]
     share = padding.total() / (account.totals.cost.bytes_accessed or 1)
     return Tiles(share, arrays, sorted(copies, key=lambda c: -c["bytes"]))
+
+
+def _reader(x: Instruction) -> Instruction | None:
+    """The first instruction that reads a value, also through views and tuples; None for a result."""
+    user = x.users[0] if x.users else None
+    return _reader(user) if user is not None and user.opcode in _VIEWS else user
 
 
 def _named(place: Place) -> _Row:
