@@ -162,7 +162,7 @@ def _collective_in(instruction: Instruction, exchanges: Collection[Instruction])
 
 def started_by(collective: Instruction) -> Instruction:
     """The `async-start` that runs a collective, or itself."""
-    caller = collective.computation.first_caller if collective.computation is not None else None
+    caller = collective.caller
     return caller if caller is not None and caller.opcode == "async-start" else collective
 
 

@@ -83,13 +83,8 @@ class CostAnalysis:
 
     def _cost(self, instruction: Instruction) -> Cost:
         cost = self._without_ends(instruction)
-        computation = instruction.computation
-        if computation is None or computation.root is not instruction:
-            return cost
-        caller = computation.first_caller
-        if caller is not None and caller.opcode == "async-start":
-            return cost + _ends(caller)
-        return cost
+        caller = instruction.caller if instruction.is_root else None
+        return cost + _ends(caller) if caller is not None and caller.opcode == "async-start" else cost
 
     def _without_ends(self, instruction: Instruction) -> Cost:
         opcode = instruction.opcode

@@ -278,7 +278,7 @@ def kernel_source(instruction: Instruction, module: Module) -> SourceLocation | 
 
 def loop_around(instruction: Instruction) -> Instruction | None:
     """The loop that runs an instruction in its iterations."""
-    caller = instruction.computation.first_caller if instruction.computation is not None else None
+    caller = instruction.caller
     return caller if caller is not None and caller.opcode == "while" else None
 
 

@@ -47,15 +47,17 @@ def shown_file(file: str) -> str:
         return file
 
 
-def source_text(source: SourceLocation) -> str:
-    """`model.py:35`."""
+def source_text(source: SourceLocation | None) -> str:
+    """`model.py:35`; empty for None."""
+    if source is None:
+        return ""
     file = shown_file(source.file)
     return f"{file}:{source.line}" if source.line else file
 
 
-def source_in_function(source: SourceLocation) -> str:
-    """`model.py:35 forward`; the line alone where the dump lacks a function."""
-    return f"{source_text(source)} {source.function}" if source.function else source_text(source)
+def source_in_function(source: SourceLocation | None) -> str:
+    """`model.py:35 forward`; the line alone where the dump lacks a function, empty for None."""
+    return f"{source_text(source)} {(source and source.function) or ''}".rstrip()
 
 
 # `jvp(…)`, `vmap(…)`: what JAX's transformations write around the name of a scope.

@@ -134,6 +134,16 @@ class Instruction:
         return self.computation is not None and self.computation.root is self
 
     @property
+    def computation_name(self) -> str:
+        """The name of the computation it is in; empty for a removed one."""
+        return self.computation.name if self.computation is not None else ""
+
+    @property
+    def caller(self) -> Instruction | None:
+        """The first caller of the computation it is in; None in the entry."""
+        return self.computation.first_caller if self.computation is not None else None
+
+    @property
     def called_computations(self) -> list[Computation]:
         return [c for _, c in self.called]
 

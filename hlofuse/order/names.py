@@ -142,7 +142,7 @@ def _innermost(op_name: str) -> tuple[bool, bool]:
 
 def is_named_around_loop(x: Instruction) -> bool:
     """True if it is in a body but has the name of the loop, or of an outer scope."""
-    loop = x.computation.first_caller if x.computation is not None else None
+    loop = x.caller
     if loop is None or loop.opcode not in {"while", "conditional"} or not loop.op_name or not x.op_name:
         return False
     return f"{loop.op_name}/".startswith(f"{x.op_name}/")

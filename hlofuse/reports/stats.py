@@ -138,11 +138,9 @@ def operations_inside(instruction: Instruction) -> int:
 
 def _kernel(row: Launched, module: Module, names: Mapping[str, str] | None) -> KernelStatistics:
     k = row.instruction
-    source = kernel_source(k, module)
-    computation_name = k.computation.name if k.computation is not None else ""
     name, final = (names.get(k.name, k.name), k.name) if names is not None else (k.name, None)
-    line, inside = source_text(source) if source else None, operations_inside(k)
-    return KernelStatistics(name, computation_name, inside, row, line, layer_of(k.op_name), final)
+    line, inside = source_text(kernel_source(k, module)) or None, operations_inside(k)
+    return KernelStatistics(name, k.computation_name, inside, row, line, layer_of(k.op_name), final)
 
 
 def _by_count(names: Iterable[str]) -> dict[str, int]:

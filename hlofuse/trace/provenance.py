@@ -135,16 +135,14 @@ class BeforeFusion(OnlySkipped):
     def created_instructions(
         self, removed: str, added: Sequence[Instruction], *, rule: str, reason: str
     ) -> None:
-        computation = added[0].computation if added else None
-        name = computation.name if computation is not None else ""
+        name = added[0].computation_name if added else ""
         self._keep("rewrite", name, tuple(added), {"removed": (removed,)}, rule, reason)
 
     def ineligible(
         self, producer: Instruction, consumer: Instruction | None, *, rule: str, reason: str, **_: Any
     ) -> None:
-        name = producer.computation.name if producer.computation is not None else ""
         ends = (producer,) if consumer is None else (producer, consumer)
-        self._keep("ineligible", name, ends, {}, rule, reason)
+        self._keep("ineligible", producer.computation_name, ends, {}, rule, reason)
 
     def _keep(
         self,

@@ -155,7 +155,7 @@ class Recorder:
     ) -> None:
         """`producer` went into `consumer`, which is (or became) `fusion`. A step of its own."""
         self._step += 1
-        head = "fuse", self._pass, _computation_name(fusion), self._step, producer.name, consumer
+        head = "fuse", self._pass, fusion.computation_name, self._step, producer.name, consumer
         verdict = fusion.name, kind, created, duplicated, rule, reason, figures or NO_FIGURES
         self.events.append(_event((*head, *verdict, *_NO_CHANGE, (producer.origin, fusion.origin))))
 
@@ -170,7 +170,7 @@ class Recorder:
     ) -> None:
         """`producer` was not fused into `consumer` (or into anything); `reason` in XLA's words."""
         self._step += 1
-        head = "ineligible", self._pass, _computation_name(producer), self._step, producer.name
+        head = "ineligible", self._pass, producer.computation_name, self._step, producer.name
         verdict = rule, reason, figures or NO_FIGURES
         user: str | None = None
         origins: tuple[Origin, ...] = (producer.origin,)
@@ -181,7 +181,7 @@ class Recorder:
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
         """The cost of fusing `producer` into its users, and of not fusing it (microseconds)."""
         self._step += 1
-        head = "priority", self._pass, _computation_name(producer), self._step, producer.name, None
+        head = "priority", self._pass, producer.computation_name, self._step, producer.name, None
         consumers = tuple([u.name for u in producer.users])
         origins = producer.origin, *[u.origin for u in producer.users]
         price = consumers, us_fused, us_unfused, (), (), origins
@@ -212,12 +212,12 @@ class Recorder:
         self, removed: str, added: Sequence[Instruction], *, rule: str, reason: str
     ) -> None:
         """A pass before fusion has put `added` in the place of the instruction of the name `removed`."""
-        computation = _computation_name(added[0]) if added else ""
+        computation = added[0].computation_name if added else ""
         self.rewrite(computation, [removed], added, rule=rule, reason=reason)
 
     def skipped(self, instruction: Instruction, reason: str) -> None:
         """The pass leaves `instruction` as it is, though XLA rewrites it: `reason` says what is missing."""
-        self.left_alone[Skipped(self._pass, _computation_name(instruction), instruction.name, reason)] = None
+        self.left_alone[Skipped(self._pass, instruction.computation_name, instruction.name, reason)] = None
 
     def unimplemented(self, opcodes: Counter[str]) -> None:
         """The pass is not implemented, and the module holds these that it works on."""
@@ -236,7 +236,3 @@ class OnlySkipped(Recorder):
     def rewrite(self, *args: Any, **kwargs: Any) -> None: ...
 
     def created_instructions(self, *args: Any, **kwargs: Any) -> None: ...
-
-
-def _computation_name(instruction: Instruction) -> str:
-    return instruction.computation.name if instruction.computation is not None else ""

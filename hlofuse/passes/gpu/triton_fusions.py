@@ -342,8 +342,7 @@ class FusionBlockLevelRewriter(Pass):
                 continue
             set_fusion_kind(fusion, "kCustom")
             set_attribute(fusion, "backend_config", backend_config_text(tiling.block_level, release))
-            computation = fusion.computation.name if fusion.computation is not None else ""
-            recorder.rewrite(computation, [fusion.name], [fusion], rule="", reason=_REASON)
+            recorder.rewrite(fusion.computation_name, [fusion.name], [fusion], rule="", reason=_REASON)
             changed = True
         return changed
 

@@ -202,20 +202,9 @@ class Facts:
         found = self.instruction(name)
         if found is None:
             return Place(name)
-        instruction, module = found
-        source = kernel_source(instruction, module)
-        caller = module.called_from(instruction)
         row = self.launched_as(name) if self.account_after.measured is not None else None
-        return Place(
-            name,
-            instruction.opcode,
-            str(instruction.shape),
-            source_in_function(source) if source is not None else None,
-            instruction.op_name,
-            source_in_function(caller) if caller is not None else None,
-            self.final_name_of(name),
-            row.measured if row is not None else None,
-        )
+        place = place_of(*found, name, self.final_name_of(name))
+        return place if row is None else replace(place, measured=row.measured)
 
     def final_name_of(self, name: str) -> str | None:
         """XLA's final name of an instruction of the module after fusion; None for others, or if unknown."""
@@ -242,11 +231,10 @@ def final_kernel(row: Launched, place: Place, at_fusion: str | None) -> FinalKer
     )
 
 
-def place_of(x: Instruction, module: Module, name: str, final: str) -> Place:
-    """The location of an instruction of a final module, under its name at fusion and its final one."""
-    source = kernel_source(x, module)
-    line = source_in_function(source) if source is not None else None
-    return Place(name, x.opcode, str(x.shape), line, x.op_name, final=final)
+def place_of(x: Instruction, module: Module, name: str, final: str | None) -> Place:
+    """The location of an instruction, under its name at fusion and its final one."""
+    source, caller = map(source_in_function, (kernel_source(x, module), module.called_from(x)))
+    return Place(name, x.opcode, str(x.shape), source or None, x.op_name, caller or None, final)
 
 
 def launched(module: Module) -> dict[str, Instruction]:

@@ -137,13 +137,12 @@ def _edit(edit: Edit, before: Module, after: Module) -> dict[str, Any]:
 
 
 def _instruction(i: Instruction, module: Module) -> dict[str, Any]:
-    source = module.source_of(i)
     return {
         **fields(i, "name opcode"),
         "shape": str(i.shape),
-        "computation": i.computation.name if i.computation is not None else None,
+        "computation": i.computation_name or None,
         "op_name": i.op_name,
-        "source": source_text(source) if source else None,
+        "source": source_text(module.source_of(i)) or None,
     }
 
 

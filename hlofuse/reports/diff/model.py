@@ -246,7 +246,7 @@ def _kernels_by_source(account: Account, accounts: Accounts) -> dict[str, _Costs
             inside = Counter(source_text(s) for i in kernel.fused_computation if (s := module.source_of(i)))
             text = inside.most_common(1)[0][0] if inside else ""
         else:
-            text = source_text(place) if place else ""
+            text = source_text(place)
         line = out.setdefault(text, _Costs())
         line.kernels += 1
         line.bytes += row.cost.bytes_accessed * row.runs

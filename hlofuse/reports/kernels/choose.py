@@ -138,13 +138,12 @@ def _choice(
     heroes: tuple[str, ...] = (),
     launch: tuple[int, int] | None = None,
 ) -> Choice:
-    source = kernel_source(kernel, module)
     return Choice(
         kernel.name,
         kernel.opcode,
         kernel.shape.text_without_layout,
         kernel.fusion_kind,
-        kernel.computation.name if kernel.computation is not None else "",
+        kernel.computation_name,
         verdict.rule if verdict is not None else None,
         verdict.figures if verdict is not None else {},
         notes,
@@ -153,6 +152,6 @@ def _choice(
         launch[1] if launch is not None else None,
         None,
         None if _has_unknown_bytes(kernel, cost) else int(cost.bytes_accessed),
-        source_text(source) if source is not None else None,
+        source_text(kernel_source(kernel, module)) or None,
         layer_of(kernel.op_name),
     )

@@ -98,8 +98,7 @@ def memory_use(
     that made an instruction write more arrays."""
 
     def line(x: Instruction | None) -> str | None:
-        source = kernel_source(x, module) if x is not None else None
-        return source_text(source) if source is not None else None
+        return source_text(kernel_source(x, module) if x is not None else None) or None
 
     def at(x: Instruction) -> str:
         return f" at {found}" if (found := line(x)) else ""

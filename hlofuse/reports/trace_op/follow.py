@@ -87,8 +87,8 @@ def _begin(
 ) -> Trail:
     """A trail up to the last of `modules`, where it was found; its way there is looked up backwards. `steps`
     is asked for what changed from the module in front of a number to that module."""
-    place = modules[-1][1].source_of(found)
-    trail = Trail(found.name, found.opcode, source_text(place) if place else "", found.op_name or "")
+    source = source_text(modules[-1][1].source_of(found))
+    trail = Trail(found.name, found.opcode, source, found.op_name or "")
     events: list[Event] = []
     current = {found}
     k = len(modules) - 1
@@ -208,8 +208,7 @@ def location_of(i: Instruction) -> Location:
 def _kernel(i: Instruction) -> FinalKernel:
     outer = outermost(i)
     inside = [x.opcode for x in computed_in(outer)] if outer.opcode == "fusion" else []
-    where = outer.computation.name if outer.computation is not None else ""
-    return FinalKernel(outer.name, outer.opcode, outer.fusion_kind, tuple(inside), where)
+    return FinalKernel(outer.name, outer.opcode, outer.fusion_kind, tuple(inside), outer.computation_name)
 
 
 class Query:

@@ -196,10 +196,8 @@ def side_of(i: Instruction | None) -> KernelSide | None:
     contents: tuple[str, ...] = ()
     if i.opcode == "fusion":
         contents = tuple(x.opcode for x in i.fused_computation.post_order() if x.opcode not in _QUIET)
-    side = i.computation.name if i.computation is not None else ""
-    return KernelSide(
-        i.name, i.opcode, i.fusion_kind, str(i.shape), side, tuple(o.name for o in i.operands), contents
-    )
+    operands, where = tuple(o.name for o in i.operands), i.computation_name
+    return KernelSide(i.name, i.opcode, i.fusion_kind, str(i.shape), where, operands, contents)
 
 
 SCHEMA = "hlofuse.verify/3"
