@@ -3,7 +3,7 @@ compiled programs and are not XLA's, whose source for a TPU is not public."""
 
 import re
 
-from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.analysis.elementwise import is_elementwise, without_bitcasts
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.instruction_fusion import CandidatePair
@@ -89,10 +89,16 @@ def end_of_product(pair: CandidatePair) -> Figures | None:
     if producer not in pair.state.ends:
         return None
     reader, number = readers(producer, pair.consumer)[0]
-    # XLA:TPU chains two products of matrices if they are small enough.
+    # XLA:TPU chains two products of matrices if they are small enough, above all if there is work between.
     size = sum(o.shape.byte_size for o in reader.operands)
-    chained = _is_plain(reader) and number == 0 and len(producer.users) == 1
-    return None if chained and size <= _MOST_CHAINED_BYTES else {}
+    is_first = without_bitcasts(producer).opcode == "convolution"
+    chained = _is_plain(reader) and number == 0 if is_first else _is_product(reader)
+    return None if chained and len(producer.users) == 1 and size <= _MOST_CHAINED_BYTES else {}
+
+
+def _is_product(x: Instruction) -> bool:
+    window = x.attributes.raw("window") or ""
+    return x.opcode == "convolution" and "pad=" not in window and "rhs_dilate" not in window
 
 
 def _is_plain(x: Instruction) -> bool:

@@ -157,6 +157,8 @@ add {
 
 P = "p = f32[8,8] parameter(0)"
 PRODUCT = "x = f32[8,8] convolution(p, p), dim_labels=bf_io->bf"
+FIRST = PRODUCT.replace("x =", "c =")
+AFTER = "f32[8,8] convolution(p, x), dim_labels=bf_io->bf"
 HALF = "y = f32[8,4] slice(x), slice={[0:8], [0:4]}"
 
 
@@ -178,6 +180,13 @@ HALF = "y = f32[8,4] slice(x), slice={[0:8], [0:4]}"
         # A product's kernel goes on while one value of its size leaves it.
         ((P, PRODUCT, "ROOT y = f32[8,8] negate(x)"), None),
         ((P, PRODUCT, HALF, "ROOT w = f32[8,4] negate(y)"), "TP001"),
+        # The next product takes in work on the values of the first, but not the first itself.
+        ((P, FIRST, "x = f32[8,8] exponential(c)", f"ROOT y = {AFTER}"), None),
+        ((P, PRODUCT, f"ROOT y = {AFTER}"), "TP004"),
+        (
+            (P, FIRST, "x = f32[8,8] exponential(c)", f"y = {AFTER}", "ROOT z = f32[8,8] subtract(x, y)"),
+            "TP004",
+        ),
     ],
 )
 def test_each_condition_has_a_case(lines: tuple[str, ...], code: str | None) -> None:
