@@ -162,8 +162,7 @@ def _collective_in(instruction: Instruction, exchanges: Collection[Instruction])
 
 def started_by(collective: Instruction) -> Instruction:
     """The `async-start` that runs a collective, or itself."""
-    caller = collective.caller
-    return caller if caller is not None and caller.opcode == "async-start" else collective
+    return collective.called_by("async-start") or collective
 
 
 def _is_asynchronous(instruction: Instruction) -> bool:

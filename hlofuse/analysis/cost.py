@@ -83,8 +83,8 @@ class CostAnalysis:
 
     def _cost(self, instruction: Instruction) -> Cost:
         cost = self._without_ends(instruction)
-        caller = instruction.caller if instruction.is_root else None
-        return cost + _ends(caller) if caller is not None and caller.opcode == "async-start" else cost
+        caller = instruction.called_by("async-start") if instruction.is_root else None
+        return cost + _ends(caller) if caller is not None else cost
 
     def _without_ends(self, instruction: Instruction) -> Cost:
         opcode = instruction.opcode

@@ -272,14 +272,8 @@ def kernel_source(instruction: Instruction, module: Module) -> SourceLocation | 
     if source is None and instruction.opcode == "fusion" and instruction.called:
         inside = (module.source_of(i) for i in reversed(list(instruction.fused_computation)))
         source = next((s for s in inside if s is not None), None)
-    loop = loop_around(instruction)
+    loop = instruction.called_by("while")
     return module.source_of(loop) if source is None and loop is not None else source
-
-
-def loop_around(instruction: Instruction) -> Instruction | None:
-    """The loop that runs an instruction in its iterations."""
-    caller = instruction.caller
-    return caller if caller is not None and caller.opcode == "while" else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,8 +56,7 @@ _ASYNCHRONOUS_COPIES = frozenset({"copy", "dynamic-slice", "dynamic-update-slice
 
 def is_asynchronous(instruction: Instruction) -> bool:
     """True for what copies, slices or updates while other kernels run."""
-    caller = instruction.caller
-    if caller is not None and caller.opcode == "async-start":
+    if instruction.called_by("async-start") is not None:
         return instruction.opcode in _ASYNCHRONOUS_COPIES
     wrapped, is_start, _ = instruction.opcode.partition("-start")
     return bool(is_start) and wrapped in _ASYNCHRONOUS_COPIES

@@ -125,7 +125,7 @@ class Capture(Struct):
             "backend": self.target,
             "device": device and Path(device).name,
             "flags": " ".join(flags),
-            **({"error": self.errors[name]} if name in self.errors else {}),
+            "error": self.errors.get(name),
         }
 
     def manifest(self) -> dict[str, Any]:

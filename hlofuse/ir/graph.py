@@ -139,9 +139,14 @@ class Instruction:
         return self.computation.name if self.computation is not None else ""
 
     @property
-    def caller(self) -> Instruction | None:
-        """The first caller of the computation it is in; None in the entry."""
-        return self.computation.first_caller if self.computation is not None else None
+    def fusion_around(self) -> Instruction | None:
+        """The fusion in whose body it is."""
+        return self.computation.fusion if self.computation is not None else None
+
+    def called_by(self, *opcodes: str) -> Instruction | None:
+        """The first caller of the computation it is in, if that has one of these opcodes."""
+        caller = self.computation.first_caller if self.computation is not None else None
+        return caller if caller is not None and caller.opcode in opcodes else None
 
     @property
     def called_computations(self) -> list[Computation]:

@@ -20,7 +20,7 @@ def is_safely_removable(instruction: Instruction, *, ignore_control_dependencies
         return False
     if instruction.opcode != "parameter":
         return True
-    return instruction.computation is not None and instruction.computation.fusion is not None
+    return instruction.fusion_around is not None
 
 
 def remove_with_unused_operands(

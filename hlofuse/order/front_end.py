@@ -244,7 +244,7 @@ def _needed_once(
 
 def _is_tuple_at_root(x: Instruction) -> bool:
     """True for the tuple at the root, which the front end creates last, after unread operations."""
-    return x.opcode == "tuple" and x.computation is not None and x is x.computation.root
+    return x.opcode == "tuple" and x.is_root
 
 
 def _is_in_front(x: Instruction) -> bool:

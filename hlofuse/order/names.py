@@ -142,8 +142,8 @@ def _innermost(op_name: str) -> tuple[bool, bool]:
 
 def is_named_around_loop(x: Instruction) -> bool:
     """True if it is in a body but has the name of the loop, or of an outer scope."""
-    loop = x.caller
-    if loop is None or loop.opcode not in {"while", "conditional"} or not loop.op_name or not x.op_name:
+    loop = x.called_by("while", "conditional")
+    if loop is None or not loop.op_name or not x.op_name:
         return False
     return f"{loop.op_name}/".startswith(f"{x.op_name}/")
 

@@ -9,7 +9,7 @@ from hlofuse.ir.removing import is_safely_removable, replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Explained, Pass, attempt, rewrite_each, substituted, visit
 from hlofuse.passes.common import make
-from hlofuse.passes.common.shapes import array
+from hlofuse.passes.common.shapes import array, descending
 from hlofuse.passes.dce import HloDCE
 from hlofuse.rules.rewrites import BATCH_NORM
 from hlofuse.trace import Recorder
@@ -164,13 +164,13 @@ class _Norm:
 
     def wide(self, a: Instruction) -> Instruction:
         """A value for each feature, for each element."""
-        return make.broadcast(self.x, _plain(self.shape), a, [self.feature])
+        return make.broadcast(self.x, descending(self.shape), a, [self.feature])
 
     def constant(self, value: float) -> Instruction:
         return make.scalar(self.x, self.shape.element_type, value)
 
     def filled(self, a: Instruction, like: Shape) -> Instruction:
-        return make.broadcast(self.x, _plain(like), a, [])
+        return make.broadcast(self.x, descending(like), a, [])
 
     def op(self, opcode: str, a: Instruction, b: Instruction) -> Instruction:
         """`b` may be a scalar."""
@@ -250,10 +250,6 @@ class _Norm:
         whole = self.product(output, self.filled(count, self.shape))
         rest = self.op("subtract", self.op("subtract", whole, totals), part)
         return make.tuple_of(self.x, [self.product(factor, rest), of_scale, of_offset])
-
-
-def _plain(shape: Shape) -> Shape:
-    return array(shape.element_type, shape.dimensions)
 
 
 _NORMS: dict[str, Callable[..., Instruction]] = {

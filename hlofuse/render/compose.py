@@ -11,7 +11,7 @@ from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.ir.record import replace
 from hlofuse.render.build import Builder, kernel_numbers
-from hlofuse.render.labels import fusion_around, lookup, part_number, role
+from hlofuse.render.labels import lookup, part_number, role
 from hlofuse.render.plan import convex, has_box, plan, thin
 from hlofuse.render.scene import VIEWS, ModulePair, Options, Panel, Scene, pair_of
 
@@ -195,7 +195,7 @@ def _counterpart(name: str, pair: ModulePair, module: Module) -> str:
             lookup(pair.after, name)
         else:
             # Producers come first: the last is the one the others were fused into.
-            original = _last_of(pair, found) or _last_of(pair, fusion_around(found))
+            original = _last_of(pair, found) or _last_of(pair, found.fusion_around)
             if original is not None:
                 return original.name
     raise HlofuseError(f"{shorten(name, 80)} is on one side only: --view before or --view after shows it")
@@ -203,7 +203,7 @@ def _counterpart(name: str, pair: ModulePair, module: Module) -> str:
 
 def _last_of(pair: ModulePair, kernel: Instruction | None) -> Instruction | None:
     members = [i for i, kernels in pair.kernels.items() if kernel in kernels and has_box(i)]
-    launched = [i for i in members if fusion_around(i) is None]
+    launched = [i for i in members if i.fusion_around is None]
     return launched[-1] if launched else members[-1] if members else None
 
 

@@ -185,16 +185,12 @@ def sources(
             stack.extend((o, ()) for o in reversed(i.operands))
         elif i in open_fusions:
             stack.append((i.fused_root, path))
-        elif i.opcode == "parameter" and (fusion := fusion_around(i)) is not None and fusion in open_fusions:
+        elif i.opcode == "parameter" and (fusion := i.fusion_around) is not None and fusion in open_fusions:
             if i.parameter_number < len(fusion.operands):
                 stack.append((fusion.operands[i.parameter_number], path))
         else:
             found[leaf] = None
     return list(found)
-
-
-def fusion_around(i: Instruction) -> Instruction | None:
-    return i.computation.fusion if i.computation is not None else None
 
 
 def leaf_bytes(leaf: Leaf) -> int:

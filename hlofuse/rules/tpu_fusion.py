@@ -44,7 +44,7 @@ def readers(producer: Instruction, consumer: Instruction) -> list[tuple[Instruct
 
 def _takes_in(reader: Instruction, number: int, value: Instruction) -> bool:
     """True if a kernel may compute the operand while it computes the reader."""
-    inside = reader.computation is not None and reader.computation.fusion is not None
+    inside = reader.fusion_around is not None
     opcode = reader.opcode
     if opcode == "bitcast":
         return inside or (bool(reader.users) and all(_takes_all(reader, u) for u in reader.users))

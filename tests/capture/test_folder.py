@@ -173,6 +173,7 @@ def test_of_a_named_release_there_is_no_doubt(capture: Any, tmp_path: Path, vers
         "backend": "cpu",
         "device": None,
         "flags": "--xla_cpu_use_fusion_emitters=false",
+        "error": None,
     }
 
 

@@ -101,17 +101,15 @@ def scalar_constant(x: Instruction) -> bool:
     return x.opcode == "constant" and x.shape.is_array and not x.shape.dimensions
 
 
-def broadcast_constant(x: Instruction) -> Instruction | None:
+def broadcast_constant(
+    x: Instruction, is_constant: Callable[[Instruction], bool] = scalar_constant
+) -> Instruction | None:
     """The scalar constant that `x` is a broadcast of."""
-    if x.opcode == "broadcast" and scalar_constant(x.operands[0]):
-        return x.operands[0]
-    return None
+    return x.operands[0] if x.opcode == "broadcast" and is_constant(x.operands[0]) else None
 
 
 def broadcast_effective_constant(x: Instruction) -> Instruction | None:
-    if x.opcode == "broadcast" and is_constant_effective_scalar(x.operands[0]):
-        return x.operands[0]
-    return None
+    return broadcast_constant(x, is_constant_effective_scalar)
 
 
 def is_power_of_two(x: Instruction) -> bool:

@@ -31,14 +31,10 @@ def value_of(x: Instruction) -> Instruction:
             x = x.operands[0]
         elif x.opcode == "fusion" and x.fused_root.opcode != "tuple":
             x = x.fused_root
-        elif x.opcode == "parameter" and (fusion := fusion_of(x)) is not None:
+        elif x.opcode == "parameter" and (fusion := x.fusion_around) is not None:
             x = fusion.operands[x.parameter_number]
         else:
             return x
-
-
-def fusion_of(x: Instruction) -> Instruction | None:
-    return x.computation.fusion if x.computation is not None else None
 
 
 def reader(user: Instruction) -> Instruction:
@@ -103,7 +99,7 @@ def where(text: str, *, only: str = "", rule: str = "") -> Callable[[Condition],
     def finds(condition: Condition) -> Find:
         def find(s: Situation) -> Iterator[Finding]:
             for x in s.of(*opcodes) if only in ("", s.backend) else ():
-                fusion = fusion_of(x)
+                fusion = x.fusion_around
                 if text == PRODUCT and (fusion is not None or not is_product(x)):
                     continue
                 if pattern.matches(x) and condition(x):

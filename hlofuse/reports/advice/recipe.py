@@ -27,7 +27,7 @@ class Situation:
 
     def unfused(self, *opcodes: str) -> list[Instruction]:
         """The instructions with these opcodes that are in no library fusion."""
-        return [i for i in self.of(*opcodes) if i.computation is None or i.computation.fusion is None]
+        return [i for i in self.of(*opcodes) if i.fusion_around is None]
 
     def refusals(self, *rules: str) -> Iterator[Refusal]:
         """The pairs of kernels that one of these rules keeps apart, greatest value first."""

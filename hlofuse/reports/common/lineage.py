@@ -92,8 +92,8 @@ def stands_for(origin: Origin, name: str) -> bool:
 
 def outermost(instruction: Instruction) -> Instruction:
     """The fusion that holds an instruction, and is held by none; itself outside fusions."""
-    while instruction.computation is not None and instruction.computation.fusion is not None:
-        instruction = instruction.computation.fusion
+    while (fusion := instruction.fusion_around) is not None:
+        instruction = fusion
     return instruction
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from hlofuse.account import Account, Costs, KernelTime, Launched, Observed
 from hlofuse.account.bound import open_end
 from hlofuse.account.cpu import CpuTimes
-from hlofuse.analysis.kernels import loop_around, outermost_loops
+from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.compilation import Compilation, PassResult
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped
@@ -242,7 +242,7 @@ def grouped_kernels(
     line, kind, shapes of results and operands, costs and estimate."""
     groups: dict[object, list[HotKernel]] = {}
     for row, place in rows:
-        loop = loop_around(row.instruction)
+        loop = row.instruction.called_by("while")
         expanded = _EXPANDED.search((loop and loop.op_name) or "")
         kernel = time_of(row.instruction) if time_of is not None and not row.is_floor else None
         moved = row.cost.bytes_accessed * row.runs
