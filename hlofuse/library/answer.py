@@ -121,10 +121,12 @@ class Answer(Sequence[Any], Generic[D]):
 
     def _repr_html_(self) -> str:
         from html import escape
+        from inspect import signature
 
         style = "white-space:pre;overflow-x:auto;font-family:ui-monospace,Menlo,Consolas,monospace"
         found = []
-        for text in dict.fromkeys((self.to_text(92), self.to_text(92, limit=0))):
+        whole = {"limit": 0} if "limit" in signature(self.body).parameters else {}
+        for text in dict.fromkeys((self.to_text(92), self.to_text(92, **whole))):
             lines = "<br>".join(escape(printable(x)) for x in text.rstrip().splitlines())
             found.append(f'<pre style="{style}">{lines}</pre>')
         more = f"<details><summary>All of it</summary>{found[1]}</details>" if found[1:] else ""

@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from hlofuse.format.escape import printable
 from hlofuse.render.dot import ALERT, FAINT, FONT, INK
-from hlofuse.render.drawing import document, zoomable
+from hlofuse.render.drawing import document, inline, zoomable
 from hlofuse.render.scene import text_width
 
 Position = tuple[float, float]
@@ -124,4 +124,4 @@ class Plot:
         return zoomable(self.to_svg()).encode()
 
     def _repr_svg_(self) -> str:
-        return self.to_svg()
+        return inline(self.to_svg())

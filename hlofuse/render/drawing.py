@@ -148,6 +148,11 @@ def document(
     )
 
 
+def inline(svg: str) -> str:
+    """The picture for a notebook's cell, at most as wide as the cell."""
+    return svg.replace('style="', 'style="max-width:100%;height:auto;', 1)
+
+
 def zoomable(svg: str) -> str:
     """The picture as a separate file, with a constant script to zoom and pan."""
     script = Path(__file__).with_name("pan.js").read_text(encoding="utf-8")
@@ -250,7 +255,7 @@ class Drawing:
         return float(box[2]), float(box[3])
 
     def _repr_svg_(self) -> str:
-        return self.to_svg()
+        return inline(self.to_svg())
 
     def to_png(self) -> bytes:
         """A PNG at twice the usual resolution, less where it would grow beyond 40 megapixels."""

@@ -242,6 +242,23 @@ def test_reprs_are_short() -> None:
     report = library.open(ROOT / "samples" / "gpu" / "gpt2_block", disable=["PF009"])
     report.what_if()
     kernel = report.kernels[0].name
+    answers = (
+        report.explain(),
+        report.explain(kernel),
+        report.kernels,
+        report.stats,
+        report.suggestions,
+        report.what_if(),
+        report.what_if(sweep={"launch_overhead_us": [1, 2, 3]}),
+        report.why(kernel),
+        report.memory(),
+        report.check(max_kernels=1),
+        report.upgrade("0.10.2"),
+        report.diff(library.open(ROOT / "samples" / "gpu" / "softmax")),
+        report.timeline(),
+        report.trace_op(kernel),
+    )
+    assert all(a._repr_html_().startswith("<pre ") for a in answers)
     found = (
         report,
         report.module,
@@ -262,20 +279,7 @@ def test_reprs_are_short() -> None:
         report.explore(),
         *(
             part
-            for answer in (
-                report.explain(),
-                report.explain(kernel),
-                report.kernels,
-                report.stats,
-                report.suggestions,
-                report.what_if(),
-                report.what_if(sweep={"launch_overhead_us": [1, 2, 3]}),
-                report.why(kernel),
-                report.check(max_kernels=1),
-                report.diff(library.open(ROOT / "samples" / "gpu" / "softmax")),
-                report.timeline(),
-                report.trace_op(kernel),
-            )
+            for answer in answers
             for part in (
                 answer,
                 answer.data if not isinstance(answer.data, list) else answer.data[0],
@@ -307,9 +311,10 @@ def test_a_notebook_has_a_monospaced_report_and_the_rest_of_a_long_one_folded() 
 
 
 def test_a_picture_shows_itself() -> None:
-    drawing = library.open(ROOT / "samples" / "cpu" / "softmax").render()
-    if shutil.which("dot"):
-        assert "<svg" in drawing._repr_svg_()
+    report = library.open(ROOT / "samples" / "cpu" / "softmax")
+    style = 'style="max-width:100%;height:auto;'  # as wide as the cell
+    assert style in report.plot("kernels")._repr_svg_()
+    assert shutil.which("dot") is None or style in report.render()._repr_svg_()
 
 
 def test_opening_imports_nothing_heavy() -> None:
