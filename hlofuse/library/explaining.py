@@ -30,7 +30,7 @@ from hlofuse.reports.explain.text import print_explanation
 from hlofuse.reports.verdict.json import verdict_json
 from hlofuse.reports.verdict.model import Verdict
 from hlofuse.reports.verdict.phrases import untried_lines
-from hlofuse.reports.verdict.text import print_screen, suggestion_lines
+from hlofuse.reports.verdict.text import print_screen, print_suggestions
 
 
 def explained(report: Program, options: Explain) -> Answer[Any]:
@@ -123,15 +123,23 @@ def print_advice_at(report: Program, name: str, console: Console) -> None:
     named, found = resolver_of(report.facts).launched(name), report.verdict
     places = [k.place for k in report.facts.kernels() if k.place.name in named]
     lines = {(line or "").partition(" ")[0] for p in places for line in (p.source, p.called_from)} | {name}
+
+    def is_own(source: str) -> bool:
+        return source.partition(" ")[0] in lines
+
     tried, untried = (
-        tuple(s for s in group if lines & {line.partition(" ")[0] for line in s.sources})
+        tuple(
+            replace(s, sources=tuple(sorted(s.sources, key=is_own, reverse=True)))
+            for s in group
+            if any(map(is_own, s.sources))
+        )
         for group in (found.suggestions, found.untried)
     )
     about = replace(found, suggestions=tried, untried=untried, together=None)
     if tried or untried:
         console.print()
-    for line, style in suggestion_lines(about, None, console.width) if tried else ():
-        console.print(line, style=style)
+    if tried:
+        print_suggestions(about, console)
     for line in untried_lines(about):
         console.print(line, style="dim")
 

@@ -50,11 +50,10 @@ class Report(Program):
     def suggestions(self) -> Answer[tuple[Suggestion, ...]]:
         """Changes that were tried and help, greatest gain first; none for a module that is fused already."""
         from hlofuse.reports.verdict.json import verdict_json
-        from hlofuse.reports.verdict.text import suggestion_lines
+        from hlofuse.reports.verdict.text import print_suggestions
 
         def body(console: Console, limit: int = 10) -> None:
-            for line, style in suggestion_lines(self.verdict, limit or None, console.width):
-                console.print(line, style=style)
+            print_suggestions(self.verdict, console, limit or None)
 
         return Answer(
             "suggestions",

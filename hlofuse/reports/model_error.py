@@ -159,8 +159,7 @@ def _row(k: KernelError, e: ModelError) -> list[str]:
     name = printable(k.place.final or k.place.name) + times_text(k.runs)
     bound = "≥ " if k.is_floor and e.bandwidth is None else ""
     error = _error(k.ratio) if not bound else "above" if k.off_us else ""
-    source = printable((k.place.called_from or k.place.source or "").split(" ")[0])
-    return [us_text(k.measured_us), bound + us_text(k.estimate_us), error, name, source]
+    return [us_text(k.measured_us), bound + us_text(k.estimate_us), error, name, printable(k.place.line)]
 
 
 def _error(ratio: float) -> str:

@@ -6,11 +6,17 @@ from pathlib import Path
 
 from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
+from hlofuse.reports.advice.catalogue import RECIPES
+from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import origin
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.phrases import sources
+from hlofuse.reports.verdict.candidates import Rewritten
+from hlofuse.reports.whatif.model import Trial
 
 from ..running import Run
+
+ROOT = Path(__file__).parents[2]
 
 TEXT = """HloModule jit_f, entry_computation_layout={(f32[8]{0})->f32[8]{0}}
 
@@ -49,6 +55,17 @@ def test_a_line_in_an_installed_package_is_told_with_the_users_own() -> None:
     assert module.called_from(own) is None
     assert str(module.source_of(deep)) == "keras/src/backend/jax/nn.py:35"
     assert str(module.called_from(deep)) == "/home/me/net.py:7"
+
+
+def test_a_suggestion_names_the_users_own_line(hlofuse: Run) -> None:
+    own = Place("deep", source="keras/src/backend/jax/nn.py:35 relu", called_from="net.py:7 call")
+    trial = Trial(None, "replayed", None, 0, 0, 0)
+    assert Rewritten(RECIPES[0], parse_module(TEXT), (own, own)).suggestion(trial).sources == (
+        "net.py:7 call",
+    )
+    # Asked about one kernel, its line comes first of those that the change is about.
+    answer = hlofuse("explain", str(ROOT / "samples/cpu/gpt2_block"), "programs.py:296").out
+    assert "programs.py:296, programs.py:303 (3 places)" in answer
 
 
 def test_an_explanation_names_the_layer() -> None:

@@ -58,9 +58,19 @@ class Place(Record):
     measured: MeasuredTime | None = None
 
     @property
+    def line(self) -> str:
+        """`file:line`, the user's own where the operation is an installed package's; empty if not known."""
+        return (self.called_from or self.source or "").partition(" ")[0]
+
+    @property
     def shown(self) -> str:
         """The final name, then the name at the end of fusion: `loop_add_fusion (fusion.3)`."""
         return both_names(self.final or self.name, self.name)
+
+
+def lines_of(places: Iterable[Place]) -> tuple[str, ...]:
+    """`file:line function` of each, the user's own where the operation is an installed package's."""
+    return tuple(dict.fromkeys(filter(None, (p.called_from or p.source for p in places))))
 
 
 class FinalKernel(Record):

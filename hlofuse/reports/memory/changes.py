@@ -22,7 +22,7 @@ from hlofuse.pipelines.flags import DISABLED, value_of
 from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import Span
 from hlofuse.reports.common.facts import Facts, kernels_of
-from hlofuse.reports.common.model import TRIED_UP_TO
+from hlofuse.reports.common.model import TRIED_UP_TO, lines_of
 from hlofuse.reports.verdict.candidates import with_own
 from hlofuse.reports.verdict.model import Verdict
 from hlofuse.reports.verdict.phrases import suggestion_text
@@ -98,14 +98,14 @@ def _edited(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
     """The program with each change of the module at the input of fusion."""
     replay, before = observed.replay, facts.account_replayed.totals
     for text, places, edit in _edits(facts):
-        sources = dict.fromkeys(s for x in places if (s := facts.place(x.name).source))
+        sources = lines_of(facts.place(x.name) for x in places)
         module = copy_module(replay.before)
         edit(module)
         input = replace(replay.input, module=module, ids=None, record=None, record_file="", events=())
         with suppress(HlofuseError):
             after = observed_replay(input, replay.config, cache=observed.cache, totals_only=True)
             trial = trial_of(before, final_account(after).totals, "replayed")
-            yield MemoryChange(text, trial, tuple(sources))
+            yield MemoryChange(text, trial, sources)
 
 
 def _edits(facts: Facts) -> Iterator[tuple[str, list[Instruction], _Edit]]:

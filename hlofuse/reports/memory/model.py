@@ -98,7 +98,8 @@ def memory_use(
     that made an instruction write more arrays."""
 
     def line(x: Instruction | None) -> str | None:
-        return source_text(kernel_source(x, module) if x is not None else None) or None
+        source = (module.called_from(x) or kernel_source(x, module)) if x is not None else None
+        return source_text(source) or None
 
     def at(x: Instruction) -> str:
         return f" at {found}" if (found := line(x)) else ""

@@ -31,7 +31,7 @@ from hlofuse.reports.advice.loops import LOOPS
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation, Unoptimized
 from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.facts import Facts, place_of
-from hlofuse.reports.common.model import Place
+from hlofuse.reports.common.model import Place, lines_of
 from hlofuse.reports.explain.explain import blocking_rules_of
 from hlofuse.reports.verdict.cut import Cutter
 from hlofuse.reports.verdict.model import Suggestion, SuggestionKind
@@ -199,7 +199,7 @@ class Rewritten(Record):
 
     def suggestion(self, trial: Trial) -> Suggestion:
         """The change with what it gains."""
-        text, sources = self.recipe.text, tuple(dict.fromkeys(p.source for p in self.places if p.source))
+        text, sources = self.recipe.text, lines_of(self.places)
         return Suggestion("code", text, "", sources, len(self.places), trial, self.recipe.name)
 
 
@@ -264,7 +264,7 @@ def _of_recipe(
     recipe: Recipe, findings: list[Finding], trial: Trial, situation: Situation, touched: float = 0.0
 ) -> Suggestion:
     places = (situation.facts.place(f.at) for f in findings)
-    sources = tuple(dict.fromkeys(filter(None, (p.called_from or p.source for p in places))))
+    sources = lines_of(places)
     rule = next((f.rule for f in findings if f.rule), "")
     kind: SuggestionKind = "flag" if recipe.flag else "code"
     flag = with_own(recipe.flag, situation.facts.replay.config.build.flags)

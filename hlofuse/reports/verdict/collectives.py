@@ -110,7 +110,7 @@ def _row_text(r: CollectiveRow) -> tuple[str, str]:
     devices = plural(e.participants, "device")
     if len(e.groups) > 1 and e.kind != "collective-permute":
         devices = f"{len(e.groups)} groups of {devices}"
-    line = r.near or (r.place.called_from or r.place.source or r.place.shown).split(" ")[0]
+    line = r.near or r.place.line or r.place.shown
     is_overlapped = c.overlap is not None and c.overlap.between
     overlap = _overlap(c) or ("exposed time not known" if is_overlapped else "overlap not known")
     if overlap == "partly exposed":

@@ -369,8 +369,7 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
     name = (k.place.final or k.place.name) + (f" ×{k.count}" if k.count > 1 else "")
     name += times_text(k.iterations) + (", per iteration" if k.per_iteration else "")
     name += ", in one branch" if k.in_branch else ""
-    source = (k.place.called_from or k.place.source or "").split(" ")[0]
-    return figure, f"{100 * part:.0f}%", printable(name), printable(source), k.bound_by
+    return figure, f"{100 * part:.0f}%", printable(name), printable(k.place.line), k.bound_by
 
 
 def delta(old: float, change: float, text: Callable[[float], str]) -> str:

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import shorten
-from hlofuse.format.terminal import fit_columns
+from hlofuse.format.terminal import fit_columns, indented
 from hlofuse.format.units import plural
 from hlofuse.reports.common.functions import function_table
 from hlofuse.reports.common.head import Head
@@ -31,6 +31,7 @@ _CODE = 2
 """Lines of code of the first suggestion."""
 _FUNCTIONS = 5
 _NOTES = 2
+_WHOLE = 10_000  # columns
 _NAME = 2  # the column of names; figures are before it
 _MORE = "More: --details, every pass; explain INPUT NAME, a kernel or line; memory INPUT"
 
@@ -113,6 +114,12 @@ def advice_lines(
     yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None, width, code=code)
     if (line := next(phrases.untried_lines(v), None)) is not None:
         yield line, "dim"
+
+
+def print_suggestions(v: Verdict, console: Console, most: int | None = None) -> None:
+    """Print the suggestions in full: what is longer than a line goes on below it."""
+    for line, style in suggestion_lines(v, most, _WHOLE):
+        indented(console, line.lstrip(), len(line) - len(line.lstrip()), style)
 
 
 def suggestion_lines(

@@ -65,7 +65,7 @@ def _reader(x: Instruction) -> Instruction | None:
 
 
 def _named(place: Place) -> _Row:
-    return {"name": place.name, "source": (place.called_from or place.source or "").split(" ")[0] or None}
+    return {"name": place.name, "source": place.line or None}
 
 
 def padding_share(shape: Shape) -> float:
