@@ -20,6 +20,7 @@ from hlofuse.cli.common.messages import message, spinner
 from hlofuse.cli.common.options import arguments_options, destination_options, option
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
+from hlofuse.inputs.profile import slowest_module
 from hlofuse.ir.errors import HlofuseError
 
 
@@ -92,7 +93,9 @@ def command(
     if explain or measure:
         given = [largest, "--measure"] if measure else [largest]
         return _explain(context.parent, given)
-    click.echo(f"Next: hlofuse explain {shlex.quote(largest)}")
+    folder = captured.largest.folder.parent
+    ran = slowest_module(str(folder)) if run else None
+    click.echo(f"Next: hlofuse explain {shlex.quote(str(folder / ran) if ran else largest)}")
     return captured.status if run else 0
 
 

@@ -14,13 +14,14 @@ from hlofuse.format.units import bytes_text, plural
 from hlofuse.inputs import load
 from hlofuse.inputs.dump_directory import (
     DumpDirectory,
+    case_bytes,
     corpus_cases,
     corpus_file,
     folders_with_dumps,
     is_corpus_case,
 )
 from hlofuse.inputs.identity import identify_file
-from hlofuse.inputs.profile import is_profile, read_profile
+from hlofuse.inputs.profile import is_profile, read_profile, slowest_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.heads import head_of_dump
 from hlofuse.reports.common.head import Head, head_lines
@@ -74,12 +75,15 @@ def _lines(path: str) -> Iterator[str]:
         return
     if cases := corpus_cases(folder):
         yield f"{printable(path)}: {plural(len(cases), 'captured module')}"
-        yield from _listing([(case.name, 0) for case in cases])
-        first = corpus_file(cases[0], "before")
-        yield from _head(first, cases[0].name) if first is not None else ()
+        cases = sorted(cases, key=case_bytes, reverse=True)
+        yield from _listing([(case.name, case_bytes(case)) for case in cases])
+        ran = slowest_module(path)
+        shown = folder / ran if ran else cases[0]
+        first = corpus_file(shown, "before")
+        yield from _head(first, shown.name) if first is not None else ()
         verify = ("compare the replay with XLA", "verify", path)
         check = ("check all of them in CI", "check", path, "--max-kernels", "50")
-        yield from _next(str(cases[0]), more=[check, verify])
+        yield from _next(str(shown), more=[check, verify])
         return
     try:
         modules = DumpDirectory(folder).modules
@@ -87,8 +91,10 @@ def _lines(path: str) -> Iterator[str]:
         yield from _below(folder, str(error))
         return
     sizes = sorted(((m.size, m) for m in modules), key=lambda found: -found[0])
-    largest = sizes[0][1]
-    chosen = ("--module", largest.name) if len(modules) > 1 else ()
+    ran = slowest_module(path)
+    largest = next((m for m in modules if m.name == ran), sizes[0][1])
+    name = largest.name if sum(m.name == largest.name for m in modules) == 1 else largest.label
+    chosen = ("--module", name) if len(modules) > 1 else ()
     yield f"{printable(path)}: dump directory with {plural(len(modules), 'module')}"
     yield from _listing([(m.label, size) for size, m in sizes])
     files = [largest.whole.get("before_optimizations"), *(f.path for f in largest.between), largest.finished]

@@ -285,6 +285,12 @@ def dumped_module(path: Path) -> DumpedModule | None:
     return next((m for m in modules if (m.prefix, m.module_id, m.name) == key), None)
 
 
+def case_bytes(folder: Path) -> int:
+    """The size of the module in a folder of a corpus."""
+    file = corpus_file(folder, "before")
+    return file.stat().st_size if file is not None else 0
+
+
 def corpus_file(folder: Path, name: str) -> Path | None:
     """`before.hlo` or another module of a corpus folder, plain or gzipped."""
     for file in (folder / f"{name}.hlo", folder / f"{name}.hlo.gz"):

@@ -15,6 +15,7 @@ from hlofuse.inputs.choose_target import choose_target, target_of_files
 from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.dump_directory import (
     DumpDirectory,
+    case_bytes,
     corpus_cases,
     corpus_file,
     is_corpus_case,
@@ -291,7 +292,7 @@ def _find_input(folder: Path, module: str | None, target: str) -> tuple[Path, st
 
 def picked_case(folder: Path, cases: Sequence[Path], module: str | None) -> Path:
     """The case of that name, or the only one; raises `HlofuseError` with their names for an unknown one."""
-    names = [c.name for c in cases]
+    names = [c.name for c in sorted(cases, key=case_bytes, reverse=True)]
     if module is None and len(names) == 1:
         module = names[0]
     if module is None or module not in names:

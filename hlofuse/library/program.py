@@ -10,6 +10,7 @@ from hlofuse.compilation import Compilation, Counted
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.dump_directory import corpus_file
+from hlofuse.inputs.profile import slowest_module
 from hlofuse.inputs.stage import StageError
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
@@ -37,6 +38,8 @@ class Program:
 
     def __init__(self, options: ReplayOptions, notes: Sequence[str] = (), owned: object = None) -> None:
         """`notes` are those that the listener collects, `owned` lives as long as this: a temporary folder."""
+        if options.module is None and options.given is None:
+            options = replace(options, module=slowest_module(options.input, options.profile))
         self.options = options
         self._listener = options.listener
         self._notes = notes

@@ -261,6 +261,12 @@ def test_copies_of_a_graph_are_found_by_the_schedule(h200: Path, hlofuse: Run) -
     assert all(k["measured"] for k in kernels.values() if k["runs"])
 
 
+def test_without_a_module_the_slowest_of_the_profile_is_reported(h200: Path, hlofuse: Run) -> None:
+    slowest = read_profile(str(h200 / "profile")).modules[0].name
+    assert hlofuse("kernels", h200).out.startswith(f"{slowest}: ")
+    assert f"hlofuse explain {h200 / slowest.removeprefix('jit_')} " in hlofuse(h200, columns=300).out
+
+
 def test_what_is_no_kernel_is_named(h200: Path, hlofuse: Run) -> None:
     profile, _ = kernels_of(h200 / "conditional_and_while", hlofuse)
     assert [(t["name"], t["calls"]) for t in profile["unmatched"]] == [("MemcpyD2H of while.5", 20)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.dump_directory import is_corpus_case
+from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 from hlofuse.inputs.profile.model import Profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import replace
@@ -42,6 +43,24 @@ def companion_profile(path: str) -> Profile | None:
             # That of a capture is of a whole script: while it compiles nothing runs.
             return replace(profile, devices=()) if (roots[0] / "manifest.json").exists() else profile
     return None
+
+
+def slowest_module(path: str, profile: str | None = None) -> str | None:
+    """The name in a directory of several modules of the one that took most time in its profile, or in
+    `profile`; None without a profile, and where several have that name."""
+    folder = Path(path)
+    if path == "-" or not folder.is_dir() or is_corpus_case(folder) or is_profile(path):
+        return None
+    found = read_profile(profile) if profile is not None else companion_profile(path)
+    if found is None or not found.modules:
+        return None
+    ran = found.modules[0].name
+    try:
+        names = [c.name for c in corpus_cases(folder)] or [m.name for m in DumpDirectory(folder).modules]
+    except HlofuseError:
+        return None
+    own = [n for n in names if re.sub(r"-\d+$", "", n) in (ran, ran.removeprefix("jit_"))]
+    return own[0] if len(own) == 1 else None
 
 
 def _latest_files(folder: Path) -> Sequence[Path]:
