@@ -383,4 +383,4 @@ def _stamped_device(stamp: Stamp) -> RecordedDevice | None:
 
 def compiled_with(module: Module, given: tuple[str, ...] = ()) -> tuple[str, ...]:
     """XLA flags that change fusion: those of the dump, and the given ones in their place."""
-    return merged(companions_of(module).flags, given)
+    return merged(companions_of(module).flags, that_change_fusion(given))

@@ -19,6 +19,7 @@ from hlofuse.compilation import (
 )
 from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format.escape import printable
+from hlofuse.format.units import listing
 from hlofuse.inputs import choose_target, load, read_text
 from hlofuse.inputs.backend import backend_of, platform_of
 from hlofuse.inputs.choose_target import ChosenTarget, requested_target
@@ -37,10 +38,10 @@ from hlofuse.judge.measure import measured_profile
 from hlofuse.library.options import SILENT, Listener, ReplayOptions
 from hlofuse.pipelines import NEEDS_AMD_DEVICE, NEEDS_DEVICE, TARGETS, passes_of
 from hlofuse.pipelines.device import device_of
-from hlofuse.pipelines.flags import parse_flags
+from hlofuse.pipelines.flags import disabled_passes, is_before_fusion, parse_flags, split_flags
 from hlofuse.pipelines.identity import Fact, Given, Identity
 from hlofuse.pipelines.stage import Stage
-from hlofuse.pipelines.targets import after_fusion
+from hlofuse.pipelines.targets import after_fusion, before_fusion
 from hlofuse.releases import AROUND_FUSION, Release, release_of
 from hlofuse.reports.common.head import lowering_note, with_xla_final
 from hlofuse.trace.priority_record import PriorityRecord, read_priority_record
@@ -92,7 +93,7 @@ def read(
             config_of(options, options.target, options.device, options.xla)
     with options.listener.activity("reading"):
         module = _module(options)
-    flags = parse_flags(options.xla_flags) if options.xla_flags is not None else ()
+    flags = split_flags(options.xla_flags or "")
     tpu = options.device if options.device in tpu_devices() else None
     options = replace(options, device=None) if tpu is not None else options
     chosen = choose_target(companions_of(module), device=options.device is not None, read=module)
@@ -115,8 +116,8 @@ def read(
     on = device_of(chosen.name, device)[0] if device is not None else None
     given = Given(options.target, options.requested_stage, flags, options.xla, on)
     chosen, identity = settled(module, chosen, evidence, given)
-    if span_note := identity.span_note:
-        identity = replace(identity, notes=(*identity.notes, span_note))
+    if notes := tuple(filter(None, (identity.span_note, _late_flags(module, given, chosen.name, identity)))):
+        identity = replace(identity, notes=(*identity.notes, *notes))
     release = identity.replayed
     target = chosen.name
     if profile is not None and identity.shown.is_fused:
@@ -145,6 +146,19 @@ def read(
         is_xla_run=not flags and companions_of(module).is_written_by(release if options.xla else None),
     )
     return loaded if any_stage else at_fusion_input(options, loaded)
+
+
+def _late_flags(module: Module, given: Given, target: str, identity: Identity) -> str:
+    """The note on flags of the call whose passes XLA ran before the module's stage; empty without any."""
+    there = companions_of(module)
+    stated = [f for f in given.flags if f not in (there.all_flags or ())]
+    if identity.shown.name is Stage.BEFORE or not stated:
+        return ""
+    early = {p.name for top in before_fusion(target, given.device) for p in top.flattened()}
+    late = [f for f in stated if is_before_fusion(f) or early & disabled_passes([f])]
+    file = printable(str(there.before_optimizations or "the module before optimizations"))
+    shown = listing([*map(printable, late)], 2)
+    return f"Not applied (for passes before fusion): {shown}; give {file}" if late else ""
 
 
 def _tpu(module: Module, profile: Profile | None, named: str | None) -> Fact | None:

@@ -141,6 +141,11 @@ def not_modelled(flags: Iterable[str], backend: str, *, is_lowered: bool) -> tup
     return tuple(f for f in not_honoured(flags) if not _name(f).startswith(ignored))
 
 
+def is_before_fusion(flag: str) -> bool:
+    """True if only passes before fusion read the flag."""
+    return _name(flag).startswith(_BEFORE_FUSION)
+
+
 def _is_default(flag: str) -> bool:
     name, _, value = flag.removeprefix("--").partition("=")
     return _BOOLEANS.get(name) == value.lower()

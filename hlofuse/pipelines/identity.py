@@ -150,7 +150,7 @@ class Identity(Record):
         if not shown:  # fields of `Release`, whose names no user knows
             more = f"{len(found)} {'detail' if len(found) == 1 else 'details'} of XLA's passes"
         verb = "differs" if len(found) == 1 else "differ"
-        end = f"{verb} within XLA {self.release.value}; give --xla to choose the release"
+        end = f"{verb} within XLA {self.release.value} (--xla)"
         return f"{', '.join(filter(None, (*shown, more)))} {end}" if found else ""
 
     def to_json(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from ..fixtures import Case, read_cases
 from ..running import Run
 from .dump_directories import dump
 
+SLOW = Path(__file__).parents[2] / "samples" / "tutorial" / "slow"
 STRANGERS = read_cases(Path(__file__).with_name("strangers.hlo"))
 
 
@@ -63,6 +64,26 @@ def test_flags_of_a_dump_are_followed(tmp_path: Path, hlofuse: Run) -> None:
     found = json.loads(hlofuse("explain", path, *disabled, "--format", "json").out)
     assert [p["name"] for p in found["passes"]] == ["fusion-wrapper"]
     assert "Flags whose effect is not modelled: --xla_cpu_enable_fast_math=true" in found["notes"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "note"),
+    [
+        ("--xla_cpu_no_such_flag=true", "Flags whose effect is not modelled: --xla_cpu_no_such_flag=true"),
+        (
+            "--xla_cpu_use_xnnpack=true",
+            "Not applied (for passes before fusion): --xla_cpu_use_xnnpack=true; give",
+        ),
+        ("--xla_disable_hlo_passes=dot-library-rewriter", "before_optimizations.hlo"),
+        ("--xla_disable_hlo_passes=fusion", ""),
+        ("--xla_gpu_of_another_backend=true", ""),
+        ("--xla_dump_to=x", ""),
+    ],
+)
+def test_a_flag_that_is_not_applied_is_named(hlofuse: Run, flag: str, note: str) -> None:
+    found = json.loads(hlofuse("explain", SLOW, "--xla-flags", flag, "--format", "json").out)["notes"]
+    assert note in " ".join(found)
+    assert bool(found) == bool(note)
 
 
 def test_flags_are_read_as_xla_reads_them(hlofuse: Run) -> None:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from hlofuse.format.escape import shorten
+from hlofuse.format.escape import printable, shorten
 from hlofuse.format.terminal import fit_columns, indented
 from hlofuse.format.units import plural
 from hlofuse.reports.common.functions import function_table
@@ -162,7 +162,9 @@ def _head(
     for number, text in enumerate(notes[:_NOTES], 1):
         more = len(notes) - _NOTES
         rest = f" (and {plural(more, 'note')} more)" if number == _NOTES and more > 0 else ""
-        yield f"{text.rstrip('.')}{rest}.", "bold yellow"
+        whole = printable(f"{text.rstrip('.')}{rest}.")
+        lines = wrap(whole, width, subsequent_indent="  ", break_on_hyphens=False)
+        yield from ((line, "bold yellow") for line in lines)
 
 
 def _kernels(v: Verdict, most: int, width: int) -> Iterator[tuple[str, str]]:
