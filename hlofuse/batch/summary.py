@@ -45,7 +45,7 @@ def query(folder: Path, sql: str) -> Answer[Sections]:
     try:
         return _answer(str(folder), {_QUERY: _rows(link, sql)})
     except package("duckdb").Error as error:
-        raise HlofuseError(f"query: {printable(str(error).strip())}") from None
+        raise HlofuseError(f"query: {printable(' '.join(str(error).split()))}") from None
 
 
 def trend(folders: Sequence[Path]) -> Answer[Sections]:

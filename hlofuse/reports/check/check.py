@@ -182,8 +182,8 @@ def _finding(
 ) -> Finding:
     before, now = tuple(group.before), tuple(group.now)
     text = {
-        Code.REMOVED: f"{plural(len(before), 'kernel')} fewer than in the baseline",
-        Code.NEW: f"{plural(len(now), 'kernel')} more than in the baseline",
+        Code.REMOVED: f"{plural(len(before), 'kernel')} of the baseline removed",
+        Code.NEW: f"{plural(len(now), 'kernel')} not in the baseline",
         Code.CHANGED: f"{plural(len(now), 'kernel')} with changed contents",
     }
     message = text.get(group.code)

@@ -65,7 +65,7 @@ def identity_line(
     if name:
         line = f"{printable(identity.module)}: {line}"
     if identity.excerpt:
-        line += f" ({identity.excerpt})"
+        line += f" · {identity.excerpt}"
     what, weakest = identity.weakest
     if weakest.source in ("stamp", "directory") and not weakest.is_open:  # files of the dump state all of it
         return line

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.suggest import did_you_mean
+from hlofuse.inputs.suggest import did_you_mean, names_meant
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import Record
 
@@ -60,7 +60,9 @@ def recipe_page(name: str) -> RecipePage:
     """The page of a recipe. HlofuseError for an unknown name."""
     names = recipe_names()
     if name not in names:
-        raise HlofuseError(f"no recipe {printable(name)}{did_you_mean(name, names)}")
+        mentions = [n for n in names if name.lower() in recipe_text(n).lower()]
+        meant = did_you_mean(name, names) or names_meant(mentions[:5]) or "; hlofuse recipe lists all"
+        raise HlofuseError(f"no recipe {printable(name)}{meant}")
     found = FORM.fullmatch(recipe_text(name))
     assert found is not None, name
     fields = found.groupdict()

@@ -139,7 +139,7 @@ class _Report:
             rows.append(("moved", "yellow", [head, phrases.names(members)], ""))
         self._list(rows)
         if s.following:
-            self._print(f"  and {plural(s.following, 'change')} that follow from these", "dim")
+            self._print(f"  {plural(s.following, 'more change', 'more changes')} due to these", "dim")
 
     def _cluster(self, group: tuple[Cluster, ...]) -> tuple[str, str, list[str], str]:
         first = group[0]

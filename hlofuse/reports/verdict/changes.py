@@ -72,7 +72,10 @@ def with_flags(
     no replay follows them."""
     given = parse_flags(flags)
     if not given or (unknown := not_honoured(given)):
-        raise HlofuseError(f"the replay does not model {' '.join(unknown) if given else flags}")
+        shown = " ".join(unknown) if given else flags
+        raise HlofuseError(
+            f"the replay does not model {shown}: capture with --flags, and diff, compare XLA's own"
+        )
     module = comparable(observed, observed.replay.input.unoptimized or unoptimized)
     after = compiled(module, observed, merged(observed.replay.config.build.flags, given))
     if after is None:
@@ -149,7 +152,8 @@ def print_changes(
         line = phrases.change_line(best.trial, v.totals, best.sources, printable(best.label), best.places)
         console.print(Text(f"Best: {line}", style="bold green"))
     else:
-        tried = f"No change saves 0.1% or more ({plural(v.replays, 'replay')})"
+        what = "rule switched off" if ranking.selected else "change"
+        tried = f"No {what} saves 0.1% or more ({plural(v.replays, 'replay')})"
         console.print(Text(tried if v.replays else "No change was replayed", style="bold"))
     if shown:
         _print_table(shown, v, console)
