@@ -123,15 +123,11 @@ def print_advice_at(report: Program, name: str, console: Console) -> None:
     named, found = resolver_of(report.facts).launched(name), report.verdict
     places = [k.place for k in report.facts.kernels() if k.place.name in named]
     lines = {(line or "").partition(" ")[0] for p in places for line in (p.source, p.called_from)} | {name}
-
-    def is_own(source: str) -> bool:
-        return source.partition(" ")[0] in lines
-
     tried, untried = (
         tuple(
-            replace(s, sources=tuple(sorted(s.sources, key=is_own, reverse=True)))
+            replace(s, sources=tuple(sorted(s.sources, key=lambda x: x.partition(" ")[0] not in lines)))
             for s in group
-            if any(map(is_own, s.sources))
+            if lines & {line.partition(" ")[0] for line in s.sources}
         )
         for group in (found.suggestions, found.untried)
     )

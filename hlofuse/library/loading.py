@@ -38,7 +38,7 @@ from hlofuse.judge.measure import measured_profile
 from hlofuse.library.options import SILENT, Listener, ReplayOptions
 from hlofuse.pipelines import NEEDS_AMD_DEVICE, NEEDS_DEVICE, TARGETS, passes_of
 from hlofuse.pipelines.device import device_of
-from hlofuse.pipelines.flags import disabled_passes, is_before_fusion, parse_flags, split_flags
+from hlofuse.pipelines.flags import BEFORE_FUSION, disabled_passes, parse_flags, split_flags
 from hlofuse.pipelines.identity import Fact, Given, Identity
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import after_fusion, before_fusion
@@ -155,7 +155,7 @@ def _late_flags(module: Module, given: Given, target: str, identity: Identity) -
     if identity.shown.name is Stage.BEFORE or not stated:
         return ""
     early = {p.name for top in before_fusion(target, given.device) for p in top.flattened()}
-    late = [f for f in stated if is_before_fusion(f) or early & disabled_passes([f])]
+    late = [f for f in stated if f[2:].startswith(BEFORE_FUSION) or early & disabled_passes([f])]
     file = printable(str(there.before_optimizations or "the module before optimizations"))
     shown = listing([*map(printable, late)], 2)
     return f"Not applied (for passes before fusion): {shown}; give {file}" if late else ""

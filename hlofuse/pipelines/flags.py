@@ -64,7 +64,7 @@ _WITHOUT_EFFECT = tuple(
     """.split()
 )
 """Prefixes of flags that change no kernel, launch or byte."""
-_BEFORE_FUSION = tuple(
+BEFORE_FUSION = tuple(
     """
     xla_allow_excess_precision xla_gpu_enable_triton_gemm xla_gpu_triton_gemm xla_gpu_cublas
     xla_gpu_enable_cublaslt xla_gpu_cudnn xla_gpu_enable_cudnn xla_gpu_gemm_rewrite xla_gpu_enable_cub_radix
@@ -137,13 +137,8 @@ def not_modelled(flags: Iterable[str], backend: str, *, is_lowered: bool) -> tup
     """Flags that may change the figures of a report on this backend in a way that nothing here follows. In a
     module that is lowered, as XLA's fusion passes get it, flags of earlier passes have had their effect."""
     foreign = tuple(f"xla_{name}_" for name in ("cpu", "gpu", "tpu") if name != backend)
-    ignored = (*_WITHOUT_EFFECT, *foreign, *(_BEFORE_FUSION if is_lowered else ()))
+    ignored = (*_WITHOUT_EFFECT, *foreign, *(BEFORE_FUSION if is_lowered else ()))
     return tuple(f for f in not_honoured(flags) if not _name(f).startswith(ignored))
-
-
-def is_before_fusion(flag: str) -> bool:
-    """True if only passes before fusion read the flag."""
-    return _name(flag).startswith(_BEFORE_FUSION)
 
 
 def _is_default(flag: str) -> bool:

@@ -199,8 +199,8 @@ class Rewritten(Record):
 
     def suggestion(self, trial: Trial) -> Suggestion:
         """The change with what it gains."""
-        text, sources = self.recipe.text, lines_of(self.places)
-        return Suggestion("code", text, "", sources, len(self.places), trial, self.recipe.name)
+        text, places = self.recipe.text, self.places
+        return Suggestion("code", text, "", lines_of(places), len(places), trial, self.recipe.name)
 
 
 def rewritten(start: Module, backend: str, *, loops: bool = False) -> Iterator[Rewritten]:
@@ -263,8 +263,7 @@ def _forms(recipe: Recipe) -> Iterator[Recipe]:
 def _of_recipe(
     recipe: Recipe, findings: list[Finding], trial: Trial, situation: Situation, touched: float = 0.0
 ) -> Suggestion:
-    places = (situation.facts.place(f.at) for f in findings)
-    sources = lines_of(places)
+    sources = lines_of(situation.facts.place(f.at) for f in findings)
     rule = next((f.rule for f in findings if f.rule), "")
     kind: SuggestionKind = "flag" if recipe.flag else "code"
     flag = with_own(recipe.flag, situation.facts.replay.config.build.flags)

@@ -73,9 +73,7 @@ def with_flags(
     given = parse_flags(flags)
     if not given or (unknown := not_honoured(given)):
         shown = " ".join(unknown) if given else flags
-        raise HlofuseError(
-            f"the replay does not model {shown}: capture with --flags, and diff, compare XLA's own"
-        )
+        raise HlofuseError(f"the replay does not model {shown}; capture --flags compiles with it")
     module = comparable(observed, observed.replay.input.unoptimized or unoptimized)
     after = compiled(module, observed, merged(observed.replay.config.build.flags, given))
     if after is None:
