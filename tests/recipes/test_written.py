@@ -12,7 +12,6 @@ from hlofuse.ir.graph import Module
 from hlofuse.judge.judge import Judge
 from hlofuse.reports.advice.catalogue import RECIPES, WRITTEN
 from hlofuse.reports.advice.written import prepared
-
 from .values import judged
 
 ADD = """plus { a = f32[] parameter(0)
@@ -212,6 +211,13 @@ def recurrence(opcode: str) -> str:
   a = f32[2]{{0}} {opcode}(y, h)
   new = f32[2]{{0}} add(a, x)
 {WRITES.replace("y)", "new)")}"""
+
+
+def recurrence_of_gradient(opcode: str) -> str:
+    return f"""  y = f32[2]{{0}} tanh(x)
+  sum = f32[2]{{0}} add(h, x)
+  new = f32[2]{{0}} {opcode}(y, sum)
+{WRITES.replace("i, none", "j, none").replace("y)", "sum)")}"""
 
 
 def diagonal(dimension: int) -> str:
@@ -552,14 +558,14 @@ def moments(shape: str, dimensions: str) -> str:
 """
 
 
-def counting_down(body: str) -> str:
+def counting_down(body: str, carried: str = "f32[3]{0}") -> str:
     """The loop with rows that are read from the last on, as the gradient of a loop does."""
     down = """  five = s32[] constant(5)
   left = s32[] subtract(five, i)
   less = s32[] constant(-1)
   j = s32[] add(left, less)
   part = f32[1,2]{1,0} dynamic-slice(xs, j, none)"""
-    return loop(body).replace("  part = f32[1,2]{1,0} dynamic-slice(xs, i, none)", down)
+    return loop(body, carried).replace("  part = f32[1,2]{1,0} dynamic-slice(xs, i, none)", down)
 
 
 def stacked_for(part: str) -> str:
@@ -664,6 +670,10 @@ CASES = {
     "associative-scan": (
         loop(recurrence("multiply"), "f32[2]{0}"),
         loop(recurrence("maximum"), "f32[2]{0}"),
+    ),
+    "associative-scan (gradient)": (
+        counting_down(recurrence_of_gradient("multiply"), "f32[2]{0}"),
+        counting_down(recurrence_of_gradient("maximum"), "f32[2]{0}"),
     ),
     "compute-before-the-loop": (
         loop(f"{SOFT}  y = f32[2]{{0}} multiply(x, m)\n  new = f32[3]{{0}} tanh(h)\n{WRITES}"),

@@ -14,32 +14,14 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import drop, replace_parameter
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.literals import integer_of
-from hlofuse.passes.common.shapes import (
-    array,
-    labels_of,
-    numbers_of,
-    ranges_of,
-    with_dimensions,
-)
+from hlofuse.passes.common.shapes import array, labels_of, numbers_of, ranges_of, with_dimensions
 from hlofuse.passes.loop.code_motion import hoist_invariants
-from hlofuse.passes.loop.parts import (
-    body_of,
-    condition_of,
-    is_element,
-    new_loop,
-)
-from hlofuse.reports.advice.loops import plain_counter, replace_state
-from hlofuse.reports.advice.matching import (
-    combines_by,
-    has,
-    is_below_zero,
-    is_constant,
-    is_product,
-    source,
-)
-from hlofuse.reports.advice.restated import fold, terms_of
-from hlofuse.reports.advice.written import Rewriting, gather_rows, replace
+from hlofuse.passes.loop.parts import body_of, condition_of, is_element, new_loop
 from hlofuse.trace import OnlySkipped
+from .loops import plain_counter, replace_state
+from .matching import combines_by, has, is_below_zero, is_constant, is_product, source
+from .restated import fold, terms_of
+from .written import Rewriting, gather_rows, replace
 
 _VIEWS = frozenset("broadcast reshape convert transpose dynamic-slice slice iota constant".split())
 """Operations of which the loop may as well do its part."""
@@ -50,7 +32,13 @@ _LINEAR = {"add": (1, 1), "subtract": (1, -1), "negate": (-1,)}
 class Batch:
     """The values of all iterations of a loop, written next to it, each with a leading dimension."""
 
-    def __init__(self, loop: Instruction, number: int, trips: int, in_any_order: bool = False) -> None:
+    def __init__(
+        self,
+        loop: Instruction,
+        number: int,
+        trips: int,
+        in_any_order: bool = False,
+    ) -> None:
         self.loop, self.number, self.trips = loop, number, trips
         self.body = body_of(loop)
         self.given = self.body.parameters[0]
@@ -106,8 +94,9 @@ class Batch:
         roots = enumerate(self.body.root.operands)
         return [(k, x) for k, x in roots if k != self.number and not is_element(x, self.given, k)]
 
-    def written(self, k: int) -> Instruction | None:
-        """The part that an iteration writes at its own place of a whole array; None for other elements."""
+    def written(self, k: int, places: tuple[int, ...] = (1,)) -> Instruction | None:
+        """The part that an iteration writes at its own place of a whole array, counted from its end where
+        `places` has −1; None for other elements."""
         x = self.body.root.operands[k]
         rows = x.shape.dimensions[:1] == (self.trips,) and is_element(x.operands[0], self.given, k)
         if not rows or not len(x.operands[0].users) == len(x.users) == 1:
@@ -115,10 +104,10 @@ class Batch:
         if x.opcode == "scatter" and len(x.operands) == 3 and combines_by(x, "parameter"):
             one = x.operands[1].shape.element_count == 1 and numbers_of(x, "inserted_window_dims") == (0,)
             row = numbers_of(x, "scatter_dims_to_operand_dims") == (0,)
-            return x.operands[2] if one and row and self._place(x.operands[1:2]) == 1 else None
+            return x.operands[2] if one and row and self._place(x.operands[1:2]) in places else None
         if x.opcode != "dynamic-update-slice" or x.operands[1].shape.dimensions[0] != 1:
             return None
-        return x.operands[1] if self._place(x.operands[2:]) == 1 else None
+        return x.operands[1] if self._place(x.operands[2:]) in places else None
 
     def reads_own_part(self, x: Instruction) -> bool:
         """True for a slice of one row, another one in each iteration."""
@@ -129,7 +118,7 @@ class Batch:
         state = list(self.init)
         state[self.number] = make.scalar(self.loop, state[self.number].shape.element_type, self.trips)
         for k, x in self.changed():
-            part = self.written(k)
+            part = self.written(k, (1, -1))
             value = x if part is None else part
             if value not in self.computed and value not in self.fixed:
                 total = self._total(k) if part is None else None
@@ -138,6 +127,8 @@ class Batch:
                 state[k] = total
             elif part is not None:
                 state[k] = make.reshape(self.loop, x.shape, self.over_all(part))
+                if self.written(k) is None:
+                    state[k] = make.add(self.loop, "reverse", x.shape, [state[k]], dimensions="{0}")
             elif x in self.fixed:
                 state[k] = self.fixed[x]
             else:
@@ -371,57 +362,83 @@ def iterate_at_once(loop: Instruction) -> bool:
 def scan_linear(loop: Instruction) -> bool:
     """h = a·h + b becomes `jax.lax.associative_scan`."""
     batch = Batch.of(loop)
+    if batch is None:
+        return False
     found = False
-    for k, x in batch.changed() if batch is not None else ():
-        if batch is None or x.opcode != "add":
+    for k, x in batch.changed():
+        linear = _linear(x, batch, k) if x not in batch.computed else None
+        if linear is None:
             continue
-        for term, added in (x.operands, x.operands[::-1]):
-            factors = _factors(term, batch, k)
-            if factors is None or added not in (*batch.computed, *batch.fixed):
-                continue
-            a, b = batch.over_all(factors[0]), batch.over_all(added)
-            first = batch.init[k]
-            if a.shape != b.shape:
-                continue
-            batch.computed[x] = _recurrence(loop, a, b, first)
-            batch.add_carried(x, factors[1], first)
-            found = True
-            break
-    return found and batch is not None and batch.finish()
+        before, a, b = linear
+        product, sums = _recurrence(loop, a, b)
+        first = batch.init[k]
+        if not is_constant(first, 0):
+            start = make.broadcast(loop, product.shape, first, range(1, product.shape.rank))
+            sums = make.binary(loop, "add", make.binary(loop, "multiply", product, start), sums)
+        batch.computed[x] = sums
+        batch.add_carried(x, before, first)
+        found = True
+    return found and batch.finish()
 
 
-def _factors(x: Instruction, batch: Batch, k: int) -> tuple[Instruction, Instruction] | None:
-    """The factor that is known, and the element of the state that it multiplies."""
-    for a, h in (x.operands, x.operands[::-1]) if x.opcode == "multiply" else ():
-        if is_element(h, batch.given, k) and (a in batch.computed or a in batch.fixed):
-            return a, h
-    return None
+def _linear(x: Instruction, batch: Batch, k: int) -> tuple[Instruction, Instruction, Instruction] | None:
+    """The element h of the state, a and b over all iterations, where `x` is a·h + b; None for what is not."""
+    steps = []
+    while not is_element(x, batch.given, k):
+        is_given = [o in batch.computed or o in batch.fixed for o in x.operands]
+        if x.opcode not in ("add", "multiply") or sum(is_given) != 1:
+            return None
+        steps.append((x.opcode, x.operands[is_given.index(True)]))
+        x = x.operands[is_given.index(False)]
+    factors = list[Instruction]()
+    terms = list[list[Instruction]]()
+    for opcode, operand in reversed(steps):
+        whole = batch.over_all(operand)
+        if opcode == "add":
+            terms.append([whole])
+            continue
+        factors.append(whole)
+        for term in terms:
+            term.append(whole)
+    if not factors or not terms:
+        return None
+    added = fold(batch.loop, "add", [fold(batch.loop, "multiply", term) for term in terms])
+    return x, fold(batch.loop, "multiply", factors), added
 
 
-def _recurrence(
-    at: Instruction,
-    a: Instruction,
-    b: Instruction,
-    first: Instruction,
-) -> Instruction:
-    """All h of h = a·h + b, from `first` on, in steps that double: with more work than JAX's scan."""
+def _recurrence(at: Instruction, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction]:
+    """All products of a and all sums h = a·h + b, h 0 before the first, as `jax.lax.associative_scan` has
+    them: of pairs, then of pairs of pairs (Blelloch, Prefix Sums and Their Applications, 1990)."""
     n, *rest = a.shape.dimensions
-    lows, ones = [0] * (len(rest) + 1), [1, *rest]
-    row = with_dimensions(first.shape, ones)
-    start = make.binary(at, "multiply", make.slice_of(at, a, lows, ones), make.reshape(at, row, first))
-    start = make.binary(at, "add", start, make.slice_of(at, b, lows, ones))
-    after = make.slice_of(at, b, [1, *lows[1:]], [n, *rest])
-    b = make.concatenate(at, [start, after], 0)
+    if n < 2:
+        return a, b
+
+    def rows(x: Instruction, start: int, limit: int, stride: int = 1) -> Instruction:
+        ones = [1] * len(rest)
+        return make.slice_of(at, x, [start, *[0] * len(rest)], [limit, *rest], [stride, *ones])
+
+    def joined(
+        first: Sequence[Instruction], second: Sequence[Instruction]
+    ) -> tuple[Instruction, Instruction]:
+        (a1, b1), (a2, b2) = first, second
+        after = make.binary(at, "add", make.binary(at, "multiply", a2, b1), b2)
+        return make.binary(at, "multiply", a1, a2), after
+
+    pairs = joined([rows(x, 0, n - 1, 2) for x in (a, b)], [rows(x, 1, n, 2) for x in (a, b)])
+    odd = _recurrence(at, *pairs)
+    even = [rows(x, 0, 1) for x in (a, b)]
+    if n > 2:
+        further = joined([rows(x, 0, (n - 1) // 2) for x in odd], [rows(x, 2, n, 2) for x in (a, b)])
+        even = [make.concatenate(at, two, 0) for two in zip(even, further, strict=True)]
+    zero = make.zero(at, a.shape.element_type)
     plain = [PaddingDimension(0, 0)] * len(rest)
-    one, zero = (make.scalar(at, a.shape.element_type, value) for value in (1, 0))
-    step = 1
-    while step < n:
-        config = PaddingConfig((PaddingDimension(step, -step), *plain))
-        earlier = make.binary(at, "multiply", a, make.pad(at, b.shape, b, zero, config))
-        a = make.binary(at, "multiply", a, make.pad(at, a.shape, a, one, config))
-        b = make.binary(at, "add", earlier, b)
-        step *= 2
-    return b
+    places = [PaddingDimension(0, 1 - n % 2, 1), PaddingDimension(1, n % 2, 1)]
+    spread = [
+        [make.pad(at, a.shape, x, zero, PaddingConfig((place, *plain))) for x in xs]
+        for xs, place in zip((even, odd), places, strict=True)
+    ]
+    products, sums = (make.binary(at, "add", *two) for two in zip(*spread, strict=True))
+    return products, sums
 
 
 def carry(
@@ -464,7 +481,12 @@ def hoist_products(loop: Instruction) -> bool:
     return bool(order)
 
 
-def row_at(at: Instruction, whole: Instruction, number: Instruction, shape: Shape) -> Instruction:
+def row_at(
+    at: Instruction,
+    whole: Instruction,
+    number: Instruction,
+    shape: Shape,
+) -> Instruction:
     """The row of an iteration, in this shape."""
     part = make.dynamic_slice(at, whole, row_starts(whole, number, at), [1, *shape.dimensions])
     return make.reshape(at, shape, part)
