@@ -4,17 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hlofuse.account.account import Account, Launched, Totals
-    from hlofuse.account.figures import KernelTime, PairDetail, ReadTerm, StepCost
-    from hlofuse.account.observer import CostObserver
-    from hlofuse.account.replaying import (
-        PRIORITY_FUSION,
-        Costs,
-        KernelTimes,
-        Observed,
-        SharedStart,
-        observed_replay,
-    )
+    from .account import Account, Launched, Totals
+    from .figures import KernelTime, PairDetail, ReadTerm, StepCost
+    from .observer import CostObserver
+    from .replaying import PRIORITY_FUSION, Costs, KernelTimes, Observed, SharedStart, observed_replay
 
 __all__ = [
     "PRIORITY_FUSION",

@@ -7,17 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hlofuse.account.collectives import (
-    Collective,
-    Exchange,
-    Overlap,
-    collectives_of,
-    exchange_of,
-    exposed_us,
-    overlaps,
-)
-from hlofuse.account.measured import measured_of
-from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.hlo_alias import alias_config
@@ -28,13 +17,16 @@ from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import unmatched
 from hlofuse.ir.record import Record, replace
+from .collectives import Collective, Exchange, Overlap, collectives_of, exchange_of, exposed_us, overlaps
+from .measured import measured_of
+from .traffic import KernelCosts
 
 if TYPE_CHECKING:
-    from hlofuse.account.cpu import CpuTimes
-    from hlofuse.account.figures import KernelTime
     from hlofuse.cost.cpu.work import Work
     from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.memory import Assignment
+    from .cpu import CpuTimes
+    from .figures import KernelTime
 
 
 Estimate = Callable[[Instruction], float | None]
@@ -266,7 +258,7 @@ class Account:
     def bounded_work(self) -> Counter[tuple[str, ...]]:
         """Kernels with matrix products or without XLA's estimate: the library or opcode, and shapes. Where
         they differ, times of two modules cannot be compared: these times are too rough."""
-        from hlofuse.account.floor import products  # loads devices, needed only here
+        from .floor import products  # loads devices, needed only here
 
         rows = (r.instruction for r in self.rows if r.is_floor or products(r.instruction))
         shapes = ((x, [str(v.shape) for v in (x, *x.operands)]) for x in rows)
@@ -425,7 +417,7 @@ class Account:
             return (us, False) if us is not None else (self.times.us(instruction, shares, least=True), True)
         if self._device is None or self._estimate is None:
             return None, False
-        from hlofuse.account.floor import collective_us, floor_us, modelled_product_us  # slow to import
+        from .floor import collective_us, floor_us, modelled_product_us  # slow to import
 
         modelled, floor = self._estimate(instruction), floor_us(instruction, cost, self._device)
         if modelled is None and kind == "collective":

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from hlofuse.account.account import Account, Launched
-from hlofuse.account.floor import products
-from hlofuse.account.traffic import border_bytes
 from hlofuse.analysis.custom_calls import is_library_convolution, is_radix_sort
 from hlofuse.analysis.elementwise import shape_size, without_bitcasts
 from hlofuse.analysis.in_place import Index, follow_tuples, in_place_pairs
@@ -17,6 +14,9 @@ from hlofuse.format.units import bytes_text
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.record import Record, replace
 from hlofuse.releases import AROUND_FUSION
+from .account import Account, Launched
+from .floor import products
+from .traffic import border_bytes
 
 _VIEWS = frozenset({"bitcast", "get-tuple-element"})
 _Place = tuple[Instruction, Index]

@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-from hlofuse.account.traffic import KernelCosts, border_bytes
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.elementwise import shape_size, without_views
@@ -16,6 +15,7 @@ from hlofuse.passes.cpu.calls import parallel_tasks
 from hlofuse.releases import Release, Span
 from hlofuse.rules import cpu_emitters
 from hlofuse.rules.settings import AS_XLA, first_verdict
+from .traffic import KernelCosts, border_bytes
 
 _COPIES_UPDATED_ARRAYS = Span(since="0.11.1", until="0.11.2")
 """An update in a loop that is compiled whole copies its array (jax-ml/jax#40101)."""
@@ -60,7 +60,12 @@ class CpuTimes:
         self._costs = KernelCosts()
         self._cached: dict[Instruction, tuple[Work | None, float, Cost]] = {}
 
-    def us(self, kernel: Instruction, shares: Shares | None = None, least: bool = False) -> float | None:
+    def us(
+        self,
+        kernel: Instruction,
+        shares: Shares | None = None,
+        least: bool = False,
+    ) -> float | None:
         """Microseconds of one run without its launch; None where it is not known. `least`: of what is."""
         return None if (work := self.work(kernel, shares)) is None else self.device.us(work, least)
 

@@ -1,10 +1,10 @@
 """Figures that reports quote: plain data, microseconds and bytes."""
 
-from hlofuse.account.flips import Flip
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND
 from hlofuse.cost.tiling.constraints import Tiling
 from hlofuse.ir.record import Record
+from .flips import Flip
 
 
 def us(ticks: int) -> float:

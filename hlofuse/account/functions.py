@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, chain, islice, pairwise
 from typing import Literal, TypeAlias
 
-from hlofuse.account.account import Account, Launched, totals_of
 from hlofuse.format.paths import Direction, scopes_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.record import Record
 from hlofuse.ir.stack_frames import SourceLocation
+from .account import Account, Launched, totals_of
 
 _SPLIT_FROM = 1 / 3
 """A larger part of the whole is split into what it calls."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from hlofuse.account.figures import StepCost, kernel_time
 from hlofuse.compilation import PassObserver
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.estimate import Estimate
@@ -11,6 +10,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.ir.record import Record
 from hlofuse.passes.fusion.priority_fusion.observers import Condition
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast
+from .figures import StepCost, kernel_time
 
 
 class _Estimates(Record):

@@ -9,20 +9,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from hlofuse.account.account import Account
-from hlofuse.account.cpu import CpuTimes
-from hlofuse.account.figures import (
-    KernelTime,
-    PairDetail,
-    ReadTerm,
-    StepCost,
-    kernel_time,
-    us,
-)
-from hlofuse.account.flips import flips, pair_estimate, sums
-from hlofuse.account.measured import attach, measured_of
-from hlofuse.account.observer import CostObserver, Enough, Look, Moment, MomentObserver
-from hlofuse.account.tpu import TpuAccount
 from hlofuse.analysis.launches import COMMANDS, CommandBuffers
 from hlofuse.compilation import (
     Checkpoint,
@@ -50,6 +36,13 @@ from hlofuse.pipelines.targets import target_by_flags
 from hlofuse.releases import Release, Span, release_of
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.trace import Event
+from .account import Account
+from .cpu import CpuTimes
+from .figures import KernelTime, PairDetail, ReadTerm, StepCost, kernel_time, us
+from .flips import flips, pair_estimate, sums
+from .measured import attach, measured_of
+from .observer import CostObserver, Enough, Look, Moment, MomentObserver
+from .tpu import TpuAccount
 
 if TYPE_CHECKING:
     from hlofuse.cost.tiling.tiled_cost import TileRead

@@ -4,11 +4,6 @@ import math
 from dataclasses import replace as replace_shape
 from functools import cached_property
 
-from hlofuse.account.account import Account, Totals
-from hlofuse.account.collectives import exchange_of
-from hlofuse.account.figures import KernelTime
-from hlofuse.account.floor import products
-from hlofuse.account.traffic import border_bytes
 from hlofuse.analysis.cost import Cost, CostAnalysis
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import computed_in
@@ -17,6 +12,11 @@ from hlofuse.cost.tpu import TpuDevice, estimated_cycles, tpu_devices
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.record import replace
 from hlofuse.ir.shape import Shape
+from .account import Account, Totals
+from .collectives import exchange_of
+from .figures import KernelTime
+from .floor import products
+from .traffic import border_bytes
 
 _HBM, _HOST = 0, 5
 """Numbers of memory spaces."""

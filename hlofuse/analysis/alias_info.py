@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlofuse.analysis.elementwise import is_elementwise_on_operand
-from hlofuse.analysis.hlo_value import Index, subshape_at
-from hlofuse.analysis.in_place import InPlacePair, in_place_pairs
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import reach
 from hlofuse.releases import Release
+from .elementwise import is_elementwise_on_operand
+from .hlo_value import Index, subshape_at
+from .in_place import InPlacePair, in_place_pairs
 
 if TYPE_CHECKING:
-    from hlofuse.analysis.hlo_dataflow import HloDataflow
+    from .hlo_dataflow import HloDataflow
 
 _MAY_BE_IN_PLACE = frozenset(
     """

@@ -14,12 +14,12 @@ from operator import add
 from typing import NamedTuple
 
 from hlofuse.analysis import flops as count
-from hlofuse.analysis.async_ops import ends_of, is_async_end, start_of, wrapped_operation
-from hlofuse.analysis.convolution import window_dimensions
-from hlofuse.analysis.custom_calls import is_annotation
-from hlofuse.analysis.elementwise import leaves_size, shape_size, transpose_is_bitcast
-from hlofuse.analysis.flops import fusion_bytes
 from hlofuse.ir.graph import Computation, Instruction, callees_first
+from .async_ops import ends_of, is_async_end, start_of, wrapped_operation
+from .convolution import window_dimensions
+from .custom_calls import is_annotation
+from .elementwise import leaves_size, shape_size, transpose_is_bitcast
+from .flops import fusion_bytes
 
 
 class Cost(NamedTuple):

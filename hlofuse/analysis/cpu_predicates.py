@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from hlofuse.analysis.elementwise import is_elementwise, is_expensive, is_expensive_division
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES
 from hlofuse.releases import AROUND_FUSION, Release
+from .elementwise import is_elementwise, is_expensive, is_expensive_division
 
 _LOOP_FUSIBLE = frozenset(
     """

@@ -3,11 +3,11 @@
 
 from collections import deque
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.opcodes import with_operands, with_trait
 from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES, Shape
 from hlofuse.releases import Release
+from .custom_calls import has_side_effect
 
 
 def transpose_is_bitcast(instruction: Instruction) -> bool:

@@ -5,13 +5,13 @@ import math
 import re
 from collections.abc import Collection
 
-from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
-from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, shape_size
 from hlofuse.ir.attributes.window import WindowDimension
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import Shape
+from .convolution import dimension_numbers, window_dimensions
+from .custom_calls import custom_call_target
+from .elementwise import ELEMENTWISE_OPCODES, shape_size
 
 FMA_FLOPS = 2
 

@@ -7,12 +7,12 @@ from typing import TypeAlias
 import numpy as np
 from msgspec import Struct
 
-from hlofuse.analysis.alias_info import AliasInfo
-from hlofuse.analysis.async_ops import ends_of, is_async_end
-from hlofuse.analysis.call_sites import is_asynchronous
-from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
-from hlofuse.analysis.hlo_value import HloValue
 from hlofuse.ir.graph import Computation, Instruction, Module
+from .alias_info import AliasInfo
+from .async_ops import ends_of, is_async_end
+from .call_sites import is_asynchronous
+from .hlo_alias import HloAlias, HloBuffer
+from .hlo_value import HloValue
 
 Range = tuple[int, int]
 """First and last moment, both included."""

@@ -3,12 +3,12 @@
 import re
 from dataclasses import dataclass, field
 
-from hlofuse.analysis.alias_info import AliasInfo
-from hlofuse.analysis.call_sites import CallSites
-from hlofuse.analysis.hlo_dataflow import HloDataflow
-from hlofuse.analysis.hlo_value import HloValue, Index
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.graph import Instruction, Module
+from .alias_info import AliasInfo
+from .call_sites import CallSites
+from .hlo_dataflow import HloDataflow
+from .hlo_value import HloValue, Index
 
 Argument = tuple[int, Index]
 """A parameter of the entry computation, or an element of it."""

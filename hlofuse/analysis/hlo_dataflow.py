@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
-from hlofuse.analysis.async_ops import is_async_end, wrapped_opcode
-from hlofuse.analysis.call_sites import CallContext, CallSites
-from hlofuse.analysis.hlo_value import HloPosition, HloValue, Index, PhiGraph, Readers, shape_tree
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
+from .async_ops import is_async_end, wrapped_opcode
+from .call_sites import CallContext, CallSites
+from .hlo_value import HloPosition, HloValue, Index, PhiGraph, Readers, shape_tree
 
 
 class Forward(NamedTuple):

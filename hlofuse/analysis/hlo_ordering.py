@@ -4,11 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
-from hlofuse.analysis.alias_info import AliasInfo
-from hlofuse.analysis.call_sites import CallSites, is_asynchronous
-from hlofuse.analysis.hlo_dataflow import HloDataflow
-from hlofuse.analysis.hlo_value import HloUse, HloValue
 from hlofuse.ir.graph import Computation, Instruction
+from .alias_info import AliasInfo
+from .call_sites import CallSites, is_asynchronous
+from .hlo_dataflow import HloDataflow
+from .hlo_value import HloUse, HloValue
 
 
 class ExecutionConstraint(Enum):

@@ -3,10 +3,10 @@
 from enum import IntEnum
 from typing import TypeAlias
 
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
 from hlofuse.ir.attributes.metadata import OutputAlias
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
+from .elementwise import ELEMENTWISE_OPCODES, is_elementwise
 
 
 class Use(IntEnum):

@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hlofuse.analysis.async_ops import is_async_end
-from hlofuse.analysis.custom_calls import is_annotation
-from hlofuse.analysis.elementwise import moves_no_data
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.ir.stack_frames import SourceLocation
+from .async_ops import is_async_end
+from .custom_calls import is_annotation
+from .elementwise import moves_no_data
 
 _SAME_VALUE = frozenset("bitcast convert copy copy-done copy-start optimization-barrier reshape".split())
 MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}

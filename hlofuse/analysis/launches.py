@@ -5,15 +5,15 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from hlofuse.analysis.async_ops import ends_of, is_async_end, wrapped_opcode
-from hlofuse.analysis.convolution import why_not_eigen
-from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
-from hlofuse.analysis.custom_calls import custom_call_target, is_annotation
-from hlofuse.analysis.elementwise import moves_no_data
-from hlofuse.analysis.kernels import CONTROL_FLOW, NO_KERNEL, is_kernel, is_small_call, launched_computations
-from hlofuse.analysis.slice_copies import copied_dynamic_slice, copied_slice
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
+from .async_ops import ends_of, is_async_end, wrapped_opcode
+from .convolution import why_not_eigen
+from .cpu_predicates import EIGEN, dot_strategy
+from .custom_calls import custom_call_target, is_annotation
+from .elementwise import moves_no_data
+from .kernels import CONTROL_FLOW, NO_KERNEL, is_kernel, is_small_call, launched_computations
+from .slice_copies import copied_dynamic_slice, copied_slice
 
 LaunchKind: TypeAlias = Literal["kernel", "library", "copy", "memset", "collective", "host"]
 """Code that XLA writes; a library's; a memcpy on the device; setting memory to one value; talking to other

@@ -7,12 +7,12 @@ from itertools import count as numbers
 from sys import maxsize
 from typing import TypeAlias
 
-from hlofuse.analysis.alias_info import AliasInfo
-from hlofuse.analysis.heap_simulator import HeapSimulation, LiveRanges
-from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
-from hlofuse.analysis.hlo_dataflow import HloDataflow
-from hlofuse.analysis.hlo_value import HloValue
 from hlofuse.ir.graph import Computation, Instruction, Module
+from .alias_info import AliasInfo
+from .heap_simulator import HeapSimulation, LiveRanges
+from .hlo_alias import HloAlias, HloBuffer
+from .hlo_dataflow import HloDataflow
+from .hlo_value import HloValue
 
 _GIVEN = frozenset({"parameter", "constant"})
 _Sizes: TypeAlias = Mapping[HloBuffer, int]

@@ -2,10 +2,10 @@
 `xla/backends/gpu/transforms/dynamic_slice_copy.cc` and what it asks of `dynamic_slice_fusion.cc`. A lone
 slice counts as the fusion that XLA wraps it in."""
 
-from hlofuse.analysis.elementwise import without_views
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.shape import Shape
+from .elementwise import without_views
 
 _SLICING = frozenset({"slice", "dynamic-slice", "dynamic-update-slice"})
 _OFFSET_OPCODES = frozenset("parameter constant add subtract multiply compare select".split())

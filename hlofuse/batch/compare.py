@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.console import Console
 
-from hlofuse.batch.sources import document
-from hlofuse.batch.store import opened
 from hlofuse.format.terminal import print_more
 from hlofuse.ir.record import replace
 from hlofuse.library.answer import Answer
@@ -18,6 +16,8 @@ from hlofuse.reports.check import Baseline, Check, Code, Finding, Level, Measure
 from hlofuse.reports.check.model import BaselineKernel, Figures, RefusedEdge, Where
 from hlofuse.reports.check.text import print_check
 from hlofuse.reports.common.model import Place
+from .sources import document
+from .store import opened
 
 if TYPE_CHECKING:
     import duckdb

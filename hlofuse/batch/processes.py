@@ -14,12 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hlofuse.batch.sources import Item, items
-from hlofuse.batch.store import Store
-from hlofuse.batch.summary import summary
-from hlofuse.batch.work import Rows, Task, failure, worked
 from hlofuse.library.loading import read
 from hlofuse.library.options import ReplayOptions
+from .sources import Item, items
+from .store import Store
+from .summary import summary
+from .work import Rows, Task, failure, worked
 
 _EACH = 8
 """Units handed out for each worker: enough that none waits, few enough that little is lost."""

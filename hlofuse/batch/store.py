@@ -11,10 +11,10 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.batch.sources import SCHEMA, VERSION, Item, document, package, tables
-from hlofuse.batch.work import Rows, Task
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
+from .sources import SCHEMA, VERSION, Item, document, package, tables
+from .work import Rows, Task
 
 if TYPE_CHECKING:
     import duckdb

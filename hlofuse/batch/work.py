@@ -10,7 +10,6 @@ from msgspec import field
 
 from hlofuse import __version__
 from hlofuse.account.functions import functions_of
-from hlofuse.batch.sources import SCHEMA, Item
 from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.text import input_limit
 from hlofuse.ir.errors import HlofuseError
@@ -26,6 +25,7 @@ from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.verdict.json import verdict_json
+from .sources import SCHEMA, Item
 
 Rows: TypeAlias = dict[str, list[dict[str, Any]]]
 """Rows by the name of their table; columns that are missing are null."""

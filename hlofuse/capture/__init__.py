@@ -5,10 +5,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hlofuse.capture.ahead_of_time.compiling import PLATFORMS, is_array, partitions_of
-from hlofuse.capture.capturing import capture_modules
-from hlofuse.capture.folder import folder_name
-from hlofuse.capture.model import Capture, CapturedModule, CaptureError, Destination, settled_target
+from .ahead_of_time.compiling import PLATFORMS, is_array, partitions_of
+from .capturing import capture_modules
+from .folder import folder_name
+from .model import Capture, CapturedModule, CaptureError, Destination, settled_target
 
 __all__ = ["Capture", "CaptureError", "CapturedModule", "Destination", "capture"]
 

@@ -13,10 +13,6 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from hlofuse.capture.arguments import check_axes
-from hlofuse.capture.folder import STAMP, collect, folder_name
-from hlofuse.capture.model import Capture, CaptureError, Destination
-from hlofuse.capture.target_config import FLAGS_OF_RELEASES, advice_about, doubt_about, target_config_of
 from hlofuse.cost.tpu import tpu_of
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import target_of_files
@@ -27,6 +23,10 @@ from hlofuse.inputs.profile.files import PROFILE
 from hlofuse.inputs.text import decode, input_name, read_bytes
 from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO, foreign_form, module_proto
 from hlofuse.ir.record import replace
+from .arguments import check_axes
+from .folder import STAMP, collect, folder_name
+from .model import Capture, CaptureError, Destination
+from .target_config import FLAGS_OF_RELEASES, advice_about, doubt_about, target_config_of
 
 
 class TooFewDevices(CaptureError):
@@ -393,7 +393,12 @@ def _new_folder(out: Path) -> Iterator[tuple[Path, Path]]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _finish(captured: Capture, dump: Path, out: Path, destination: Destination | None = None) -> None:
+def _finish(
+    captured: Capture,
+    dump: Path,
+    out: Path,
+    destination: Destination | None = None,
+) -> None:
     """Write the manifest and put the folder in its place, unless it is empty."""
     captured.flags = captured.flags.replace(str(dump), "DIR")
     advice = advice_about(captured.target, captured.flags)

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from itertools import chain, count
 from pathlib import Path
 
-from hlofuse.capture.model import Capture, CapturedModule
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.inputs.dump_names import AFTER_CODEGEN, TPU_PIPELINES
 from hlofuse.ir.errors import HlofuseError
+from .model import Capture, CapturedModule
 
 STAMP = "hlofuse.json"
 _BEFORE_PRIORITY_FUSION = ("variadic-op-splitter", "sort-iota-fusion")

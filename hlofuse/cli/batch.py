@@ -11,8 +11,10 @@ from hlofuse.batch import summary
 from hlofuse.batch.compare import compared
 from hlofuse.batch.processes import run
 from hlofuse.batch.work import Task
-from hlofuse.cli.common.messages import message, progress_bar, wrote
-from hlofuse.cli.common.options import (
+from hlofuse.library.questions import Check
+from hlofuse.reports.check.baseline import parse_bytes
+from .common.messages import message, progress_bar, wrote
+from .common.options import (
     FORMATS,
     limit_option,
     output_option,
@@ -23,9 +25,7 @@ from hlofuse.cli.common.options import (
     target_options,
     what_if_options,
 )
-from hlofuse.cli.common.output import CHECK_FORMATS, Output
-from hlofuse.library.questions import Check
-from hlofuse.reports.check.baseline import parse_bytes
+from .common.output import CHECK_FORMATS, Output
 
 
 class _Default(click.Group):

@@ -5,14 +5,14 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.messages import progress_bar
-from hlofuse.cli.common.options import report_options
-from hlofuse.cli.common.output import Output, save
 from hlofuse.cost.cpu.device import CHOICE, cpu_text
 from hlofuse.format.fields import fields
 from hlofuse.format.terminal import indented, plain_table
 from hlofuse.format.units import plural
 from hlofuse.judge.calibrate import calibrate
+from .common.messages import progress_bar
+from .common.options import report_options
+from .common.output import Output, save
 
 
 @click.command("calibrate")

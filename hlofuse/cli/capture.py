@@ -16,12 +16,12 @@ from hlofuse.capture.capturing import (
     module_names,
 )
 from hlofuse.capture.model import Capture, Destination, settled_target
-from hlofuse.cli.common.messages import message, spinner
-from hlofuse.cli.common.options import arguments_options, destination_options, option
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.inputs.profile import slowest_module
 from hlofuse.ir.errors import HlofuseError
+from .common.messages import message, spinner
+from .common.options import arguments_options, destination_options, option
 
 
 @click.command("capture")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.common.options import option, report_options_with
-from hlofuse.cli.common.output import CHECK_FORMATS, Output, save
-from hlofuse.cli.common.questions import command_of
-from hlofuse.cli.common.request import warn
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.questions import Check
+from .common.options import option, report_options_with
+from .common.output import CHECK_FORMATS, Output, save
+from .common.questions import command_of
+from .common.request import warn
 
 if TYPE_CHECKING:
     from hlofuse.library.report import Report

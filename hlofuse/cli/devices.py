@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import to_builtins
 
-from hlofuse.cli.common.options import report_options
-from hlofuse.cli.common.output import Output
 from hlofuse.cost.gpu.device import XLAS_OWN, DeviceDescription, device_names, load_device
 from hlofuse.cost.gpu.device_numbers import DeviceError
 from hlofuse.cost.tpu import TpuDevice, tpu_devices
 from hlofuse.ir.errors import HlofuseError
+from .common.options import report_options
+from .common.output import Output
 
 if TYPE_CHECKING:
     from rich.console import Console

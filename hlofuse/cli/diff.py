@@ -4,10 +4,6 @@ from pathlib import Path
 
 import click
 
-from hlofuse.cli.common.messages import progress_bar
-from hlofuse.cli.common.options import limit_option, module_option, option, profile_option, report_options
-from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.request import TERMINAL, options_of
 from hlofuse.inputs.many import Many, modules_at
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import replace
@@ -22,6 +18,10 @@ from hlofuse.library.side_by_side import (
     is_folder,
 )
 from hlofuse.reports.diff import many as summary
+from .common.messages import progress_bar
+from .common.options import limit_option, module_option, option, profile_option, report_options
+from .common.output import Output
+from .common.request import TERMINAL, options_of
 
 
 @click.command("diff")

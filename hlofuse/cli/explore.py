@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.options import input_argument, measured_options, option, output_option
-from hlofuse.cli.common.output import emit
-from hlofuse.cli.common.request import announce, report_on, warn
+from .common.options import input_argument, measured_options, option, output_option
+from .common.output import emit
+from .common.request import announce, report_on, warn
 
 
 @click.command("explore")

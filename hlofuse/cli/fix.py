@@ -12,13 +12,13 @@ from hlofuse.capture import Capture, Destination
 from hlofuse.capture.arguments import parse_arguments, parse_mesh
 from hlofuse.capture.capturing import capture_function, function_in
 from hlofuse.capture.model import settled_target
-from hlofuse.cli.common.options import arguments_options, destination_options, option, report_options
-from hlofuse.cli.common.output import Output, write_file
-from hlofuse.cli.common.request import TERMINAL
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.fixing import CPU, Fixed, fixed
 from hlofuse.reports.verdict.phrases import totals_line
+from .common.options import arguments_options, destination_options, option, report_options
+from .common.output import Output, write_file
+from .common.request import TERMINAL
 
 
 @click.command("fix")

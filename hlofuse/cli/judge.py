@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.messages import spinner
-from hlofuse.cli.common.options import option, report_options
-from hlofuse.cli.common.output import Output
 from hlofuse.format.terminal import indented, plain_table
 from hlofuse.format.units import plural
 from hlofuse.inputs import load
 from hlofuse.judge.judge import SCALES, judge
+from .common.messages import spinner
+from .common.options import option, report_options
+from .common.output import Output
 
 
 @click.command("judge")

@@ -93,7 +93,7 @@ class _Lazy(click.Group):
             command = importlib.import_module(f"hlofuse.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         if cmd_name != _OVERVIEW:
-            from hlofuse.cli.common.examples import epilog
+            from .common.examples import epilog
 
             command.epilog = epilog(cmd_name)
         return command
@@ -170,14 +170,14 @@ def _run() -> int:
         if isinstance(e, click.NoSuchOption) and e.option_name in _FORMATS:
             meant = f"--format {e.option_name.removeprefix('--')}"
             e = click.NoSuchOption(e.option_name, possibilities=[meant], ctx=e.ctx)
-        from hlofuse.cli.common.messages import refused_call
+        from .common.messages import refused_call
 
         refused_call(e)
     except (_PipeClosed, BrokenPipeError):  # no failure of ours
         _drop_what_is_unwritten()
         return 0
     except Exception as e:
-        from hlofuse.cli.common.messages import message
+        from .common.messages import message
 
         message("error", _explained(e))
         if isinstance(e, OSError) and e.filename is None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.options import limit_option, measured_options, report_options
-from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.request import report_on
+from .common.options import limit_option, measured_options, report_options
+from .common.output import Output
+from .common.request import report_on
 
 
 @click.command("model-error")

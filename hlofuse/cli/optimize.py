@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.common.options import option
-from hlofuse.cli.common.output import Output, emit
-from hlofuse.cli.common.questions import command_of
 from hlofuse.ir.text.printer import print_module
 from hlofuse.library.optimizing import optimized
 from hlofuse.library.questions import Optimize
+from .common.options import option
+from .common.output import Output, emit
+from .common.questions import command_of
 
 if TYPE_CHECKING:
     from hlofuse.library.report import Report

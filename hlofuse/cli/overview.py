@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.common.output import emit, rendered
 from hlofuse.format.escape import command_line, printable
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.inputs import load
@@ -25,6 +24,7 @@ from hlofuse.inputs.profile import is_profile, read_profile, slowest_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.heads import head_of_dump
 from hlofuse.reports.common.head import Head, head_lines
+from .common.output import emit, rendered
 
 if TYPE_CHECKING:
     from rich.console import Console

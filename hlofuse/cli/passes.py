@@ -3,11 +3,11 @@
 import click
 from rich.console import Console
 
-from hlofuse.cli.common.options import report_options
-from hlofuse.cli.common.output import Output
 from hlofuse.format.fields import fields
 from hlofuse.format.terminal import Rows
 from hlofuse.search.space import ACTIONS, Action
+from .common.options import report_options
+from .common.output import Output
 
 
 @click.command("passes")

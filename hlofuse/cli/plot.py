@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.messages import spinner
-from hlofuse.cli.common.options import input_argument, option, output_option, replay_options
-from hlofuse.cli.common.output import save
-from hlofuse.cli.common.request import announce, report_on, warn
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
+from .common.messages import spinner
+from .common.options import input_argument, option, output_option, replay_options
+from .common.output import save
+from .common.request import announce, report_on, warn
 
 KINDS = ("passes", "kernels", "memory")
 

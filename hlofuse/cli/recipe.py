@@ -7,10 +7,10 @@ from msgspec import to_builtins
 from rich.padding import Padding
 from rich.text import Text
 
-from hlofuse.cli.common.options import report_options
-from hlofuse.cli.common.output import Output
 from hlofuse.format.terminal import plain_table
 from hlofuse.reports.common.recipe_page import RecipePage, recipe_names, recipe_page
+from .common.options import report_options
+from .common.output import Output
 
 
 @click.command("recipe")

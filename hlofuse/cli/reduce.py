@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from hlofuse.cli.common.options import option, output_option
-from hlofuse.cli.common.output import emit
 from hlofuse.format.units import plural
 from hlofuse.inputs import load
 from hlofuse.judge.reduction import Reduction
+from .common.options import option, output_option
+from .common.output import emit
 
 
 @click.command("reduce")

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.common.messages import spinner
-from hlofuse.cli.common.options import input_argument, option, replay_options
-from hlofuse.cli.common.output import save
-from hlofuse.cli.common.request import announce, report_on, warn
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.drawing import shown_view
 from hlofuse.library.side_by_side import pair_of
 from hlofuse.render import ModulePair, format_of, render
 from hlofuse.render.drawing import FORMATS, require_engine
+from .common.messages import spinner
+from .common.options import input_argument, option, replay_options
+from .common.output import save
+from .common.request import announce, report_on, warn
 
 if TYPE_CHECKING:
     from hlofuse.library.report import Report

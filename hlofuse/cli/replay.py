@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.options import input_argument, option, output_option, replay_options, until_option
-from hlofuse.cli.common.output import emit, save, write_file
-from hlofuse.cli.common.request import announce, report_on, warn
 from hlofuse.library.writing import replayed_until
 from hlofuse.trace.recorder import to_jsonl
+from .common.options import input_argument, option, output_option, replay_options, until_option
+from .common.output import emit, save, write_file
+from .common.request import announce, report_on, warn
 
 _PATH = click.Path(path_type=Path)
 

@@ -7,21 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.common.options import report_options
-from hlofuse.cli.common.output import Output
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.grouping import grouped
 from hlofuse.rules.catalogue import Rule, catalogue, family_of
-from hlofuse.rules.pages import (
-    by_family,
-    family_title,
-    index_markdown,
-    rule_markdown,
-    rules_json,
-    sections,
-)
+from hlofuse.rules.pages import by_family, family_title, index_markdown, rule_markdown, rules_json, sections
+from .common.options import report_options
+from .common.output import Output
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from hlofuse.cli.common.messages import message
 from hlofuse.compilation import CompilationInput, compile
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
@@ -16,6 +15,7 @@ from hlofuse.inputs.stage import BEFORE, SCHEDULED, stage_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.printer import print_module
 from hlofuse.pipelines.stage import Stage
+from .common.messages import message
 
 
 @click.command("run-as", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.common.options import report_options
-from hlofuse.cli.common.output import Output
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.format.fields import fields
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
 from hlofuse.pipelines.targets import TARGETS, Step, Target, compilation
 from hlofuse.releases import ANY, EARLIEST, NEWEST
+from .common.options import report_options
+from .common.output import Output
 
 if TYPE_CHECKING:
     from rich.console import Console

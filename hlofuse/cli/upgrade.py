@@ -12,10 +12,6 @@ from hlofuse.capture import Destination
 from hlofuse.capture.arguments import parse_arguments
 from hlofuse.capture.capturing import capture_function, capture_modules, function_in, module_names
 from hlofuse.capture.model import Capture
-from hlofuse.cli.common.messages import spinner
-from hlofuse.cli.common.options import arguments_options, limit_option, option, replay_options, report_options
-from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.request import TERMINAL, options_of, warn
 from hlofuse.inputs.companions import companions_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import replace
@@ -23,6 +19,10 @@ from hlofuse.library.builds import check_upgrade, upgraded
 from hlofuse.library.loading import read
 from hlofuse.library.modules import each_module
 from hlofuse.library.options import ReplayOptions
+from .common.messages import spinner
+from .common.options import arguments_options, limit_option, option, replay_options, report_options
+from .common.output import Output
+from .common.request import TERMINAL, options_of, warn
 
 
 @click.command("upgrade")

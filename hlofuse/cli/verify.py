@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.options import (
+from hlofuse.library.verifying import verify
+from .common.options import (
     limit_option,
     module_option,
     option,
@@ -14,9 +15,8 @@ from hlofuse.cli.common.options import (
     until_option,
     xla_flags_option,
 )
-from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.request import TERMINAL
-from hlofuse.library.verifying import verify
+from .common.output import Output
+from .common.request import TERMINAL
 
 
 @click.command("verify")

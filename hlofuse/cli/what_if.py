@@ -2,8 +2,8 @@
 
 import click
 
-from hlofuse.cli.common.output import emit, rendered
-from hlofuse.cli.common.questions import command_of
+from .common.output import emit, rendered
+from .common.questions import command_of
 
 
 def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

@@ -1,13 +1,13 @@
 """XLA's compilation from any stage to any later one: `compile(input, config, observers) -> Compilation`."""
 
-from hlofuse.compilation.compilation import Checkpoint as Checkpoint
-from hlofuse.compilation.compilation import Compilation as Compilation
-from hlofuse.compilation.compilation import CompilationInput as CompilationInput
-from hlofuse.compilation.compilation import Counted as Counted
-from hlofuse.compilation.compilation import compile as compile
-from hlofuse.compilation.config import ReplayConfig as ReplayConfig
-from hlofuse.compilation.config import replay_config as replay_config
-from hlofuse.compilation.spans import ModuleTexts as ModuleTexts
-from hlofuse.compilation.spans import PassObserver as PassObserver
-from hlofuse.compilation.spans import PassResult as PassResult
-from hlofuse.compilation.spans import Span as Span
+from .compilation import Checkpoint as Checkpoint
+from .compilation import Compilation as Compilation
+from .compilation import CompilationInput as CompilationInput
+from .compilation import Counted as Counted
+from .compilation import compile as compile
+from .config import ReplayConfig as ReplayConfig
+from .config import replay_config as replay_config
+from .spans import ModuleTexts as ModuleTexts
+from .spans import PassObserver as PassObserver
+from .spans import PassResult as PassResult
+from .spans import Span as Span

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from msgspec import Struct, field
 
 from hlofuse.analysis.kernels import is_kernel
-from hlofuse.compilation.config import ReplayConfig, replay_config
-from hlofuse.compilation.spans import PassObserver, PassResult, Span, finish, lower, run_passes
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.ir.native import no_collection
@@ -26,6 +24,8 @@ from hlofuse.rules.settings import Settings
 from hlofuse.trace import Event, Recorder
 from hlofuse.trace.priority_record import PriorityRecord
 from hlofuse.trace.provenance import final_instructions
+from .config import ReplayConfig, replay_config
+from .spans import PassObserver, PassResult, Span, finish, lower, run_passes
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription

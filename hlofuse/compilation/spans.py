@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from hlofuse.analysis.custom_calls import is_inlined
 from hlofuse.analysis.elementwise import moves_no_data
-from hlofuse.compilation.config import ReplayConfig
 from hlofuse.ir.computation_order import order_of_front_end
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
@@ -24,6 +23,7 @@ from hlofuse.pipelines.targets import after_fusion, before_fusion
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.trace import Event, Recorder, Skipped
 from hlofuse.trace.provenance import BeforeFusion, Provenance
+from .config import ReplayConfig
 
 
 class PassResult(Struct):

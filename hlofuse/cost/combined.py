@@ -5,19 +5,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.cost.gpu.launch import Launch
-from hlofuse.cost.gpu.merging import kernel_model
-from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.cost.gpu.shared_tables import SharedTables
-from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.tiling.constraints import Refusal, Tiling
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
+from .gpu.device import DeviceDescription
+from .gpu.estimate import Estimate
+from .gpu.launch import Launch
+from .gpu.merging import kernel_model
+from .gpu.model import KernelModel
+from .gpu.shared_tables import SharedTables
+from .gpu.ticks import INFINITE
+from .tiling.constraints import Refusal, Tiling
 
 if TYPE_CHECKING:
-    from hlofuse.cost.tiling.model import TilingModel
+    from .tiling.model import TilingModel
 
 
 class CombinedModel(KernelModel):
@@ -36,7 +36,7 @@ class CombinedModel(KernelModel):
         """The tiled model, made on first use: without Triton fusions numpy is not imported."""
         tiling = self.tables.tiling
         if tiling is None:
-            from hlofuse.cost.tiling.model import TilingModel
+            from .tiling.model import TilingModel
 
             tiling = self.tables.tiling = TilingModel(self.device, self.release)
         return tiling

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator
 
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis import kernels
-from hlofuse.diff.fusions import FusionChanges
-from hlofuse.diff.model import Added, Changed, Detail, Edit, Kind, ModuleDiff, ModuleSide, Moved, Removed
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.ir.grouping import grouped
@@ -17,6 +15,8 @@ from hlofuse.matching.key import ANNOTATIONS, canonical_attribute
 from hlofuse.matching.pairs import match
 from hlofuse.matching.similarity import same_function, same_tables
 from hlofuse.matching.structure import Matching
+from .fusions import FusionChanges
+from .model import Added, Changed, Detail, Edit, Kind, ModuleDiff, ModuleSide, Moved, Removed
 
 _SHAPE_KINDS = frozenset({Kind.TYPE, Kind.SHAPE, Kind.LAYOUT})
 

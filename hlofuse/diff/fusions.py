@@ -11,12 +11,12 @@ from msgspec import Struct
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis import kernels
 from hlofuse.analysis.cost import Cost
-from hlofuse.diff.model import Detail, FusionChange, FusionKind, Kind
 from hlofuse.ir import Instruction
 from hlofuse.ir.grouping import grouped, reach
 from hlofuse.matching.graph import Graph, Group
 from hlofuse.matching.key import canonical_attribute
 from hlofuse.matching.structure import TRIVIAL, Matching
+from .model import Detail, FusionChange, FusionKind, Kind
 
 MOST_TOGETHER = 12
 """Fusions in one change; of more, what happened to each says more than that they were regrouped."""

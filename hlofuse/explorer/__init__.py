@@ -2,9 +2,9 @@
 
 from hlofuse.account import Observed
 from hlofuse.compilation import Compilation
-from hlofuse.explorer.collect import page_of
-from hlofuse.explorer.model import passes_of, sequence_of
-from hlofuse.explorer.page import page_html
+from .collect import page_of
+from .model import passes_of, sequence_of
+from .page import page_html
 
 __all__ = ["explore", "page_html", "page_of", "passes_of", "sequence_of"]
 

@@ -11,23 +11,6 @@ from hlofuse.account.functions import path_of
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.compilation import Compilation
-from hlofuse.explorer.model import (
-    NOWHERE,
-    Change,
-    Decision,
-    Kernel,
-    KernelPair,
-    Line,
-    Op,
-    Operation,
-    Page,
-    Passes,
-    RefusedEdge,
-    Region,
-    Run,
-    SourceFile,
-    Value,
-)
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import portable, scopes_of, shown_file, source_in_function
 from hlofuse.format.units import bytes_text
@@ -59,6 +42,23 @@ from hlofuse.reports.verdict.verdict import verdict
 from hlofuse.rules.catalogue import catalogue, family_of
 from hlofuse.rules.pages import sections
 from hlofuse.trace import Event
+from .model import (
+    NOWHERE,
+    Change,
+    Decision,
+    Kernel,
+    KernelPair,
+    Line,
+    Op,
+    Operation,
+    Page,
+    Passes,
+    RefusedEdge,
+    Region,
+    Run,
+    SourceFile,
+    Value,
+)
 
 AUTO = "auto"
 _MOST_BYTES, _MOST_BYTES_OF_ALL = 300_000, 1_500_000  # bytes of text

@@ -14,8 +14,6 @@ from typing import Any
 
 from hlofuse.account import Launched
 from hlofuse.analysis.elementwise import leaves_size
-from hlofuse.explorer.collect import TEXT
-from hlofuse.explorer.model import Decision, Kernel, Operation, Page, Passes, Run
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import layer_of
@@ -26,6 +24,8 @@ from hlofuse.reports.explain.model import FusedStep
 from hlofuse.reports.explain.phrases import SIBLINGS_UNTIMED, step_text
 from hlofuse.reports.timeline import phrases
 from hlofuse.reports.timeline.step_details import Group, StepDetails
+from .collect import TEXT
+from .model import Decision, Kernel, Operation, Page, Passes, Run
 
 SCRIPTS = tuple(
     (

@@ -14,8 +14,8 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from hlofuse.format.escape import command_line, markdown, markdown_code, printable, shorten, table
-from hlofuse.format.units import more
+from .escape import command_line, markdown, markdown_code, printable, shorten, table
+from .units import more
 
 GAP = 2
 

@@ -2,9 +2,6 @@
 
 import re
 
-from hlofuse.inputs.backend import backend_of, marks
-from hlofuse.inputs.companions import Companions, Stamp, companions_of
-from hlofuse.inputs.dump_directory import corpus_cases, is_corpus_case
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.record import Record
@@ -12,6 +9,9 @@ from hlofuse.pipelines.flags import parse_flags
 from hlofuse.pipelines.identity import FRONT_ENDS, Fact, Source
 from hlofuse.pipelines.targets import TARGETS, target_by_flags
 from hlofuse.releases import nearest
+from .backend import backend_of, marks
+from .companions import Companions, Stamp, companions_of
+from .dump_directory import corpus_cases, is_corpus_case
 
 NO_TARGET = frozenset({"tpu", *FRONT_ENDS})
 """Backends whose fusion passes are not replayed: their compilers are closed, or not XLA."""

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format.escape import printable
-from hlofuse.inputs.dump_directory import (
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Module
+from hlofuse.ir.record import Record, replace
+from hlofuse.pipelines.flags import from_debug_options, merged, split_flags, that_change_fusion
+from .dump_directory import (
     DumpDirectory,
     DumpedModule,
     corpus_cases,
@@ -20,13 +24,9 @@ from hlofuse.inputs.dump_directory import (
     dumped_module,
     is_corpus_case,
 )
-from hlofuse.inputs.dump_names import DumpFile, read_name
-from hlofuse.inputs.profile import device_of, is_profile, read_profile
-from hlofuse.inputs.text import read_text
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Module
-from hlofuse.ir.record import Record, replace
-from hlofuse.pipelines.flags import from_debug_options, merged, split_flags, that_change_fusion
+from .dump_names import DumpFile, read_name
+from .profile import device_of, is_profile, read_profile
+from .text import read_text
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription

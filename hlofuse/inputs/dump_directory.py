@@ -10,17 +10,10 @@ from msgspec import Struct
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural
-from hlofuse.inputs.dump_names import (
-    AFTER_CODEGEN,
-    FUSION_STAGES,
-    TPU_PIPELINES,
-    DumpFile,
-    FusionStage,
-    read_name,
-)
-from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import replace
+from .dump_names import AFTER_CODEGEN, FUSION_STAGES, TPU_PIPELINES, DumpFile, FusionStage, read_name
+from .suggest import did_you_mean
 
 _T = TypeVar("_T")
 

@@ -8,19 +8,13 @@ from pathlib import Path
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural
-from hlofuse.inputs.dump_directory import far_largest
-from hlofuse.inputs.module_lines import (
-    LOGGED,
-    ModuleLines,
-    lacks_entry,
-    module_lines,
-    sections,
-)
-from hlofuse.inputs.part import Part, read_part, with_attributes_joined
-from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError, HloParseError
 from hlofuse.ir.record import Record
 from hlofuse.ir.text.patterns import NAME
+from .dump_directory import far_largest
+from .module_lines import LOGGED, ModuleLines, lacks_entry, module_lines, sections
+from .part import Part, read_part, with_attributes_joined
+from .suggest import did_you_mean
 
 _LISTED = 12
 _COMMENTS = r"(?:[ \t\n]++|//[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/)*+"

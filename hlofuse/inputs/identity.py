@@ -7,11 +7,6 @@ from typing import TYPE_CHECKING
 from hlofuse.analysis.custom_calls import is_divided
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing
-from hlofuse.inputs.backend import backend_of, platform_of
-from hlofuse.inputs.choose_target import NO_TARGET, ChosenTarget, choose_target
-from hlofuse.inputs.companions import companions_of, compiled_with
-from hlofuse.inputs.release import replayed_release, written_by
-from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.opcodes import with_trait
@@ -22,6 +17,11 @@ from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS, before_fusion, target_by_flags
 from hlofuse.releases import release_of
 from hlofuse.trace import Recorder
+from .backend import backend_of, platform_of
+from .choose_target import NO_TARGET, ChosenTarget, choose_target
+from .companions import companions_of, compiled_with
+from .release import replayed_release, written_by
+from .stage import stage_of
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
@@ -96,7 +96,12 @@ def _platform_notes(module: Module, stage: Fact, device: DeviceDescription) -> l
 _PARTITIONER = "shardy-xla"
 
 
-def is_of_all_devices(module: Module, target: str, device: DeviceDescription | None, release: str) -> bool:
+def is_of_all_devices(
+    module: Module,
+    target: str,
+    device: DeviceDescription | None,
+    release: str,
+) -> bool:
     """True for a module before XLA's partitioner that the passes of `target` leave to it: its figures are of
     all devices together."""
     if not is_divided(module):

@@ -11,9 +11,16 @@ from msgspec import Struct
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing, plural
-from hlofuse.inputs.choose_target import choose_target, target_of_files
-from hlofuse.inputs.companions import Companions
-from hlofuse.inputs.dump_directory import (
+from hlofuse.ir.errors import HlofuseError, HloParseError
+from hlofuse.ir.graph import Module
+from hlofuse.ir.record import replace
+from hlofuse.ir.shape_check import first_misfit, misfit_error
+from hlofuse.ir.text.newer import check_config_fields
+from hlofuse.ir.text.patterns import NAME
+from hlofuse.ir.text.reader import parse_module
+from .choose_target import choose_target, target_of_files
+from .companions import Companions
+from .dump_directory import (
     DumpDirectory,
     case_bytes,
     corpus_cases,
@@ -22,20 +29,13 @@ from hlofuse.inputs.dump_directory import (
     is_tpu_case,
     require_case,
 )
-from hlofuse.inputs.excerpt import Excerpt, OtherFormatError, find_module, header_in
-from hlofuse.inputs.part import PartError, foreign_dialects, read_part, whole_text
-from hlofuse.inputs.profile import is_profile, read_profile
-from hlofuse.inputs.release import marks_of_bytes
-from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.inputs.text import decode, input_name, read_bytes
-from hlofuse.inputs.wire_format import MLIR, PROTO, ForeignError, foreign_form, hlo_text
-from hlofuse.ir.errors import HlofuseError, HloParseError
-from hlofuse.ir.graph import Module
-from hlofuse.ir.record import replace
-from hlofuse.ir.shape_check import first_misfit, misfit_error
-from hlofuse.ir.text.newer import check_config_fields
-from hlofuse.ir.text.patterns import NAME
-from hlofuse.ir.text.reader import parse_module
+from .excerpt import Excerpt, OtherFormatError, find_module, header_in
+from .part import PartError, foreign_dialects, read_part, whole_text
+from .profile import is_profile, read_profile
+from .release import marks_of_bytes
+from .suggest import did_you_mean
+from .text import decode, input_name, read_bytes
+from .wire_format import MLIR, PROTO, ForeignError, foreign_form, hlo_text
 
 _LATEST = ("after_optimizations", "after", "before")
 """The modules of a corpus folder, the last one first."""

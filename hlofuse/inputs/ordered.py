@@ -11,10 +11,6 @@ from pathlib import Path
 from hlofuse.analysis.custom_calls import is_radix_sort
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig
 from hlofuse.format.escape import printable
-from hlofuse.inputs.companions import companions_of
-from hlofuse.inputs.many import load
-from hlofuse.inputs.text import read_bytes
-from hlofuse.inputs.wire_format import fields, ids_file_of, messages, module_proto, numbers, unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Instruction, Module, OrderSource
 from hlofuse.ir.grouping import grouped
@@ -24,6 +20,10 @@ from hlofuse.order.restore import with_replayed_order
 from hlofuse.passes.common.literals import MOST_ELEMENTS, Value, text_of
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.stage import Stage
+from .companions import companions_of
+from .many import load
+from .text import read_bytes
+from .wire_format import fields, ids_file_of, messages, module_proto, numbers, unique_ids_for
 
 
 def restore_unread_elements(module: Module, ids: UniqueIds | None) -> None:

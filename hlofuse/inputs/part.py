@@ -7,9 +7,6 @@ from msgspec import Struct
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
-from hlofuse.inputs.backend import backend_of
-from hlofuse.inputs.module_lines import CLOSE, HEAD, HEAD_BEGINS
-from hlofuse.inputs.suggest import close_matches
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.errors import HlofuseError, HloParseError
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -19,6 +16,9 @@ from hlofuse.ir.text.grammar import parse_shape
 from hlofuse.ir.text.patterns import JSON, NAME, STRING, ShapeCache, nested_pattern
 from hlofuse.pipelines.identity import Fact
 from hlofuse.pipelines.stage import Stage
+from .backend import backend_of
+from .module_lines import CLOSE, HEAD, HEAD_BEGINS
+from .suggest import close_matches
 
 _PARENTHESES = nested_pattern(r"\(", r"\)", r'[^()\n"]++', 6)
 _LINE = re.compile(

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.backend import backend_of
-from hlofuse.inputs.companions import Stamp
-from hlofuse.inputs.dump_names import read_name
-from hlofuse.inputs.wire_format import MLIR, PROTO
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.record import Record
 from hlofuse.pipelines.identity import Fact, Source
 from hlofuse.releases import EARLIEST, NAMED, NAMES, NEWEST, REFERENCE, Span, nearest
+from .backend import backend_of
+from .companions import Stamp
+from .dump_names import read_name
+from .wire_format import MLIR, PROTO
 
 Shown = tuple[frozenset[str], str]
 """Releases, and the evidence for them."""

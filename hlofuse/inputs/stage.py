@@ -7,19 +7,19 @@ from pathlib import Path
 from hlofuse.analysis.custom_calls import annotates_sharding, is_inlined
 from hlofuse.compilation import Compilation, ReplayConfig, replay_config
 from hlofuse.format.escape import printable
-from hlofuse.inputs.backend import backend_of
-from hlofuse.inputs.companions import companions_of, compiled_with
-from hlofuse.inputs.dump_directory import DumpedModule, corpus_file
-from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile, read_name
-from hlofuse.inputs.ordered import in_creation_order
-from hlofuse.inputs.release import is_of_earlier_dialect
-from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Given, ShownStage, Source
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS, before_fusion
+from .backend import backend_of
+from .companions import companions_of, compiled_with
+from .dump_directory import DumpedModule, corpus_file
+from .dump_names import FUSION_STAGES, DumpFile, read_name
+from .ordered import in_creation_order
+from .release import is_of_earlier_dialect
+from .wire_format import unique_ids_for
 
 _LATER_IN_CORPUS = re.compile(r"(after|\d+-.+)\.hlo(\.gz)?")
 

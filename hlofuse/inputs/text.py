@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import IO
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.excerpt import find_module
-from hlofuse.inputs.suggest import close_matches, names_meant
 from hlofuse.ir.errors import HlofuseError
+from .excerpt import find_module
+from .suggest import close_matches, names_meant
 
 DEFAULT_LIMIT = 1 << 30
 """The limit of decompressed text: 1 GiB."""

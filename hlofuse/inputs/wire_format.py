@@ -10,12 +10,12 @@ from typing import TypeAlias
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing
-from hlofuse.inputs.part import PartError, as_jaxlib_reads, foreign_dialects, read_stablehlo_part
-from hlofuse.inputs.text import read_bytes
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.unique_ids import ComputationIds, Element, UniqueIds
+from .part import PartError, as_jaxlib_reads, foreign_dialects, read_stablehlo_part
+from .text import read_bytes
 
 _MODULE_OF_PROTO = 1
 _COMPUTATIONS = 3

@@ -5,19 +5,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hlofuse.ir.attributes.attributes import Attributes as Attributes
-    from hlofuse.ir.copy import copy_module as copy_module
-    from hlofuse.ir.errors import HlofuseError as HlofuseError
-    from hlofuse.ir.errors import HloParseError as HloParseError
-    from hlofuse.ir.graph import Computation as Computation
-    from hlofuse.ir.graph import Instruction as Instruction
-    from hlofuse.ir.graph import Module as Module
-    from hlofuse.ir.literal import Literal as Literal
-    from hlofuse.ir.opcodes import PrintOptions as PrintOptions
-    from hlofuse.ir.shape import Layout as Layout
-    from hlofuse.ir.shape import Shape as Shape
-    from hlofuse.ir.text.printer import print_module as print_module
-    from hlofuse.ir.text.reader import parse_module as parse_module
+    from .attributes.attributes import Attributes as Attributes
+    from .copy import copy_module as copy_module
+    from .errors import HlofuseError as HlofuseError
+    from .errors import HloParseError as HloParseError
+    from .graph import Computation as Computation
+    from .graph import Instruction as Instruction
+    from .graph import Module as Module
+    from .literal import Literal as Literal
+    from .opcodes import PrintOptions as PrintOptions
+    from .shape import Layout as Layout
+    from .shape import Shape as Shape
+    from .text.printer import print_module as print_module
+    from .text.reader import parse_module as parse_module
 
 _FILES = {
     "Attributes": "attributes.attributes",

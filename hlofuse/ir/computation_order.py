@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from hlofuse.ir.graph import Computation, Module
+from .graph import Computation, Module
 
 _NUMBERED = re.compile(r".*\.(\d+)", re.DOTALL)
 

@@ -1,6 +1,6 @@
 """A second module just like the first (`HloModule::Clone`, without its renaming), and whether two are."""
 
-from hlofuse.ir.graph import Computation, Instruction, Module
+from .graph import Computation, Instruction, Module
 
 
 def copy_module(module: Module) -> Module:

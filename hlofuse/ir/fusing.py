@@ -5,11 +5,11 @@ operands, parameters and users come out as XLA's, because later decisions and na
 
 from collections.abc import Callable, Iterable
 
-from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.removing import renew_control_dependencies, replace_instruction, set_attribute
-from hlofuse.ir.shape import Shape
+from .attributes.attributes import Attributes
+from .errors import HlofuseError
+from .graph import Computation, Instruction, Module
+from .removing import renew_control_dependencies, replace_instruction, set_attribute
+from .shape import Shape
 
 
 def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruction:

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
-from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, UNREAD, Attributes
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.literal import Literal
-from hlofuse.ir.names import NO_ORIGIN, PARAMETER_NAMES, NameUniquer, Origin, joined
-from hlofuse.ir.native import mypyc_attr
-from hlofuse.ir.opcodes import PrintOptions
-from hlofuse.ir.shape import Shape
-from hlofuse.ir.stack_frames import SourceLocation, StackFrames
-from hlofuse.ir.unknown import OPAQUE, Unknown
+from .attributes.attributes import NO_ATTRIBUTES, UNREAD, Attributes
+from .errors import HlofuseError
+from .literal import Literal
+from .names import NO_ORIGIN, PARAMETER_NAMES, NameUniquer, Origin, joined
+from .native import mypyc_attr
+from .opcodes import PrintOptions
+from .shape import Shape
+from .stack_frames import SourceLocation, StackFrames
+from .unknown import OPAQUE, Unknown
 
 OrderSource: TypeAlias = typing.Literal["xla", "replayed", "estimated", "text"]
 """XLA's ids; its earlier passes, repeated; an estimate; the order of the text."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
-from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.fusing import computation_of, get_tuple_element, module_of
-from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.record import replace
-from hlofuse.ir.removing import remove_parameter, replace_instruction
-from hlofuse.ir.shape import Layout, Shape
+from .attributes.attributes import Attributes
+from .fusing import computation_of, get_tuple_element, module_of
+from .graph import Computation, Instruction
+from .record import replace
+from .removing import remove_parameter, replace_instruction
+from .shape import Layout, Shape
 
 _PREFIX = "horizontally_fused_computation"
 

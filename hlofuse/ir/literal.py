@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from hlofuse.ir.shape import Shape
+from .shape import Shape
 
 ELIDED = "{...}"
 """The text of a constant whose elements the dump leaves out."""

@@ -7,9 +7,9 @@ as if it had happened, but clones are linked to each other at once, with no para
 
 from collections.abc import Iterable
 
-from hlofuse.ir.fusing import computation_of, module_of
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.names import NameUniquer
+from .fusing import computation_of, module_of
+from .graph import Instruction
+from .names import NameUniquer
 
 
 class Inside:

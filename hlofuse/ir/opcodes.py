@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from hlofuse.ir.record import Record
+from .record import Record
 
 
 class OpcodeFacts(NamedTuple):

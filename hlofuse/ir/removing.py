@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Callable
 
-from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.graph import Computation, Instruction
+from .attributes.attributes import Attributes
+from .graph import Computation, Instruction
 
 
 def is_dead(instruction: Instruction) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from hlofuse.ir.record import Record, replace
+from .record import Record, replace
 
 
 class _BitWidths(dict[str, int]):

@@ -4,13 +4,13 @@ the precision of floating-point numbers are not compared; unlisted opcodes may h
 import re
 from collections.abc import Callable, Sequence
 
-from hlofuse.ir.errors import HloParseError
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.opcodes import with_operands, with_trait
-from hlofuse.ir.shape import ARRAY_TYPES, FLOATING_TYPES, UNBOUNDED, Shape
-from hlofuse.ir.text.errors import Rejected, locate
-from hlofuse.ir.text.infer import RULES
-from hlofuse.ir.text.infer_windows import Given, Unfit
+from .errors import HloParseError
+from .graph import Instruction, Module
+from .opcodes import with_operands, with_trait
+from .shape import ARRAY_TYPES, FLOATING_TYPES, UNBOUNDED, Shape
+from .text.errors import Rejected, locate
+from .text.infer import RULES
+from .text.infer_windows import Given, Unfit
 
 Check = Callable[[Instruction], str | None]
 

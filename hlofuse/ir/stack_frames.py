@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from hlofuse.ir.record import Record
+from .record import Record
 
 _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 

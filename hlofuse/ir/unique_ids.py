@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from hlofuse.ir.graph import Computation, Instruction, Module
+from .graph import Computation, Instruction, Module
 
 
 class Element(NamedTuple):

@@ -19,8 +19,8 @@ from hlofuse.cost.cpu.device import CpuDevice
 from hlofuse.cost.cpu.work import Caches, Work, add_work
 from hlofuse.ir.record import Record, replace
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.judge.judge import Judge, Refused, Timed
 from hlofuse.releases import release_of
+from .judge import Judge, Refused, Timed
 
 _SECONDS = 0.06
 """Time for the runs of each program, apart from those under the profiler."""

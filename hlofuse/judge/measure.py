@@ -9,7 +9,7 @@ from hlofuse.inputs.profile import MeasuredTime, Profile, ProfiledModule
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.judge.judge import Judge, Refused, Timed
+from .judge import Judge, Refused, Timed
 
 _SECONDS = 1.0
 """Time for the runs of a program; of a longer program there are five."""

@@ -7,13 +7,13 @@ from hlofuse.compilation import ReplayConfig
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import replace
-from hlofuse.library.answer import Answer
-from hlofuse.library.heads import head_of
-from hlofuse.library.loading import Loaded, config_of, read
-from hlofuse.library.modules import each_module
-from hlofuse.library.options import ReplayOptions
 from hlofuse.releases import NAMED, NAMES, NEWEST, Release, nearest, release_of
 from hlofuse.reports.upgrade import Upgrade, print_upgrade, upgrade, upgrade_json
+from .answer import Answer
+from .heads import head_of
+from .loading import Loaded, config_of, read
+from .modules import each_module
+from .options import ReplayOptions
 
 
 def checked_release(flag: str, text: str | None) -> tuple[str | None, str]:

@@ -37,11 +37,11 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.native import no_collection
 from hlofuse.ir.record import replace
 from hlofuse.ir.shape import Shape
-from hlofuse.library.options import Listener, ReplayOptions
-from hlofuse.library.program import Program
 from hlofuse.reports.advice.recipe import Recipe
 from hlofuse.reports.common.lineage import Lineage
 from hlofuse.rules.catalogue import Rule, catalogue
+from .options import Listener, ReplayOptions
+from .program import Program
 
 VARIABLE = "HLOFUSE_CACHE"
 """The environment variable: a folder to use, or `off`."""

@@ -12,13 +12,6 @@ from hlofuse.compilation import ReplayConfig
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import replace
 from hlofuse.judge.judge import Judge
-from hlofuse.library.answer import Answer
-from hlofuse.library.explaining import print_advice_at
-from hlofuse.library.heads import head_of
-from hlofuse.library.loading import config_of
-from hlofuse.library.naming import resolver_of, unoptimized_of, with_events
-from hlofuse.library.program import Program
-from hlofuse.library.questions import WhatIf
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.explain.explain import explain, selected
@@ -36,6 +29,13 @@ from hlofuse.reports.verdict.verdict import verdict
 from hlofuse.reports.whatif.model import SCHEMA, Ranking, Sweep, ranking_json, sweep_json
 from hlofuse.reports.whatif.ranking import Vary, rank, sweep
 from hlofuse.reports.whatif.text import print_sweep
+from .answer import Answer
+from .explaining import print_advice_at
+from .heads import head_of
+from .loading import config_of
+from .naming import resolver_of, unoptimized_of, with_events
+from .program import Program
+from .questions import WhatIf
 
 
 def what_if(report: Program, options: WhatIf) -> Answer[Any]:

@@ -11,9 +11,6 @@ from hlofuse.format.escape import printable
 from hlofuse.format.units import listing, us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
-from hlofuse.library.loading import on_device
-from hlofuse.library.naming import drawn_names, unoptimized_of
-from hlofuse.library.program import Program
 from hlofuse.plot.bars import plot_kernels, plot_memory, plot_passes
 from hlofuse.plot.figure import Plot
 from hlofuse.releases import nearest
@@ -23,6 +20,9 @@ from hlofuse.reports.common.head import BRIEF
 from hlofuse.reports.common.model import both_names
 from hlofuse.reports.common.names import renamed_kernels
 from hlofuse.reports.comparison.phrases import difference_lines, warning_line
+from .loading import on_device
+from .naming import drawn_names, unoptimized_of
+from .program import Program
 
 
 def drawn(

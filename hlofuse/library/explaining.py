@@ -11,15 +11,6 @@ from hlofuse.format.units import plural
 from hlofuse.inputs.dump_directory import DumpDirectory
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import replace
-from hlofuse.library.answer import Answer
-from hlofuse.library.heads import head_of
-from hlofuse.library.naming import resolver_of
-from hlofuse.library.options import ReplayOptions
-from hlofuse.library.other_stages import answer_of_another_stage, final_of_tpu
-from hlofuse.library.program import Program
-from hlofuse.library.proving import tried_verdict
-from hlofuse.library.questions import Explain, Why
-from hlofuse.library.reasons import why
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.comparison.text import print_difference
 from hlofuse.reports.explain.explain import explain, record_check, selected
@@ -31,6 +22,15 @@ from hlofuse.reports.verdict.json import verdict_json
 from hlofuse.reports.verdict.model import Verdict
 from hlofuse.reports.verdict.phrases import untried_lines
 from hlofuse.reports.verdict.text import print_screen, print_suggestions
+from .answer import Answer
+from .heads import head_of
+from .naming import resolver_of
+from .options import ReplayOptions
+from .other_stages import answer_of_another_stage, final_of_tpu
+from .program import Program
+from .proving import tried_verdict
+from .questions import Explain, Why
+from .reasons import why
 
 
 def explained(report: Program, options: Explain) -> Answer[Any]:

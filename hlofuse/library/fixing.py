@@ -17,11 +17,11 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.record import Record
 from hlofuse.judge.judge import Judge
-from hlofuse.library.opening import open as open_report
-from hlofuse.library.options import SILENT, Listener
 from hlofuse.reports.common.edits import Edit, edits
 from hlofuse.reports.verdict.phrases import change_line
 from hlofuse.reports.whatif.model import trial_of
+from .opening import open as open_report
+from .options import SILENT, Listener
 
 Compile = Callable[[Path, Destination, Path], Capture]
 """Captures a program's file for a destination into a folder."""

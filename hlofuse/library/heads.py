@@ -15,8 +15,8 @@ from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.head import Head, NamesSource, not_repeated_in
 
 if TYPE_CHECKING:
-    from hlofuse.library.loading import Loaded
     from hlofuse.reports.common.xla_result import XlaResult
+    from .loading import Loaded
 
     ReportedModule: TypeAlias = Compilation | Loaded
     """A replay, or a module that has been read."""

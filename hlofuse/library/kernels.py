@@ -3,17 +3,17 @@
 from rich.console import Console
 
 from hlofuse.inputs.choose_target import NO_TARGET
-from hlofuse.library.answer import Answer
-from hlofuse.library.heads import head_of
-from hlofuse.library.naming import resolver_of
-from hlofuse.library.program import Program
-from hlofuse.library.questions import Kernels
 from hlofuse.pipelines import device_of
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.kernels import KernelSelection, kernel_selection
 from hlofuse.reports.kernels.model import selection_json
 from hlofuse.reports.kernels.text import print_selection
+from .answer import Answer
+from .heads import head_of
+from .naming import resolver_of
+from .program import Program
+from .questions import Kernels
 
 
 def kernels(report: Program, options: Kernels) -> Answer[KernelSelection]:

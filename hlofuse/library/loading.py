@@ -35,7 +35,6 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.ir.record import Record, replace
 from hlofuse.judge.measure import measured_profile
-from hlofuse.library.options import SILENT, Listener, ReplayOptions
 from hlofuse.pipelines import NEEDS_AMD_DEVICE, NEEDS_DEVICE, TARGETS, passes_of
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.flags import BEFORE_FUSION, disabled_passes, parse_flags, split_flags
@@ -45,6 +44,7 @@ from hlofuse.pipelines.targets import after_fusion, before_fusion
 from hlofuse.releases import AROUND_FUSION, Release, release_of
 from hlofuse.reports.common.head import lowering_note, with_xla_final
 from hlofuse.trace.priority_record import PriorityRecord, read_priority_record
+from .options import SILENT, Listener, ReplayOptions
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
@@ -480,7 +480,7 @@ class Loaded:
 
     def attach(self, replay: Compilation) -> None:
         """Join the replay with XLA's own final module and the profile, where they are at hand."""
-        from hlofuse.library.naming import attach_profile, is_own_result, xla_final
+        from .naming import attach_profile, is_own_result, xla_final
 
         if self.is_xla_run and is_own_result(replay):
             replay.find_final = partial(xla_final, replay)

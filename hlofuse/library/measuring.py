@@ -16,13 +16,6 @@ from hlofuse.inputs.profile import NotProfiled
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import replace
 from hlofuse.library import questions
-from hlofuse.library.answer import Answer
-from hlofuse.library.heads import head_of
-from hlofuse.library.loading import Defaults, at_fusion_input, read
-from hlofuse.library.modules import each_module, has_several
-from hlofuse.library.naming import unoptimized_of
-from hlofuse.library.options import ReplayOptions
-from hlofuse.library.program import Program
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.check import Baseline, Check, Measured, check_modules, read_baseline
 from hlofuse.reports.check.baseline import Budget, updated_files
@@ -34,6 +27,13 @@ from hlofuse.reports.check.text import print_check
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.head import head_lines
 from hlofuse.reports.verdict.verdict import verdict
+from .answer import Answer
+from .heads import head_of
+from .loading import Defaults, at_fusion_input, read
+from .modules import each_module, has_several
+from .naming import unoptimized_of
+from .options import ReplayOptions
+from .program import Program
 
 
 def measure_all(

@@ -13,15 +13,15 @@ from hlofuse.inputs.companions import companions_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.record import replace
-from hlofuse.library.answer import Answer
-from hlofuse.library.heads import head_of
-from hlofuse.library.program import Program
-from hlofuse.library.questions import Memory
 from hlofuse.reports.check.baseline import parse_bytes
 from hlofuse.reports.memory import MemoryUse, memory_use
 from hlofuse.reports.memory.changes import memory_changes
 from hlofuse.reports.memory.model import memory_json
 from hlofuse.reports.memory.text import print_memory
+from .answer import Answer
+from .heads import head_of
+from .program import Program
+from .questions import Memory
 
 
 def _available(device: DeviceDescription | TpuDevice | None, options: Memory) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus
 from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import replace
-from hlofuse.library.loading import read
-from hlofuse.library.options import ReplayOptions
+from .loading import read
+from .options import ReplayOptions
 
 
 def has_several(path: str) -> bool:

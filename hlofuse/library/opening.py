@@ -11,8 +11,8 @@ from hlofuse.compilation import Compilation, CompilationInput, PassObserver, Rep
 from hlofuse.inputs.part import PartError
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module, OrderSource
-from hlofuse.library.options import Listener, ReplayOptions
-from hlofuse.library.report import Report
+from .options import Listener, ReplayOptions
+from .report import Report
 
 
 def open(

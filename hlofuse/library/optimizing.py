@@ -8,14 +8,14 @@ from rich.console import Console
 
 from hlofuse.format.terminal import print_command
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.answer import Answer
-from hlofuse.library.heads import head_of
-from hlofuse.library.program import Program
-from hlofuse.library.questions import Optimize
 from hlofuse.reports.common.profile import joined_line, profile_json
 from hlofuse.search.report import found_json, print_found
 from hlofuse.search.space import Objective, Space
 from hlofuse.search.strategies import METHODS, result_of, search
+from .answer import Answer
+from .heads import head_of
+from .program import Program
+from .questions import Optimize
 
 _SPACES = {"passes": ("passes",), "flags": ("flags",), "all": ("passes", "flags")}
 

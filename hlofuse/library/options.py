@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.record import Record
-from hlofuse.library.option import flag
-from hlofuse.library.option import option as _option
 from hlofuse.pipelines.stage import Stage
+from .option import flag
+from .option import option as _option
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module, OrderSource

@@ -10,12 +10,6 @@ from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.dump_directory import corpus_file, dumped_module
 from hlofuse.inputs.part import PartError
 from hlofuse.ir.record import replace
-from hlofuse.library.answer import Answer
-from hlofuse.library.heads import head_of
-from hlofuse.library.program import Program
-from hlofuse.library.proving import tried_verdict
-from hlofuse.library.questions import Explain
-from hlofuse.library.reasons import tpu_pair
 from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.common.part import part_json, print_part
 from hlofuse.reports.fused.boundaries import explain_fused
@@ -25,6 +19,12 @@ from hlofuse.reports.fused.text import print_fused
 from hlofuse.reports.fused.tpu import pair_json, print_tpu
 from hlofuse.reports.verdict.json import verdict_json
 from hlofuse.reports.verdict.text import print_screen
+from .answer import Answer
+from .heads import head_of
+from .program import Program
+from .proving import tried_verdict
+from .questions import Explain
+from .reasons import tpu_pair
 
 
 def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | None:

@@ -10,13 +10,6 @@ from hlofuse.inputs.dump_directory import is_corpus_case
 from hlofuse.inputs.profile.model import NotProfiled
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import replace
-from hlofuse.library.answer import Answer
-from hlofuse.library.heads import head_of_dump
-from hlofuse.library.loading import measured
-from hlofuse.library.loading import read as read_input
-from hlofuse.library.options import Listener, ReplayOptions
-from hlofuse.library.program import Program
-from hlofuse.library.questions import Timeline, TraceOp
 from hlofuse.reports.timeline import DumpSequence, PassTimeline, dump_sequences
 from hlofuse.reports.timeline import timeline as read_timeline
 from hlofuse.reports.timeline.json import timeline_json
@@ -26,6 +19,13 @@ from hlofuse.reports.trace_op import follow
 from hlofuse.reports.trace_op.follow import with_replayed_passes
 from hlofuse.reports.trace_op.model import Provenance, provenance_json
 from hlofuse.reports.trace_op.text import print_provenance
+from .answer import Answer
+from .heads import head_of_dump
+from .loading import measured
+from .loading import read as read_input
+from .options import Listener, ReplayOptions
+from .program import Program
+from .questions import Timeline, TraceOp
 
 
 def timeline(report: Program, options: Timeline) -> Answer[list[PassTimeline]]:

@@ -15,11 +15,11 @@ from hlofuse.inputs.stage import StageError
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.record import replace
-from hlofuse.library.loading import Loaded, at_fusion_input, is_before_optimizations, read
-from hlofuse.library.naming import unoptimized_of, with_events
-from hlofuse.library.options import ReplayOptions
 from hlofuse.pipelines import NEEDS_DEVICE
 from hlofuse.pipelines.identity import Identity
+from .loading import Loaded, at_fusion_input, is_before_optimizations, read
+from .naming import unoptimized_of, with_events
+from .options import ReplayOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +36,12 @@ class Program:
     draw_figures: Callable[[Verdict, Console], None] | None = None
     """Draws a verdict without trials while changes are tried."""
 
-    def __init__(self, options: ReplayOptions, notes: Sequence[str] = (), owned: object = None) -> None:
+    def __init__(
+        self,
+        options: ReplayOptions,
+        notes: Sequence[str] = (),
+        owned: object = None,
+    ) -> None:
         """`notes` are those that the listener collects, `owned` lives as long as this: a temporary folder."""
         if options.module is None and options.given is None:
             options = replace(options, module=slowest_module(options.input, options.profile))

@@ -16,10 +16,6 @@ from hlofuse.ir.graph import Module
 from hlofuse.ir.record import replace
 from hlofuse.ir.text.printer import print_module
 from hlofuse.judge.judge import Judge
-from hlofuse.library.cache import place_of_content, read, write
-from hlofuse.library.opening import open as open_report
-from hlofuse.library.program import Program
-from hlofuse.library.questions import Explain
 from hlofuse.passes.common import make
 from hlofuse.pipelines.flags import joined
 from hlofuse.reports.advice.catalogue import WRITTEN
@@ -29,6 +25,10 @@ from hlofuse.reports.verdict.candidates import UNKNOWN, rewritten
 from hlofuse.reports.verdict.model import Suggestion, Verdict
 from hlofuse.reports.verdict.phrases import COMPILED, VALUES
 from hlofuse.reports.whatif.model import Trial, trial_of
+from .cache import place_of_content, read, write
+from .opening import open as open_report
+from .program import Program
+from .questions import Explain
 
 _JUDGED = 3
 """Suggestions whose values are compared."""

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, ParamSpec, Ty
 
 from hlofuse.inputs.part import PartError
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.option import argument, flag, limit, option
+from .option import argument, flag, limit, option
 
 if TYPE_CHECKING:
-    from hlofuse.library.answer import Answer
-    from hlofuse.library.program import Program
     from hlofuse.reports.check import Check as CheckResult  # noqa: F401
     from hlofuse.reports.kernels import KernelSelection  # noqa: F401
     from hlofuse.reports.memory import MemoryUse  # noqa: F401
@@ -23,6 +21,8 @@ if TYPE_CHECKING:
     from hlofuse.reports.timeline import PassTimeline  # noqa: F401
     from hlofuse.reports.trace_op.model import Provenance  # noqa: F401
     from hlofuse.reports.why.story import Answer as Found  # noqa: F401
+    from .answer import Answer
+    from .program import Program
 
 P = ParamSpec("P")
 D = TypeVar("D")

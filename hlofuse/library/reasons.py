@@ -12,11 +12,6 @@ from hlofuse.format.terminal import print_command
 from hlofuse.inputs import load
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import replace
-from hlofuse.library.answer import Answer
-from hlofuse.library.heads import head_of
-from hlofuse.library.loading import with_change
-from hlofuse.library.program import Program
-from hlofuse.library.questions import Why
 from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.fused.tpu import TpuPair, compare_tpu, pair_json, print_tpu, tpu_files
 from hlofuse.reports.why import PairAnswer, Story
@@ -25,6 +20,11 @@ from hlofuse.reports.why.model import answers_json
 from hlofuse.reports.why.story import Answer as Found
 from hlofuse.reports.why.story import answers, confirmed, in_the_input
 from hlofuse.reports.why.text import print_answers
+from .answer import Answer
+from .heads import head_of
+from .loading import with_change
+from .program import Program
+from .questions import Why
 
 
 def why(report: Program, options: Why) -> Answer[Any]:

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 from hlofuse.ir.graph import Module
 from hlofuse.ir.record import replace
 from hlofuse.library import questions
-from hlofuse.library.answer import Answer
-from hlofuse.library.heads import head_of
-from hlofuse.library.program import Program
-from hlofuse.library.questions import QUESTIONS, Question
 from hlofuse.reports.common.head import identity_line
+from .answer import Answer
+from .heads import head_of
+from .program import Program
+from .questions import QUESTIONS, Question
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from hlofuse.diff import ModuleDiff
-    from hlofuse.library.questions import method_of
     from hlofuse.plot.figure import Plot
     from hlofuse.render import Drawing
     from hlofuse.reports.kernels import KernelSelection
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from hlofuse.reports.stats import ModuleStatistics
     from hlofuse.reports.upgrade import Upgrade
     from hlofuse.reports.verdict.model import Suggestion
+    from .questions import method_of
 
 
 class Report(Program):
@@ -103,7 +103,7 @@ class Report(Program):
 
     def replayed_text(self, until: str = "fusion") -> str:
         """The module after XLA's fusion passes as HLO text, as `hlofuse replay`; `end`: after all passes."""
-        from hlofuse.library.writing import replayed_until
+        from .writing import replayed_until
 
         return replayed_until(self, until).text
 
@@ -111,7 +111,7 @@ class Report(Program):
         """The fusions of another release of XLA, as `hlofuse upgrade`. `compiled` is the program as that
         release compiled it; its passes before fusion then count too. Without `to` it is the release of
         `compiled`, or the newest for a report with `xla`."""
-        from hlofuse.library.builds import upgraded
+        from .builds import upgraded
 
         return upgraded(self.options, to, compiled.options if compiled is not None else None)
 
@@ -121,7 +121,7 @@ class Report(Program):
 
         With `metadata` op_name and source lines count as differences. Times are those of each one's device.
         With profiles the kernels that run are compared, by measured time."""
-        from hlofuse.library.side_by_side import compared
+        from .side_by_side import compared
 
         if not isinstance(other, Report):
             other = Report(replace(self.options, given=other, module=None))
@@ -133,13 +133,13 @@ class Report(Program):
         """The module and its fusions as a picture, as `hlofuse render`; a notebook shows it. view: `before`,
         `after` or `both`; `how`: `focus`, `radius`, `open`, `max_nodes`, `legend` and `caption` of
         `hlofuse.render.render`. Names are any names. `Drawing.to_bytes("png")` writes one."""
-        from hlofuse.library.drawing import drawn
+        from .drawing import drawn
 
         return drawn(self, view, **how)
 
     def plot(self, kind: str = "passes") -> Plot:
         """Figures as a plot, as `hlofuse plot`: `passes`, `kernels`, `memory`."""
-        from hlofuse.library.drawing import plotted
+        from .drawing import plotted
 
         return plotted(self, kind)
 
@@ -155,7 +155,7 @@ class Report(Program):
         """The page of `hlofuse explore`: one HTML file as text, with every kernel and decision. With `other`,
         a device or a release it shows two modules side by side. `source` is the directory of the program,
         whose text it then contains. `Path("page.html").write_text(report.explore())` writes it."""
-        from hlofuse.library.drawing import explored
+        from .drawing import explored
 
         return Page(explored(self, other, compare_device, compare_xla, source, timeline))
 

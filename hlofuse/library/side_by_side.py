@@ -21,9 +21,6 @@ from hlofuse.inputs.many import Many, modules_at
 from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import replace
-from hlofuse.library.answer import Answer
-from hlofuse.library.options import ReplayOptions
-from hlofuse.library.program import Program
 from hlofuse.pipelines import device_of
 from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import nearest
@@ -33,6 +30,9 @@ from hlofuse.reports.diff.many import BatchDiff, diff_many
 from hlofuse.reports.diff.model import summarize
 from hlofuse.reports.diff.phrases import verdict
 from hlofuse.reports.diff.text import draw as draw_summary
+from .answer import Answer
+from .options import ReplayOptions
+from .program import Program
 
 if TYPE_CHECKING:
     from hlofuse.render import ModulePair

@@ -5,12 +5,12 @@ from functools import partial
 
 from rich.console import Console
 
-from hlofuse.library.answer import Answer
-from hlofuse.library.heads import head_of
-from hlofuse.library.program import Program
-from hlofuse.library.questions import Stats
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.stats import ModuleStatistics, print_statistics, statistics, statistics_json
+from .answer import Answer
+from .heads import head_of
+from .program import Program
+from .questions import Stats
 
 
 def stats(reports: Sequence[Program], options: Stats) -> Answer[list[ModuleStatistics]]:

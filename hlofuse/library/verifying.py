@@ -8,9 +8,6 @@ from hlofuse.inputs.choose_target import choose_target, target_of_files
 from hlofuse.inputs.companions import Companions
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import OrderSource
-from hlofuse.library.answer import Answer
-from hlofuse.library.loading import require_end
-from hlofuse.library.options import SILENT, Listener
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
 from hlofuse.pipelines.flags import merged, parse_flags
 from hlofuse.pipelines.targets import target_by_flags
@@ -18,6 +15,9 @@ from hlofuse.releases import release_of
 from hlofuse.reports.verify import Case, Until, find_cases
 from hlofuse.reports.verify.model import Report, report_json
 from hlofuse.reports.verify.text import print_report
+from .answer import Answer
+from .loading import require_end
+from .options import SILENT, Listener
 
 
 def verify(

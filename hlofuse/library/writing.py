@@ -11,11 +11,11 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.record import Record
 from hlofuse.ir.text.printer import print_module
-from hlofuse.library.loading import Loaded, require_end
-from hlofuse.library.program import Program
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.stage import Stage
 from hlofuse.trace import Event
+from .loading import Loaded, require_end
+from .program import Program
 
 
 class Replayed(Record):

@@ -13,7 +13,7 @@ from msgspec import Struct
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.record import Record
-from hlofuse.matching.key import Keys, Strictness, payload
+from .key import Keys, Strictness, payload
 
 # Two of these with the same operands are still two.
 _SIDE_EFFECTS = frozenset(

@@ -9,7 +9,7 @@ from hlofuse.analysis.kernels import computed_in, is_kernel
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import grouped, unmatched
 from hlofuse.ir.opcodes import with_trait
-from hlofuse.matching.key import Keys, Strictness, payload, result
+from .key import Keys, Strictness, payload, result
 
 
 class KernelKeys(Keys):

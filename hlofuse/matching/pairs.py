@@ -11,11 +11,11 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.native import no_collection
-from hlofuse.matching.graph import Graph, Matched, Occurrence, Region
-from hlofuse.matching.kernels import inside
-from hlofuse.matching.key import Keys, Strictness, payload, result
-from hlofuse.matching.similarity import Similarity, match_changed_opcodes
-from hlofuse.matching.structure import TRIVIAL, Matching, only_pairs
+from .graph import Graph, Matched, Occurrence, Region
+from .kernels import inside
+from .key import Keys, Strictness, payload, result
+from .similarity import Similarity, match_changed_opcodes
+from .structure import TRIVIAL, Matching, only_pairs
 
 # Pairs of computations: the entries, then those that matched instructions call, then similar ones.
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from hlofuse.ir import Instruction
 from hlofuse.ir.graph import Module
 from hlofuse.ir.stack_frames import SourceLocation
-from hlofuse.matching.graph import Graph, Region, Value
-from hlofuse.matching.structure import TRIVIAL, Matching
+from .graph import Graph, Region, Value
+from .structure import TRIVIAL, Matching
 
 # More proposals from one pair than this say that its neighbours are indistinguishable that way.
 _MOST_PROPOSALS = 64

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from hlofuse.ir import Instruction
 from hlofuse.ir.grouping import grouped
-from hlofuse.matching.graph import Graph, Region, Value
+from .graph import Graph, Region, Value
 
 # Values that are no evidence of their place: every program is full of them.
 TRIVIAL = frozenset("bitcast broadcast constant get-tuple-element iota parameter tuple".split())

@@ -1,5 +1,5 @@
 """Memory that a scheduled module takes, by XLA's buffer assignment, and the arrays alive at its peak."""
 
-from hlofuse.memory.assignment import Assignment as Assignment
-from hlofuse.memory.assignment import LiveArray as LiveArray
-from hlofuse.memory.assignment import assign as assign
+from .assignment import Assignment as Assignment
+from .assignment import LiveArray as LiveArray
+from .assignment import assign as assign

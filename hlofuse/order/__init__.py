@@ -1,5 +1,5 @@
 """The source of ids and use-lists: XLA, its earlier passes repeated, an estimate, or the text."""
 
-from hlofuse.order.restore import is_open, restore, source_of
+from .restore import is_open, restore, source_of
 
 __all__ = ["is_open", "restore", "source_of"]

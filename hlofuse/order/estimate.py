@@ -5,10 +5,10 @@ that created an instruction last, and the time at which it did."""
 import re
 
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.order.front_end import named_by_front_end, program_order
-from hlofuse.order.names import is_of_program, number
-from hlofuse.order.phases import Evidence, Phase, phase_of
-from hlofuse.order.recreated import add_recreated, alone_in_layout, phases_by_number, split_rounds
+from .front_end import named_by_front_end, program_order
+from .names import is_of_program, number
+from .phases import Evidence, Phase, phase_of
+from .recreated import add_recreated, alone_in_layout, phases_by_number, split_rounds
 
 # The order in which passes go through the computations of a module.
 #

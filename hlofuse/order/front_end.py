@@ -13,7 +13,7 @@ from math import inf
 
 from hlofuse.analysis.elementwise import is_constant
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.order.names import (
+from .names import (
     is_named_around_loop,
     is_of_call,
     is_of_derivative,

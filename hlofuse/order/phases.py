@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
-from hlofuse.order.names import (
+from .names import (
     LOWERED,
     is_of_call,
     is_of_program,

@@ -10,8 +10,8 @@ from itertools import accumulate
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant, is_constant
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped
-from hlofuse.order.names import is_of_program, number, operation, stack_frame, stem
-from hlofuse.order.phases import Phase
+from .names import is_of_program, number, operation, stack_frame, stem
+from .phases import Phase
 
 Phases = dict[Instruction, Phase]
 

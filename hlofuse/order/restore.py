@@ -41,7 +41,7 @@ def restore(module: Module, target: Target, release: Release, ids: UniqueIds | N
             ids.apply(module)
             ids.give_metadata(module)
         elif source == "estimated":
-            from hlofuse.order.estimate import estimate_order
+            from .estimate import estimate_order
 
             estimate_order(module)
         if release.priority_fusion_renames:
@@ -50,7 +50,7 @@ def restore(module: Module, target: Target, release: Release, ids: UniqueIds | N
             reserve_names_before_renaming(module)
     estimates = target.restores_use_lists or (target.has_history and release.users_by_layout_passes)
     if estimates and source != "text":
-        from hlofuse.order.legacy.restore import restore_users_order
+        from .legacy.restore import restore_users_order
 
         restore_users_order(module)
     if target.depends_on_order:

@@ -14,11 +14,11 @@ from hlofuse.ir.grouping import reach
 from hlofuse.ir.record import replace
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass, RewritePass, any_change, find_each
-from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import make_asynchronous, set_called
-from hlofuse.passes.common.shapes import array, permuted
 from hlofuse.trace import Recorder
+from .base import Pass, RewritePass, any_change, find_each
+from .common import make
+from .common.calls import make_asynchronous, set_called
+from .common.shapes import array, permuted
 
 DEFAULT_BYTES = (30 << 20) + 7
 """`kDefaultAllReduceCombineThreshold` and those of the other kinds (`xla/service/collective_utils.h`)."""

@@ -10,11 +10,11 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands
 from hlofuse.matching.key import Keys
-from hlofuse.passes.base import Pass
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.rewrites import EQUAL_CONSTANTS, EQUAL_INSTRUCTIONS, EQUAL_IOTAS, EQUAL_OUTPUTS
 from hlofuse.trace import Recorder
+from .base import Pass
 
 COMMUTATIVE_OPCODES = with_trait("commutative")
 

@@ -5,7 +5,6 @@ from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands, replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass, substituted
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.rewrites import (
     DEAD_COMPUTATION,
@@ -16,6 +15,7 @@ from hlofuse.rules.rewrites import (
     WHOLE_TUPLE,
 )
 from hlofuse.trace import Recorder
+from .base import Pass, substituted
 
 
 class HloDCE(Pass):

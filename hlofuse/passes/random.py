@@ -10,11 +10,11 @@ from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Explained, NotRepresentable, Pass, expand_each, substituted
-from hlofuse.passes.common import make
-from hlofuse.passes.common.shapes import array
 from hlofuse.rules.rewrites import RANDOM_BITS
 from hlofuse.trace import Recorder
+from .base import Explained, NotRepresentable, Pass, expand_each, substituted
+from .common import make
+from .common.shapes import array
 
 Parts: TypeAlias = "list[_Op]"
 _Attribute: TypeAlias = str | int | Sequence[int]

@@ -7,12 +7,12 @@ from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import is_safely_removable, replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Explained, Pass, attempt, rewrite_each, substituted, visit
-from hlofuse.passes.common import make
-from hlofuse.passes.common.shapes import array, descending
-from hlofuse.passes.dce import HloDCE
 from hlofuse.rules.rewrites import BATCH_NORM
 from hlofuse.trace import Recorder
+from .base import Explained, Pass, attempt, rewrite_each, substituted, visit
+from .common import make
+from .common.shapes import array, descending
+from .dce import HloDCE
 
 _GLOBAL_SHAPE = "xla.sdy.LocalToGlobalShape"
 
@@ -198,7 +198,12 @@ class _Norm:
         add = make.reducer(self.x, "scalar_add_computation", "add", self.shape.element_type, _SIDES)
         return [make.reduce(self.x, v, zero, self.others, add) for v in values]
 
-    def training(self, data: Instruction, scale: Instruction, offset: Instruction) -> Instruction:
+    def training(
+        self,
+        data: Instruction,
+        scale: Instruction,
+        offset: Instruction,
+    ) -> Instruction:
         zero = self.constant(0.0)
         epsilon = self.filled(self.constant(float(self.x.attributes["epsilon"])), self.shape)
         count = self.count()

@@ -9,12 +9,12 @@ from hlofuse.ir.fusing import clone_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Layout, Shape
-from hlofuse.passes.base import Explained, Pass, VisitPass, replaced, substituted, visit_module
-from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import scalar_of
-from hlofuse.passes.common.shapes import array, permuted, without
 from hlofuse.rules.rewrites import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
+from .base import Explained, Pass, VisitPass, replaced, substituted, visit_module
+from .common import make
+from .common.literals import scalar_of
+from .common.shapes import array, permuted, without
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.record import Record, replace
-from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.releases import Release, Span
 from hlofuse.rules.settings import AS_XLA, Settings
+from .base import FixedPoint, Pass, Pipeline, UnimplementedPass
 
 # By target and XLA's name: `module:class` below `hlofuse.passes`. Several targets have a pass of the same
 # name; the empty target has those that all share.

@@ -1,6 +1,6 @@
 """The lists of passes per target, as data, and running those before fusion."""
 
-from hlofuse.pipelines.device import NEEDS_AMD_DEVICE, NEEDS_DEVICE, device_of
-from hlofuse.pipelines.targets import TARGETS, Target, passes_of
+from .device import NEEDS_AMD_DEVICE, NEEDS_DEVICE, device_of
+from .targets import TARGETS, Target, passes_of
 
 __all__ = ["NEEDS_AMD_DEVICE", "NEEDS_DEVICE", "TARGETS", "Target", "device_of", "passes_of"]

@@ -19,8 +19,8 @@ from hlofuse.passes.float.float_normalization import CPU_KEEPS_BF16, FloatNormal
 from hlofuse.passes.reduction import TreeReductionRewriter
 from hlofuse.passes.registry import OfReleases, PassLists, since, until
 from hlofuse.passes.sort.topk import TopkRewriter
-from hlofuse.pipelines.flags import ynn_kinds
 from hlofuse.releases import AROUND_FUSION, Release, Span
+from .flags import ynn_kinds
 
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 

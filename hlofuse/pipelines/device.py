@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import Record, replace
-from hlofuse.pipelines.targets import TARGETS
+from .targets import TARGETS
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription

@@ -6,9 +6,9 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from hlofuse.ir.record import Record, replace
-from hlofuse.pipelines.targets import TARGETS
 from hlofuse.releases import Release, Span, behaviours, release_of
 from hlofuse.rules.catalogue import Knob, catalogue
+from .targets import TARGETS
 
 Kind = Literal["behaviour", "rule", "pass", "knob"]
 _BACKENDS = ("cpu", "gpu")

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hlofuse.ir.record import Record
-from hlofuse.pipelines.stage import Stage
-from hlofuse.pipelines.targets import TARGETS
+from .stage import Stage
+from .targets import TARGETS
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
@@ -134,7 +134,7 @@ class Identity(Record):
     @property
     def differences(self) -> list[str]:
         """The differences between the possible releases: rules, behaviours, passes and knobs."""
-        from hlofuse.pipelines.differences import differences
+        from .differences import differences
 
         target = self.backend.value
         return sorted(d.name for d in differences(target, self.releases)) if target in TARGETS else []

@@ -13,9 +13,9 @@ from hlofuse.ir.graph import Module
 from hlofuse.ir.record import Record
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.memory import Assignment
-from hlofuse.plot.figure import COLORS, Plot
 from hlofuse.render.dot import FAINT, PALE
 from hlofuse.render.scene import SMALL, ModulePair, text_width
+from .figure import COLORS, Plot
 
 _WIDTH = 200.0
 _GAP = 34.0

@@ -1,14 +1,14 @@
 """XLA releases as data: their names and differences."""
 
-from hlofuse.releases.named import ANY as ANY
-from hlofuse.releases.named import AROUND_FUSION as AROUND_FUSION
-from hlofuse.releases.named import EARLIEST as EARLIEST
-from hlofuse.releases.named import NAMED as NAMED
-from hlofuse.releases.named import NAMES as NAMES
-from hlofuse.releases.named import NEWEST as NEWEST
-from hlofuse.releases.named import REFERENCE as REFERENCE
-from hlofuse.releases.named import Release as Release
-from hlofuse.releases.named import Span as Span
-from hlofuse.releases.named import behaviours as behaviours
-from hlofuse.releases.named import nearest as nearest
-from hlofuse.releases.named import release_of as release_of
+from .named import ANY as ANY
+from .named import AROUND_FUSION as AROUND_FUSION
+from .named import EARLIEST as EARLIEST
+from .named import NAMED as NAMED
+from .named import NAMES as NAMES
+from .named import NEWEST as NEWEST
+from .named import REFERENCE as REFERENCE
+from .named import Release as Release
+from .named import Span as Span
+from .named import behaviours as behaviours
+from .named import nearest as nearest
+from .named import release_of as release_of

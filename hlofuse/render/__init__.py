@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from hlofuse.compilation import Compilation
 from hlofuse.ir import Module
-from hlofuse.render.compose import compose
-from hlofuse.render.dot import to_dot
-from hlofuse.render.drawing import FORMATS, Drawing, format_of
-from hlofuse.render.scene import MAX_NODES, VIEWS, ModulePair, Options
+from .compose import compose
+from .dot import to_dot
+from .drawing import FORMATS, Drawing, format_of
+from .scene import MAX_NODES, VIEWS, ModulePair, Options
 
 __all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "ModulePair", "Options", "format_of", "render"]
 

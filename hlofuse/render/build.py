@@ -7,8 +7,8 @@ from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.units import bytes_text, plural, ranges
 from hlofuse.ir import Instruction, Module
-from hlofuse.render.dot import category
-from hlofuse.render.labels import (
+from .dot import category
+from .labels import (
     NAME_LIMIT,
     constant_text,
     cut,
@@ -23,8 +23,8 @@ from hlofuse.render.labels import (
     traffic,
     value_title,
 )
-from hlofuse.render.plan import PanelPlan, Part, units
-from hlofuse.render.scene import Arrow, Box, Outline, Panel
+from .plan import PanelPlan, Part, units
+from .scene import Arrow, Box, Outline, Panel
 
 MANY_RESULTS = 24
 

@@ -10,10 +10,10 @@ from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.ir.record import replace
-from hlofuse.render.build import Builder, kernel_numbers
-from hlofuse.render.labels import lookup, part_number, role
-from hlofuse.render.plan import convex, has_box, plan, thin
-from hlofuse.render.scene import VIEWS, ModulePair, Options, Panel, Scene, pair_of
+from .build import Builder, kernel_numbers
+from .labels import lookup, part_number, role
+from .plan import convex, has_box, plan, thin
+from .scene import VIEWS, ModulePair, Options, Panel, Scene, pair_of
 
 
 def compose(drawn: Module | Compilation | ModulePair, view: str | None, options: Options) -> Scene:

@@ -9,8 +9,8 @@ from graphviz import Digraph
 from hlofuse.format.units import bytes_text
 from hlofuse.ir.record import Record
 from hlofuse.ir.text.signatures import split_async
-from hlofuse.render.labels import entities, multiline
-from hlofuse.render.scene import Arrow, Box, Outline, Panel, Scene, text_width
+from .labels import entities, multiline
+from .scene import Arrow, Box, Outline, Panel, Scene, text_width
 
 FONT = "Helvetica,Arial,sans-serif"
 INK = "#1f2328"

@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from hlofuse.format.escape import printable
 from hlofuse.ir import HlofuseError
-from hlofuse.render.scene import Scene
+from .scene import Scene
 
 TIMEOUT = 60.0
 """Seconds for one layout. The limits on boxes make a few seconds usual."""

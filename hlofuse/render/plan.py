@@ -15,8 +15,8 @@ from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.ir.grouping import common_length, grouped
-from hlofuse.render.labels import lookup, part_number
-from hlofuse.render.scene import HARD_LIMIT, Arrow, Box, Options, Panel
+from .labels import lookup, part_number
+from .scene import HARD_LIMIT, Arrow, Box, Options, Panel
 
 # Bookkeeping that is drawn, if at all, as part of the arrows or of another box.
 _THREADS = frozenset({"get-tuple-element", "constant", "tuple"})

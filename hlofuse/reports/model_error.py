@@ -15,11 +15,11 @@ from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import Record
-from hlofuse.reports.common.facts import place_of
-from hlofuse.reports.common.json import measured_json, place_json
-from hlofuse.reports.common.model import Place
-from hlofuse.reports.common.phrases import times_text
-from hlofuse.reports.common.profile import profile_json, profile_lines
+from .common.facts import place_of
+from .common.json import measured_json, place_json
+from .common.model import Place
+from .common.phrases import times_text
+from .common.profile import profile_json, profile_lines
 
 _CLOSE_RATIO = 1.25
 _LARGE_SHARE = 0.01

@@ -22,9 +22,9 @@ from hlofuse.ir.grouping import grouped
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.record import Record
 from hlofuse.pipelines import TARGETS
-from hlofuse.reports.common.json import cost_json, measured_json, totals_json
-from hlofuse.reports.common.model import both_names
-from hlofuse.reports.common.phrases import measured_text, times_text
+from .common.json import cost_json, measured_json, totals_json
+from .common.model import both_names
+from .common.phrases import measured_text, times_text
 
 
 class KernelStatistics(Record):

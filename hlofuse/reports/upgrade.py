@@ -16,11 +16,11 @@ from hlofuse.format.units import plural, us_text
 from hlofuse.ir.record import Record
 from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release
-from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
-from hlofuse.reports.common.json import totals_json
-from hlofuse.reports.comparison.model import Comparison, compare_builds, flipped_json
-from hlofuse.reports.comparison.phrases import figures
-from hlofuse.reports.comparison.text import print_flipped
+from .common.facts import EdgeNames, Facts, edges_inside
+from .common.json import totals_json
+from .comparison.model import Comparison, compare_builds, flipped_json
+from .comparison.phrases import figures
+from .comparison.text import print_flipped
 
 ConfigOf = Callable[[Release], ReplayConfig]
 """The configuration of a replay by a release, which may be a mixed one."""

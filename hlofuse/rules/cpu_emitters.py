@@ -17,7 +17,7 @@ from hlofuse.cost.gpu.atoms import is_intermediate
 from hlofuse.cost.gpu.kernel_graph import can_update_in_place
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import with_trait
-from hlofuse.rules.verdict import Figures, runner
+from .verdict import Figures, runner
 
 # Library calls: chosen before fusion (library fusions), or by what an operation is.
 

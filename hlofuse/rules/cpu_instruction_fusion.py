@@ -5,8 +5,8 @@ from hlofuse.analysis.cpu_predicates import has_output_fusible_operand, is_loop_
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Span
-from hlofuse.rules.catalogue import Knob, register
-from hlofuse.rules.instruction_fusion import (
+from .catalogue import Knob, register
+from .instruction_fusion import (
     CandidatePair,
     expensive_would_be_duplicated,
     may_fuse_into_in_place,
@@ -14,7 +14,7 @@ from hlofuse.rules.instruction_fusion import (
     producer_is_root,
     recomputation,
 )
-from hlofuse.rules.verdict import Figures, condition, requirement
+from .verdict import Figures, condition, requirement
 
 # Rules that allow: what the consumer is decides last.
 

@@ -8,9 +8,9 @@ from hlofuse.cost.gpu.shapes import is_reshape_or_transpose_bitcast
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
-from hlofuse.rules.catalogue import Rule, essential, register
-from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import Figures, Verdict
+from .catalogue import Rule, essential, register
+from .settings import Settings
+from .verdict import Figures, Verdict
 
 REDUCTIONS_DIFFER = essential(
     "GM011", "The two reductions differ", message="tiled reductions with different shapes"

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from hlofuse.cost.gpu.merging import MergeTimes
 from hlofuse.cost.gpu.ticks import fp32, microseconds
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import Knob, outcome, register
-from hlofuse.rules.fusion_heroes import heroes_verdict
-from hlofuse.rules.gpu_fusible import is_physically_transposing
-from hlofuse.rules.gpu_instruction_fusion import FUSIBLE_RULES, GpuFusionState, GpuPair
-from hlofuse.rules.priority_fusion.conditions import MAX_IR_SIZE, over_budget
-from hlofuse.rules.verdict import Figures, Verdict, condition, requirement
+from .catalogue import Knob, outcome, register
+from .fusion_heroes import heroes_verdict
+from .gpu_fusible import is_physically_transposing
+from .gpu_instruction_fusion import FUSIBLE_RULES, GpuFusionState, GpuPair
+from .priority_fusion.conditions import MAX_IR_SIZE, over_budget
+from .verdict import Figures, Verdict, condition, requirement
 
 MAX_TRANSPOSED = Knob("gpu-max-transposed-share", 0.5)
 

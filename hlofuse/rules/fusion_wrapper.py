@@ -6,7 +6,7 @@ from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_predicates import is_tiling_type
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release, Span
-from hlofuse.rules.verdict import Figures, condition
+from .verdict import Figures, condition
 
 _LATER_WRAPPED = frozenset(
     """

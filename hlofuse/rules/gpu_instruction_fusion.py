@@ -10,8 +10,8 @@ from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import reach
-from hlofuse.rules.catalogue import Knob
-from hlofuse.rules.gpu_fusible import (
+from .catalogue import Knob
+from .gpu_fusible import (
     has_tiled_transpose,
     is_input_fusible,
     is_loop_fusible_consumer,
@@ -20,7 +20,7 @@ from hlofuse.rules.gpu_fusible import (
     is_scatter_fusion,
     updated_operand,
 )
-from hlofuse.rules.instruction_fusion import (
+from .instruction_fusion import (
     CandidatePair,
     FusionState,
     expensive_would_be_duplicated,
@@ -29,8 +29,8 @@ from hlofuse.rules.instruction_fusion import (
     producer_is_root,
     recomputation,
 )
-from hlofuse.rules.priority_fusion.conditions import over_budget
-from hlofuse.rules.verdict import Figures, Verdict, condition, requirement
+from .priority_fusion.conditions import over_budget
+from .verdict import Figures, Verdict, condition, requirement
 
 
 @dataclass(slots=True, kw_only=True)

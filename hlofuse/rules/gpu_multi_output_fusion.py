@@ -9,12 +9,12 @@ from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import essential, outcome, register
-from hlofuse.rules.fusion_heroes import shapes_differ
-from hlofuse.rules.gpu_fusible import has_tiled_transpose, is_loop_fusible_producer, is_physically_transposing
-from hlofuse.rules.priority_fusion.conditions import MAX_IR_SIZE, over_budget
-from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import Figures, Verdict, condition, requirement
+from .catalogue import essential, outcome, register
+from .fusion_heroes import shapes_differ
+from .gpu_fusible import has_tiled_transpose, is_loop_fusible_producer, is_physically_transposing
+from .priority_fusion.conditions import MAX_IR_SIZE, over_budget
+from .settings import Settings
+from .verdict import Figures, Verdict, condition, requirement
 
 
 @dataclass(slots=True)

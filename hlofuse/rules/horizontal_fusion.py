@@ -5,9 +5,9 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES
-from hlofuse.rules.catalogue import Knob, essential, outcome, register
-from hlofuse.rules.gpu_fusible import is_nested_variadic_reduction, outputs_of
-from hlofuse.rules.verdict import Figures
+from .catalogue import Knob, essential, outcome, register
+from .gpu_fusible import is_nested_variadic_reduction, outputs_of
+from .verdict import Figures
 
 MAX_ELEMENTS = Knob("horizontal-max-elements", 8192 * 8192)
 MAX_ELEMENTS_SLICED = Knob("horizontal-max-elements-sliced", 128 * 2048)

@@ -10,9 +10,9 @@ from hlofuse.analysis.indexing_evaluation import IndexingEvaluation
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import reach
 from hlofuse.releases import Release
-from hlofuse.rules.catalogue import essential, outcome, register
-from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import Figures, Verdict, condition, requirement
+from .catalogue import essential, outcome, register
+from .settings import Settings
+from .verdict import Figures, Verdict, condition, requirement
 
 
 @dataclass(slots=True)

@@ -10,9 +10,9 @@ from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
-from hlofuse.rules.catalogue import Knob, outcome
-from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import Figures, condition, requirement
+from .catalogue import Knob, outcome
+from .settings import Settings
+from .verdict import Figures, condition, requirement
 
 USERS_CONSIDERED = Knob("multi-output-user-block", 128)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hlofuse.releases import ANY, Span
-from hlofuse.rules.catalogue import Knob, Rule, family_of
+from .catalogue import Knob, Rule, family_of
 
 SCHEMA = "hlofuse.rules/3"
 

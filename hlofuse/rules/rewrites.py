@@ -3,7 +3,7 @@ Loops, reductions, products, library fusions, expanders and copies; CSE, DCE, Tu
 
 from functools import partial
 
-from hlofuse.rules.catalogue import Knob, Rule, outcome, register
+from .catalogue import Knob, Rule, outcome, register
 
 
 def rewrites(

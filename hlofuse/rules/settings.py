@@ -13,8 +13,8 @@ from typing import TypeVar
 from hlofuse.ir.errors import HlofuseError, any_of
 from hlofuse.ir.record import replace
 from hlofuse.releases import Release
-from hlofuse.rules.catalogue import Knob, catalogue, knob_values
-from hlofuse.rules.verdict import Verdict
+from .catalogue import Knob, catalogue, knob_values
+from .verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ import re
 
 from hlofuse.analysis.elementwise import is_elementwise, without_bitcasts
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import catalogue
-from hlofuse.rules.instruction_fusion import CandidatePair
-from hlofuse.rules.verdict import Figures, condition
+from .catalogue import catalogue
+from .instruction_fusion import CandidatePair
+from .verdict import Figures, condition
 
 _ON_ITS_OWN = frozenset(
     "reduce reshape sort concatenate dynamic-update-slice gather scatter reduce-window custom-call"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial, wraps
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from hlofuse.rules.catalogue import Rule, given_fields_of, register
+from .catalogue import Rule, given_fields_of, register
 
 Figures: TypeAlias = Mapping[str, Any]
 """The numbers that a verdict is based on, read-only: JSON values by name, the unit in the name (`us`)."""

@@ -10,8 +10,8 @@ from hlofuse.format.escape import printable
 from hlofuse.format.terminal import indented, print_rows
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.pipelines.flags import joined
-from hlofuse.search.space import ACTIONS, Objective, Score
-from hlofuse.search.strategies import Found
+from .space import ACTIONS, Objective, Score
+from .strategies import Found
 
 _Written = Callable[[float], str]
 

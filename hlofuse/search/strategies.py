@@ -8,7 +8,7 @@ from random import Random
 
 from hlofuse.ir.graph import Module
 from hlofuse.ir.record import Record
-from hlofuse.search.space import Moves, Score, Space, SpentBudget
+from .space import Moves, Score, Space, SpentBudget
 
 LONGEST = 40
 """Moves in a sequence at most."""

@@ -47,7 +47,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> Callable[..., Profile]:
     ) -> Profile:
         from hlofuse.ir.record import replace
         from hlofuse.reports.check import check_modules, read_baseline
-        from hlofuse.testing.asserting import measure, report
+        from .asserting import measure, report
 
         found = measure(program, target, device, Path(request.config.rootpath), profile)
         found = replace(found, profile=replace(found.profile, name=name or found.profile.name))

@@ -1,6 +1,6 @@
 """The record of a replay: every decision in the order it was taken."""
 
 from hlofuse.rules.verdict import Figures
-from hlofuse.trace.recorder import Event, OnlySkipped, Recorder, Skipped
+from .recorder import Event, OnlySkipped, Recorder, Skipped
 
 __all__ = ["Event", "Figures", "OnlySkipped", "Recorder", "Skipped"]

@@ -7,7 +7,7 @@ from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.names import names_in, own_name
 from hlofuse.ir.record import Record
-from hlofuse.trace.recorder import Event, OnlySkipped
+from .recorder import Event, OnlySkipped
 
 
 class Change(Record):

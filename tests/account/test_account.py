@@ -15,7 +15,6 @@ from hlofuse.account.traffic import KernelCosts
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
-
 from ..conftest import ROOT
 from ..running import Run
 

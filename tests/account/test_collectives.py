@@ -15,7 +15,6 @@ from hlofuse.cost.gpu.rates import tabled_collective_us
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.releases import AROUND_FUSION as RELEASE
-
 from ..running import Run
 
 H100 = load_device("h100_sxm")

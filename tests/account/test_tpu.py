@@ -15,7 +15,6 @@ from hlofuse.cost.tpu import TpuDevice, tpu_devices, tpu_of
 from hlofuse.ir import parse_module
 from hlofuse.reports.common.facts import place_of
 from hlofuse.reports.verdict.tiles import tiles_of
-
 from ..running import Run
 
 

@@ -13,7 +13,6 @@ from hlofuse.analysis.flops import valid_positions
 from hlofuse.analysis.kernels import kernels
 from hlofuse.ir import parse_module
 from hlofuse.ir.attributes.window import WindowDimension
-
 from .cost_modules import ASYNC, MODULES
 
 XLA = json.loads((Path(__file__).parent / "xla_costs.json").read_text())

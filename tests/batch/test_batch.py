@@ -21,7 +21,6 @@ import pytest
 from hlofuse.batch.sources import document, items
 from hlofuse.batch.store import opened
 from hlofuse.library.opening import open as report_on
-
 from ..conftest import ROOT
 from ..running import Run
 

@@ -12,7 +12,6 @@ from hlofuse.capture.capturing import flags_for
 from hlofuse.capture.model import CaptureError
 from hlofuse.inputs.companions import device_in_dump
 from hlofuse.releases import NAMES as NAMED
-
 from ..running import Run
 
 FAKE = Path(__file__).with_name("fake_python")

@@ -15,7 +15,6 @@ from hlofuse.reports.check import Profile, read_baseline
 from hlofuse.reports.check.baseline import module_text, updated_files
 from hlofuse.reports.check.measure import profile_of_replay, profile_of_result
 from hlofuse.reports.common.facts import Facts
-
 from ..diff.programs import Program, programs, text
 from .profiles import profile
 

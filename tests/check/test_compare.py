@@ -8,7 +8,6 @@ from hlofuse.ir import HlofuseError
 from hlofuse.reports.check import Code, Finding, Level, Profile
 from hlofuse.reports.check.check import compare
 from hlofuse.reports.check.model import RefusedEdge
-
 from .profiles import nothing_refused, profile
 
 BASE = profile("m.py:3 f | kLoop: add, tanh", "m.py:9 g | kInput: reduce", us=10.0, device="h100_sxm")

@@ -18,7 +18,6 @@ from hlofuse.reports.check.json import check_json
 from hlofuse.reports.check.model import ModuleCheck, RefusedEdge, Where
 from hlofuse.reports.check.text import print_check
 from hlofuse.reports.common.model import Place
-
 from ..running import Golden
 from .profiles import kernel, profile
 

@@ -17,7 +17,6 @@ from hlofuse.reports.explain.text import print_explanation
 from hlofuse.reports.stats import print_statistics, statistics
 from hlofuse.reports.why.story import why
 from hlofuse.reports.why.text import print_why
-
 from ..hostile import hostile_module
 from ..running import Run
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from hlofuse.ir import parse_module
 from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.verify import verify_module
-
 from ..fixtures import read_cases
 from ..running import Golden, Run
 

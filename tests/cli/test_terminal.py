@@ -22,7 +22,6 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.options import Listener, ReplayOptions
 from hlofuse.library.questions import Explain
 from hlofuse.library.report import Report
-
 from ..conftest import ROOT
 from ..running import Run
 

@@ -14,7 +14,6 @@ from hlofuse.cost.gpu.device import DeviceDescription, load_device
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.trace.priority_record import IneligibleStep, PriorityStep, RecordedStep, read_priority_record
-
 from ..fixtures import Case
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"

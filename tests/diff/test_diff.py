@@ -9,7 +9,6 @@ import pytest
 from hlofuse.diff import Added, Changed, FusionKind, Kind, Moved, Removed, diff
 from hlofuse.inputs import load
 from hlofuse.ir import HlofuseError, Instruction, Module, parse_module
-
 from ..running import find
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -18,7 +18,6 @@ from hlofuse.matching.similarity import LineShifts
 from hlofuse.matching.structure import Matching
 from hlofuse.reports.diff.model import by_source
 from hlofuse.reports.diff.phrases import line_shown, moved_lines_note
-
 from ..running import Run
 
 Step = tuple[str, int, str]

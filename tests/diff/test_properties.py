@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from hlofuse.diff import Added, Changed, FusionKind, Kind, ModuleDiff, Removed, diff
 from hlofuse.ir import parse_module
-
 from .programs import (
     BINARY,
     SHAPE,

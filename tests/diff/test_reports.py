@@ -11,7 +11,6 @@ from hlofuse.diff import diff
 from hlofuse.ir import parse_module
 from hlofuse.reports.diff.model import clusters
 from hlofuse.reports.diff.phrases import count_change_of
-
 from ..running import Golden, Run
 
 ROOT = Path(__file__).parents[2]

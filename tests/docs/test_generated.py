@@ -11,7 +11,6 @@ import pytest
 
 import hlofuse
 from hlofuse.rules.catalogue import catalogue
-
 from ..running import load_tool
 
 ROOT = Path(__file__).parent.parent.parent

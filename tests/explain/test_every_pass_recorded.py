@@ -13,7 +13,6 @@ from hlofuse.reports.explain.json import explanation_json
 from hlofuse.reports.why import PairAnswer, Story
 from hlofuse.reports.why.story import why
 from hlofuse.rules.catalogue import catalogue
-
 from ..running import lowered
 
 SUM = """HloModule m

@@ -12,7 +12,6 @@ from hlofuse.inputs import load
 from hlofuse.ir import parse_module
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.model import Explanation
-
 from ..running import Golden, Run
 
 SMALL = (

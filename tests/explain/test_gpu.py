@@ -22,7 +22,6 @@ from hlofuse.reports.explain.text import print_timed_kernel
 from hlofuse.reports.why import PairAnswer
 from hlofuse.reports.why.story import why, why_each
 from hlofuse.trace.priority_record import read_priority_record
-
 from ..running import Golden, Run
 
 H100 = ("--target", "gpu", "--device", "h100_sxm")

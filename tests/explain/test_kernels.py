@@ -15,7 +15,6 @@ from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.releases import release_of
 from hlofuse.reports.kernels import Choice, kernel_selection
 from hlofuse.rules.catalogue import catalogue
-
 from ..running import Golden, Run
 
 GPU = ("--target", "gpu", "--device", "h100_sxm")

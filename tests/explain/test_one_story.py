@@ -18,7 +18,6 @@ from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.why import PairAnswer
 from hlofuse.reports.why.story import in_the_input, why
-
 from ..running import Run
 
 DATA = Path(__file__).parents[1] / "data" / "gpu.tar.xz"

@@ -9,7 +9,6 @@ import pytest
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module
-
 from ..running import Run, lowered
 
 FILTER = """HloModule m

@@ -13,7 +13,6 @@ from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.phrases import sources
 from hlofuse.reports.verdict.candidates import Rewritten
 from hlofuse.reports.whatif.model import Trial
-
 from ..running import Run
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,6 @@ import pytest
 
 from hlofuse.inputs import load
 from hlofuse.reports.stats import statistics
-
 from ..running import Golden, Run
 
 

@@ -18,7 +18,6 @@ from hlofuse.render.dot import category
 from hlofuse.reports.fused.boundaries import explain_fused
 from hlofuse.reports.fused.model import Fused
 from hlofuse.reports.kernels import kernel_selection
-
 from ..running import Run, lowered
 
 GPU = ("--target", "gpu", "--device", "h100_sxm")

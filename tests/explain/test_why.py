@@ -13,7 +13,6 @@ from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.why import PairAnswer, Story
 from hlofuse.reports.why.story import answers, why
-
 from ..running import Golden, Run
 
 

@@ -12,7 +12,6 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.trace.provenance import Change
-
 from ..passes.packed import archive
 from ..running import Golden, Run, lowered
 

@@ -14,7 +14,6 @@ from hlofuse.compilation import replay_config
 from hlofuse.explorer import page_html, page_of
 from hlofuse.inputs import load
 from hlofuse.ir import Module
-
 from ..running import Run
 from ..timeline.conftest import gpt2
 from .browser import Visit

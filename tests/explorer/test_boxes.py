@@ -9,7 +9,6 @@ from hlofuse.analysis.kernels import is_kernel, kernels, launched_computations
 from hlofuse.compilation import Compilation, compile, replay_config
 from hlofuse.explorer.collect import MOST_OPERATIONS, Boxes, page_of
 from hlofuse.ir import parse_module
-
 from ..pipelines.cases import packed
 from ..pipelines.gpu_cases import cases as gpu_cases
 from ..pipelines.legacy_cases import cases as legacy_cases

@@ -10,7 +10,6 @@ import pytest
 
 from hlofuse.inputs import load
 from hlofuse.ir import parse_module
-
 from ..running import Run
 from .browser import Visit
 from .conftest import Open

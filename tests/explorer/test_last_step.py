@@ -20,7 +20,6 @@ from hlofuse.ir import Module, parse_module
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.reports.verdict import verdict
-
 from ..pipelines.cases import CORPUS, packed
 from ..pipelines.gpu_cases import cases as gpu_cases
 from ..pipelines.legacy_cases import cases as legacy_cases

@@ -14,7 +14,6 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.compilation import compile
 from hlofuse.inputs import load
 from hlofuse.ir import parse_module
-
 from ..running import Run
 from .browser import Visit
 from .conftest import Open, target_of

@@ -18,7 +18,6 @@ from hlofuse.inputs import load
 from hlofuse.reports.timeline import dump_sequences, timeline
 from hlofuse.reports.timeline.model import PassDump, PassTimeline, Size, Step
 from hlofuse.reports.timeline.step_details import step_details
-
 from ..hostile import COLOUR, EVIL, hostile_module
 from ..running import Run
 from .browser import Visit

@@ -14,7 +14,6 @@ from hlofuse.compilation import replay_config
 from hlofuse.explorer import page_html, page_of
 from hlofuse.inputs import read_text
 from hlofuse.ir import Module, parse_module
-
 from .browser import Visit
 from .conftest import Open
 

@@ -6,7 +6,6 @@ from hlofuse.account import observed_replay
 from hlofuse.compilation import replay_config
 from hlofuse.explorer import page_html, page_of
 from hlofuse.ir import Module
-
 from ..hostile import COLOUR, EVIL, hostile_module
 from .conftest import Open
 

@@ -9,7 +9,6 @@ import pytest
 from hlofuse.explorer.collect import SourceFiles
 from hlofuse.explorer.model import SourceFile
 from hlofuse.ir import parse_module
-
 from ..running import Run
 from .browser import Visit
 from .conftest import Open

@@ -12,7 +12,6 @@ import pytest
 
 from hlofuse.reports.common.edits import Edit, edits
 from hlofuse.reports.common.recipe_page import recipe_names, recipe_text
-
 from ..running import Run
 
 HEAD = "import jax\nimport jax.numpy as jnp\nfrom jax import lax\n\n\n"

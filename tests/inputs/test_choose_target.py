@@ -11,7 +11,6 @@ from hlofuse.inputs import choose_target, load
 from hlofuse.inputs.backend import backend_of
 from hlofuse.inputs.companions import Companions
 from hlofuse.ir import parse_module
-
 from ..running import Run
 from .dump_directories import FULL, dump, module_text
 

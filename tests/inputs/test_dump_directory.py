@@ -14,7 +14,6 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import passes_of
 from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import AROUND_FUSION as RELEASE
-
 from .dump_directories import FULL, PIPELINE, dump, module_text
 
 

@@ -10,7 +10,6 @@ import pytest
 from hlofuse import load
 from hlofuse.inputs.ordered import restore_literals
 from hlofuse.passes.common.literals import values_of
-
 from ..tools.wire import message, varint
 
 TEXT = "HloModule m\n\nENTRY e {{\n  ROOT c = {shape} constant({{...}})\n}}\n"

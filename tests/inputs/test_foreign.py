@@ -14,7 +14,6 @@ from hlofuse.inputs import load
 from hlofuse.inputs.many import load_text
 from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO, foreign_form, module_proto, unique_ids_for
 from hlofuse.ir.errors import HlofuseError
-
 from ..running import Run
 
 needs_jaxlib = pytest.mark.skipif(

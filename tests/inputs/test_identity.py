@@ -11,7 +11,6 @@ from hlofuse.inputs import choose_target, load
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.identity import identify
 from hlofuse.pipelines.flags import from_debug_options, merged, parse_flags, ynn_kinds
-
 from ..fixtures import Case, read_cases
 from ..running import Run
 from .dump_directories import dump

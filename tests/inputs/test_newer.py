@@ -17,7 +17,6 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.dce import HloDCE
 from hlofuse.trace import OnlySkipped
-
 from ..parse.cases import cases
 from ..running import Golden, Run
 from .newer_texts import KINDS, invent, problem_of

@@ -11,7 +11,6 @@ from hlofuse import load
 from hlofuse.compilation import replay_config
 from hlofuse.inputs.ordered import lowering_from_dump, replay_input
 from hlofuse.ir import HlofuseError, parse_module
-
 from ..fixtures import find_case
 from ..running import Run
 

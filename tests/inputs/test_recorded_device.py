@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from hlofuse.inputs.companions import Companions
-
 from ..running import Run
 
 NOTE = "note: device h100_sxm: from XLA's fusion log next to the module\n"

@@ -10,7 +10,6 @@ from hlofuse.inputs import StageError, load, require_input_stage, stage_of
 from hlofuse.inputs.backend import backend_of
 from hlofuse.inputs.stage import BEFORE, FUSED, INPUT, SCHEDULED
 from hlofuse.ir import parse_module
-
 from ..running import Run
 from .dump_directories import FULL, dump
 

@@ -9,7 +9,6 @@ import pytest
 from hlofuse.inputs import load
 from hlofuse.inputs.wire_format import ids_file_of, read_unique_ids, unique_ids_for
 from hlofuse.ir.errors import HlofuseError
-
 from ..tools.wire import message, varint
 
 TEXT = """HloModule m

@@ -10,7 +10,6 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir import Instruction, Module, copy_module, parse_module, print_module
 from hlofuse.ir.fusing import convert_to_fusion, fuse_in_place_of
 from hlofuse.ir.removing import set_attribute
-
 from ..tools.module_checks import verify_module
 from .random_graphs import F32, edit, modules
 

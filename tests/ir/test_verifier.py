@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from hlofuse.ir import Computation, Module, parse_module
-
 from ..tools.module_checks import check_module, verify_module
 
 TEXT = """HloModule m

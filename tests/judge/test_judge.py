@@ -27,7 +27,6 @@ from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.trace.provenance import BeforeFusion
-
 from ..running import Run
 
 pytestmark = pytest.mark.skipif(

@@ -18,7 +18,6 @@ from hlofuse.reports.verdict import measured
 from hlofuse.reports.verdict.model import Suggestion
 from hlofuse.reports.verdict.phrases import change_line
 from hlofuse.reports.whatif.model import Trial
-
 from ..running import Run
 
 Times = Mapping[str | int, Timed]

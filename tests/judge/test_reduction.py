@@ -9,7 +9,6 @@ import pytest
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.judge.reduction import Reduction, is_valid
-
 from ..running import Run
 
 LOOP = """HloModule m

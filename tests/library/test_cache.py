@@ -13,7 +13,6 @@ from hlofuse.library import cache
 from hlofuse.library.options import SILENT, ReplayOptions
 from hlofuse.reports.verdict import verdict as module
 from hlofuse.reports.verdict.model import Verdict
-
 from ..running import Run
 
 

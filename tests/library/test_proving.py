@@ -13,7 +13,6 @@ import pytest
 
 from hlofuse.capture import CaptureError
 from hlofuse.library import proving
-
 from ..running import Run
 
 TPU = Path(__file__).parent.parent / "data" / "tpu.tar.xz"

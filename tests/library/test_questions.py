@@ -15,7 +15,6 @@ from hlofuse.cli.main import group
 from hlofuse.library.options import ReplayOptions
 from hlofuse.library.questions import QUESTIONS
 from hlofuse.library.report import Report
-
 from ..conftest import ROOT
 from ..running import Run
 

@@ -15,7 +15,6 @@ import pytest
 import hlofuse as library
 from hlofuse.ir import HlofuseError, print_module
 from hlofuse.library.report import Report
-
 from ..conftest import ROOT
 from ..hostile import EVIL, hostile_module
 from ..passes.packed import archive

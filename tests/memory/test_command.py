@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from hlofuse.inputs.text import read_text
-
 from ..conftest import ROOT
 from ..running import Run
 

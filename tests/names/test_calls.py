@@ -10,7 +10,6 @@ import pytest
 from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.reports.common.names import launched_in
-
 from ..running import Run
 
 FINAL = """HloModule jit_f, is_scheduled=true

@@ -14,7 +14,6 @@ from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.matching.pairs import match
-
 from ..fixtures import packed
 from ..running import Golden, Run, find
 

@@ -19,7 +19,6 @@ from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.names import Names, matching
 from hlofuse.reports.why.model import PairAnswer, Story
 from hlofuse.reports.why.story import answers
-
 from ..running import Run
 
 TEXT = """HloModule jit_f

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from hlofuse.ir import parse_module
-
 from ..running import Golden, Run, finished
 
 H100 = ("--device", "h100_sxm")

@@ -11,7 +11,6 @@ from hlofuse.ir import parse_module
 from hlofuse.order import estimate
 from hlofuse.order.estimate import estimate_order, processing_order
 from hlofuse.trace.priority_record import FusionStep
-
 from ..pipelines.gpu_cases import cases
 
 CASES = cases("gpu") | cases("gpu-models")

@@ -13,7 +13,6 @@ from hlofuse.inputs.ordered import replay_input
 from hlofuse.ir.copy import copy_module
 from hlofuse.order import is_open, source_of
 from hlofuse.pipelines import TARGETS
-
 from ..running import Run
 
 H100 = ("--device", "h100_sxm")

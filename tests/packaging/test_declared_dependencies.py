@@ -18,7 +18,6 @@ from packaging.requirements import Requirement
 
 from hlofuse.batch.sources import SCHEMA
 from hlofuse.cli.main import group
-
 from ..conftest import ROOT
 
 COMMANDS: dict[str, str] = {

@@ -9,7 +9,6 @@ import tomllib
 import pytest
 
 import hlofuse as package
-
 from ..conftest import ROOT
 from ..running import Run
 

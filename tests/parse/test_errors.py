@@ -11,7 +11,6 @@ import pytest
 
 from hlofuse.ir import HloParseError
 from hlofuse.ir.text.build import parse_by_grammar as parse_module
-
 from ..fixtures import Case, read_cases, write_message
 
 ERRORS = read_cases(Path(__file__).with_name("errors"))

@@ -12,7 +12,6 @@ import pytest
 
 from hlofuse.ir import HloParseError, parse_module
 from hlofuse.ir.text.build import parse_by_grammar
-
 from .cases import cases
 from .same import differences
 

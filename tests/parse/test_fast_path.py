@@ -10,7 +10,6 @@ from hlofuse.ir import HloParseError, parse_module
 from hlofuse.ir.text.build import parse_by_grammar
 from hlofuse.ir.text.patterns import FastPathMiss
 from hlofuse.ir.text.reader import STRETCH, GrammarFallback, read_fast
-
 from .same import differences
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from hlofuse.ir import HloParseError, Module, parse_module
 from hlofuse.ir.text.build import parse_by_grammar
-
 from .cases import cases
 
 TEXTS = [c.text for c in cases() if c.hlofuse == "accept"]

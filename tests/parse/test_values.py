@@ -17,7 +17,6 @@ from hlofuse.ir.attributes.window import (
 )
 from hlofuse.ir.text.build import parse_by_grammar as parse_module
 from hlofuse.ir.text.grammar import parse_attribute
-
 from .cases import cases
 
 PRINTED = (

@@ -8,7 +8,6 @@ import pytest
 
 from hlofuse.ir import HloParseError
 from hlofuse.ir.text.build import parse_by_grammar as parse_module
-
 from .cases import cases
 from .record_verdicts import record
 

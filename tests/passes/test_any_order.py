@@ -18,7 +18,6 @@ from hlofuse.passes.scatter.gather_scatter import GatherSimplifier, ScatterSimpl
 from hlofuse.pipelines.targets import TARGETS, after_fusion, before_fusion
 from hlofuse.releases import REFERENCE, release_of
 from hlofuse.trace import Recorder
-
 from ..tools.module_checks import check_module
 from .packed import archive
 

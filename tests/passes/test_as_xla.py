@@ -14,7 +14,6 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import Recorder
-
 from ..fixtures import Case, find_case, read_cases
 from ..running import lowered
 from ..tools.compare_passes import same_structure

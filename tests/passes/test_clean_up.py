@@ -7,7 +7,6 @@ from hlofuse.ir.graph import Module
 from hlofuse.passes import make_pass
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace import Event, Recorder
-
 from ..tools.module_checks import verify_module
 
 

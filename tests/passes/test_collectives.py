@@ -37,7 +37,6 @@ from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import after_fusion
 from hlofuse.reports.verify import compare_final
 from hlofuse.trace import Recorder
-
 from ..fixtures import Case, packed, read_cases
 from ..running import finished, lowered
 from ..tools.module_checks import check_module

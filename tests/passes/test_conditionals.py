@@ -8,7 +8,6 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
 from hlofuse.trace import Recorder
-
 from ..tools.module_checks import check_module
 
 TEXT = """HloModule m

@@ -12,7 +12,6 @@ from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.trace import Recorder
-
 from ..tools.module_checks import check_module
 
 FOLDING = Path(__file__).parent / "cases" / "constant_folding.hlo"

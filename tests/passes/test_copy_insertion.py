@@ -25,7 +25,6 @@ from hlofuse.passes.copy_insertion.buffer_alias import (
 from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion, PostSchedulingCopyInsertion
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace import Recorder
-
 from ..fixtures import Case, read_cases
 from ..tools.compare_passes import same_structure
 from ..tools.module_checks import check_module

@@ -12,7 +12,6 @@ from hlofuse.passes.control_flow.call_graph import PropagateCallMetadata
 from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
 from hlofuse.passes.cpu.calls import ParallelTaskAssigner, SmallWhileLoopHoisting, partition_counts
 from hlofuse.trace import Recorder
-
 from ..tools.module_checks import verify_module
 
 SMALL = 'frontend_attributes={xla_cpu_small_call="true"}'

@@ -19,7 +19,6 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.base import Pass
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import Recorder
-
 from ..running import lowered
 from ..tools.compare_passes import same_structure
 from ..tools.module_checks import check_module

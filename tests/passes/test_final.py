@@ -23,7 +23,6 @@ from hlofuse.pipelines.flags import COMMAND_BUFFERS, command_types
 from hlofuse.pipelines.gpu.after_fusion import after_fusion
 from hlofuse.reports.verify import compare_final
 from hlofuse.trace import Recorder
-
 from ..fixtures import Case, packed, read_cases
 from ..running import finished
 from ..tools.module_checks import check_module

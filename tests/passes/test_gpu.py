@@ -24,7 +24,6 @@ from hlofuse.passes.gpu.convolutions.padding import ConvPaddingLegalization
 from hlofuse.passes.gpu.copies import HostOffloader
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import OnlySkipped, Recorder
-
 from ..fixtures import Case, read_cases
 from ..running import lowered
 from ..tools.compare_passes import same_structure

@@ -19,7 +19,6 @@ from hlofuse.rules.gpu_multi_output_fusion import (
 from hlofuse.rules.instruction_fusion import FusionState
 from hlofuse.rules.priority_fusion.conditions import PriorityPair, PriorityState, consumer_is_bitcast
 from hlofuse.rules.settings import Settings
-
 from ..running import find
 
 DEVICE = "h100_sxm"

@@ -16,7 +16,6 @@ from hlofuse.rules.gpu_instruction_fusion import (
     producer_is_scatter,
 )
 from hlofuse.rules.settings import AS_XLA, Settings
-
 from ..running import find
 
 RELEASE = release_of("0.4.35")

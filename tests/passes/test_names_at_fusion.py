@@ -9,7 +9,6 @@ from hlofuse.inputs.ordered import in_creation_order
 from hlofuse.ir import parse_module
 from hlofuse.ir.computation_order import order_of_front_end
 from hlofuse.ir.graph import Computation, Instruction, Module
-
 from ..running import lowered
 
 CONVOLUTION = """HloModule conv

@@ -16,7 +16,6 @@ from hlofuse.passes.control_flow.annotations import ShardingRemover
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.head import lowering_note
 from hlofuse.trace import Recorder
-
 from ..fixtures import find_case
 from ..running import lowered
 

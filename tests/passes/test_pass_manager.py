@@ -17,7 +17,6 @@ from hlofuse.passes.base import FixedPoint, NotRepresentable, Pass, Pipeline, Un
 from hlofuse.passes.common import make
 from hlofuse.pipelines.targets import before_fusion, compilation
 from hlofuse.trace import Recorder, Skipped
-
 from ..running import lowered
 
 TEXT = """HloModule jit_f

@@ -17,7 +17,6 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.order.restore import with_replayed_order
 from hlofuse.passes.common.calls import clone_computation
 from hlofuse.trace.priority_record import FusionStep, PriorityRecord, PriorityStep
-
 from ..fixtures import find_case
 from ..pipelines.gpu_cases import cases
 from ..running import lowered

@@ -14,7 +14,6 @@ from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.rules.instruction_fusion import NOTHING_AGAINST
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Event, Recorder
-
 from ..tools.module_checks import verify_module
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from hlofuse.reports.verify.cases import name_of_run
-
 from .cases import DATA
 
 ARCHIVES = ("gpu-legacy.tar.xz", "gpu-legacy-order.tar.xz")

@@ -20,7 +20,6 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.cpu.calls import ParallelTaskAssigner
 from hlofuse.pipelines.targets import after_fusion
 from hlofuse.trace import Recorder
-
 from ..tools.module_checks import verify_module as graph_problems
 
 DATA = Path(__file__).parent.parent / "data" / "cpu-final.tar.xz"

@@ -10,7 +10,6 @@ from hlofuse.compilation import compile
 from hlofuse.ir import parse_module, print_module
 from hlofuse.ir.graph import Module
 from hlofuse.reports.verify import Verdict, verify_module
-
 from ..tools.module_checks import verify_module as graph_problems
 from .cases import CORPUS, Answered, in_folder, packed
 

@@ -9,7 +9,6 @@ import pytest
 from hlofuse.compilation import Compilation, CompilationInput, PassObserver, ReplayConfig, compile
 from hlofuse.ir import parse_module
 from hlofuse.reports.verify import Verdict, compare, find_cases, verify, verify_module
-
 from ..tools.decision_log import our_decisions, without_repeats, xla_decisions
 from ..tools.module_checks import verify_module as graph_problems
 from .cases import CORPUS

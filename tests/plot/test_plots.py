@@ -14,7 +14,6 @@ from hlofuse.inputs import load
 from hlofuse.plot.bars import plot_kernels, plot_passes
 from hlofuse.render import drawing
 from hlofuse.render.scene import ModulePair, pair_of
-
 from ..render.modules import texts
 from ..running import Run
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from hlofuse.inputs import load
-
 from .writing import gpu_profile
 
 ROOT = Path(__file__).parents[1]

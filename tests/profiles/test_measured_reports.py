@@ -15,7 +15,6 @@ from hlofuse.format.units import us_text
 from hlofuse.inputs.profile import read_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.testing import assert_fusion
-
 from ..running import Run
 from .test_profiles import needs_jaxlib
 from .writing import Plane, gpu_profile

@@ -19,7 +19,6 @@ from hlofuse.inputs import load
 from hlofuse.inputs.profile import Profile, is_profile, read_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
-
 from ..explorer.browser import Visit
 from ..running import Run
 from .writing import Plane, gpu_profile, message, nsight_export

@@ -14,7 +14,6 @@ from hlofuse.reports.advice.loops import unrolled
 from hlofuse.reports.advice.recipe import Situation
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.explain.explain import explain
-
 from ..running import find
 from .values import judged
 

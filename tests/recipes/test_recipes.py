@@ -37,7 +37,6 @@ from hlofuse.reports.verdict.cut import Cutter
 from hlofuse.reports.verdict.phrases import suggestions_title
 from hlofuse.reports.verdict.verdict import verdict
 from hlofuse.reports.whatif.model import trial_of
-
 from ..running import load_tool
 
 ROOT = Path(__file__).parents[2]

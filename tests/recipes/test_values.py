@@ -12,7 +12,6 @@ import pytest
 from hlofuse.judge.judge import Judge
 from hlofuse.library.loading import Loaded, read
 from hlofuse.library.options import ReplayOptions
-
 from ..running import load_tool
 from .values import REWRITES, judge_rewrites
 

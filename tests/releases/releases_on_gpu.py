@@ -10,7 +10,6 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.ir.record import replace
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import Release, release_of
-
 from ..fixtures import Case
 
 DEVICE = load_device("h100_sxm")

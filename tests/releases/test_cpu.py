@@ -21,7 +21,6 @@ from hlofuse.releases import ANY, Release, behaviours, release_of
 from hlofuse.reports.verify import verify_module
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.trace import Recorder
-
 from ..fixtures import Case, read_cases
 
 CASES = read_cases(Path(__file__).with_name("cpu.hlo"))

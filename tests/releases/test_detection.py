@@ -13,7 +13,6 @@ from hlofuse.inputs.release import marks_of_bytes, releases_in, span_text, writt
 from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import NAMES, Span
-
 from ..fixtures import Case, read_cases
 from ..running import Run
 

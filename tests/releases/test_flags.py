@@ -11,7 +11,6 @@ import pytest
 from hlofuse.compilation import replay_config
 from hlofuse.pipelines.flags import disabled_passes
 from hlofuse.pipelines.targets import target_by_flags
-
 from ..running import Run
 
 NO_PRIORITY = "--xla_gpu_enable_priority_fusion=false"

@@ -27,7 +27,6 @@ from hlofuse.passes import make_pass
 from hlofuse.pipelines.targets import TARGETS, passes_of
 from hlofuse.releases import Release, behaviours, release_of
 from hlofuse.trace import Recorder
-
 from ..fixtures import Case, read_cases
 from .releases_on_gpu import DEVICE, flipped, many_parameters, operation
 

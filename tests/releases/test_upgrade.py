@@ -12,7 +12,6 @@ from hlofuse.ir.texts import texts
 from hlofuse.pipelines.differences import differences, groups
 from hlofuse.releases import NAMES, behaviours, release_of
 from hlofuse.releases import named as release_module
-
 from ..running import Run
 
 CONCATENATE = """HloModule jit_join, is_scheduled=false

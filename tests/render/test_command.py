@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from hlofuse.inputs import load
-
 from ..running import Run
 from .modules import FUSED, UNFUSED, chain, needs_graphviz
 

@@ -7,7 +7,6 @@ import pytest
 from hlofuse.compilation import compile
 from hlofuse.ir import HlofuseError, parse_module
 from hlofuse.render import render
-
 from .modules import FUSED, LOOP, UNFUSED, chain, titles
 
 

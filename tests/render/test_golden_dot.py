@@ -7,7 +7,6 @@ import pytest
 from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
 from hlofuse.render import Drawing, render
-
 from ..running import Golden
 from .modules import FUSED, LOOP, UNFUSED, chain
 

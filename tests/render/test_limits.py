@@ -13,7 +13,6 @@ from hlofuse.ir import parse_module
 from hlofuse.render import render
 from hlofuse.render.plan import convex, levels, thin
 from hlofuse.render.scene import Arrow, Box, Panel, Scene
-
 from .modules import chain, cyclic, needs_graphviz, titles
 
 

@@ -15,7 +15,6 @@ from hlofuse.compilation import compile
 from hlofuse.ir import HlofuseError, Module, parse_module
 from hlofuse.render import Drawing, drawing, render
 from hlofuse.render import __file__ as package
-
 from .modules import FUSED, SVG, UNFUSED, chain, needs_graphviz, quoted_strings, texts, tooltips
 
 HOSTILE = [

@@ -7,7 +7,6 @@ import pytest
 from hlofuse.compilation import compile, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.rules.priority_fusion.conditions import over_parameter_limit
-
 from .test_rule_files import CASES
 
 SHARED = """HloModule m

@@ -14,7 +14,6 @@ from hlofuse.compilation import Compilation, compile
 from hlofuse.reports.verify import verify_module
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.settings import AS_XLA, Settings
-
 from ..fixtures import Case, read_cases
 from ..tools.module_checks import verify_module as check_graph
 

@@ -10,7 +10,6 @@ from hlofuse.ir.shape_check import first_misfit
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.search.space import ACTIONS, count_ops, default_order
-
 from ..passes.packed import archive
 from ..tools.module_checks import check_module
 

@@ -17,7 +17,6 @@ from hlofuse.pipelines.flags import joined
 from hlofuse.search.report import change
 from hlofuse.search.space import ACTIONS, Objective, Space, module_hash
 from hlofuse.search.strategies import METHODS, minimized, search
-
 from ..passes.packed import archive
 from ..running import Golden, Run
 

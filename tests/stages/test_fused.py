@@ -27,7 +27,6 @@ from hlofuse.reports.fused.boundaries import (
 )
 from hlofuse.reports.fused.model import Boundary
 from hlofuse.rules.gpu_multi_output_fusion import CONNECTED
-
 from ..running import Golden, Run, find
 from ..tools.module_checks import check_module
 

@@ -15,7 +15,6 @@ from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.fusion.tpu_fusion import Prediction
 from hlofuse.reports.fused.tpu import compare_tpu, tpu_files
-
 from ..running import Golden, Run
 
 DATA = Path(__file__).parent.parent / "data" / "tpu.tar.xz"

@@ -13,7 +13,6 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.stage import BEFORE, INPUT, stage_of
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-
 from ..running import Run, lowered
 from ..tools.module_checks import check_module
 

@@ -12,7 +12,6 @@ import pytest
 import hlofuse
 from hlofuse.ir import HlofuseError
 from hlofuse.testing import assert_fusion, assert_kernels
-
 from ..conftest import ROOT
 
 pytest_plugins = ("pytester",)

@@ -11,7 +11,6 @@ import pytest
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.timeline import Step, dump_sequences, timeline
-
 from ..running import Golden, Run
 from .dump_directory import ALL, FUSED, PLAIN, SECOND, SIMPLER, STAGES, write
 

@@ -13,7 +13,6 @@ from hlofuse.reports.timeline import dump_sequences
 from hlofuse.reports.trace_op import follow
 from hlofuse.reports.trace_op.follow import with_replayed_passes
 from hlofuse.reports.trace_op.model import How, Trail
-
 from ..running import Golden, Run, lowered
 from .dump_directory import ALL, FUSED, PLAIN, SIMPLER, write
 

@@ -30,7 +30,6 @@ from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.releases import REFERENCE, release_of
 from hlofuse.trace import Recorder
-
 from .module_checks import verify_module
 
 Runs = Iterator[tuple[Pass, DumpFile, DumpFile | None]]

@@ -21,7 +21,6 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.judge.judge import Judge
 from hlofuse.library.loading import read
 from hlofuse.library.options import ReplayOptions
-
 from ..recipes.values import REWRITES, judge_rewrites
 
 DATA = Path(__file__).parents[1] / "data"

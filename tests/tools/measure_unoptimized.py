@@ -20,7 +20,6 @@ from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.matching.kernels import KernelKeys, ModuleKeys
-
 from ..running import lowered
 
 

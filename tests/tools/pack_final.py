@@ -19,7 +19,6 @@ from pathlib import Path
 
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.inputs.wire_format import read_unique_ids
-
 from .pack_gpu import lean, lean_proto
 from .packing import write_archive
 

@@ -16,7 +16,6 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.inputs import load
 from hlofuse.inputs.dump_directory import DumpDirectory
 from hlofuse.ir.errors import HlofuseError
-
 from .pack_gpu import lean
 from .packing import write_archive
 

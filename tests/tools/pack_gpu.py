@@ -15,7 +15,6 @@ from pathlib import Path
 
 from hlofuse.inputs.wire_format import read_unique_ids
 from hlofuse.ir.unique_ids import UniqueIds
-
 from .packing import pack
 from .wire import message, varint
 

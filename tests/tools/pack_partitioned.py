@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 
 from hlofuse.inputs.wire_format import read_unique_ids
-
 from .pack_final import text_of
 from .pack_gpu import METADATA, TABLES, lean_proto
 from .packing import write_archive

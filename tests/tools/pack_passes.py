@@ -21,7 +21,6 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.base import Pass, UnimplementedPass
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import Recorder
-
 from .compare_passes import runs, same_structure
 from .measure_unoptimized import last_fused
 from .pack_gpu import lean

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 import hlofuse as library
-
 from ..running import Run
 
 ROOT = Path(__file__).parents[2]

@@ -19,7 +19,6 @@ from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.verdict import phrases
 from hlofuse.reports.verdict import verdict as module
 from hlofuse.reports.verdict.model import Verdict
-
 from ..fixtures import packed, read_cases
 from ..running import Run
 

@@ -15,7 +15,6 @@ from hlofuse.pipelines import passes_of
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.reports.verify import find_cases, verify
 from hlofuse.reports.verify.model import Report
-
 from ..conftest import ROOT
 from ..inputs.dump_directories import PIPELINE
 from ..running import Run

@@ -10,7 +10,6 @@ import pytest
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.verify import find_cases, verify
-
 from ..fixtures import read_cases
 from ..inputs.dump_directories import FULL, dump
 from ..running import Golden, Run

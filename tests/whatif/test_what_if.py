@@ -19,7 +19,6 @@ from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.releases import release_of
 from hlofuse.reports.comparison.model import compare_with_xla
 from hlofuse.rules.catalogue import catalogue
-
 from ..tools.module_checks import verify_module
 
 # The root is dear and every row of the array reads it: CPU007 keeps it apart.

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
-from hlofuse.cli.common.output import Output
 from hlofuse.library.option import Option
 from hlofuse.library.options import ReplayOptions
+from .output import Output
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator: TypeAlias = Callable[[F], F]

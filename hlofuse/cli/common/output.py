@@ -119,7 +119,7 @@ def _width(to_terminal: bool) -> int:
 
 def save(path: Path, content: str | bytes, how: str = "") -> None:
     """Write the file that an option names, and report it on standard error; `how` comes from the suffix."""
-    from hlofuse.cli.common.messages import wrote
+    from .messages import wrote
 
     write_file(path, content)
     wrote(path, how)

@@ -6,7 +6,9 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.options import (
+from hlofuse.library.options import ReplayOptions
+from hlofuse.library.questions import QUESTIONS
+from .options import (
     Decorator,
     cache_option,
     measure_option,
@@ -20,10 +22,8 @@ from hlofuse.cli.common.options import (
     strict_option,
     target_options,
 )
-from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.request import cached_report, report_on
-from hlofuse.library.options import ReplayOptions
-from hlofuse.library.questions import QUESTIONS
+from .output import Output
+from .request import cached_report, report_on
 
 _READING: dict[str, Decorator[Any]] = {
     "replay": shared_replay_options,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.common.messages import message, progress_bar, spinner
 from hlofuse.ir.record import replace
 from hlofuse.library.options import Listener, ReplayOptions
+from .messages import message, progress_bar, spinner
 
 if TYPE_CHECKING:
     from hlofuse.library.heads import ReportedModule

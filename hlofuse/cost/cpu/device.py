@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from hlofuse.cost.cpu.work import Caches, Work
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import Record
+from .work import Caches, Work
 
 _PACKAGED = Path(__file__).parent / "devices"
 CHOICE = "HLOFUSE_CPU"

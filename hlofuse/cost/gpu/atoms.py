@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.elementwise import is_elementwise, transpose_is_bitcast
 from hlofuse.analysis.indexing_evaluation import INVALIDATES_CACHE
-from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.op_costs import op_cost, op_profile
-from hlofuse.cost.gpu.reductions import (
+from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.releases import Release
+from .device import DeviceDescription
+from .op_costs import op_cost, op_profile
+from .reductions import (
     Reduction,
     faster_than_elemental,
     is_race_free,
     reduction_of,
     shared_memory_of_reduction,
 )
-from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable, inverse, normalized_transpose, reshape_is_bitcast
-from hlofuse.cost.gpu.ticks import fp32
-from hlofuse.cost.gpu.transposes import TiledTranspose, bytewise_transpose, llvm_transpose, tiled_transpose
-from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.shape import Shape
-from hlofuse.releases import Release
+from .shapes import ShapeFacts, ShapeTable, inverse, normalized_transpose, reshape_is_bitcast
+from .ticks import fp32
+from .transposes import TiledTranspose, bytewise_transpose, llvm_transpose, tiled_transpose
 
 # The attributes that costs, heroes or launches depend on.
 _ATTRIBUTES: dict[str, tuple[str, ...]] = {

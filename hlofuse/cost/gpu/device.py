@@ -11,12 +11,12 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from hlofuse.cost.gpu.device_numbers import DeviceError, TextProtoError, parse_text_proto, typed_numbers
-from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND
 from hlofuse.cost.tpu import tpu_devices
 from hlofuse.ir.errors import any_of
 from hlofuse.ir.record import replace
 from hlofuse.ir.shape import ELEMENT_TYPES
+from .device_numbers import DeviceError, TextProtoError, parse_text_proto, typed_numbers
+from .ticks import TICKS_PER_MICROSECOND
 
 _PACKAGED = Path(__file__).parent / "devices"  # importlib.resources takes longer to import than to read one
 XLAS_OWN = "XLA's target configurations"

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hlofuse.cost.gpu.ticks import fp32
+from .ticks import fp32
 
 _TOKEN = re.compile(
     r"""

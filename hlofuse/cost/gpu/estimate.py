@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.cost.gpu.launch import Launch
-from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.ir.graph import Instruction
+from .launch import Launch
+from .ticks import INFINITE
 
 
 @dataclass(slots=True)

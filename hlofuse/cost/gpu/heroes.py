@@ -6,10 +6,10 @@ fusion. Fusing a producer there needs no new traversal."""
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hlofuse.cost.gpu.atoms import Atom
-from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
+from .atoms import Atom
+from .shapes import ShapeFacts
 
 Candidate = tuple[Atom, bool]
 """A possible hero, and True if only elementwise and similar operations use it."""

@@ -5,8 +5,8 @@ instruction's operand may lie in the producer. Updates in place and groups of re
 from collections.abc import Sequence
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.cost.gpu.heroes import Root
 from hlofuse.ir.graph import Instruction
+from .heroes import Root
 
 
 class KernelGraph:

@@ -7,14 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlofuse.cost.gpu.atoms import HAS_PAD, HAS_REDUCE, IS_STRIDED, KEEPS_ROLLED, Atom
-from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.heroes import Root
-from hlofuse.cost.gpu.reductions import Reduction, reduction_launch
-from hlofuse.cost.gpu.shapes import NO_BITS, ShapeFacts, first_leaf, is_reshape_or_transpose_bitcast
-from hlofuse.cost.gpu.transposes import TILE, TiledTranspose, transpose_launch
 from hlofuse.ir.shape import BIT_WIDTH
 from hlofuse.releases import Release
+from .atoms import HAS_PAD, HAS_REDUCE, IS_STRIDED, KEEPS_ROLLED, Atom
+from .device import DeviceDescription
+from .heroes import Root
+from .reductions import Reduction, reduction_launch
+from .shapes import NO_BITS, ShapeFacts, first_leaf, is_reshape_or_transpose_bitcast
+from .transposes import TILE, TiledTranspose, transpose_launch
 
 _DEFAULT_UNROLL = 4
 _MAX_UNROLL = 32

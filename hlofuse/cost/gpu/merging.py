@@ -6,13 +6,13 @@ consumer instead (`model`)."""
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.cost.gpu.shared_tables import SharedTables
-from hlofuse.cost.gpu.ticks import fp32, seconds, single_half_away
-from hlofuse.cost.gpu.timing import Timing
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
+from .device import DeviceDescription
+from .model import KernelModel
+from .shared_tables import SharedTables
+from .ticks import fp32, seconds, single_half_away
+from .timing import Timing
 
 
 class ConsumerTimes(NamedTuple):

@@ -6,18 +6,18 @@ operands they share (`pair`)."""
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from hlofuse.cost.gpu.backend_config import fusion_config
-from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.estimate import Estimate, is_broadcast
-from hlofuse.cost.gpu.launch import FusionAnalysis, Launch
-from hlofuse.cost.gpu.shapes import ShapeFacts
-from hlofuse.cost.gpu.shared_tables import SharedTables, Tables
-from hlofuse.cost.gpu.summary import EstimateCache, Summary, SummaryPair
-from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.gpu.timing import Timing, in_step, pair_reads, time_of, time_of_pair
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.record import replace
 from hlofuse.releases import Release
+from .backend_config import fusion_config
+from .device import DeviceDescription
+from .estimate import Estimate, is_broadcast
+from .launch import FusionAnalysis, Launch
+from .shapes import ShapeFacts
+from .shared_tables import SharedTables, Tables
+from .summary import EstimateCache, Summary, SummaryPair
+from .ticks import INFINITE
+from .timing import Timing, in_step, pair_reads, time_of, time_of_pair
 
 
 class KernelModel:

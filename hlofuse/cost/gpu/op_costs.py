@@ -12,11 +12,11 @@ from pathlib import Path
 from hlofuse.analysis import flops as count
 from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, transpose_is_bitcast
-from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.shapes import ShapeFacts, bytes_of_leaves, first_leaf
-from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.releases import Release
+from .device import DeviceDescription
+from .shapes import ShapeFacts, bytes_of_leaves, first_leaf
+from .ticks import fp32
 
 DEFAULT_FLOPS = 3
 """FLOP of an operation missing in the table (`GetFlopsPerElementwiseOpElement`)."""

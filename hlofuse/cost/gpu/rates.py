@@ -8,7 +8,7 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
-from hlofuse.cost.gpu.device import DeviceDescription
+from .device import DeviceDescription
 
 Sizes = tuple[int, int, int, int]
 """Batch, rows, summed and columns of a product."""

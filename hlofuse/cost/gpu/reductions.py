@@ -4,10 +4,10 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.shapes import NO_BITS, inverse
-from hlofuse.cost.gpu.ticks import ceil_of_ratio
 from hlofuse.ir.shape import Shape
+from .device import DeviceDescription
+from .shapes import NO_BITS, inverse
+from .ticks import ceil_of_ratio
 
 _MAX_THREADS_OF_ROW = 1024
 _ELEMENTS_OF_THREAD = 16

@@ -4,8 +4,8 @@ import math
 from functools import lru_cache
 
 from hlofuse.analysis.elementwise import shape_size
-from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
+from .ticks import fp32
 
 NO_BITS = 2**31 - 1
 """Bits of a shape that is not an array, where the minimum is taken."""

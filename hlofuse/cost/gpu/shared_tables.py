@@ -6,21 +6,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hlofuse.cost.gpu import backend_config as config
-from hlofuse.cost.gpu.atoms import AtomTable
-from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.kernel_graph import can_update_in_place, reduction_groups
-from hlofuse.cost.gpu.launch import (
-    FusionAnalysis,
-    Launch,
-    elementwise_launch,
-    launch_of,
-    llvm_launch_of,
-)
-from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable
-from hlofuse.cost.gpu.summary import PairTable, Summary, SummaryPair
-from hlofuse.cost.gpu.summary_table import SummaryTable
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
+from .atoms import AtomTable
+from .device import DeviceDescription
+from .kernel_graph import can_update_in_place, reduction_groups
+from .launch import FusionAnalysis, Launch, elementwise_launch, launch_of, llvm_launch_of
+from .shapes import ShapeFacts, ShapeTable
+from .summary import PairTable, Summary, SummaryPair
+from .summary_table import SummaryTable
 
 if TYPE_CHECKING:
     from hlofuse.cost.tiling.model import TilingModel

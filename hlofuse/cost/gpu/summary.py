@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hlofuse.cost.gpu.atoms import Atom
-from hlofuse.cost.gpu.backend_config import FusionConfig
-from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.cost.gpu.heroes import Root, fuse_root
-from hlofuse.cost.gpu.launch import Launch
-from hlofuse.cost.gpu.shapes import ShapeFacts
-from hlofuse.cost.gpu.ticks import EXACT, fp32
 from hlofuse.ir.graph import Instruction
+from .atoms import Atom
+from .backend_config import FusionConfig
+from .estimate import Estimate
+from .heroes import Root, fuse_root
+from .launch import Launch
+from .shapes import ShapeFacts
+from .ticks import EXACT, fp32
 
 
 @dataclass(slots=True, init=False, eq=False)

@@ -3,15 +3,15 @@
 import math
 from collections.abc import Callable, Hashable
 
-from hlofuse.cost.gpu.atoms import UNBOUNDED_ELEMENTS, Atom, AtomTable
-from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
-from hlofuse.cost.gpu.estimate import chain_end
-from hlofuse.cost.gpu.heroes import root_of_output, roots_of_atom
-from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable
-from hlofuse.cost.gpu.summary import Summary, SummaryPair
-from hlofuse.cost.gpu.ticks import EXACT, fp32, single_half_away
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
+from .atoms import UNBOUNDED_ELEMENTS, Atom, AtomTable
+from .backend_config import TRITON, FusionConfig, fusion_config
+from .estimate import chain_end
+from .heroes import root_of_output, roots_of_atom
+from .shapes import ShapeFacts, ShapeTable
+from .summary import Summary, SummaryPair
+from .ticks import EXACT, fp32, single_half_away
 
 
 def summary_of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:

@@ -3,22 +3,13 @@ estimate from structure and launch (`gpu_performance_model.cc`). All results are
 
 from collections.abc import Iterable
 
-from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.cost.gpu.launch import Launch
-from hlofuse.cost.gpu.shapes import ShapeFacts
-from hlofuse.cost.gpu.summary import Summary, SummaryPair
-from hlofuse.cost.gpu.ticks import (
-    EXACT,
-    INFINITE,
-    fp32,
-    nanoseconds,
-    scaled_sum,
-    seconds,
-    single_half_away,
-    times,
-)
 from hlofuse.releases import Release
+from .device import DeviceDescription
+from .estimate import Estimate
+from .launch import Launch
+from .shapes import ShapeFacts
+from .summary import Summary, SummaryPair
+from .ticks import EXACT, INFINITE, fp32, nanoseconds, scaled_sum, seconds, single_half_away, times
 
 
 def flops_per_ns_and_fpu(device: DeviceDescription, release: Release) -> float:

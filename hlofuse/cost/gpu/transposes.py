@@ -7,9 +7,9 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.shapes import NO_BITS, inverse, normalized_transpose
 from hlofuse.ir.shape import Shape
+from .device import DeviceDescription
+from .shapes import NO_BITS, inverse, normalized_transpose
 
 _BANKS = 32
 _BANK_BITS = 32

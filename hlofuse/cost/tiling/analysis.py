@@ -6,13 +6,13 @@ only one of them."""
 from typing import cast
 
 from hlofuse.cost.tiling import constraints
-from hlofuse.cost.tiling.constraints import ALWAYS, NEVER, Condition, NotTiled, Operation
-from hlofuse.cost.tiling.expressions import VARIABLE, Expr, substitute, variable
-from hlofuse.cost.tiling.fusion_view import FusionView
-from hlofuse.cost.tiling.indexing_map import IndexingMap, compose_simplified, make_map, map_from_sizes
-from hlofuse.cost.tiling.op_kinds import OpKind
-from hlofuse.cost.tiling.size_and_stride import SymbolicTile, symbolic_tile
-from hlofuse.cost.tiling.triton_support import DotDimensions
+from .constraints import ALWAYS, NEVER, Condition, NotTiled, Operation
+from .expressions import VARIABLE, Expr, substitute, variable
+from .fusion_view import FusionView
+from .indexing_map import IndexingMap, compose_simplified, make_map, map_from_sizes
+from .op_kinds import OpKind
+from .size_and_stride import SymbolicTile, symbolic_tile
+from .triton_support import DotDimensions
 
 
 class TiledNode:

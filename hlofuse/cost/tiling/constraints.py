@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.backend_config import TRITON, fusion_config, gpu_config_text
-from hlofuse.cost.tiling.expressions import CONSTANT, Expr
-from hlofuse.cost.tiling.simplifier import Interval, intersect
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release, Span
+from .expressions import CONSTANT, Expr
+from .simplifier import Interval, intersect
 
 Constraint = tuple[Expr, Interval]
 Conjunction = tuple[Constraint, ...]

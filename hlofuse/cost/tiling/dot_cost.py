@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import ceil_of_ratio, fp32, nanoseconds, seconds
-from hlofuse.cost.tiling.triton_support import DotDimensions
 from hlofuse.ir.shape import BIT_WIDTH
+from .triton_support import DotDimensions
 
 _GIGABYTE = 1 << 30
 _KILOBYTES = tuple(8192 << i for i in range(18))

@@ -2,8 +2,8 @@
 `xla/hlo/utils/hlo_traversal.h`). Operations are numbered from the root in the order of a traversal over
 operands. Views with equal keys have the same tilings, costs and refusals, whatever the names."""
 
-from hlofuse.cost.tiling.op_kinds import OpKind, OpKinds
 from hlofuse.ir.graph import Computation, Instruction
+from .op_kinds import OpKind, OpKinds
 
 
 class FusionView:

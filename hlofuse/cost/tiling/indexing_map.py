@@ -5,18 +5,8 @@ from operations Triton refuses, and are left out. Maps are interned: equal maps 
 
 from collections.abc import Iterable, Sequence
 
-from hlofuse.cost.tiling.expressions import (
-    CONSTANT,
-    VARIABLE,
-    ZERO,
-    Expr,
-    constant,
-    substitute,
-    to_text,
-    variable,
-    variables_of,
-)
-from hlofuse.cost.tiling.simplifier import Interval, Simplifier, contains, intersect
+from .expressions import CONSTANT, VARIABLE, ZERO, Expr, constant, substitute, to_text, variable, variables_of
+from .simplifier import Interval, Simplifier, contains, intersect
 
 
 class IndexingMap:

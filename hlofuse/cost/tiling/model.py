@@ -8,8 +8,13 @@ import numpy as np
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.tiling.analysis import Analysis
-from hlofuse.cost.tiling.constraints import (
+from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import PrintOptions
+from hlofuse.ir.record import replace
+from hlofuse.ir.text.printer import print_instruction
+from hlofuse.releases import Release
+from .analysis import Analysis
+from .constraints import (
     PREFIX,
     BlockLevelParameters,
     NotTiled,
@@ -18,17 +23,12 @@ from hlofuse.cost.tiling.constraints import (
     Tiling,
     block_level_parameters,
 )
-from hlofuse.cost.tiling.fusion_view import FusionView, UnsupportedRoots, view_of
-from hlofuse.cost.tiling.indexing_map import IndexingMap
-from hlofuse.cost.tiling.op_kinds import OpKinds
-from hlofuse.cost.tiling.tick_columns import KernelTimes, dot_tile_sizes
-from hlofuse.cost.tiling.tiled_cost import TileRead, TilingCosts, tile_reads, tiling_costs
-from hlofuse.cost.tiling.tilings import NO_TILE, Columns, TilingSet, all_of, valid_tilings
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.opcodes import PrintOptions
-from hlofuse.ir.record import replace
-from hlofuse.ir.text.printer import print_instruction
-from hlofuse.releases import Release
+from .fusion_view import FusionView, UnsupportedRoots, view_of
+from .indexing_map import IndexingMap
+from .op_kinds import OpKinds
+from .tick_columns import KernelTimes, dot_tile_sizes
+from .tiled_cost import TileRead, TilingCosts, tile_reads, tiling_costs
+from .tilings import NO_TILE, Columns, TilingSet, all_of, valid_tilings
 
 _NO_TILING = "No valid tilings found."
 _Outcome: TypeAlias = "Tiling | tuple[object, ...]"

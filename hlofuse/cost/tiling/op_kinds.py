@@ -12,31 +12,13 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise, le
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_costs import DEFAULT_FLOPS, op_profile
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
-from hlofuse.cost.tiling.expressions import (
-    ZERO,
-    Expr,
-    add,
-    constant,
-    floordiv,
-    mod,
-    mul,
-    negate,
-    substitute,
-    subtract,
-    variable,
-)
-from hlofuse.cost.tiling.indexing_map import (
-    IndexingMap,
-    identity,
-    make_map,
-    map_from_sizes,
-    simplify_keeping_points,
-)
-from hlofuse.cost.tiling.triton_support import DotDimensions, dot_dimensions
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.text import values
 from hlofuse.releases import Release
+from .expressions import ZERO, Expr, add, constant, floordiv, mod, mul, negate, substitute, subtract, variable
+from .indexing_map import IndexingMap, identity, make_map, map_from_sizes, simplify_keeping_points
+from .triton_support import DotDimensions, dot_dimensions
 
 _LEAVES = frozenset({"parameter", "constant", "iota"})
 _SLICE = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")

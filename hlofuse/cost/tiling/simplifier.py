@@ -5,7 +5,7 @@ tiles can be derived and are printed in refusals."""
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from hlofuse.cost.tiling.expressions import (
+from .expressions import (
     ADD,
     CONSTANT,
     FLOORDIV,

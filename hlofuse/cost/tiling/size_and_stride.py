@@ -5,16 +5,8 @@ tile along dimension i."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlofuse.cost.tiling.constraints import (
-    ALWAYS,
-    NEVER,
-    Condition,
-    both,
-    either,
-    one,
-    simplify,
-)
-from hlofuse.cost.tiling.expressions import (
+from .constraints import ALWAYS, NEVER, Condition, both, either, one, simplify
+from .expressions import (
     ADD,
     CONSTANT,
     FLOORDIV,
@@ -33,8 +25,8 @@ from hlofuse.cost.tiling.expressions import (
     subtract,
     summands,
 )
-from hlofuse.cost.tiling.indexing_map import IndexingMap, simplify_keeping_points, values_at_zero
-from hlofuse.cost.tiling.simplifier import Interval, Simplifier
+from .indexing_map import IndexingMap, simplify_keeping_points, values_at_zero
+from .simplifier import Interval, Simplifier
 
 Dims = Sequence[Interval]
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import TICKS_PER_SECOND
 from hlofuse.cost.gpu.timing import flops_per_ns_and_fpu
-from hlofuse.cost.tiling.analysis import TiledNode
-from hlofuse.cost.tiling.dot_cost import Dot, DotTime, dot_of, dot_time
-from hlofuse.cost.tiling.fusion_view import FusionView
-from hlofuse.cost.tiling.tilings import Column, Columns
-from hlofuse.cost.tiling.triton_support import DotDimensions
 from hlofuse.releases import Release
+from .analysis import TiledNode
+from .dot_cost import Dot, DotTime, dot_of, dot_time
+from .fusion_view import FusionView
+from .tilings import Column, Columns
+from .triton_support import DotDimensions
 
 Ticks: TypeAlias = NDArray[np.int64]
 Number: TypeAlias = "NDArray[np.int64] | NDArray[np.float64] | NDArray[np.float32] | np.float32 | int | float"

@@ -7,28 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.tiling.analysis import Analysis, TiledNode, dot_contraction
-from hlofuse.cost.tiling.constraints import BlockLevelParameters, NotTiled, Operation
-from hlofuse.cost.tiling.expressions import (
-    ADD,
-    CONSTANT,
-    MUL,
-    VARIABLE,
-    ZERO,
-    Expr,
-    mul,
-    substitute,
-    variable,
-    variables_of,
-)
-from hlofuse.cost.tiling.fusion_view import FusionView
-from hlofuse.cost.tiling.op_kinds import OpKind
-from hlofuse.cost.tiling.simplifier import Interval, Simplifier
-from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks, dot_problem, dot_times
-from hlofuse.cost.tiling.tilings import NO_TILE, Column, Columns, Mask, TilingSet, Value, output_nodes
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.record import Record
+from .analysis import Analysis, TiledNode, dot_contraction
+from .constraints import BlockLevelParameters, NotTiled, Operation
+from .expressions import ADD, CONSTANT, MUL, VARIABLE, ZERO, Expr, mul, substitute, variable, variables_of
+from .fusion_view import FusionView
+from .op_kinds import OpKind
+from .simplifier import Interval, Simplifier
+from .tick_columns import KernelTimes, Ticks, dot_problem, dot_times
+from .tilings import NO_TILE, Column, Columns, Mask, TilingSet, Value, output_nodes
 
 REGISTER_SHARE = 0.4
 """The share of a block's registers that one tile may take before XLA expects spilling."""

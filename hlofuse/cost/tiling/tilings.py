@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.tiling.analysis import Analysis, TiledNode
-from hlofuse.cost.tiling.constraints import ALWAYS, Condition
-from hlofuse.cost.tiling.expressions import (
+from .analysis import Analysis, TiledNode
+from .constraints import ALWAYS, Condition
+from .expressions import (
     ADD,
     CONSTANT,
     FLOORDIV,
@@ -26,9 +26,9 @@ from hlofuse.cost.tiling.expressions import (
     substitute,
     variable,
 )
-from hlofuse.cost.tiling.op_kinds import OpKind
-from hlofuse.cost.tiling.simplifier import Simplifier
-from hlofuse.cost.tiling.size_and_stride import SymbolicTile, symbolic_tile
+from .op_kinds import OpKind
+from .simplifier import Simplifier
+from .size_and_stride import SymbolicTile, symbolic_tile
 
 Column: TypeAlias = NDArray[np.int64]
 Value: TypeAlias = "Column | int"

@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hlofuse.inputs.profile.model import DeviceKind, DeviceNumbers, DeviceTime, MeasuredTime, ProfiledModule
 from hlofuse.inputs.wire_format import LaunchOrder, launch_order, opcodes, varint
 from hlofuse.ir.record import Record
+from .model import DeviceKind, DeviceNumbers, DeviceTime, MeasuredTime, ProfiledModule
 
 Ints: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
-from hlofuse.inputs.profile.model import Profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import replace
+from .model import Profile
 
 if TYPE_CHECKING:
-    from hlofuse.inputs.profile.collector import Collector
+    from .collector import Collector
 
 _XPLANE, _TRACES, _NSIGHT = ".xplane.pb", (".trace.json.gz", ".trace.json", "trace.json.gz"), ".sqlite"
 _REPORTS = (".nsys-rep", ".qdrep", ".ncu-rep")
@@ -98,7 +98,7 @@ def device_of(profile: Profile) -> str:
 @lru_cache(maxsize=4)
 def read_profile(path: str) -> Profile:
     """The profile in a file or folder; raises `HlofuseError` where it cannot be read."""
-    from hlofuse.inputs.profile.collector import Collector
+    from .collector import Collector
 
     file = Path(path)
     if not file.exists():
@@ -125,8 +125,8 @@ def _read_file(file: Path, collector: Collector) -> None:
     import sqlite3  # slow to import
     import zlib
 
-    from hlofuse.inputs.profile.traces import read_nsight, read_trace
-    from hlofuse.inputs.profile.xplane import read_xplane
+    from .traces import read_nsight, read_trace
+    from .xplane import read_xplane
 
     name = printable(str(file))
     if file.name.endswith(_REPORTS):

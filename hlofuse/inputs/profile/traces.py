@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from msgspec import Struct, field
 
-from hlofuse.inputs.profile.collector import Collector, Key, has_instructions, kind_of
-from hlofuse.inputs.profile.model import DeviceNumbers
+from .collector import Collector, Key, has_instructions, kind_of
+from .model import DeviceNumbers
 
 _CHARACTERS = 1 << 20
 _PS_IN_US = 1e6

@@ -12,19 +12,9 @@ from typing import TypeAlias
 import numpy as np
 from msgspec import Struct
 
-from hlofuse.inputs.profile.collector import (
-    Bytes,
-    Collector,
-    Ints,
-    Key,
-    fields_of,
-    has_instructions,
-    kind_of,
-    repeated,
-    varints,
-)
-from hlofuse.inputs.profile.model import DeviceKind, DeviceNumbers
 from hlofuse.inputs.wire_format import fields, spans, varint
+from .collector import Bytes, Collector, Ints, Key, fields_of, has_instructions, kind_of, repeated, varints
+from .model import DeviceKind, DeviceNumbers
 
 _PLANES = 1
 _NAME, _LINES, _EVENT_METADATA, _STAT_METADATA, _STATS = 2, 3, 4, 5, 6

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hlofuse.ir.attributes.parsers import parse_value
 from hlofuse.ir.text.grammar import parse_attributes
 from hlofuse.ir.text.patterns import JSON, STRING
+from .parsers import parse_value
 
 _IOTA = r"\[[\d,]*+\]<=\[[\d,]*+\](?:T\([\d,]*+\))?"
 _ATTRIBUTE = re.compile(

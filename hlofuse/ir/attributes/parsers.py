@@ -7,8 +7,13 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
-from hlofuse.ir.attributes.metadata import OpMetadata, OutputAlias
-from hlofuse.ir.attributes.window import (
+from hlofuse.ir.errors import HloParseError
+from hlofuse.ir.shape import ARRAY_TYPES, OTHER_TYPES, UNBOUNDED, Layout, Shape
+from hlofuse.ir.text.grammar import parse_attribute
+from hlofuse.ir.text.patterns import NAME, STRING, instruction_pattern, split_tuple
+from hlofuse.ir.text.text import bad_escape, unquote
+from .metadata import OpMetadata, OutputAlias
+from .window import (
     ConvolutionDimensionNumbers,
     PaddingConfig,
     PaddingDimension,
@@ -17,11 +22,6 @@ from hlofuse.ir.attributes.window import (
     Window,
     WindowDimension,
 )
-from hlofuse.ir.errors import HloParseError
-from hlofuse.ir.shape import ARRAY_TYPES, OTHER_TYPES, UNBOUNDED, Layout, Shape
-from hlofuse.ir.text.grammar import parse_attribute
-from hlofuse.ir.text.patterns import NAME, STRING, instruction_pattern, split_tuple
-from hlofuse.ir.text.text import bad_escape, unquote
 
 METADATA_FIELDS = frozenset(OpMetadata.__struct_fields__)
 LAYOUT_PROPERTIES = frozenset("D T L E S SC P M".split())

@@ -10,7 +10,7 @@ from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES, OPCODES
 from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape
-from hlofuse.ir.text.patterns import (
+from .patterns import (
     CALLED_NAME,
     COMMON_ATTRIBUTES,
     OWN,
@@ -20,7 +20,7 @@ from hlofuse.ir.text.patterns import (
     ShapeCache,
     split_tuple,
 )
-from hlofuse.ir.text.signatures import VARIADIC, signature
+from .signatures import VARIADIC, signature
 
 Check = Callable[[Sequence[Instruction], Shape], bool]
 

@@ -10,20 +10,15 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.names import NameUniquer
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
-from hlofuse.ir.text.checks import check_attributes, check_instruction, compatible, signature_or_error
-from hlofuse.ir.text.errors import Rejected, foreign, locate, suggestion
-from hlofuse.ir.text.grammar import parse_rule
-from hlofuse.ir.text.infer import infer_shape
-from hlofuse.ir.text.literals import check_literal
-from hlofuse.ir.text.operands import Operands, Scope, disagreement
-from hlofuse.ir.text.signatures import MODULE_ATTRIBUTES, split_async
-from hlofuse.ir.text.text import bare
-from hlofuse.ir.text.tree.nodes import (
-    AttributeNode,
-    ComputationNode,
-    InstructionNode,
-    ModuleNode,
-)
+from .checks import check_attributes, check_instruction, compatible, signature_or_error
+from .errors import Rejected, foreign, locate, suggestion
+from .grammar import parse_rule
+from .infer import infer_shape
+from .literals import check_literal
+from .operands import Operands, Scope, disagreement
+from .signatures import MODULE_ATTRIBUTES, split_async
+from .text import bare
+from .tree.nodes import AttributeNode, ComputationNode, InstructionNode, ModuleNode
 
 # XLA counts levels of instructions and of operand lists, and stops at 8192 of both.
 MAX_NESTED_CALLS = 4096

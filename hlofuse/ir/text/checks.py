@@ -10,12 +10,12 @@ from lark import Token
 
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import UNBOUNDED, Shape
-from hlofuse.ir.text.errors import Rejected, opcode_error, suggestion
-from hlofuse.ir.text.signatures import VARIADIC, Signature, allowed_values, signature, split_async
+from .errors import Rejected, opcode_error, suggestion
+from .signatures import VARIADIC, Signature, allowed_values, signature, split_async
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Instruction
-    from hlofuse.ir.text.tree.nodes import AttributeNode, InstructionNode
+    from .tree.nodes import AttributeNode, InstructionNode
 
 
 def compatible(a: Shape, b: Shape) -> bool:

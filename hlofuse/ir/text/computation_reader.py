@@ -7,17 +7,9 @@ from typing import Protocol
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.names import NO_ORIGIN
 from hlofuse.ir.shape import Shape
-from hlofuse.ir.text.attribute_cache import (
-    AT_LEAST_ONE,
-    CALLING,
-    CONSTANT,
-    PARAMETER,
-    AttributeCache,
-    Check,
-    form,
-)
-from hlofuse.ir.text.literals import implied_element, is_plain
-from hlofuse.ir.text.patterns import CALLED_NAME, OPERAND, FastPathMiss, ShapeCache
+from .attribute_cache import AT_LEAST_ONE, CALLING, CONSTANT, PARAMETER, AttributeCache, Check, form
+from .literals import implied_element, is_plain
+from .patterns import CALLED_NAME, OPERAND, FastPathMiss, ShapeCache
 
 Row = tuple[str, str, str, str, str, str]
 """ROOT, name, shape, opcode, text between the parentheses, attributes."""

@@ -12,8 +12,8 @@ from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.shape import ARRAY_TYPES
-from hlofuse.ir.text.signatures import all_attributes, signature
 from hlofuse.ir.texts import texts
+from .signatures import all_attributes, signature
 
 if TYPE_CHECKING:
     from lark import Token

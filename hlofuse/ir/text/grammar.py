@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.shape import Shape
-from hlofuse.ir.text.errors import Rejected, locate, unexpected_token
+from .errors import Rejected, locate, unexpected_token
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -47,7 +47,7 @@ def parser() -> Lark:
     """The parser for every start rule."""
     from lark import Lark
 
-    from hlofuse.ir.text.lexer import Callbacks, HloLexer
+    from .lexer import Callbacks, HloLexer
 
     options: dict[str, Any] = {
         "parser": "lalr",
@@ -92,7 +92,7 @@ def parse_shape(text: str) -> Shape:
 
 def parse_attribute(name: str, text: str) -> Any:
     """The typed value of an attribute, from its text; raises `HloParseError`."""
-    from hlofuse.ir.text.tree.nodes import plain_value
+    from .tree.nodes import plain_value
 
     whole = f"{name}={text}"
     try:
@@ -103,7 +103,7 @@ def parse_attribute(name: str, text: str) -> Any:
 
 def parse_attributes(text: str) -> dict[str, tuple[str, Any]]:
     """`, a=1, b={2}` as name to raw text and typed value; raises `HloParseError`."""
-    from hlofuse.ir.text.tree.nodes import plain_value
+    from .tree.nodes import plain_value
 
     try:
         nodes = parse_rule(text, "attributes")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from hlofuse.ir.opcodes import with_operands, with_trait
 from hlofuse.ir.record import replace
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, UNBOUNDED, Layout, Shape
-from hlofuse.ir.text.errors import Rejected, counted_dimensions
-from hlofuse.ir.text.infer_windows import (
+from .errors import Rejected, counted_dimensions
+from .infer_windows import (
     Given,
     Unfit,
     convolution,
@@ -22,11 +22,11 @@ from hlofuse.ir.text.infer_windows import (
     scatter,
     select_and_scatter,
 )
-from hlofuse.ir.text.text import values
+from .text import values
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Computation, Instruction
-    from hlofuse.ir.text.tree.nodes import InstructionNode
+    from .tree.nodes import InstructionNode
 
 TOKEN = Shape("token")
 

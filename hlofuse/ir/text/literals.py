@@ -8,8 +8,8 @@ from functools import cache
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, Shape
-from hlofuse.ir.text.errors import Rejected, counted_dimensions
-from hlofuse.ir.text.text import signed
+from .errors import Rejected, counted_dimensions
+from .text import signed
 
 _TOKEN = re.compile(
     r"/\*(?:[^*]|\*(?!/))*\*/|//[^\r\n]*|([{}(),]|\.\.\.|-?nan\(0x[0-9a-fA-F]+\)|[^\s{}(),/]+)"

@@ -26,10 +26,10 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.record import replace
 from hlofuse.ir.shape import ARRAY_TYPES, OTHER_TYPES
-from hlofuse.ir.text.errors import Rejected, locate, type_error
-from hlofuse.ir.text.patterns import COMMON_ATTRIBUTES, JSON, OWN, STRING
-from hlofuse.ir.text.signatures import COMMON, MODULE_ATTRIBUTES, signature
 from hlofuse.ir.unknown import OPAQUE, Unknown
+from .errors import Rejected, locate, type_error
+from .patterns import COMMON_ATTRIBUTES, JSON, OWN, STRING
+from .signatures import COMMON, MODULE_ATTRIBUTES, signature
 
 _SHORT, _LONG = 6, 12
 """Lengths of names: the end of a short one may differ from a known one's, a long one has two slips."""

@@ -8,12 +8,12 @@ from lark import Token
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import Shape
-from hlofuse.ir.text.checks import compatible
-from hlofuse.ir.text.errors import Rejected, suggestion
-from hlofuse.ir.text.literals import implied_element
-from hlofuse.ir.text.signatures import signature, split_async
-from hlofuse.ir.text.text import bare
-from hlofuse.ir.text.tree.nodes import CallNode, InstructionNode, OperandNode
+from .checks import compatible
+from .errors import Rejected, suggestion
+from .literals import implied_element
+from .signatures import signature, split_async
+from .text import bare
+from .tree.nodes import CallNode, InstructionNode, OperandNode
 
 
 class Scope:

@@ -12,11 +12,11 @@ from hlofuse.ir.native import no_collection
 from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
 from hlofuse.ir.stack_frames import StackFrames
-from hlofuse.ir.text.computation_reader import Body, Fallback, ReadCache
-from hlofuse.ir.text.errors import Rejected
-from hlofuse.ir.text.grammar import parse_attributes, parse_rule, parse_shape
-from hlofuse.ir.text.newer import read_newer
-from hlofuse.ir.text.patterns import (
+from .computation_reader import Body, Fallback, ReadCache
+from .errors import Rejected
+from .grammar import parse_attributes, parse_rule, parse_shape
+from .newer import read_newer
+from .patterns import (
     COMMENT_LINES,
     COMMENTS,
     END,
@@ -30,8 +30,8 @@ from hlofuse.ir.text.patterns import (
     FastPathMiss,
     split_tuple,
 )
-from hlofuse.ir.text.signatures import COMMON
-from hlofuse.ir.text.text import bare, unquote
+from .signatures import COMMON
+from .text import bare, unquote
 
 STRETCH = 1 << 16
 """Characters matched at once: enough for a cheap loop, few enough for flat memory."""
@@ -287,8 +287,8 @@ class GrammarFallback:
     ) -> None:
         """Read lines into `body`; raises `FastPathMiss` for errors about the whole text."""
         # lark is slow to import, and an ordinary text does without.
-        from hlofuse.ir.text.build import Builder
-        from hlofuse.ir.text.operands import Scope
+        from .build import Builder
+        from .operands import Scope
 
         if not all(number.isdigit() and number.isascii() for number in body.parameters):
             raise FastPathMiss
@@ -345,7 +345,7 @@ def parse_module(text: str, filename: str | None = None, *, strict: bool = True)
         if newer is not None:
             return newer
         # lark is slow to import, and an ordinary text does without.
-        from hlofuse.ir.text.build import parse_by_grammar
+        from .build import parse_by_grammar
 
         return parse_by_grammar(text, filename)
     module.filename = filename

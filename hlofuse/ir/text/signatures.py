@@ -5,7 +5,7 @@ from functools import cache
 
 from hlofuse.ir.opcodes import OPCODE_FACTS, OPCODES, with_trait
 from hlofuse.ir.record import Record
-from hlofuse.ir.text.text import values
+from .text import values
 
 COMMON: frozenset[str] = values(
     """

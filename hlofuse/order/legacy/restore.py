@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.order.legacy.shadow_graph import Node, ShadowGraph
+from .shadow_graph import Node, ShadowGraph
 
 # Operations that every user had one of its own of, until the last CSE before fusion merged them: broadcasts
 # of constants (HostOffloadLegalize copies them for each use), transposes before library calls, scatters and

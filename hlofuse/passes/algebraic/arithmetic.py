@@ -4,7 +4,9 @@ import math
 
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.algebraic.context import (
+from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import Value, scalar_of, values_of
+from .context import (
     Context,
     both_orders,
     broadcast_constant,
@@ -18,9 +20,7 @@ from hlofuse.passes.algebraic.context import (
     is_signed_integer,
     scalar_constant,
 )
-from hlofuse.passes.algebraic.gather_scatter import sum_of_scatters
-from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import Value, scalar_of, values_of
+from .gather_scatter import sum_of_scatters
 
 
 def handle_add(c: Context, add: Instruction) -> bool:

@@ -4,7 +4,9 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.ir.graph import Instruction
 from hlofuse.matching.key import Keys
-from hlofuse.passes.algebraic.context import (
+from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import highest, lowest, scalar_of
+from .context import (
     Context,
     both_orders,
     broadcast_effective_constant,
@@ -13,8 +15,6 @@ from hlofuse.passes.algebraic.context import (
     is_integral,
     is_non_negative,
 )
-from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import highest, lowest, scalar_of
 
 
 def handle_compare(c: Context, compare: Instruction) -> bool:

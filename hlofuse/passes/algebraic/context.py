@@ -40,13 +40,24 @@ class Options:
 class Context:
     """One run over one computation (`AlgebraicSimplifierVisitor`)."""
 
-    def __init__(self, computation: Computation, options: Options, release: Release) -> None:
+    def __init__(
+        self,
+        computation: Computation,
+        options: Options,
+        release: Release,
+    ) -> None:
         self.computation = computation
         self.options = options
         self.release = release
         self.changed = False
 
-    def replace(self, old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
+    def replace(
+        self,
+        old: Instruction,
+        new: Instruction,
+        *,
+        preserve_sharding: bool = False,
+    ) -> bool:
         """`new` takes over from `old` (`ReplaceInstruction`)."""
         done = replaced(old, new, preserve_sharding=preserve_sharding)
         self.changed |= done

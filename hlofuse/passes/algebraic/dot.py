@@ -14,18 +14,11 @@ from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.record import replace
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
-from hlofuse.passes.algebraic.context import Context, is_all, is_of_parameters
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.make import reducer
-from hlofuse.passes.common.shapes import (
-    array,
-    is_sorted,
-    labels_of,
-    permuted,
-    window_of,
-    without_ones,
-)
+from hlofuse.passes.common.shapes import array, is_sorted, labels_of, permuted, window_of, without_ones
+from .context import Context, is_all, is_of_parameters
 
 _SUPPORTED = (None, "dot_f32_f32_f32")
 

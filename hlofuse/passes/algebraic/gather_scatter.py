@@ -2,9 +2,9 @@
 
 from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.algebraic.context import Context, is_of_parameters
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, numbers_of
+from .context import Context, is_of_parameters
 
 
 def handle_gather(c: Context, gather: Instruction) -> bool:

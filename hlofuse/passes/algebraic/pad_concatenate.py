@@ -4,10 +4,10 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.record import replace
-from hlofuse.passes.algebraic.context import Context
-from hlofuse.passes.algebraic.slice import is_unstrided
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, ones_moved, ranges_of, without
+from .context import Context
+from .slice import is_unstrided
 
 _BINARY = ELEMENTWISE_BINARY - {"compare", "mulhi", "stochastic-convert"}
 

@@ -4,7 +4,10 @@ from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window
 from hlofuse.ir.graph import Instruction
 from hlofuse.matching.key import Keys
-from hlofuse.passes.algebraic.context import (
+from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import highest, lowest, scalar_of
+from hlofuse.passes.common.shapes import array, is_sorted, unmodified_dimensions
+from .context import (
     Context,
     equivalent,
     is_argument_of_extreme,
@@ -12,9 +15,6 @@ from hlofuse.passes.algebraic.context import (
     is_of_parameters,
     is_scalar_value,
 )
-from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import highest, lowest, scalar_of
-from hlofuse.passes.common.shapes import array, is_sorted, unmodified_dimensions
 
 
 def handle_reduce(c: Context, reduce: Instruction) -> bool:

@@ -6,7 +6,6 @@ from itertools import pairwise
 from hlofuse.analysis.elementwise import ELEMENTWISE_UNARY
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.algebraic.context import Context, remove_chain
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import (
     array,
@@ -16,6 +15,7 @@ from hlofuse.passes.common.shapes import (
     transpose_for_bitcast,
     unmodified_by_reshape,
 )
+from .context import Context, remove_chain
 
 
 def simplify_transpose_of_broadcast(c: Context, transpose: Instruction, permutation: Sequence[int]) -> bool:

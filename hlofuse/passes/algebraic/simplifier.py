@@ -16,10 +16,10 @@ from hlofuse.passes.algebraic import (
     transpose,
     unary,
 )
-from hlofuse.passes.algebraic.context import Context, Options
 from hlofuse.passes.base import Pass, attempt, visit
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.trace import Recorder
+from .context import Context, Options
 
 Handler = Callable[[Context, Instruction], bool]
 """Rewrites an instruction; True if that has been replaced. What else changes only `Context.changed` says."""

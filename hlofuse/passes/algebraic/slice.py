@@ -5,16 +5,10 @@ import math
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.algebraic.context import Context, is_all, is_integral, scalar_constant
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
-from hlofuse.passes.common.shapes import (
-    array,
-    ones_moved,
-    permuted,
-    ranges_of,
-    unmodified_dimensions,
-)
+from hlofuse.passes.common.shapes import array, ones_moved, permuted, ranges_of, unmodified_dimensions
+from .context import Context, is_all, is_integral, scalar_constant
 
 
 def is_unstrided(slice_: Instruction) -> bool:

@@ -3,13 +3,13 @@
 from hlofuse.analysis.elementwise import is_elementwise, transpose_is_bitcast
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.algebraic.context import Context, remove_chain
-from hlofuse.passes.algebraic.dot import swapped
-from hlofuse.passes.algebraic.reshape import as_bitcast, bitcasting_operand, simplify_transpose_of_broadcast
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.literals import values_of, word_of
 from hlofuse.passes.common.shapes import is_sorted, ones_moved, permute, without_ones
+from .context import Context, remove_chain
+from .dot import swapped
+from .reshape import as_bitcast, bitcasting_operand, simplify_transpose_of_broadcast
 
 
 def handle_transpose(c: Context, transpose: Instruction) -> bool:

@@ -3,17 +3,10 @@
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
-from hlofuse.passes.algebraic.arithmetic import spread
-from hlofuse.passes.algebraic.context import (
-    Context,
-    broadcast_constant,
-    is_all,
-    is_complex,
-    is_non_negative,
-    scalar_constant,
-)
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
+from .arithmetic import spread
+from .context import Context, broadcast_constant, is_all, is_complex, is_non_negative, scalar_constant
 
 
 def handle_abs(c: Context, x: Instruction) -> bool:

@@ -9,7 +9,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.record import replace
 from hlofuse.ir.removing import move_control_dependencies, set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.common.literals import scalar_of
+from .literals import scalar_of
 
 
 def clone_computation(original: Computation, suffix: str = "clone") -> Computation:

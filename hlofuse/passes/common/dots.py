@@ -10,8 +10,8 @@ from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.common.make import add, numbers
-from hlofuse.passes.common.shapes import array
+from .make import add, numbers
+from .shapes import array
 
 
 class DotDimensions(Record):

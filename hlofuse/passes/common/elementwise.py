@@ -8,7 +8,7 @@ from functools import cache
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES
-from hlofuse.passes.common.literals import Value
+from .literals import Value
 
 
 class CannotEvaluate(Exception):

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
-from hlofuse.passes.common.elementwise import CannotEvaluate, value_function
-from hlofuse.passes.common.literals import MOST_ELEMENTS, Value, rounded, values_of
-from hlofuse.passes.common.shapes import reduced_windows, reinterpreted
+from .elementwise import CannotEvaluate, value_function
+from .literals import MOST_ELEMENTS, Value, rounded, values_of
+from .shapes import reduced_windows, reinterpreted
 
 
 def evaluate(x: Instruction, given_values: Mapping[Instruction, list[Value]] | None = None) -> list[Value]:

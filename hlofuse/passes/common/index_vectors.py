@@ -8,8 +8,8 @@ from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common import make
-from hlofuse.passes.common.make import elements
-from hlofuse.passes.common.shapes import array, is_identity, is_sorted, numbers_of, permute
+from .make import elements
+from .shapes import array, is_identity, is_sorted, numbers_of, permute
 
 
 def flat_indices(indices: Instruction, vector: int) -> Instruction:

@@ -12,8 +12,8 @@ from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.passes.base import NotRepresentable
 from hlofuse.passes.common import literals
-from hlofuse.passes.common.literals import Value
-from hlofuse.passes.common.shapes import array, permuted, with_dimensions, without
+from .literals import Value
+from .shapes import array, permuted, with_dimensions, without
 
 
 def added(

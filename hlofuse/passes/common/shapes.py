@@ -11,8 +11,8 @@ from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, SliceRange
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.record import replace
 from hlofuse.ir.shape import Layout, Shape
-from hlofuse.passes.common.elementwise import CannotEvaluate
-from hlofuse.passes.common.literals import Value
+from .elementwise import CannotEvaluate
+from .literals import Value
 
 
 def array(element_type: str, dimensions: Iterable[int] = ()) -> Shape:

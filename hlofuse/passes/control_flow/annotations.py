@@ -17,8 +17,8 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
-from hlofuse.passes.control_flow.partition import Partition, inline_calls
 from hlofuse.trace import Recorder
+from .partition import Partition, inline_calls
 
 
 class StripMemoryPlacementAnnotations(Pass):

@@ -18,8 +18,8 @@ from hlofuse.passes.common.calls import clone_computation, inline
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import numbers_of, unmodified_dimensions, with_layout
-from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph
 from hlofuse.trace import Recorder
+from .call_graph import CallInliner, FlattenCallGraph
 
 _Sharding = tuple[tuple[str, ...], ...]
 """The axes of the mesh that divide each dimension; a part of an axis is `axis:size`."""

@@ -24,11 +24,11 @@ from hlofuse.ir.grouping import grouped
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.copy_insertion.removing import remove_copies
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.rewrites import COPY
 from hlofuse.trace import OnlySkipped, Recorder
+from .removing import remove_copies
 
 Because = Callable[[Instruction, str], None]
 """Takes a copy and the reason why it is there."""

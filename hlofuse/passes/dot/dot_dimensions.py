@@ -23,9 +23,9 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
 from hlofuse.passes.common.make import added, numbers, reducer, reshaped, zero, zeros
 from hlofuse.passes.common.shapes import array, numbers_of, with_dimensions, without
-from hlofuse.passes.dot.dot_operands import CONTRACTING, FREE, DotOperand, dimensions_of, product_sizes
-from hlofuse.passes.dot.shape_tracker import ShapeTracker
 from hlofuse.trace import Recorder
+from .dot_operands import CONTRACTING, FREE, DotOperand, dimensions_of, product_sizes
+from .shape_tracker import ShapeTracker
 
 
 class DotDecomposer(Pass):

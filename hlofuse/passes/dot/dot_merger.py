@@ -20,17 +20,10 @@ from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common.make import added, derived, numbers
 from hlofuse.passes.common.shapes import array
-from hlofuse.passes.dot.dot_operands import (
-    BATCH,
-    CONTRACTING,
-    FREE,
-    DotOperand,
-    dimensions_of,
-    product_sizes,
-)
-from hlofuse.passes.dot.shape_tracker import NotTracked, ShapeTracker, zipped
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.trace import Recorder
+from .dot_operands import BATCH, CONTRACTING, FREE, DotOperand, dimensions_of, product_sizes
+from .shape_tracker import NotTracked, ShapeTracker, zipped
 
 
 class Usage(Record):

@@ -19,7 +19,6 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import reach
 from hlofuse.passes.base import Pass
 from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
 from hlofuse.releases import Release
 from hlofuse.rules import multi_output_fusion as rules
 from hlofuse.rules.cpu_instruction_fusion import RULES, SOFTMAX_SHIFT
@@ -27,6 +26,7 @@ from hlofuse.rules.multi_output_fusion import Siblings, is_profitable_operand, s
 from hlofuse.rules.settings import first_verdict, pair_refusal
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
+from .instruction_fusion import FusionDriver, InstructionFusion
 
 
 class _Driver(FusionDriver):

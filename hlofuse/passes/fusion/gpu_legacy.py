@@ -14,7 +14,6 @@ from hlofuse.ir.fusing import append_producer, computation_of, fuse_in_place_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.base import DevicePass
-from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
 from hlofuse.rules.fusion_merger import (
     MERGE_RULES,
     MERGED,
@@ -30,6 +29,7 @@ from hlofuse.rules.instruction_fusion import NOTHING_AGAINST
 from hlofuse.rules.settings import first_verdict, pair_refusal
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
+from .instruction_fusion import FusionDriver, InstructionFusion
 
 
 class FusionMerger(DevicePass):

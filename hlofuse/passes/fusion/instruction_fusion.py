@@ -15,7 +15,6 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.base import Pass, any_change
-from hlofuse.passes.fusion.fusion_queue import ReversePostOrderQueue, globally_unfusible
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.instruction_fusion import (
@@ -34,6 +33,7 @@ from hlofuse.rules.instruction_fusion import (
 from hlofuse.rules.settings import first_verdict, in_force
 from hlofuse.rules.verdict import Figures, Verdict
 from hlofuse.trace import Recorder
+from .fusion_queue import ReversePostOrderQueue, globally_unfusible
 
 BASE_RULES: tuple[Callable[[CandidatePair], Verdict | None], ...] = (
     producer_is_root,

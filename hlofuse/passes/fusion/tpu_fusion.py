@@ -7,12 +7,12 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.names import own_name
-from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.instruction_fusion import may_fuse_into_in_place, producer_is_root
 from hlofuse.rules.tpu_fusion import RULES, is_created, is_loop, kind, readers
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import OnlySkipped
+from .instruction_fusion import FusionDriver, InstructionFusion
 
 
 class _Driver(FusionDriver):

@@ -11,11 +11,11 @@ from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.shapes import aligned, descending, relaid, without_ones
-from hlofuse.passes.gpu.convolutions.rewriter import constrain_convolution, is_convolution_call
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, Order
 from hlofuse.passes.layout.rounds import apply, is_assignable, prepare, settle
 from hlofuse.trace import Recorder
+from .convolutions.rewriter import constrain_convolution, is_convolution_call
 
 _BATCH = 0
 _TINY_DOT_ELEMENTS = 100

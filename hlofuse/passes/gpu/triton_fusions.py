@@ -20,11 +20,11 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import FixedPoint, Pass, replaced
-from hlofuse.passes.gpu.reductions import ReductionDimensionGrouper, ReductionSplitter, TreeReductionRewriter
 from hlofuse.passes.registry import make_pass
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.rewrites import TRITON_SOFTMAX
 from hlofuse.trace import OnlySkipped, Recorder
+from .reductions import ReductionDimensionGrouper, ReductionSplitter, TreeReductionRewriter
 
 _FREE = with_trait("free")
 """Opcodes that cost nothing to run."""

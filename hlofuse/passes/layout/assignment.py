@@ -10,7 +10,7 @@ from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.shapes import aligned, ones_moved, permute, relaid, without
-from hlofuse.passes.layout.constraints import (
+from .constraints import (
     Buffer,
     BufferConstraint,
     Buffers,

@@ -8,8 +8,10 @@ from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.shapes import relaid
-from hlofuse.passes.layout.assignment import LayoutAssignment, output_aliases
-from hlofuse.passes.layout.constraints import (
+from hlofuse.rules.rewrites import LAYOUT_COPY
+from hlofuse.trace import Recorder
+from .assignment import LayoutAssignment, output_aliases
+from .constraints import (
     GIVEN_PRIORITY,
     ROUNDS,
     ComputationConstraint,
@@ -17,8 +19,6 @@ from hlofuse.passes.layout.constraints import (
     same_layouts,
     subshapes,
 )
-from hlofuse.rules.rewrites import LAYOUT_COPY
-from hlofuse.trace import Recorder
 
 
 def settle(layouts: LayoutAssignment) -> None:

@@ -11,17 +11,10 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, copied, drop, replace_parameter, set_called
 from hlofuse.passes.common.make import elements
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
-from hlofuse.passes.loop.parts import (
-    all_loops,
-    body_of,
-    carried_unchanged,
-    condition_of,
-    new_loop,
-    replace_loop,
-)
-from hlofuse.passes.loop.trip_count import trip_count
 from hlofuse.rules.rewrites import INVARIANT
 from hlofuse.trace import Recorder
+from .parts import all_loops, body_of, carried_unchanged, condition_of, new_loop, replace_loop
+from .trip_count import trip_count
 
 # Constants that a loop carries are made in the loop (`xla/service/while_loop_constant_sinking.cc`).
 

@@ -7,7 +7,9 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import copied, inline
 from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.loop.parts import (
+from hlofuse.rules.rewrites import SINGLE_ITERATION
+from hlofuse.trace import Recorder
+from .parts import (
     all_loops,
     body_of,
     condition_of,
@@ -17,9 +19,7 @@ from hlofuse.passes.loop.parts import (
     remove_duplicates,
     replace_loop,
 )
-from hlofuse.passes.loop.trip_count import merge_induction_variables, trip_count
-from hlofuse.rules.rewrites import SINGLE_ITERATION
-from hlofuse.trace import Recorder
+from .trip_count import merge_induction_variables, trip_count
 
 _MESSAGES = frozenset("send send-done recv recv-done".split())
 _WITHOUT_WORK = frozenset({"constant", "get-tuple-element", "tuple"})

@@ -17,8 +17,8 @@ from hlofuse.passes.common.calls import clone_computation, copied, drop, replace
 from hlofuse.passes.common.literals import integer_of, scalar_of
 from hlofuse.passes.common.make import elements
 from hlofuse.passes.common.shapes import array
-from hlofuse.passes.loop.parts import all_loops, body_of, condition_of, is_element, new_loop, replace_loop
 from hlofuse.trace import Recorder
+from .parts import all_loops, body_of, condition_of, is_element, new_loop, replace_loop
 
 
 def merge_induction_variables(loop: Instruction, element_type: str) -> Instruction | None:

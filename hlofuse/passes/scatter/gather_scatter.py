@@ -9,13 +9,7 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import (
-    NotRepresentable,
-    Pass,
-    RewritePass,
-    expand_each,
-    substituted,
-)
+from hlofuse.passes.base import NotRepresentable, Pass, RewritePass, expand_each, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import (
     counted_loop,

@@ -13,8 +13,8 @@ from hlofuse.passes.collectives import DEFAULT_BYTES, DEFAULT_COUNT, CollectiveC
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.passes.registry import since, until
 from hlofuse.pipelines.flags import COMBINED_COUNT, number_of, value_of
-from hlofuse.pipelines.gpu.before_fusion import ALGSIMP_AFTER_FUSION, pass_lists
 from hlofuse.releases import AROUND_FUSION, Release
+from .before_fusion import ALGSIMP_AFTER_FUSION, pass_lists
 
 _COMBINERS = {
     "all-gather": "gpu-all-gather-combiner",

@@ -16,12 +16,12 @@ from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import ranges_of, with_dimensions
 from hlofuse.passes.loop.parts import body_of, is_element
-from hlofuse.reports.advice.batching import Batch, carry, row_at, row_starts
-from hlofuse.reports.advice.loops import plain_counter
-from hlofuse.reports.advice.matching import Find, combines_by, is_constant, origins, source
-from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
-from hlofuse.reports.advice.restated import fold, row_written, terms_of
-from hlofuse.reports.advice.written import Rewriting, replace
+from .batching import Batch, carry, row_at, row_starts
+from .loops import plain_counter
+from .matching import Find, combines_by, is_constant, origins, source
+from .recipe import Finding, Recipe, Situation
+from .restated import fold, row_written, terms_of
+from .written import Rewriting, replace
 
 _FEWEST = 3  # arrays that are worth joining
 _UPDATES = ("dynamic-update-slice", "scatter")

@@ -1,13 +1,13 @@
 """All recipes."""
 
-from hlofuse.reports.advice.batching import BATCHED
-from hlofuse.reports.advice.carried import CARRIED, EARLY
-from hlofuse.reports.advice.indexing import INDEXING, LAYOUT, PRODUCTS
-from hlofuse.reports.advice.loops import LOOPS
-from hlofuse.reports.advice.recipe import Recipe
-from hlofuse.reports.advice.reductions import REDUCTIONS, SHARING
-from hlofuse.reports.advice.restated import RESTATED
-from hlofuse.reports.advice.updates import COLLECTIVES, UPDATES
+from .batching import BATCHED
+from .carried import CARRIED, EARLY
+from .indexing import INDEXING, LAYOUT, PRODUCTS
+from .loops import LOOPS
+from .recipe import Recipe
+from .reductions import REDUCTIONS, SHARING
+from .restated import RESTATED
+from .updates import COLLECTIVES, UPDATES
 
 RECIPES: tuple[Recipe, ...] = (
     *REDUCTIONS,

@@ -6,16 +6,10 @@ from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
-from hlofuse.reports.advice.carried import changed_by
-from hlofuse.reports.advice.matching import (
-    each,
-    only_reader,
-    origins,
-    readers,
-    where,
-)
-from hlofuse.reports.advice.recipe import Recipe
-from hlofuse.reports.advice.restated import root_for_power
+from .carried import changed_by
+from .matching import each, only_reader, origins, readers, where
+from .recipe import Recipe
+from .restated import root_for_power
 
 
 def _maximum(x: Instruction) -> Instruction | None:

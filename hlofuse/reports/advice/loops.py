@@ -25,15 +25,9 @@ from hlofuse.passes.loop.parts import (
     only_elements_are_read,
 )
 from hlofuse.passes.loop.trip_count import Counter, counter_of
-from hlofuse.reports.advice.matching import (
-    SMALL_BYTES,
-    Find,
-    each,
-    has,
-    origins,
-)
-from hlofuse.reports.advice.recipe import Recipe
 from hlofuse.trace import OnlySkipped
+from .matching import SMALL_BYTES, Find, each, has, origins
+from .recipe import Recipe
 
 
 def unrolled(loop: Instruction, times: int | None, nearest: bool = True) -> bool:

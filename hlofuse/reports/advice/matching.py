@@ -10,7 +10,7 @@ from typing import TypeAlias
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, without_bitcasts
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.literals import scalar_of
-from hlofuse.reports.advice.recipe import Finding, Situation
+from .recipe import Finding, Situation
 
 SMALL_BYTES = 1 << 20
 """A kernel that moves fewer takes less time than its launch."""

@@ -9,16 +9,8 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import with_dimensions
-from hlofuse.reports.advice.matching import (
-    Find,
-    combines_by,
-    is_column_reduction,
-    readers,
-    same_twice,
-    value_of,
-    where,
-)
-from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
+from .matching import Find, combines_by, is_column_reduction, readers, same_twice, value_of, where
+from .recipe import Finding, Recipe, Situation
 
 
 def _scaled_later(s: Situation) -> Iterable[Finding]:

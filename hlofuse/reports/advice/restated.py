@@ -14,13 +14,7 @@ from hlofuse.ir.grouping import grouped
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
-from hlofuse.passes.common.literals import (
-    highest,
-    integer_of,
-    lowest,
-    scalar_of,
-    values_of,
-)
+from hlofuse.passes.common.literals import highest, integer_of, lowest, scalar_of, values_of
 from hlofuse.passes.common.shapes import (
     array,
     numbers_of,
@@ -29,17 +23,8 @@ from hlofuse.passes.common.shapes import (
     with_dimensions,
     without_ones,
 )
-from hlofuse.reports.advice.matching import (
-    MIN_ELEMENTS,
-    combines_by,
-    has,
-    is_below_zero,
-    is_constant,
-    only_reader,
-    origins,
-    source,
-)
-from hlofuse.reports.advice.written import Rewriting, gather_rows, onehot, replace, spread
+from .matching import MIN_ELEMENTS, combines_by, has, is_below_zero, is_constant, only_reader, origins, source
+from .written import Rewriting, gather_rows, onehot, replace, spread
 
 
 def _diagonal(x: Instruction) -> Instruction | None:
@@ -78,7 +63,12 @@ def _sizes(*factors: Labelled) -> dict[int, int]:
     return {d: n for value, labels in factors for d, n in zip(labels, value.shape.dimensions, strict=True)}
 
 
-def _over(x: Instruction, one: Labelled, order: list[int], sizes: dict[int, int]) -> Instruction:
+def _over(
+    x: Instruction,
+    one: Labelled,
+    order: list[int],
+    sizes: dict[int, int],
+) -> Instruction:
     """A factor over the dimensions of all these labels, with the type of `x`."""
     value, labels = one
     own = [d for d in order if d in labels]
@@ -103,7 +93,12 @@ def _summed(x: Instruction, one: Labelled, removed: list[int]) -> Labelled:
     return make.convert(x, total, value.shape.element_type), [d for d in labels if d not in removed]
 
 
-def _contracted(x: Instruction, a: Labelled, b: Labelled, remaining: Container[int]) -> Labelled:
+def _contracted(
+    x: Instruction,
+    a: Labelled,
+    b: Labelled,
+    remaining: Container[int],
+) -> Labelled:
     """Σ a·b over all labels that do not remain, as a matrix product where it is one."""
     a = _summed(x, a, [d for d in a[1] if d not in remaining and d not in b[1]])
     b = _summed(x, b, [d for d in b[1] if d not in remaining and d not in a[1]])
@@ -149,7 +144,13 @@ def _at_indices(x: Instruction, factors: Sequence[Labelled], result: list[int]) 
     return False
 
 
-def _sums_at(x: Instruction, indices: Instruction, rows: Instruction, count: int, batch: int) -> Instruction:
+def _sums_at(
+    x: Instruction,
+    indices: Instruction,
+    rows: Instruction,
+    count: int,
+    batch: int,
+) -> Instruction:
     """Sums of rows by index, apart for each place of the first `batch` dimensions of the indices."""
     rank, kind = indices.shape.rank, rows.shape.element_type
     shape = array(kind, [*indices.shape.dimensions[:batch], count, *rows.shape.dimensions[rank:]])

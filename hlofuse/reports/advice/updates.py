@@ -8,16 +8,8 @@ from hlofuse.analysis.hlo_value import Index
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.common import make
-from hlofuse.reports.advice.matching import (
-    MIN_BYTES,
-    combines_by,
-    each,
-    is_constant,
-    only_reader,
-    source,
-    sum_of,
-)
-from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
+from .matching import MIN_BYTES, combines_by, each, is_constant, only_reader, source, sum_of
+from .recipe import Finding, Recipe, Situation
 
 
 def _results(module: Module) -> list[tuple[Index, Instruction]]:

@@ -20,8 +20,8 @@ from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.releases.named import AROUND_FUSION
-from hlofuse.reports.advice.matching import is_constant
 from hlofuse.trace import OnlySkipped
+from .matching import is_constant
 
 _INTEGERS = frozenset({"s32", "u32", "s64", "s16", "u16", "u8", "s8"})
 

@@ -18,16 +18,7 @@ from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.inputs import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.record import Record
-from hlofuse.reports.check.model import (
-    BaselineKernel,
-    Code,
-    Figures,
-    Finding,
-    Level,
-    Profile,
-    RefusedEdge,
-    Where,
-)
+from .model import BaselineKernel, Code, Figures, Finding, Level, Profile, RefusedEdge, Where
 
 _BYTES: dict[str, int] = {"": 1, "b": 1} | {
     f"{prefix}{'i' if base == 1024 else ''}b": base ** (k + 1)

@@ -9,9 +9,11 @@ from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.grouping import unmatched
 from hlofuse.ir.record import Record, replace
-from hlofuse.reports.check.baseline import Baseline, Budget, distinguishable, most_significant, over_budget
-from hlofuse.reports.check.measure import between
-from hlofuse.reports.check.model import (
+from hlofuse.reports.common.head import Head
+from hlofuse.reports.verdict.model import Verdict
+from .baseline import Baseline, Budget, distinguishable, most_significant, over_budget
+from .measure import between
+from .model import (
     BaselineKernel,
     Check,
     Code,
@@ -23,8 +25,6 @@ from hlofuse.reports.check.model import (
     RefusedEdge,
     Where,
 )
-from hlofuse.reports.common.head import Head
-from hlofuse.reports.verdict.model import Verdict
 
 
 class Measured(Record):

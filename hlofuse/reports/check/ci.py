@@ -10,9 +10,9 @@ from xml.sax.saxutils import escape, quoteattr
 from hlofuse.format.escape import markdown, markdown_code, printable, table
 from hlofuse.format.paths import is_file
 from hlofuse.format.units import plural
-from hlofuse.reports.check.model import TITLES, Check, Code, Finding, Level, ModuleCheck, Where
-from hlofuse.reports.check.phrases import at, figures, listed, one_line, origin, pair, verdict, worth
 from hlofuse.reports.verdict.phrases import answer_lines
+from .model import TITLES, Check, Code, Finding, Level, ModuleCheck, Where
+from .phrases import at, figures, listed, one_line, origin, pair, verdict, worth
 
 _COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}
 

@@ -5,17 +5,9 @@ from typing import Any
 from msgspec import to_builtins
 
 from hlofuse.format.fields import fields
-from hlofuse.reports.check.model import (
-    BaselineKernel,
-    Check,
-    Figures,
-    Finding,
-    ModuleCheck,
-    RefusedEdge,
-    Where,
-)
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.json import verdict_json
+from .model import BaselineKernel, Check, Figures, Finding, ModuleCheck, RefusedEdge, Where
 
 SCHEMA = "hlofuse.check/3"
 

@@ -14,10 +14,10 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.record import replace
-from hlofuse.reports.check.model import BaselineKernel, Figures, Profile, RefusedEdge, Where
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.explain.explain import explain
+from .model import BaselineKernel, Figures, Profile, RefusedEdge, Where
 
 _SILENT = with_trait("free") - {"parameter"}
 

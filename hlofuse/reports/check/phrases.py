@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.ir.grouping import grouped
-from hlofuse.reports.check.model import BaselineKernel, Check, Figures, Finding, Level, RefusedEdge, Where
+from .model import BaselineKernel, Check, Figures, Finding, Level, RefusedEdge, Where
 
 MOST_KERNELS = 8
 """Kernels of one side that are listed for a finding."""

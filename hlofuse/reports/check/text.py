@@ -5,11 +5,11 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.reports.check.model import Check, Finding, Level
-from hlofuse.reports.check.phrases import figures, listed, origin, pair, verdict, worth
 from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.verdict.phrases import answer_lines
+from .model import Check, Finding, Level
+from .phrases import figures, listed, origin, pair, verdict, worth
 
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.NOTE: "dim"}
 

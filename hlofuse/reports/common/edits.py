@@ -12,7 +12,7 @@ from string import ascii_letters
 from typing import Any, NamedTuple, TypeAlias
 
 from hlofuse.format.paths import is_file
-from hlofuse.reports.common.recipe_page import recipe_names, recipe_page, recipe_text
+from .recipe_page import recipe_names, recipe_page, recipe_text
 
 _MODULES = {"jnp": "jax.numpy", "lax": "jax.lax", "jax": "jax"}
 """Modules that the forms name; a program has its own names for them."""

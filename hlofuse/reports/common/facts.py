@@ -13,9 +13,9 @@ from hlofuse.compilation import Compilation
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.record import replace
-from hlofuse.reports.common.lineage import Lineage
-from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, RuleText
 from hlofuse.rules.catalogue import catalogue
+from .lineage import Lineage
+from .model import CreatedBy, FinalKernel, Place, RuleText
 
 FURTHER_RESULTS = frozenset(
     {"multi_output_fusion", "cpu_multi_output_fusion", "horizontal_loop_fusion", "horizontal_input_fusion"}

@@ -19,7 +19,7 @@ from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import before_fusion
 
 if TYPE_CHECKING:
-    from hlofuse.reports.common.xla_result import XlaResult
+    from .xla_result import XlaResult
 
 NamesSource: TypeAlias = Literal["dump", "replayed"]
 """`dump`: XLA's final module; `replayed`: the passes after fusion."""

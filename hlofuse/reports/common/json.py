@@ -8,7 +8,7 @@ from hlofuse.analysis.cost import Cost
 from hlofuse.compilation import Counted
 from hlofuse.format.fields import fields, us_json
 from hlofuse.inputs.profile import MeasuredTime
-from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, Refusal
+from .model import CreatedBy, FinalKernel, Place, Refusal
 
 
 def place_json(p: Place) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.record import Record, replace
 from hlofuse.matching.pairs import match
 from hlofuse.pipelines.stage import Stage
-from hlofuse.reports.common.facts import Facts
 from hlofuse.trace.provenance import Fate, Provenance
+from .facts import Facts
 
 How: TypeAlias = Literal["name", "final name", "source line", "op_name", "added after fusion"]
 

@@ -8,8 +8,8 @@ from hlofuse.format.escape import printable
 from hlofuse.format.paths import layer_of
 from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.inputs.profile import MeasuredTime
-from hlofuse.reports.common.model import CreatedBy, Place, Replayed, RuleText
 from hlofuse.trace import Figures
+from .model import CreatedBy, Place, Replayed, RuleText
 
 
 def advice_line(rule: RuleText) -> str:

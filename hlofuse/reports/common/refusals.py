@@ -8,11 +8,11 @@ from hlofuse.compilation import Compilation
 from hlofuse.format.units import us_text
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.names import own_name
-from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
-from hlofuse.reports.common.lineage import is_view, readers, through_views, view_read
-from hlofuse.reports.common.model import Refusal
 from hlofuse.rules.priority_fusion.conditions import DOES_NOT_PAY
 from hlofuse.trace import Event
+from .facts import FURTHER_RESULTS, Facts
+from .lineage import is_view, readers, through_views, view_read
+from .model import Refusal
 
 KernelNames = tuple[str, str | None]
 """Producer and consumer, by their final names."""

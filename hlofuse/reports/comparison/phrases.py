@@ -7,7 +7,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.costs import worth_text
-from hlofuse.reports.comparison.model import ChangedEdge, Comparison
+from .model import ChangedEdge, Comparison
 
 FUSED_HEADING, PARTED_HEADING = "fused here, not fused by XLA", "not fused here, fused by XLA"
 

@@ -9,15 +9,8 @@ from rich.text import Text
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import Rows, print_more
 from hlofuse.format.units import plural
-from hlofuse.reports.comparison.model import ChangedEdge, Comparison
-from hlofuse.reports.comparison.phrases import (
-    FUSED_HEADING,
-    PARTED_HEADING,
-    by_kernels,
-    difference_lines,
-    edge_line,
-    edge_phrase,
-)
+from .model import ChangedEdge, Comparison
+from .phrases import FUSED_HEADING, PARTED_HEADING, by_kernels, difference_lines, edge_line, edge_phrase
 
 
 def print_difference(d: Comparison, console: Console, *, limit: int = 10) -> None:

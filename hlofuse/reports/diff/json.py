@@ -30,7 +30,7 @@ from hlofuse.matching.graph import Occurrence
 from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.profile import profile_json
-from hlofuse.reports.diff.model import by_source
+from .model import by_source
 
 SCHEMA = "hlofuse.diff/3"
 

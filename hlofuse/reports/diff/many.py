@@ -15,8 +15,8 @@ from hlofuse.format.units import more, plural
 from hlofuse.inputs.many import Many
 from hlofuse.ir import HlofuseError
 from hlofuse.ir.record import Record
-from hlofuse.reports.diff.json import flags_json
-from hlofuse.reports.diff.phrases import change_of, count_change_of, flags_note, limited, time_change_of
+from .json import flags_json
+from .phrases import change_of, count_change_of, flags_note, limited, time_change_of
 
 
 class ModuleChange(Record):

@@ -24,7 +24,7 @@ from hlofuse.ir import Instruction, Module
 from hlofuse.matching.structure import TRIVIAL
 from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.common.profile import joined_line
-from hlofuse.reports.diff.model import Cluster, SourceLine, Summary
+from .model import Cluster, SourceLine, Summary
 
 ARROW = "→"
 LONGEST_VALUE = 60

@@ -12,16 +12,8 @@ from hlofuse.format.units import more, plural
 from hlofuse.matching.graph import Matched
 from hlofuse.reports.common.functions import changes
 from hlofuse.reports.diff import phrases
-from hlofuse.reports.diff.model import Cluster, Summary
-from hlofuse.reports.diff.phrases import (
-    ALL,
-    figures_line,
-    limited,
-    loop_notes,
-    profile_notes,
-    side_notes,
-    verdict,
-)
+from .model import Cluster, Summary
+from .phrases import ALL, figures_line, limited, loop_notes, profile_notes, side_notes, verdict
 
 _STYLES = {
     FusionKind.SPLIT: "red",
@@ -37,7 +29,13 @@ _STYLES = {
 _EDIT_STYLES = {"added": "green", "removed": "red", "replaced": "yellow"}
 
 
-def draw(summary: Summary, console: Console, *, limit: int = 20, only: Collection[str] = ALL) -> None:
+def draw(
+    summary: Summary,
+    console: Console,
+    *,
+    limit: int = 20,
+    only: Collection[str] = ALL,
+) -> None:
     """Print the report; `limit` bounds each list, 0 is no bound."""
     _Report(summary, console, limit).draw(only)
 
@@ -201,7 +199,12 @@ class _Report:
             self._print(f"  {more(rest)}", "dim")
 
 
-def _function_text(is_size: bool, before: float, after: float, bounds: tuple[bool, bool]) -> str:
+def _function_text(
+    is_size: bool,
+    before: float,
+    after: float,
+    bounds: tuple[bool, bool],
+) -> str:
     if is_size:
         return phrases.change_of(before, after, "B")
     return phrases.time_change_of(before, after, bounds=bounds, is_open=any(bounds))

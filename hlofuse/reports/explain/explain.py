@@ -18,7 +18,9 @@ from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts, final_kernel, p
 from hlofuse.reports.common.model import FinalKernel, Place, Refusal, RuleText, us_at_stake
 from hlofuse.reports.common.names import Names
 from hlofuse.reports.common.refusals import refusals
-from hlofuse.reports.explain.model import (
+from hlofuse.rules.catalogue import catalogue
+from hlofuse.trace import Event
+from .model import (
     BlockingRule,
     Explanation,
     FusedGroup,
@@ -30,8 +32,6 @@ from hlofuse.reports.explain.model import (
     SelectedKernel,
     Selection,
 )
-from hlofuse.rules.catalogue import catalogue
-from hlofuse.trace import Event
 
 
 def explain(

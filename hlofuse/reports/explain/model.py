@@ -8,14 +8,7 @@ from hlofuse.compilation import Counted
 from hlofuse.ir.record import Record
 from hlofuse.passes.fusion.priority_fusion.observers import Disagreement
 from hlofuse.reports.common.costs import limit_of
-from hlofuse.reports.common.model import (
-    CreatedBy,
-    FinalKernel,
-    Place,
-    Refusal,
-    RuleText,
-    us_at_stake,
-)
+from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, Refusal, RuleText, us_at_stake
 from hlofuse.trace import Figures
 
 

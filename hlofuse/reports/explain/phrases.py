@@ -8,7 +8,7 @@ from hlofuse.ir.errors import any_of
 from hlofuse.reports.common.costs import roofline, why_saves
 from hlofuse.reports.common.model import Refusal, us_at_stake
 from hlofuse.reports.common.phrases import created_by_lines, floors_and_copies, loops_line, origin
-from hlofuse.reports.explain.model import (
+from .model import (
     BlockingRule,
     Explanation,
     FusedGroup,

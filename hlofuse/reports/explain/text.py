@@ -15,15 +15,8 @@ from hlofuse.reports.common.costs import roofline
 from hlofuse.reports.common.model import Refusal, RuleText, both_names
 from hlofuse.reports.common.phrases import origin
 from hlofuse.reports.explain import phrases
-from hlofuse.reports.explain.explain import group_fused, group_refusals
-from hlofuse.reports.explain.model import (
-    BlockingRule,
-    Explanation,
-    FusedGroup,
-    PassStory,
-    Rewrite,
-    Selection,
-)
+from .explain import group_fused, group_refusals
+from .model import BlockingRule, Explanation, FusedGroup, PassStory, Rewrite, Selection
 
 _WIDE = 120  # columns from which the source line has a column of its own
 _NAMES = 6  # operations named of one fusion

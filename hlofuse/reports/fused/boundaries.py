@@ -35,7 +35,6 @@ from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import RuleText
 from hlofuse.reports.common.refusals import refusals_between_kernels
-from hlofuse.reports.fused.model import Boundary, Fused, edges, kernels_of
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.gpu_fusible import fusible_computations, is_fusible_bitcast
 from hlofuse.rules.priority_fusion.conditions import DOES_NOT_PAY
@@ -43,6 +42,7 @@ from hlofuse.rules.settings import AS_XLA
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import OnlySkipped
 from hlofuse.trace.provenance import final_instructions
+from .model import Boundary, Fused, edges, kernels_of
 
 
 def explain_fused(
@@ -140,7 +140,11 @@ HOW = "Priority fusion's rules and cost model were evaluated for each pair of ke
 _ACROSS_CALLS = "XLA fuses inside a computation; a call lies between the two"
 
 
-def gpu_boundaries(module: Module, device: DeviceDescription, release: Release) -> tuple[list[Boundary], str]:
+def gpu_boundaries(
+    module: Module,
+    device: DeviceDescription,
+    release: Release,
+) -> tuple[list[Boundary], str]:
     """Every pair of kernels with the rule that keeps it apart."""
     considered_count = copy_module(module)  # asking may not leave a trace in the caller's module
     queries = _Queries(considered_count, device, release)

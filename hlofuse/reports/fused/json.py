@@ -13,8 +13,8 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.reports.explain.explain import grouped_kernels, kernels_as_they_are
 from hlofuse.reports.explain.json import explanation_json
 from hlofuse.reports.explain.model import Explanation, SelectedKernel, Selection
-from hlofuse.reports.fused.model import Fused
-from hlofuse.reports.fused.text import by_rule, bytes_between
+from .model import Fused
+from .text import by_rule, bytes_between
 
 
 def fused_json(

@@ -11,7 +11,7 @@ from hlofuse.format.terminal import Rows, indented, name_text, print_command, pr
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.phrases import advice_line, figures_text
-from hlofuse.reports.fused.model import Boundary, Fused, FusedKernel
+from .model import Boundary, Fused, FusedKernel
 
 _OPCODES = 6
 BETTER = "The module before fusion is next to it and shows every decision:"

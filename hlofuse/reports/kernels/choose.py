@@ -17,12 +17,12 @@ from hlofuse.ir.record import replace
 from hlofuse.pipelines import TARGETS
 from hlofuse.releases import Release
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.kernels.model import Choice, KernelSelection, Note
 from hlofuse.rules import cpu_emitters, gpu_emitters
 from hlofuse.rules.gpu_emitters import GpuKernel
 from hlofuse.rules.gpu_emitters.fusions import heroes_of
 from hlofuse.rules.settings import AS_XLA, first_verdict
 from hlofuse.rules.verdict import Verdict
+from .model import Choice, KernelSelection, Note
 
 Q = TypeVar("Q")
 

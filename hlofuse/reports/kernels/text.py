@@ -10,7 +10,7 @@ from hlofuse.format.terminal import name_text, plain_table, print_more, print_ro
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.common.functions import function_table
 from hlofuse.reports.common.phrases import figures_text, headline, measured_text
-from hlofuse.reports.kernels.model import Choice, KernelSelection, Runner
+from .model import Choice, KernelSelection, Runner
 
 _NOT_RUN = (
     "not counted: XLA evaluates no condition of a loop whose trip count is known; one branch of a conditional"

@@ -13,7 +13,7 @@ from hlofuse.ir.grouping import grouped
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.record import Record
 from hlofuse.memory import Assignment, LiveArray
-from hlofuse.reports.memory.changes import MemoryChange, argument_name
+from .changes import MemoryChange, argument_name
 
 _ORDER = frozenset({"transpose", "copy", "reshape", "bitcast"})
 _SILENT = with_trait("free")
@@ -128,7 +128,11 @@ def memory_use(
     )
 
 
-def _ideas(module: Module, assigned: Assignment, line: Callable[[Instruction], str | None]) -> list[Untried]:
+def _ideas(
+    module: Module,
+    assigned: Assignment,
+    line: Callable[[Instruction], str | None],
+) -> list[Untried]:
     """Changes about a good part of the bytes at the peak, the most first."""
     given = [*module.entry.parameters, module.entry.root]
     most = max((s.byte_size for x in given for _, s in x.shape.leaves() if s.is_array), default=0)

@@ -9,9 +9,9 @@ from hlofuse.format.escape import printable
 from hlofuse.format.terminal import Rows, print_more
 from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.ir.grouping import grouped
-from hlofuse.reports.memory.model import AliveArray, MemoryUse
 from hlofuse.reports.verdict.phrases import delta, where_text
 from hlofuse.reports.whatif.model import Trial
+from .model import AliveArray, MemoryUse
 
 
 def print_memory(m: MemoryUse, console: Console, *, limit: int = 20) -> None:

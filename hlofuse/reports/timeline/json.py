@@ -6,7 +6,7 @@ from typing import Any
 from hlofuse.format.fields import fields
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.timeline import phrases
-from hlofuse.reports.timeline.model import DumpSequence, PassTimeline, Size, Step
+from .model import DumpSequence, PassTimeline, Size, Step
 
 SCHEMA = "hlofuse.timeline/3"
 

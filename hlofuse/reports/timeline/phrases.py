@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from hlofuse.format.units import plural, signed
 from hlofuse.matching.structure import TRIVIAL
-from hlofuse.reports.timeline.model import PassDump, PassTimeline, Replacement, Size, Step
+from .model import PassDump, PassTimeline, Replacement, Size, Step
 
 _SHOWN = 3
 _FOLLOWING = frozenset("operand order root callee control".split())

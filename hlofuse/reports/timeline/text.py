@@ -11,7 +11,7 @@ from hlofuse.format.units import plural, us_text
 from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.timeline import phrases
-from hlofuse.reports.timeline.model import PassTimeline, Step
+from .model import PassTimeline, Step
 
 
 def print_timeline(

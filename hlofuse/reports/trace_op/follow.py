@@ -23,7 +23,7 @@ from hlofuse.reports.common.lineage import outermost
 from hlofuse.reports.common.names import described_by
 from hlofuse.reports.diff.model import Cluster, summarize
 from hlofuse.reports.timeline.model import DumpSequence, PassDump, read
-from hlofuse.reports.trace_op.model import Event, FinalKernel, How, Location, Provenance, Trail
+from .model import Event, FinalKernel, How, Location, Provenance, Trail
 
 _MOVES_ONLY = frozenset(
     "bitcast bitcast-convert broadcast concatenate convert copy pad reshape reverse slice transpose".split()

@@ -11,7 +11,7 @@ from hlofuse.format.units import listing, plural
 from hlofuse.reports.common.phrases import measured_text
 from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.timeline.phrases import opcodes_text, pass_name
-from hlofuse.reports.trace_op.model import Event, FinalKernel, How, Location, Provenance, Trail
+from .model import Event, FinalKernel, How, Location, Provenance, Trail
 
 _MAX_LOCATIONS = 4
 

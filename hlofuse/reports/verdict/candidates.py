@@ -33,10 +33,10 @@ from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.model import Place, lines_of
 from hlofuse.reports.explain.explain import blocking_rules_of
-from hlofuse.reports.verdict.cut import Cutter
-from hlofuse.reports.verdict.model import Suggestion, SuggestionKind
 from hlofuse.reports.whatif.model import Ranking, Trial, trial_of
 from hlofuse.trace import Recorder
+from .cut import Cutter
+from .model import Suggestion, SuggestionKind
 
 _GAIN_OF_FLAG = 0.05
 """The part of the estimate that a flag has to save: measured, passes of small estimates took up to half."""

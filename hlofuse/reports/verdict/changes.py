@@ -21,10 +21,10 @@ from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.comparison.phrases import warning_line
 from hlofuse.reports.verdict import phrases
-from hlofuse.reports.verdict.candidates import comparable, compiled
-from hlofuse.reports.verdict.model import Verdict
 from hlofuse.reports.whatif.model import FixedRule, Ranking, Trial, trial_of
 from hlofuse.reports.whatif.text import CHANGED_DECISIONS, edges_text
+from .candidates import comparable, compiled
+from .model import Verdict
 
 
 class Change(Record):

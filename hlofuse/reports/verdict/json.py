@@ -8,10 +8,10 @@ from hlofuse.format.fields import fields, us_json
 from hlofuse.reports.common.edits import edit_of
 from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.profile import profile_json
-from hlofuse.reports.verdict.changes import Change
-from hlofuse.reports.verdict.collectives import collectives_json
-from hlofuse.reports.verdict.model import MEASURED, Suggestion, Verdict
 from hlofuse.reports.whatif.model import Trial
+from .changes import Change
+from .collectives import collectives_json
+from .model import MEASURED, Suggestion, Verdict
 
 
 def verdict_json(v: Verdict) -> dict[str, Any]:

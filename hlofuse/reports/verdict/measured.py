@@ -7,8 +7,8 @@ from hlofuse.ir.record import replace
 from hlofuse.judge.measure import measured_changes
 from hlofuse.passes.common import make
 from hlofuse.reports.advice.written import prepared
-from hlofuse.reports.verdict.candidates import UNKNOWN, rewritten
-from hlofuse.reports.verdict.model import MEASURED, Suggestion, Verdict
+from .candidates import UNKNOWN, rewritten
+from .model import MEASURED, Suggestion, Verdict
 
 _LEAST_NOISE = 0.02
 """Differences below this part of the time count as noise."""

@@ -11,9 +11,9 @@ from hlofuse.cost.cpu.device import CpuDevice
 from hlofuse.ir.record import Record
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.explain.model import HotKernel
-from hlofuse.reports.verdict.collectives import CollectiveRow
-from hlofuse.reports.verdict.tiles import Tiles
 from hlofuse.reports.whatif.model import Trial
+from .collectives import CollectiveRow
+from .tiles import Tiles
 
 _SMALL = 0.03
 """The part of the time that may lack an estimate where a verdict is about all of it."""

@@ -11,8 +11,8 @@ from hlofuse.reports.common.edits import edit_of
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.explain.model import HotKernel
-from hlofuse.reports.verdict.model import MEASURED, Share, Suggestion, Verdict
 from hlofuse.reports.whatif.model import Trial
+from .model import MEASURED, Share, Suggestion, Verdict
 
 _SOON = ": trials take long here, and some were left out (what-if makes them all)"
 _NOTHING_LEFT = 0.02

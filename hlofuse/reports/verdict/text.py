@@ -17,9 +17,9 @@ from hlofuse.reports.common.profile import profile_lines
 from hlofuse.reports.comparison.model import Comparison
 from hlofuse.reports.comparison.phrases import difference_lines
 from hlofuse.reports.verdict import phrases
-from hlofuse.reports.verdict.collectives import collective_lines
-from hlofuse.reports.verdict.model import Verdict
-from hlofuse.reports.verdict.tiles import tile_lines
+from .collectives import collective_lines
+from .model import Verdict
+from .tiles import tile_lines
 
 _LINES = 24  # of a terminal as it opens
 _SUGGESTIONS = 3

@@ -19,7 +19,10 @@ from hlofuse.reports.advice.written import compile_time_notes
 from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.model import TRIED_UP_TO, Place
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
-from hlofuse.reports.verdict.candidates import (
+from hlofuse.reports.whatif.model import Ranking, Trial
+from hlofuse.reports.whatif.ranking import rank
+from hlofuse.rules.gpu_fusible import may_be_fused
+from .candidates import (
     UNKNOWN,
     Budget,
     combined,
@@ -30,12 +33,9 @@ from hlofuse.reports.verdict.candidates import (
     of_written,
     with_loops_of_written,
 )
-from hlofuse.reports.verdict.collectives import collective_rows
-from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
-from hlofuse.reports.verdict.tiles import tiles_of
-from hlofuse.reports.whatif.model import Ranking, Trial
-from hlofuse.reports.whatif.ranking import rank
-from hlofuse.rules.gpu_fusible import may_be_fused
+from .collectives import collective_rows
+from .model import Share, Suggestion, Verdict
+from .tiles import tiles_of
 
 _KINDS = {
     "copy": "copies",
@@ -217,7 +217,11 @@ def _in_command_buffers(account: Account, release: str) -> int | None:
     return sum(account.runs(i.computation) for own in found for i in own if i.computation is not None)
 
 
-def _shares(account: Account, fused: Callable[[Instruction], bool], together: int | None) -> Iterable[Share]:
+def _shares(
+    account: Account,
+    fused: Callable[[Instruction], bool],
+    together: int | None,
+) -> Iterable[Share]:
     """Shares of the total by kind, slowest first; launch overhead is its own kind where there are times."""
     rows: dict[str, list[Launched]] = {}
     for row in account.rows:

@@ -18,16 +18,9 @@ from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.kernels import KernelKeys
 from hlofuse.passes.fusion.priority_fusion.observers import RecordedOrder
 from hlofuse.pipelines.device import device_of
-from hlofuse.reports.verify.model import (
-    FirstDifference,
-    PassVerdict,
-    RecordVerdict,
-    StepDifference,
-    Verdict,
-    side_of,
-)
 from hlofuse.trace import Event
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
+from .model import FirstDifference, PassVerdict, RecordVerdict, StepDifference, Verdict, side_of
 
 PASS = "priority-fusion"
 _RELATIVE_TOLERANCE = 1e-3

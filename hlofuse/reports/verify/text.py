@@ -10,7 +10,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.terminal import indented
 from hlofuse.format.units import more, plural
 from hlofuse.ir.grouping import grouped
-from hlofuse.reports.verify.model import FinalVerdict, KernelSide, Report, Verdict
+from .model import FinalVerdict, KernelSide, Report, Verdict
 
 _NAMES = 5
 

@@ -29,18 +29,10 @@ from hlofuse.pipelines.differences import groups
 from hlofuse.pipelines.identity import Fact, Given, Identity
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.head import Head
-from hlofuse.reports.verify.cases import Case, Until
-from hlofuse.reports.verify.compare import verify_module
-from hlofuse.reports.verify.model import (
-    FinalVerdict,
-    FirstDifference,
-    KernelSide,
-    Report,
-    Tried,
-    Verdict,
-    side_of,
-)
 from hlofuse.trace.priority_record import read_priority_record
+from .cases import Case, Until
+from .compare import verify_module
+from .model import FinalVerdict, FirstDifference, KernelSide, Report, Tried, Verdict, side_of
 
 
 class Job(Record):

@@ -1,5 +1,5 @@
 """Sweeps over knobs and devices, and the rule that costs a module most."""
 
-from hlofuse.reports.whatif.model import FixedRule, Point, Ranking, RelaxedRule, Sweep, SweepAxis
+from .model import FixedRule, Point, Ranking, RelaxedRule, Sweep, SweepAxis
 
 __all__ = ["FixedRule", "Point", "Ranking", "RelaxedRule", "Sweep", "SweepAxis"]

@@ -16,10 +16,10 @@ from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.comparison.model import compare, result_of
 from hlofuse.reports.explain.explain import blocking_rules_of
 from hlofuse.reports.explain.model import BlockingRule, Explanation
-from hlofuse.reports.whatif.model import FixedRule, Point, Ranking, RelaxedRule, Sweep, SweepAxis
 from hlofuse.rules.catalogue import catalogue, family_of
 from hlofuse.rules.settings import all_knobs
 from hlofuse.trace import Event
+from .model import FixedRule, Point, Ranking, RelaxedRule, Sweep, SweepAxis
 
 _JOINS = "multi_output_fusion"
 _OF_JOINS = "GM"

@@ -17,8 +17,8 @@ from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.phrases import floors_and_copies
 from hlofuse.reports.comparison.model import Comparison
 from hlofuse.reports.comparison.phrases import share
-from hlofuse.reports.whatif.model import Point, Sweep, SweepAxis
 from hlofuse.rules.catalogue import catalogue
+from .model import Point, Sweep, SweepAxis
 
 _NARROW = {"changed decisions": "changed\ndecisions"}
 """Headings with which a row stays on one line of 80 columns."""

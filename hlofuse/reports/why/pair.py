@@ -14,8 +14,8 @@ from hlofuse.ir.record import replace
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
 from hlofuse.reports.common.lineage import Lineage, is_view, view_read
 from hlofuse.reports.common.model import Place
-from hlofuse.reports.why.model import Decision, PairAnswer
 from hlofuse.trace import Event
+from .model import Decision, PairAnswer
 
 Request: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 """A producer, a consumer, and the names that stand for parts of them (`Pair.inside`)."""

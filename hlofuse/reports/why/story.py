@@ -28,10 +28,10 @@ from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.lineage import Lineage, readers, through_views, view_read
 from hlofuse.reports.common.model import TRIED_UP_TO, Place, RuleText
 from hlofuse.reports.common.names import Named, Names, holder_of, kernels_holding, runs_in
-from hlofuse.reports.why.model import Decision, PairAnswer, Story
-from hlofuse.reports.why.pair import Request, collapse, pairs_of
 from hlofuse.trace import Event
 from hlofuse.trace.provenance import Change
+from .model import Decision, PairAnswer, Story
+from .pair import Request, collapse, pairs_of
 
 Answer: TypeAlias = Story | PairAnswer
 

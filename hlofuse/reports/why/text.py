@@ -14,7 +14,7 @@ from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import advice_line, created_by_lines, figures_text, measured_text, origin
 from hlofuse.reports.why import Decision, PairAnswer, Story
-from hlofuse.reports.why.story import flip_setting
+from .story import flip_setting
 
 ANSWERS = 5
 """Stories shown where a name means several things, and decisions of each."""
@@ -51,7 +51,11 @@ def story_headline(s: Story) -> str:
     return f"{name} existed during fusion and was removed."
 
 
-def answers_headline(queries: Sequence[str], answers: Sequence[Story | PairAnswer], total: int = 0) -> str:
+def answers_headline(
+    queries: Sequence[str],
+    answers: Sequence[Story | PairAnswer],
+    total: int = 0,
+) -> str:
     """`model.py:35: 2 of 28 kernels`, above the stories of each; of two names the pairs."""
     what = " and ".join(map(printable, queries))
     if len(queries) > 1:

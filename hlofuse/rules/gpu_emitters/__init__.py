@@ -4,8 +4,8 @@ decides this after fusion, in `ThunkEmitter::EmitHloInstruction` (`xla/service/g
 (`xla/service/gpu/hlo_fusion_analysis.cc`). What stands alone is wrapped into a fusion first."""
 
 from hlofuse.rules.gpu_emitters import fusions, unfused
-from hlofuse.rules.gpu_emitters.fusions import NOTES
-from hlofuse.rules.gpu_emitters.unfused import GpuKernel
+from .fusions import NOTES
+from .unfused import GpuKernel
 
 RULES = (*unfused.RULES, *fusions.RULES)
 """The first that speaks settles it; the last speaks about everything."""

@@ -9,9 +9,9 @@ from hlofuse.cost.gpu import backend_config as config
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.launch import first_reduction, reductions_agree
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.gpu_emitters.unfused import LAST, GpuKernel
 from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.verdict import Figures, runner
+from .unfused import LAST, GpuKernel
 
 
 @runner("EM060", "A matrix-vector product becomes multiply and reduce", runs="multiply and reduce")

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from hlofuse.rules.instruction_fusion import CandidatePair, may_fuse_into_in_place
 from hlofuse.rules.priority_fusion import conditions
-from hlofuse.rules.priority_fusion.conditions import PriorityPair, PriorityState
 from hlofuse.rules.verdict import Verdict
+from .conditions import PriorityPair, PriorityState
 
 
 def in_place_conflict(pair: PriorityPair) -> Verdict | None:

@@ -11,7 +11,6 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import fp32, microseconds
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.trace.priority_record import PriorityStep
-
 from ...fixtures import Case, read_cases
 from ..records import first_priorities, steps_of
 

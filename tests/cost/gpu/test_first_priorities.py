@@ -14,7 +14,6 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace.priority_record import PriorityStep
-
 from ...fixtures import Case
 from ..records import CORPUS, device_of, first_priorities, load_corpus_case
 from .first_priorities import COMPACT, Comparison, compare, load_compact

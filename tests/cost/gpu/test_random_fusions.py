@@ -15,7 +15,6 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import release_of
-
 from .test_structure import _figures
 
 HEAD = """HloModule m

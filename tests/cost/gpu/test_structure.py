@@ -18,7 +18,6 @@ from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.rules.gpu_fusible import is_small_constant, may_be_fused
-
 from ...fixtures import Case
 from ..records import device_of
 from .first_priorities import COMPACT, load_compact

@@ -9,7 +9,6 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.model import KernelModel, operand_reads, pair_operand_reads
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
-
 from ...fixtures import Case
 from ..records import device_of
 from .first_priorities import COMPACT, load_compact

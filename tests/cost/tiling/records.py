@@ -24,7 +24,6 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace.priority_record import IneligibleStep, PriorityStep
-
 from ..records import FirstStep, load_corpus_case
 
 KERNEL_LAUNCH = 4000

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from hlofuse.cost.gpu.device import load_device
-
 from ...fixtures import Case, read_cases
 from ..records import CORPUS, first_steps, load_corpus_case, steps_of
 from .records import Checker

@@ -8,7 +8,6 @@ import pytest
 
 from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
-
 from ...fixtures import find_case
 
 TEXT = find_case(Path(__file__).parent / "modules" / "h100_sxm.hlo", "sm_cat_red").text

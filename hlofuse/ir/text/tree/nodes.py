@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hlofuse.ir.literal import Literal
 from hlofuse.ir.shape import Shape
-from hlofuse.ir.text.tree.handlers import Span
+from .handlers import Span
 
 
 class AttributeNode(Struct):

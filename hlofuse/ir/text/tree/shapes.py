@@ -8,7 +8,7 @@ from hlofuse.ir.attributes.metadata import DonorEntry, InputAlias, OutputAlias
 from hlofuse.ir.shape import UNBOUNDED, Layout, Shape
 from hlofuse.ir.text.errors import Rejected, counted_dimensions
 from hlofuse.ir.text.text import signed
-from hlofuse.ir.text.tree.handlers import HANDLERS, Span, handler, place, spanning, values
+from .handlers import HANDLERS, Span, handler, place, spanning, values
 
 # Deeper tuples than any program has; far below what would trouble the recursive printing of a shape.
 MAX_SHAPE_DEPTH = 100

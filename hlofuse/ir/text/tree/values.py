@@ -18,15 +18,8 @@ from hlofuse.ir.attributes.window import (
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.text import signed, unquote
-from hlofuse.ir.text.tree.handlers import HANDLERS, Span, fits_int32, handler, place, spanning, values
-from hlofuse.ir.text.tree.nodes import (
-    AttributeNode,
-    CallNode,
-    ComputationNode,
-    InstructionNode,
-    ModuleNode,
-    OperandNode,
-)
+from .handlers import HANDLERS, Span, fits_int32, handler, place, spanning, values
+from .nodes import AttributeNode, CallNode, ComputationNode, InstructionNode, ModuleNode, OperandNode
 
 _LARGEST_FLOAT = 3.4028234663852886e38
 

@@ -14,11 +14,11 @@ from hlofuse.ir.fusing import append_producer, convert_to_fusion, merge_extra_ou
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.merging import Inside, merge_fusion
 from hlofuse.ir.removing import set_attribute
-from hlofuse.passes.fusion.priority_fusion.legality import Legality
-from hlofuse.passes.fusion.priority_fusion.observers import Observer, TieBreaker
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_small_constant, may_be_fused
 from hlofuse.rules.priority_fusion.conditions import BITCAST_FIRST, PAYS, SMALL_CONSTANT
 from hlofuse.trace import Recorder
+from .legality import Legality
+from .observers import Observer, TieBreaker
 
 Chooser: TypeAlias = Callable[[Sequence[Instruction]], Instruction]
 """Picks one of several producers with the same, greatest priority."""

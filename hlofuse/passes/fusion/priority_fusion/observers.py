@@ -13,7 +13,7 @@ from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRe
 
 if TYPE_CHECKING:
     from hlofuse.cost.combined import CombinedModel
-    from hlofuse.passes.fusion.priority_fusion.legality import Legality
+    from .legality import Legality
 
 Condition: TypeAlias = Callable[[Instruction], bool]
 

@@ -10,12 +10,12 @@ from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Module
 from hlofuse.passes.base import Pass
-from hlofuse.passes.fusion.priority_fusion.driver import Driver
-from hlofuse.passes.fusion.priority_fusion.legality import Legality
-from hlofuse.passes.fusion.priority_fusion.observers import Observer, TieBreaker
 from hlofuse.releases import Release
 from hlofuse.rules.gpu_fusible import fusible_computations
 from hlofuse.trace import Recorder
+from .driver import Driver
+from .legality import Legality
+from .observers import Observer, TieBreaker
 
 
 @dataclass(frozen=True, kw_only=True)

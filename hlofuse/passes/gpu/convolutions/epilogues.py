@@ -15,15 +15,8 @@ from hlofuse.passes.base import NotRepresentable, Pass, attempt, replaced
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.make import added, derived, zero
 from hlofuse.passes.common.shapes import array
-from hlofuse.passes.gpu.convolutions.rewriter import (
-    BIAS_ACTIVATION,
-    FORWARD,
-    FORWARD_GRAPH,
-    call_like,
-    config_of,
-    configure,
-)
 from hlofuse.trace import Recorder
+from .rewriter import BIAS_ACTIVATION, FORWARD, FORWARD_GRAPH, call_like, config_of, configure
 
 _NARROWER = frozenset({"f16", "s8"})
 

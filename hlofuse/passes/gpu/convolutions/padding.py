@@ -17,8 +17,8 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import VisitPass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, labels_of, window_of, with_dimensions
-from hlofuse.passes.gpu.convolutions.rewriter import BACKWARD_FILTER, BACKWARD_INPUT, NAMES
 from hlofuse.releases import AROUND_FUSION, Release
+from .rewriter import BACKWARD_FILTER, BACKWARD_INPUT, NAMES
 
 
 @dataclass(frozen=True)

@@ -8,31 +8,15 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.record import replace
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import (
-    NotRepresentable,
-    Pass,
-    VisitPass,
-    any_change,
-    attempt,
-    replaced,
-    visit,
-)
+from hlofuse.passes.base import NotRepresentable, Pass, VisitPass, any_change, attempt, replaced, visit
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.make import added, reshaped, transposed
 from hlofuse.passes.common.shapes import array, permute, permuted, with_dimensions, without
 from hlofuse.passes.dot.dot_operands import BATCH, CONTRACTING, DotOperand
-from hlofuse.passes.gpu.cublas.calls import (
-    called_instead,
-    config_of,
-    configure,
-    is_call,
-    with_activation,
-    with_factor,
-    with_sum,
-)
 from hlofuse.passes.gpu.layout_assignment import is_for_cublas, is_tiny
 from hlofuse.trace import Recorder
+from .calls import called_instead, config_of, configure, is_call, with_activation, with_factor, with_sum
 
 
 def has_two_batches(dot: Instruction) -> bool:

@@ -19,10 +19,10 @@ from hlofuse.passes.base import Explained, Pass, VisitPass, any_change, attempt,
 from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.make import added, numbers, reducer, zero
 from hlofuse.passes.common.shapes import array, inserted, permuted, with_layout, without
-from hlofuse.passes.gpu.gemm.propagation import can_handle_gemm
 from hlofuse.passes.gpu.layout_assignment import is_tiny
 from hlofuse.rules.rewrites import SPLIT_K, STRENGTH_REDUCED
 from hlofuse.trace import Recorder
+from .propagation import can_handle_gemm
 
 _TILE_ELEMENTS = 128
 _COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)

@@ -16,13 +16,13 @@ from hlofuse.passes.base import Pass, replaced, visit_module
 from hlofuse.passes.common.calls import filled
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.make import added
-from hlofuse.passes.gpu.gemm.dimension_order import NO_SPLIT, DimensionOrder, combined
-from hlofuse.passes.gpu.gemm.propagation import DotProperties, added_parameters, carried, carried_if_worth
-from hlofuse.passes.gpu.gemm.tileable import TileableFusion
 from hlofuse.passes.gpu.layout_assignment import is_tiny
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.rewrites import EPILOGUE_READERS, EPILOGUE_USER, TRITON_PRODUCT
 from hlofuse.trace import Recorder
+from .dimension_order import NO_SPLIT, DimensionOrder, combined
+from .propagation import DotProperties, added_parameters, carried, carried_if_worth
+from .tileable import TileableFusion
 
 _MOST_PARAMETERS = 4
 """The limit of parameters for one operand of the dot."""

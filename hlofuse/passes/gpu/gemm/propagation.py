@@ -6,7 +6,7 @@ from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.record import Record
 from hlofuse.ir.shape import INTEGER_TYPES
-from hlofuse.passes.gpu.gemm.dimension_order import (
+from .dimension_order import (
     NO_SPLIT,
     DimensionOrder,
     Orders,

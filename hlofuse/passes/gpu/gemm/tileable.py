@@ -19,12 +19,8 @@ from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.literals import values_of
 from hlofuse.passes.common.shapes import common_factors
 from hlofuse.passes.dot.shape_tracker import NotTracked, ShapeTracker
-from hlofuse.passes.gpu.gemm.hoist_bitcasts import (
-    bitcast_of_broadcast,
-    bitcast_of_transpose,
-    transpose_of_bitcast,
-)
-from hlofuse.passes.gpu.gemm.propagation import added_parameters, is_worth_as_input, is_worth_as_output
+from .hoist_bitcasts import bitcast_of_broadcast, bitcast_of_transpose, transpose_of_bitcast
+from .propagation import added_parameters, is_worth_as_input, is_worth_as_output
 
 _VIEWS = ("bitcast", "reshape")
 _MOST_OPERANDS = 8
