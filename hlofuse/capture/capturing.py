@@ -139,7 +139,8 @@ def _run_child(
 ) -> subprocess.CompletedProcess[str]:
     file = scratch / "request.json"
     file.write_text(json.dumps(request_), encoding="utf-8")
-    command = [python, "-W", "ignore", str(CHILD), str(file)]
+    command = [python, str(CHILD), str(file)]
+    environment = {**environment, "PYTHONWARNINGS": "ignore"}
     try:
         return subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace")
     except OSError as error:
