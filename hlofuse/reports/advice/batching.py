@@ -128,7 +128,7 @@ class Batch:
             elif part is not None:
                 state[k] = make.reshape(self.loop, x.shape, self.over_all(part))
                 if self.written(k) is None:
-                    state[k] = make.add(self.loop, "reverse", x.shape, [state[k]], dimensions="{0}")
+                    state[k] = self._reversed(state[k])
             elif x in self.fixed:
                 state[k] = self.fixed[x]
             else:
@@ -272,8 +272,11 @@ class Batch:
             rows = gather_rows(self.loop, whole, self.over_all(x.operands[1 + along[0]]), along[0])
             return make.reshape(self.loop, self._leading(x.shape), rows)
         if place < 0:
-            whole = make.add(self.loop, "reverse", whole.shape, [whole], dimensions="{0}")
+            whole = self._reversed(whole)
         return make.reshape(self.loop, self._leading(x.shape), whole)
+
+    def _reversed(self, x: Instruction) -> Instruction:
+        return make.add(self.loop, "reverse", x.shape, [x], dimensions="{0}")
 
     def _parts(self, x: Instruction, whole: Instruction, batch: int) -> Instruction:
         """Slices of an array, or with `batch` each of its own, that begin anywhere."""
