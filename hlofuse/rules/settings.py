@@ -55,7 +55,9 @@ def parse_settings(
             raise HlofuseError(f"--set {text}: expected NAME=VALUE")
         if name not in knobs:
             names = [*knobs, *extra_names]
-            meant = _meant(name, names) or "; hlofuse what-if --knobs lists them (a device's: GPU only)"
+            meant = (
+                _meant(name, names) or "; hlofuse what-if --knobs lists them, those of a device for GPUs only"
+            )
             raise HlofuseError(f"no knob {name!r}{meant}")
         try:
             values[name] = float(value)

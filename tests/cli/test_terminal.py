@@ -286,7 +286,7 @@ def test_a_missing_device_is_asked_for_with_an_example(hlofuse: Run, deviceless:
 def test_of_a_knob_like_no_other_the_list_is_named(hlofuse: Run, samples: Path) -> None:
     requested = ("explain", samples / "cpu/softmax", "--set")
     assert "did you mean" in hlofuse(*requested, "code-duplicaton-limit=3").err
-    error = "error: no knob 'zzz'; hlofuse what-if --knobs lists them (a device's: GPU only)\n"
+    error = "error: no knob 'zzz'; hlofuse what-if --knobs lists them, those of a device for GPUs only\n"
     assert hlofuse(*requested, "zzz=3").err == error
 
 
