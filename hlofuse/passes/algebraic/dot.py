@@ -175,7 +175,7 @@ def handle_convolution(c: Context, conv: Instruction) -> bool:
     return not (_with_padded_input(c, conv) or _with_dilated_filter(c, conv)) and _swap_operands(c, conv)
 
 
-def _change_window(
+def change_window(
     c: Context, conv: Instruction, operands: list[Instruction], window: list[WindowDimension]
 ) -> bool:
     new = make.copy_of(conv, operands)
@@ -202,7 +202,7 @@ def _with_padded_input(c: Context, conv: Instruction) -> bool:
         low, high = w.padding_low + p.low, w.padding_high + p.high
         dilation = 1 + p.interior if p.interior else w.base_dilation
         window.append(replace(w, padding_low=low, padding_high=high, base_dilation=dilation))
-    return _change_window(c, conv, [pad.operands[0], kernel], window)
+    return change_window(c, conv, [pad.operands[0], kernel], window)
 
 
 def _with_dilated_filter(c: Context, conv: Instruction) -> bool:
@@ -224,7 +224,7 @@ def _with_dilated_filter(c: Context, conv: Instruction) -> bool:
         if p.interior:
             w = replace(w, window_dilation=1 + p.interior, size=kernel.shape.dimensions[d])
         window.append(w)
-    return _change_window(c, conv, [source, kernel], window)
+    return change_window(c, conv, [source, kernel], window)
 
 
 def _swap_operands(c: Context, conv: Instruction) -> bool:

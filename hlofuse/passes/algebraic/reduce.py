@@ -1,8 +1,9 @@
 """Reductions (`HandleReduce`)."""
 
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
-from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window
+from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import replace
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import highest, lowest, scalar_of
@@ -15,6 +16,7 @@ from .context import (
     is_of_parameters,
     is_scalar_value,
 )
+from .dot import change_window
 
 
 def handle_reduce(c: Context, reduce: Instruction) -> bool:
@@ -225,7 +227,7 @@ def handle_reduce_window(c: Context, x: Instruction) -> bool:
         return c.replace(x, make.broadcast(x, x.shape, init, ()))
     if not operand.shape.dimensions:
         return c.replace(x, operand)
-    return _elementwise(c, x, window) or _as_reduce(c, x, window)
+    return _elementwise(c, x, window) or _as_reduce(c, x, window) or _with_padded_operand(c, x, window)
 
 
 def _elementwise(c: Context, x: Instruction, window: Window) -> bool:
@@ -255,3 +257,34 @@ def _as_reduce(c: Context, x: Instruction, window: Window) -> bool:
         return False
     new = make.reduce(x, x.operands[0], x.operands[1], reduced, x.called_computations[0])
     return c.replace(x, make.reshape(x, x.shape, new))
+
+
+def _with_padded_operand(c: Context, x: Instruction, window: Window) -> bool:
+    """A pad, also a converted one, becomes the window's."""
+    operand, init = x.operands
+    pad = operand.operands[0] if operand.opcode == "convert" else operand
+    if pad.opcode != "pad":
+        return False
+    source, value = pad.operands
+    config: PaddingConfig = pad.attributes["padding"]
+    wide = [d for d, w in enumerate(window) if w != WindowDimension(1)]
+    if pad is not operand and len(wide) == 1:  # a scan is recognized with a short pad
+        p = config[wide[0]]
+        if p.low + p.high < 0.1 * operand.shape.dimensions[wide[0]]:
+            return False
+    if any(p.interior for p in config) and any(w.base_dilation != 1 for w in window):
+        return False
+    if value is not init and (scalar_of(value) is None or scalar_of(value) != scalar_of(init)):
+        return False
+    if pad is not operand:
+        source = make.convert(x, source, operand.shape.element_type)
+    grown = [
+        replace(
+            w,
+            padding_low=w.padding_low + w.base_dilation * p.low,
+            padding_high=w.padding_high + w.base_dilation * p.high,
+            base_dilation=w.base_dilation + p.interior,
+        )
+        for p, w in zip(config, window, strict=True)
+    ]
+    return change_window(c, x, [source, init], grown)
