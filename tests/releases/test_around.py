@@ -98,6 +98,18 @@ CASES = {
         {"fusion": 1},
         {"fusion": 1, "broadcast": 1},
     ),
+    "ynn_computes_angles": (
+        "HloModule m\n"
+        + _SUM
+        + """ENTRY e {
+          x = f32[64,128] parameter(0)
+          zero = f32[] constant(0)
+          y = f32[64,128] tan(x)
+          ROOT z = f32[64] reduce(y, zero), dimensions={1}, to_apply=s
+        }""",
+        {"tan": 1, "fusion": 1},
+        {"fusion": 1},
+    ),
     "products_fused_by_tiling": (
         """HloModule m
         ENTRY e {
@@ -345,6 +357,7 @@ _RELEASES = {
     "undoes_squares_and_exponentials": ("0.10.2", "0.11.1"),
     "scatters_into_any_dimension": ("0.8.3", "0.9.2"),
     "ynn_reduces_at_length": ("0.9.2", "0.10.2"),
+    "ynn_computes_angles": ("0.11.1", "0.11.2"),
     "joins_unlike_loops": ("0.4.35", "0.4.38"),
     "simplifies_conditionals": ("0.7.2", "0.8.3"),
     "products_end_in_sums": ("0.9.2", "0.10.2"),

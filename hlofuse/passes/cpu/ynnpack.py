@@ -28,6 +28,7 @@ _UNARY = frozenset(
     round-nearest-even rsqrt sign sqrt tanh
     """.split()
 )
+_OF_ANGLES = frozenset({"cosine", "sine", "tan"})
 _BINARY = frozenset("add divide maximum minimum multiply power subtract".split())
 _DOT_TYPES = frozenset(
     {
@@ -88,7 +89,7 @@ def is_supported(x: Instruction, release: Release = AROUND_FUSION) -> bool:
         return is_reduction_supported(x, release)
     if x.opcode == "convolution":
         return is_convolution_supported(x)
-    return is_elementwise(x) and _is_elementwise_supported(x)
+    return is_elementwise(x) and _is_elementwise_supported(x, release)
 
 
 def is_computed_by_ynn(x: Instruction, release: Release = AROUND_FUSION) -> bool:
@@ -127,10 +128,11 @@ def _is_pad_supported(x: Instruction) -> bool:
     )
 
 
-def _is_elementwise_supported(x: Instruction) -> bool:
+def _is_elementwise_supported(x: Instruction, release: Release) -> bool:
     if any(s.element_type not in _ELEMENTWISE_TYPES for s in (x.shape, *(o.shape for o in x.operands))):
         return False
-    return x.opcode in {1: _UNARY, 2: _BINARY}.get(len(x.operands), frozenset())
+    unary = _UNARY | _OF_ANGLES if release.ynn_computes_angles else _UNARY
+    return x.opcode in {1: unary, 2: _BINARY}.get(len(x.operands), frozenset())
 
 
 def is_dot_supported(dot: Instruction, release: Release = AROUND_FUSION) -> bool:
