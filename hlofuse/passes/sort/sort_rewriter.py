@@ -331,8 +331,8 @@ def _result(sort: Instruction, call: Instruction, by: Comparator) -> Instruction
 
 class EstimateCubSortScratchSize(Pass):
     """`deviceless-estimate-cub-sort-scratch-size`: calls of CUB's radix sort as XLA:GPU emits them
-    (`xla/backends/gpu/transforms/estimate_cub_sort_scratch_size.cc`). How much memory CUB asks for depends on
-    its version: the call keeps the one byte that stands for it."""
+    (`xla/backends/gpu/transforms/estimate_cub_sort_scratch_size.cc`). CUB needs a second place for keys and
+    values, and at most 5% more for large arrays, which depends on the device and is left out."""
 
     name = "deviceless-estimate-cub-sort-scratch-size"
 
@@ -346,10 +346,13 @@ def _assign(call: Instruction) -> None:
     rows = keys.element_count // keys.dimensions[-1]
     descending = "true" if "true" in (call.attributes.raw("backend_config") or "") else "false"
     kind = "pairs" if len(call.operands) == 2 else "keys"
+    results = [o.shape for o in call.operands]
+    offsets = 4 * (rows + 1) if rows > 1 else 0
+    scratch = with_layout("u8", [sum(s.byte_size for s in results) + offsets], [0])
     new = derived(
         call,
         "custom-call",
-        call.shape,
+        Shape.tuple_of([*results, scratch]),
         call.operands,
         custom_call_target=f'"xla.gpu.ext.cub_sort_{kind}"',
         api_version="API_VERSION_TYPED_FFI",
