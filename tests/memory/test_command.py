@@ -65,7 +65,7 @@ def test_the_dump_of_xlas_buffer_assignment(hlofuse: Run, tmp_path: Path, bytes:
     [
         ("Memory Space: default (color=0)\nTotal bytes: 13375544 (12.76MiB)\n", "has the same total"),
         ("Total bytes used: 13375544 (12.76MiB)\n", "has the same total"),
-        ("Total bytes: 64 (64B)\n", "has 64 B in all"),
+        ("Total bytes: 64 (64B)\n", "has total 64 B"),
         ("Total bytes: 64 (64B)\nTotal bytes: 64 (64B)\n", ""),
     ],
 )

@@ -399,7 +399,7 @@ def columns(rows: int) -> str:
     return text.replace("dims={0}", "dims={1}").replace("{9}", "{0}")
 
 
-def two_sums(second: str) -> str:
+def two_sums(second: str, values: str = "b") -> str:
     numbers = "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}"
     return f"""  i = s32[6,1]{{1,0}} iota(), iota_dimension=0
   k = s32[6,1]{{1,0}} add(i, i)
@@ -407,7 +407,8 @@ def two_sums(second: str) -> str:
   b = f32[6]{{0}} parameter(1)
   no = f32[8]{{0}} broadcast(zero), dimensions={{}}
   s = f32[8]{{0}} scatter(no, i, a), {numbers}, index_vector_dim=1, to_apply=plus
-  q = f32[8]{{0}} scatter(no, {second}, b), {numbers}, index_vector_dim=1, to_apply=plus
+  part = f32[6]{{0}} slice(s), slice={{[0:6]}}
+  q = f32[8]{{0}} scatter(no, {second}, {values}), {numbers}, index_vector_dim=1, to_apply=plus
   ROOT r = f32[8]{{0}} multiply(s, q)"""
 
 
@@ -568,7 +569,7 @@ def counting_down(body: str, carried: str = "f32[3]{0}") -> str:
     return loop(body, carried).replace("  part = f32[1,2]{1,0} dynamic-slice(xs, i, none)", down)
 
 
-def stacked_for(part: str) -> str:
+def stacked_for(part: str, name: str = "jit(f)/transpose(jvp())/while") -> str:
     """A loop that keeps sines of its carry, and another one that reads a part of them in each iteration."""
     state = "(s32[], f32[2]{0}, f32[5,2]{1,0})"
     body = f"""{{ t = {state} parameter(0)
@@ -606,7 +607,7 @@ ENTRY e {{
   end = f32[2]{{0}} get-tuple-element(l), index=1
   kept = f32[5,2]{{1,0}} get-tuple-element(l), index=2
   q = {state} tuple(first, end, kept)
-  m = {state} while(q), condition=test, body=backward
+  m = {state} while(q), condition=test, body=backward, metadata={{op_name="{name}"}}
   ROOT g = f32[2]{{0}} get-tuple-element(m), index=1 }}
 """
 
@@ -719,6 +720,7 @@ CASES = {
     "window-not-scatter (stride)": (scattered("multiply(i, c)", 4), scattered("multiply(i, c)", 5)),
     "window-not-scatter (columns)": (columns(9), columns(10)),
     "one-segment-sum": (two_sums("i"), two_sums("k")),
+    "one-segment-sum (of a sum)": (two_sums("i"), two_sums("i", "part")),
     "write-at-once": (written((2, 3, 4)), written((2, 3, 5))),
     "attention-by-cudnn": (attention("bf16"), attention("f32")),
     "ring-not-shift": (window(SUMMED), window(WEIGHED)),
@@ -729,6 +731,10 @@ CASES = {
     "checkpoint-the-body": (
         stacked_for("dynamic-slice(a, j, none), dynamic_slice_sizes={1,2}"),
         stacked_for("slice(a), slice={[0:1],[0:2]}"),
+    ),
+    "checkpoint-the-body (no gradient)": (
+        stacked_for("dynamic-slice(a, j, none), dynamic_slice_sizes={1,2}"),
+        stacked_for("dynamic-slice(a, j, none), dynamic_slice_sizes={1,2}", "jit(f)/while"),
     ),
     "stack-the-state": (states("tanh", "tanh", "tanh"), states("tanh", "tanh", "sine")),
     "batch-the-products": (lanes(3, JOINED), lanes(2, JOINED.replace("9", "6").replace(", p2", ""))),

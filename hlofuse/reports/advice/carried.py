@@ -18,7 +18,7 @@ from hlofuse.passes.common.shapes import ranges_of, with_dimensions
 from hlofuse.passes.loop.parts import body_of, is_element
 from .batching import Batch, carry, row_at, row_starts
 from .loops import plain_counter
-from .matching import Find, combines_by, is_constant, origins, source
+from .matching import Find, combines_by, is_backward, is_constant, origins, source
 from .recipe import Finding, Recipe, Situation
 from .restated import fold, row_written, terms_of
 from .written import Rewriting, replace
@@ -60,14 +60,14 @@ def write_ring(loop: Instruction) -> bool:
 
 def compute_again(loop: Instruction) -> bool:
     """The backward loop computes again what the forward loop keeps for it, from the carry of each iteration,
-    as with `jax.checkpoint` around the body."""
+    as with `jax.checkpoint` around the body. Where nothing is differentiated that would change nothing."""
     forward = Batch.of(loop) if loop.users else None
     if forward is None:
         return False
     body = forward.body
     written = [(u, p) for u in loop.users if (p := forward.written(u.tuple_index)) is not None]
     for after in dict.fromkeys(
-        r for u, _ in written for t in u.users for r in t.users if r.opcode == "while"
+        r for u, _ in written for t in u.users for r in t.users if r.opcode == "while" and is_backward(r)
     ):
         backward = Batch.of(after)
         reads = [(p, r) for u, p in written for r in _reads_of(backward, u, p.shape)]

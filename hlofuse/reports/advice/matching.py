@@ -153,6 +153,12 @@ def only_reader(x: Instruction) -> Instruction | None:
     return found[0] if len(found) == 1 else None
 
 
+def is_backward(x: Instruction) -> bool:
+    """True for JAX's operation of a gradient, by its `op_name`; false for what it computes again there."""
+    name = x.op_name or ""
+    return "transpose(" in name and "rematted_computation" not in name
+
+
 def origins(x: Instruction, limit: int = 60) -> list[Instruction]:
     """Values from which elementwise operations and changes of form compute `x`, nearest first."""
     found, seen = [x], {x}

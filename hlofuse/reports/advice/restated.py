@@ -6,6 +6,7 @@ from functools import partial, reduce
 from itertools import pairwise
 from math import prod
 
+from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, SliceRange, SliceRanges
 from hlofuse.ir.fusing import computation_of, module_of
@@ -759,21 +760,23 @@ def _scatter_stacked(x: Instruction) -> bool:
     indices, updates = x.operands[1:] if len(x.operands) == 3 else (x, x)
     if updates.shape.rank != 1 or x.shape.rank != 1 or not combines_by(x, "add") or not x.users:
         return False
-    same = [
-        u
-        for u in indices.users
-        if u.opcode == "scatter" and u.operands[1] is indices and u.operands[2].shape == updates.shape
-    ]
-    same = [u for u in same if u.shape == x.shape and combines_by(u, "add") and (u.users or u.is_root)]
+    same = list[Instruction]()
+    for u in indices.users:
+        fits = u.opcode == "scatter" and u.operands[1] is indices and combines_by(u, "add")
+        fits = fits and (u.shape, u.operands[2].shape) == (x.shape, updates.shape)
+        is_apart = not any(depends_on(u, v) or depends_on(v, u) for v in same)
+        if fits and is_apart and (u.users or u.is_root):
+            same.append(u)
     if len(same) < 2 or same[0] is not x:
         return False
 
-    def stacked(parts: list[Instruction]) -> Instruction:
+    def stacked(k: int) -> Instruction:
+        parts = (u.operands[k] for u in same)
         columns = [make.reshape(x, with_dimensions(p.shape, [*p.shape.dimensions, 1]), p) for p in parts]
         return make.concatenate(x, columns, 1)
 
-    operands = [stacked([u.operands[0] for u in same]), indices, stacked([u.operands[2] for u in same])]
-    new = make.copy_of(x, operands, operands[0].shape)
+    init = stacked(0)
+    new = make.copy_of(x, [init, indices, stacked(2)], init.shape)
     new.attributes = new.attributes.updated(update_window_dims="{1}")
     rows = x.shape.dimensions[0]
     for k, u in enumerate(same):

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from typing import TypeAlias
 
 from hlofuse.account import Observed, observed_replay
@@ -15,7 +14,9 @@ from hlofuse.compilation.spans import finish
 from hlofuse.format.units import listing
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.record import Record, replace
 from hlofuse.memory import assign
 from hlofuse.pipelines.flags import DISABLED, value_of
@@ -28,6 +29,7 @@ from hlofuse.reports.verdict.model import Verdict
 from hlofuse.reports.verdict.phrases import suggestion_text
 from hlofuse.reports.whatif.model import Trial, trial_of
 
+SILENT = with_trait("free")
 _OPTIONAL = frozenset({"copy_fusion", "computation-deduplicator"})
 """Passes after fusion that XLA:GPU compiles without; the others that change a module it needs."""
 _SCHEDULER = "xla_cpu_scheduler_type"
@@ -65,10 +67,8 @@ def memory_changes(
 
 
 def _saves(change: MemoryChange) -> bool:
-    after, saved, in_all = change.trial.totals, change.trial.temporary_saved, change.trial.memory_saved
-    if after is None or saved is None or in_all is None:
-        return False
-    return in_all > 0 and in_all >= _LEAST * (in_all + (after.memory_bytes or 0))
+    after, saved = change.trial.totals, change.trial.memory_saved or 0
+    return after is not None and saved > 0 and saved >= _LEAST * (saved + (after.memory_bytes or 0))
 
 
 def _without_passes(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
@@ -111,17 +111,16 @@ def _edited(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
 def _edits(facts: Facts) -> Iterator[tuple[str, list[Instruction], _Edit]]:
     """The words for each change, the instructions at its lines, and the change."""
     module = facts.replay.before
-    given = _donations(module)
-    if given:
+    if given := _donations(module):
         names = dict.fromkeys(re.split(r"[\[.]", argument_name(p))[0] for p in given)
         text = f"Donate {listing(list(names), 3)} (donate_argnums) if the caller no longer needs it"
         yield text, [], partial(_donate, given.values())
     least = _LEAST * (facts.account_replayed.totals.peak_temporary_bytes or 0)
-    for x in islice(_reordered(module, least), _TRIES):
+    for x in _reordered(module, least)[:_TRIES]:
         order = ", ".join(map(str, _order(x)))
         text = f"Keep {argument_name(x.operands[0])} as it is read: pass it transposed by ({order})"
         yield text, x.users, partial(_pass_reordered, x.name)
-    for x in islice(_repeated(facts, least), _TRIES):
+    for x in _repeated(facts, least)[:_TRIES]:
         text = f"Put jax.lax.optimization_barrier around the {x.opcode}, which XLA computes several times"
         yield text, [x], partial(_put_barrier, x.name)
 
@@ -151,7 +150,7 @@ def _donate(given: Iterable[tuple[Index, Argument]], module: Module) -> None:
     write_alias_config(module, config)
 
 
-def _reordered(module: Module, least: float) -> Iterator[Instruction]:
+def _reordered(module: Module, least: float) -> list[Instruction]:
     """Transposes, and copies with another layout, that are the only reader of an argument."""
     config, found = alias_config(module), list[Instruction]()
     for p in module.entry.parameters:
@@ -162,7 +161,7 @@ def _reordered(module: Module, least: float) -> Iterator[Instruction]:
         is_default = _order(x) == tuple(range(x.shape.rank))
         if is_moved and not is_default and x.shape.byte_size >= least:
             found.append(x)
-    yield from sorted(found, key=lambda x: -x.shape.byte_size)
+    return sorted(found, key=lambda x: -x.shape.byte_size)
 
 
 def _order(x: Instruction) -> tuple[int, ...]:
@@ -180,23 +179,23 @@ def _pass_reordered(name: str, module: Module) -> None:
     module.entry.remove_instruction(x)
 
 
-def _repeated(facts: Facts, least: float) -> Iterator[Instruction]:
+def _repeated(facts: Facts, least: float) -> list[Instruction]:
     """Operations with an array operand that several kernels compute, the largest first."""
     found = [
         x
         for name, kernels in kernels_of(facts).items()
         if len(kernels) > 1
         and (x := facts.before.get(name)) is not None
+        and x.opcode not in SILENT
         and x.shape.is_array
         and x.shape.byte_size >= least
         and any(o.shape.is_array and o.shape.rank for o in x.operands)
     ]
-    yield from sorted(found, key=lambda x: -x.shape.byte_size)
+    return sorted(found, key=lambda x: -x.shape.byte_size)
 
 
 def _put_barrier(name: str, module: Module) -> None:
     x = module.find(name)
     assert x is not None
-    assert x.computation is not None
-    barrier = x.computation.add_instruction(Instruction("barrier", x.shape, "opt-barrier", [x]))
+    barrier = computation_of(x).add_instruction(Instruction("barrier", x.shape, "opt-barrier", [x]))
     x.replace_all_uses_with(barrier)

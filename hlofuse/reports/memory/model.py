@@ -8,15 +8,15 @@ from hlofuse.analysis.kernels import computed_in, kernel_source, trip_count_of
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import source_text
 from hlofuse.format.units import bytes_text
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
-from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.record import Record
 from hlofuse.memory import Assignment, LiveArray
-from .changes import MemoryChange, argument_name
+from hlofuse.reports.advice.matching import is_backward
+from .changes import SILENT, MemoryChange, argument_name
 
 _ORDER = frozenset({"transpose", "copy", "reshape", "bitcast"})
-_SILENT = with_trait("free")
 _LARGE = 0.1
 """The part of the largest array's bytes from which an array needs a reason, of the peak's a change."""
 
@@ -153,9 +153,9 @@ def _changes_of(array: LiveArray, most: int) -> Iterator[str]:
         return  # parts of a product that XLA splits
     if _stacked(array, lambda loop: ""):
         yield "Put jax.checkpoint around the loop's body: each iteration keeps it for the backward loop"
-    elif "jvp(" in (x.op_name or "") and not _is_backward(x) and any(map(_is_backward, readers)):
+    elif "jvp(" in (x.op_name or "") and not is_backward(x) and any(map(is_backward, readers)):
         yield "Put jax.checkpoint around a part of the forward pass, which keeps it for the backward pass"
-    if x.computation is None or not x.computation.is_entry or x.opcode not in ("fusion", "custom-call"):
+    if not computation_of(x).is_entry or x.opcode not in ("fusion", "custom-call"):
         return
     shape = array.shape
     if shape.is_tiled and shape.buffer_size >= 2 * shape.byte_size:
@@ -174,10 +174,6 @@ def _changes_of(array: LiveArray, most: int) -> Iterator[str]:
             break
 
 
-def _is_backward(x: Instruction) -> bool:
-    return "transpose(" in (x.op_name or "") and "rematted_computation" not in (x.op_name or "")
-
-
 def reason(
     array: LiveArray,
     assigned: Assignment,
@@ -185,24 +181,23 @@ def reason(
     creating_pass: Callable[[Instruction], str],
 ) -> str:
     """A clause about the array; empty where the module shows no reason. `at` is the line of a reader."""
-    parameter = copied_argument(array.instruction)
+    x = array.instruction
+    parameter = copied_argument(x)
     if parameter is not None:
-        is_same = parameter.shape == array.instruction.shape and "transpose" not in opcodes_in(
-            array.instruction
-        )
+        is_same = parameter.shape == x.shape and "transpose" not in opcodes_in(x)
         return f"a copy of {argument_name(parameter)}{'' if is_same else ' in another order'}"
     last = _reader_of_donated(array, assigned)
     if last is not None:
         argument, reader = last
-        again = recomputed(array.instruction, reader)
+        again = recomputed(x, reader)
         since = f", since XLA computes {again} again there" if again else ""
         name = argument_name(argument.instruction)
         return f"not in donated {name}: still read by {reader.name}{at(reader)}{since}"
     first = _reader_before(array, assigned)
     if first is None:
         return _stacked(array, at)
-    results = len(array.instruction.shape.tuple_shapes)
-    name = creating_pass(array.instruction)
+    results = len(x.shape.tuple_shapes)
+    name = creating_pass(x)
     cause = f"since {name} " if name else ""
     return (
         f"{cause}one kernel writes {results} arrays, the first for {first.name}{at(first)}, these for later"
@@ -219,7 +214,7 @@ def _stacked(array: LiveArray, at: Callable[[Instruction], str]) -> str:
     backward = (part.op_name or "" for _, c in reader.called for x in c for part in _parts(x))
     if trip_count_of(loop) != length or any("rematted_computation" in name for name in backward):
         return ""  # it computes the parts again already
-    if "transpose(" in (loop.op_name or "") or "transpose(" not in (reader.op_name or ""):
+    if is_backward(loop) or not is_backward(reader):
         return ""
     return (
         f"each iteration keeps a part for the backward loop {reader.name}; jax.checkpoint around the body"
@@ -231,13 +226,12 @@ def copied_argument(x: Instruction) -> Instruction | None:
     """The argument whose elements an instruction only puts in another order; None for any other."""
     while len(x.operands) == 1 and opcodes_in(x) <= _ORDER:
         x = x.operands[0]
-    is_entry = x.computation is not None and x.computation.is_entry
-    return x if x.opcode == "parameter" and is_entry else None
+    return x if x.opcode == "parameter" and computation_of(x).is_entry else None
 
 
 def recomputed(producer: Instruction, reader: Instruction) -> str:
     """The last operation of a kernel if another kernel with an operand of it has all of its operations."""
-    own, there = ([x for x in _parts(k) if x.opcode not in _SILENT] for k in (producer, reader))
+    own, there = ([x for x in _parts(k) if x.opcode not in SILENT] for k in (producer, reader))
     keys = [{(x.opcode, x.shape.text_without_layout, x.op_name) for x in part} for part in (own, there)]
     shared = set(producer.operands) & set(reader.operands)
     return own[-1].opcode if own and shared and keys[0] <= keys[1] else ""

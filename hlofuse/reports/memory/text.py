@@ -22,14 +22,13 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int = 20) -> None:
     if m.is_estimated:
         text = "Estimated: XLA's final module is not in the input, and the order of execution is a replay's."
         console.print(Text(text, style="dim"))
-    if m.recorded_temporary is not None:
-        is_same = m.recorded_temporary == m.temporary
-        has = "the same temporaries" if is_same else f"temporaries {bytes_text(m.recorded_temporary)}"
-        console.print(Text(f"XLA's own buffer assignment has {has}", style="dim" if is_same else "yellow"))
-    if m.recorded_total is not None:
-        is_same = m.recorded_total == m.total
-        has = "the same total" if is_same else f"{bytes_text(m.recorded_total)} in all"
-        console.print(Text(f"XLA's own memory usage report has {has}", style="dim" if is_same else "yellow"))
+    for source, kind, own, recorded in (
+        ("buffer assignment", "temporaries", m.temporary, m.recorded_temporary),
+        ("memory usage report", "total", m.total, m.recorded_total),
+    ):
+        if recorded is not None:
+            has = f"the same {kind}" if recorded == own else f"{kind} {bytes_text(recorded)}"
+            console.print(Text(f"XLA's own {source} has {has}", style="dim" if recorded == own else "yellow"))
     count, us = m.rematerialized
     if count:
         time = f", {us_text(us)} in all" if us is not None else ""
