@@ -98,7 +98,12 @@ def test_an_operation_that_is_computed_again_keeps_a_donated_argument(hlofuse: R
     assert not any(a["reason"] for a in guarded["alive"])
 
 
-def test_arguments_with_results_of_their_shapes_can_be_donated(hlofuse: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("most", [3_000, 0])
+def test_arguments_with_results_of_their_shapes_can_be_donated(
+    hlofuse: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """In a module above `TRIED_UP_TO` instructions, too."""
+    monkeypatch.setattr("hlofuse.reports.memory.changes.TRIED_UP_TO", most)
     found, out = memory(hlofuse, tmp_path, MOMENTUM, "--device", "h100_sxm")
     (change,) = found["changes"]
     assert change["text"] == "Donate state (donate_argnums) if the caller no longer needs it"

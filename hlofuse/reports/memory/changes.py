@@ -1,15 +1,15 @@
 """Changes that need less memory, each replayed on the module."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TypeAlias
 
 from hlofuse.account import Observed, observed_replay
 from hlofuse.account.replaying import account_of, final_account
-from hlofuse.analysis.hlo_alias import Argument, alias_config, write_alias_config
+from hlofuse.analysis.hlo_alias import alias_config, write_alias_config
 from hlofuse.analysis.hlo_value import Index
+from hlofuse.compilation import ReplayConfig
 from hlofuse.compilation.spans import finish
 from hlofuse.format.units import listing
 from hlofuse.ir.copy import copy_module
@@ -39,8 +39,6 @@ _LEAST = 0.01
 _TRIES = 4
 """Arrays that are tried, the largest first, for a change that is about one array."""
 
-_Edit: TypeAlias = Callable[[Module], None]
-
 
 class MemoryChange(Record):
     text: str
@@ -55,9 +53,9 @@ def memory_changes(
     observed: Observed, facts: Facts, verdict: Callable[[], Verdict]
 ) -> tuple[MemoryChange, ...]:
     """Changes that save 1% or more of the memory, the largest saving first. Above `TRIED_UP_TO` instructions
-    only passes after fusion are left out, since a suggestion is tried on a part of the module, which has no
+    only the passes after fusion are tried, since a suggestion is tried on a part of the module, which has no
     memory of its own: then `verdict` is not asked for."""
-    found = [*_without_passes(observed, facts), *_in_memory_order(observed, facts)]
+    found = [*_without_passes(facts), *_in_memory_order(facts), *_donated(facts)]
     if len(facts.before) <= TRIED_UP_TO:
         for s in verdict().suggestions:
             if s.kind != "report" and s.flag not in {c.flag for c in found if c.flag}:
@@ -71,33 +69,59 @@ def _saves(change: MemoryChange) -> bool:
     return after is not None and saved > 0 and saved >= _LEAST * (saved + (after.memory_bytes or 0))
 
 
-def _without_passes(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
-    replay, before = observed.replay, facts.account_replayed.totals
+def _finished(facts: Facts, module: Module, config: ReplayConfig) -> Trial:
+    """The trial of a change that the passes after fusion show."""
+    final = finish(module, config, ()).module
+    after = account_of(facts.replay, facts.costs, final, is_final=True).totals
+    return trial_of(facts.account_replayed.totals, after, "replayed")
+
+
+def _without_passes(facts: Facts) -> Iterator[MemoryChange]:
+    replay = facts.replay
     for name in sorted(_OPTIONAL.intersection(replay.span(Stage.SCHEDULED).changing_passes)):
         flag = with_own(f"--{DISABLED}={name}", replay.config.build.flags)
-        module = finish(replay.after, replay.config.without_passes([name]), ()).module
-        after = account_of(replay, observed.costs, module, is_final=True).totals
-        yield MemoryChange(f"XLA_FLAGS={flag}", trial_of(before, after, "replayed"), flag=flag)
+        config = replay.config.without_passes([name])
+        yield MemoryChange(f"XLA_FLAGS={flag}", _finished(facts, replay.after, config), flag=flag)
 
 
-def _in_memory_order(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
+def _donated(facts: Facts) -> Iterator[MemoryChange]:
+    module = copy_module(facts.replay.after)
+    config = alias_config(module)
+    if given := _donations(module):
+        for p, index in given.items():
+            config.set_up(index, (p.parameter_number, ()))
+        write_alias_config(module, config)
+        names = dict.fromkeys(re.split(r"[\[.]", argument_name(p))[0] for p in given)
+        text = f"Donate {listing(list(names), 3)} (donate_argnums) if the caller no longer needs it"
+        yield MemoryChange(text, _finished(facts, module, facts.replay.config))
+
+
+def _in_memory_order(facts: Facts) -> Iterator[MemoryChange]:
     """The program on a CPU with the scheduler that lets arrays die early."""
-    config = observed.replay.config
+    config = facts.replay.config
     is_chosen = value_of(config.build.flags, _SCHEDULER) is not None
     if config.target != "cpu" or is_chosen or not _HAS_SCHEDULERS.includes(config.release.name):
         return
     account = facts.account_replayed
     memory = assign(account.module, "cpu", None, account.memory)
-    before = account.totals  # with the same kernels
-    after = replace(before, peak_temporary_bytes=memory.temporary, memory_bytes=memory.total)
+    after = replace(account.totals, peak_temporary_bytes=memory.temporary, memory_bytes=memory.total)
     flag = f"--{_SCHEDULER}=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
-    yield MemoryChange(f"XLA_FLAGS={flag}", trial_of(before, after, "replayed"), flag=flag)
+    yield MemoryChange(f"XLA_FLAGS={flag}", trial_of(account.totals, after, "replayed"), flag=flag)
 
 
 def _edited(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
     """The program with each change of the module at the input of fusion."""
     replay, before = observed.replay, facts.account_replayed.totals
-    for text, places, edit in _edits(facts):
+    least = _LEAST * (before.peak_temporary_bytes or 0)
+    edits = list[tuple[str, list[Instruction], partial[None]]]()
+    for x in _reordered(replay.before, least)[:_TRIES]:
+        order = ", ".join(map(str, _order(x)))
+        text = f"Keep {argument_name(x.operands[0])} as it is read: pass it transposed by ({order})"
+        edits.append((text, x.users, partial(_pass_reordered, x.name)))
+    for x in _repeated(facts, least)[:_TRIES]:
+        text = f"Put jax.lax.optimization_barrier around the {x.opcode}, which XLA computes several times"
+        edits.append((text, [x], partial(_put_barrier, x.name)))
+    for text, places, edit in edits:
         sources = lines_of(facts.place(x.name) for x in places)
         module = copy_module(replay.before)
         edit(module)
@@ -108,46 +132,22 @@ def _edited(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
             yield MemoryChange(text, trial, sources)
 
 
-def _edits(facts: Facts) -> Iterator[tuple[str, list[Instruction], _Edit]]:
-    """The words for each change, the instructions at its lines, and the change."""
-    module = facts.replay.before
-    if given := _donations(module):
-        names = dict.fromkeys(re.split(r"[\[.]", argument_name(p))[0] for p in given)
-        text = f"Donate {listing(list(names), 3)} (donate_argnums) if the caller no longer needs it"
-        yield text, [], partial(_donate, given.values())
-    least = _LEAST * (facts.account_replayed.totals.peak_temporary_bytes or 0)
-    for x in _reordered(module, least)[:_TRIES]:
-        order = ", ".join(map(str, _order(x)))
-        text = f"Keep {argument_name(x.operands[0])} as it is read: pass it transposed by ({order})"
-        yield text, x.users, partial(_pass_reordered, x.name)
-    for x in _repeated(facts, least)[:_TRIES]:
-        text = f"Put jax.lax.optimization_barrier around the {x.opcode}, which XLA computes several times"
-        yield text, [x], partial(_put_barrier, x.name)
-
-
 def argument_name(parameter: Instruction) -> str:
     """The user's name of an argument: `state['w']`; the parameter's where the dump has none."""
     return parameter.op_name or parameter.name
 
 
-def _donations(module: Module) -> dict[Instruction, tuple[Index, Argument]]:
+def _donations(module: Module) -> dict[Instruction, Index]:
     """Arguments that are not donated, each with a result of its shape that has a place of its own."""
     config, root = alias_config(module), module.entry.root.shape
     parts = [((k,), s) for k, s in enumerate(root.tuple_shapes)] if root.is_tuple else [((), root)]
     free = [p for p in module.entry.parameters if not config.is_aliased((p.parameter_number, ()))]
-    found: dict[Instruction, tuple[Index, Argument]] = {}
+    found = dict[Instruction, Index]()
     for index, shape in parts:
         fitting = (p for p in free if shape.is_array and p.shape == shape and p not in found)
         if index not in config.aliases and (p := next(fitting, None)) is not None:
-            found[p] = index, (p.parameter_number, ())
+            found[p] = index
     return found
-
-
-def _donate(given: Iterable[tuple[Index, Argument]], module: Module) -> None:
-    config = alias_config(module)
-    for index, argument in given:
-        config.set_up(index, argument)
-    write_alias_config(module, config)
 
 
 def _reordered(module: Module, least: float) -> list[Instruction]:
