@@ -146,3 +146,17 @@ ENTRY e {
     copy = clone_computation(module.entry)
     assert [i.opcode for i in copy] == ["parameter", "cosine", "sine", "add"]
     assert [u.opcode for u in copy.parameters[0].users] == ["cosine", "sine"]
+
+
+def test_a_copy_has_fused_computations_of_its_own() -> None:
+    """Else what one fusion takes in is lost for the other, as in an unrolled loop around a loop."""
+    text = """HloModule m
+f { p = f32[4]{0} parameter(0)
+  ROOT n = f32[4]{0} negate(p) }
+ENTRY e { x = f32[4]{0} parameter(0)
+  ROOT y = f32[4]{0} fusion(x), kind=kLoop, calls=f }
+"""
+    module = parse_module(text)
+    copy = clone_computation(module.entry)
+    assert copy.root.fused_computation is not module.entry.root.fused_computation
+    assert [c.fusion for c in module.computations if c.fusion is not None] == [module.entry.root, copy.root]

@@ -13,8 +13,8 @@ from .literals import scalar_of
 
 
 def clone_computation(original: Computation, suffix: str = "clone") -> Computation:
-    """A copy in the same module that calls the same computations (`HloComputation::Clone`). Instructions are
-    as old among themselves as those of the original, and users stand in the same order."""
+    """A copy in the same module (`HloComputation::Clone`). Fusions call copies, others the same computations.
+    Instructions are as old among themselves as those of the original, and users stand in the same order."""
     return module_of(original).add_computation(filled(Computation(f"{original.name}.{suffix}"), original))
 
 
@@ -26,8 +26,8 @@ def filled(
     for i in original.post_order():
         clone = clone_of(i, [copies[o] for o in i.operands])
         copies[i] = clone
-        if callee is not None and i.called:
-            clone.called = [(name, callee(c)) for name, c in i.called]
+        if i.called and (callee is not None or i.opcode == "fusion"):
+            clone.called = [(name, (callee or clone_computation)(c)) for name, c in i.called]
         for predecessor in i.control_predecessors:
             copies[predecessor].add_control_dependency_to(clone)
     for i in original:
