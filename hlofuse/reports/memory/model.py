@@ -251,7 +251,8 @@ def _reader_of_donated(array: LiveArray, assigned: Assignment) -> tuple[HloValue
     found = []
     for value, size in assigned.donated:
         readers = [r for r in assigned.readers(value) if r is not array.instruction]
-        if size >= array.bytes and readers and assigned.live.moment(readers[-1]) > start:
+        same = value.shape.dimensions == array.shape.dimensions and size >= array.bytes
+        if same and readers and assigned.live.moment(readers[-1]) > start:
             found.append((size, value.id, value, readers[-1]))
     return min(found)[2:] if found else None
 
