@@ -178,7 +178,7 @@ def kind_of_work(row: Launched) -> str:
 
 
 _OPEN = {
-    "convolutions": "algorithm chosen on the device",
+    "convolutions": "library convolution",
     "sorts": "sort",
     "custom kernels": "custom kernel",
     "library calls": "library call",

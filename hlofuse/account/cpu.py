@@ -193,21 +193,25 @@ class CpuTimes:
         return {"launch in a loop": 1, "concurrent run": 1 / together if together else 0}
 
     def together(self, kernels: Sequence[Instruction]) -> int:
-        """The launches of a computation if XLA may run them at once (`ThunkExecutor::Options`); else 0."""
-        if len(kernels) <= _CONCURRENT:
-            return 0
+        """The launches of a computation of which XLA hands some that are ready to another thread
+        (`ThunkExecutor::SplitReadyQueue`); else 0."""
         sizes = (leaf.byte_size for k in kernels for _, leaf in k.shape.leaves())
         if not any(size > _LARGE_BUFFER for size in sizes):
             return 0
-        at_depth: Counter[int] = Counter()
-        depths: dict[Instruction, int] = {}
         launched = set(kernels)
-        inside = kernels[0].computation
-        for x in inside.post_order() if inside is not None else ():
-            before = max((depths[o] for o in x.operands if o in depths), default=0)
-            depths[x] = before + (x in launched)
-            at_depth[depths[x]] += x in launched
-        return len(kernels) if max(at_depth.values()) > _CONCURRENT else 0
+
+        def readers(x: Instruction) -> dict[Instruction, None]:
+            return {r: None for u in x.users for r in ([u] if u in launched else readers(u))}
+
+        waits = Counter(r for k in kernels for r in readers(k))
+        ready = [k for k in kernels if not waits[k]]
+        for done, x in enumerate(ready, 1):
+            if len(ready) - done > _CONCURRENT:
+                return len(kernels)
+            found = list(readers(x))
+            waits.subtract(found)
+            ready += (r for r in found if not waits[r])
+        return 0
 
     def launch_us(self, runs: int, together: int) -> float:
         """Microseconds of one launch, as `launch_work`."""

@@ -205,6 +205,13 @@ PRODUCT = """  two = f32[2,2]{1,0} broadcast(x), dimensions={1}
   p = f32[3]{0} reduce(q, c), dimensions={0}, to_apply=plus
 """
 
+AT_PLACES = """  whole = s32[2]{{0}} convert(x)
+  k = s32[2,1]{{1,0}} reshape(whole)
+  y = f32[2]{{0}} {}
+  new = f32[3]{{0}} scatter(h, k, y), update_window_dims={{}}, inserted_window_dims={{0}},
+    scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=plus
+"""
+
 
 def recurrence(opcode: str) -> str:
     return f"""  y = f32[2]{{0}} tanh(x)
@@ -667,6 +674,10 @@ CASES = {
         loop(
             f"{PRODUCT}  y = f32[2]{{0}} slice(h), slice={{[0:2]}}\n  new = f32[3]{{0}} add(p, h)\n{WRITES}"
         ),
+    ),
+    "vmap-not-map (sums at places)": (
+        loop(AT_PLACES.format("tanh(x)") + WRITES),
+        loop(AT_PLACES.format("slice(h), slice={[0:2]}") + WRITES),
     ),
     "associative-scan": (
         loop(recurrence("multiply"), "f32[2]{0}"),

@@ -105,9 +105,10 @@ def test_the_first_suggestion_shows_the_line_and_the_form_to_write(
     after = "jnp.sum(x * (1 / x.shape[-1]), axis=-1)\n"
     shown = hlofuse("explain", *command).out
     assert f"\n   before  jnp.mean(x, axis=-1)\n   after   {after}" in shown
-    Path("norm.py").write_text("import jax\n  y = jnp.mean(x * x, -1)  # \x1b[31m\n")
+    Path("norm.py").write_text("import jax.numpy as jnp\ny = jnp.mean(x, -1)  # \x1b[31m\n")
     linecache.clearcache()
-    written = "\n   norm.py:2  y = jnp.mean(x * x, -1)  # \\x1b[31m\n   write      " + after
+    written = "\n   norm.py:2  y = jnp.mean(x, -1)  # \\x1b[31m\n   write      "
+    written += "y = jnp.sum(x * (1 / x.shape[-1]), -1)  # \\x1b[31m\n"
     for call in (("explain",), ("explain", "--", "norm.py:2"), ("what-if", "--", "norm.py:2")):
         assert written in hlofuse(call[0], *command, *call[1:]).out
     (first, *_) = json.loads(hlofuse("explain", *command, "--format", "json").out)["suggestions"]
@@ -125,7 +126,7 @@ def test_the_first_suggestion_shows_the_line_and_the_form_to_write(
     nowhere = edit_of("scale-the-summands", "", ["norm.py:0"])
     assert nowhere is not None
     assert nowhere["source"] == ""
-    Path("norm.py").write_text("import jax\n  y = 2\n")
+    Path("norm.py").write_text("import jax.numpy as jnp\ny = jnp.mean(x, where=p)\n")
     linecache.clearcache()
     assert f"   before  jnp.mean(x, axis=-1)\n   after   {after}" in hlofuse("explain", *command).out
 

@@ -246,9 +246,16 @@ class Batch:
         dimensions = [d + 1 for d in x.dimensions]
         return make.reduce(self.loop, first, self.fixed[x.operands[1]], dimensions, x.called_computations[0])
 
-    def _copy(self, x: Instruction, operands: Sequence[Instruction], **attributes: str) -> Instruction:
-        new = x.clone(operands, shape=self._leading(x.shape))
-        new.attributes = new.attributes.without("indices_are_sorted").updated(**attributes)
+    def _copy(
+        self,
+        x: Instruction,
+        operands: Sequence[Instruction],
+        shape: Shape | None = None,
+        /,
+        **attributes: str,
+    ) -> Instruction:
+        new = x.clone(operands, shape=shape or self._leading(x.shape))
+        new.attributes = new.attributes.without("indices_are_sorted", "unique_indices").updated(**attributes)
         return self._add(new)
 
     def _of_several(self, x: Instruction) -> Instruction | None:
@@ -295,9 +302,7 @@ class Batch:
         return make.add(self.loop, "gather", shape, operands, index_vector_dim=1, copied_attributes=texts)
 
     def _gather(self, x: Instruction) -> Instruction | None:
-        table, names = self.fixed.get(x.operands[0]), ("offset_dims", "start_indices_batching_dims")
-        texts = {n: make.numbers(d + 1 for d in numbers_of(x, n)) for n in names if n in x.attributes}
-        texts["index_vector_dim"] = str(int(x.attributes.raw("index_vector_dim") or 0) + 1)
+        table, texts = self.fixed.get(x.operands[0]), _after_leading(x)
         return self._copy(x, [table, self.over_all(x.operands[1])], **texts) if table is not None else None
 
     def _convolution(self, x: Instruction) -> Instruction | None:
@@ -322,15 +327,23 @@ class Batch:
         return with_dimensions(shape, sizes)
 
     def _total(self, k: int) -> Instruction | None:
-        """An element of the state to which each iteration adds what is known; None for others."""
+        """An element of the state to which each iteration adds what is known, everywhere or at places; else
+        None."""
         x = self.body.root.operands[k]
-        rest = [t for t in terms_of(x) if not is_element(t, self.given, k)]
+        is_at_places = x.opcode == "scatter" and len(x.operands) == 3 and combines_by(x, "add")
+        if is_at_places and not is_element(x.operands[0], self.given, k):
+            return None
+        parts = x.operands if is_at_places else terms_of(x)
+        rest = [t for t in parts if not is_element(t, self.given, k)]
         readers = [u for element in self.given.users if element.tuple_index == k for u in element.users]
         is_computed = all(t in self.computed or t in self.fixed for t in rest)
-        if x.opcode != "add" or len(x.users) > 1:
+        if x.opcode not in ("add", "scatter") or len(x.users) > 1:
             return None
         if len(readers) != 1 or not is_computed:
             return None
+        if is_at_places:
+            operands = [self.init[k], *map(self.over_all, rest)]
+            return self._copy(x, operands, x.shape, **_after_leading(x))
         kind = x.shape.element_type
         add, zero = make.reducer(self.loop, "total", "add", kind), make.zero(self.loop, kind)
         totals = [make.reduce(self.loop, self.over_all(t), zero, [0], add) for t in rest]
@@ -354,6 +367,18 @@ class Batch:
         rows = 0 if is_first else x.operands[0].shape.rank - len(contracting[0])
         order = [rows, *(d for d in range(found.shape.rank) if d != rows)]
         return make.transpose(self.loop, found, order) if rows else found
+
+
+def _after_leading(x: Instruction) -> dict[str, str]:
+    """The dimensions that a gather or scatter names of arrays that get a leading one."""
+    own = (
+        "offset_dims",
+        "update_window_dims",
+        "start_indices_batching_dims",
+        "scatter_indices_batching_dims",
+    )
+    texts = {n: make.numbers(d + 1 for d in numbers_of(x, n)) for n in own if n in x.attributes}
+    return texts | {"index_vector_dim": str(int(x.attributes.raw("index_vector_dim") or 0) + 1)}
 
 
 def iterate_at_once(loop: Instruction) -> bool:

@@ -227,7 +227,7 @@ _WRITTEN_OUT = 1_000
 """The most instructions of a loop that is written out."""
 
 
-def _is_own(x: Instruction) -> bool:
+def is_own(x: Instruction) -> bool:
     """False in a function compiled by itself that no line of the program stands in: it is a library's."""
     module, metadata = module_of(computation_of(x)), x.attributes.get("metadata")
     if metadata is None:
@@ -250,16 +250,9 @@ class _Loop:
         self.loop, self.trips = loop, trips
         self.body = body_of(loop)
         self.given = self.body.parameters[0]
-        self.numbers = [x for x in self.given.users if x.tuple_index == number]
-        changed = [(k, x) for k, x in enumerate(self.body.root.operands) if not is_element(x, self.given, k)]
-        self.carried = [(k, x) for k, x in changed if k != number and not self.writes(k)]
-        """Values carried to the next iteration."""
-
-    def writes(self, k: int) -> bool:
-        """True for an array of which each iteration writes its own part."""
-        x = self.body.root.operands[k]
-        whole = x.operands[0] if x.opcode == "dynamic-update-slice" else x
-        return whole is not x and is_element(whole, self.given, k) and len(whole.users) == 1
+        results = enumerate(self.body.root.operands)
+        self.changed = [x for k, x in results if k != number and not is_element(x, self.given, k)]
+        """Values that an iteration changes, its number aside."""
 
 
 def _loops(
@@ -272,21 +265,21 @@ def _loops(
         counter, body = counter_of(loop), body_of(loop)
         if counter is None or body.root.opcode != "tuple" or (has(body, "while") and not nested):
             return False
-        return _is_own(loop) >= own and where(_Loop(loop, counter.trips, counter.index))
+        return is_own(loop) >= own and where(_Loop(loop, counter.trips, counter.index))
 
     return each(matches, "while", backend=backend)
 
 
 def _swaps(x: _Loop) -> bool:
-    moved = (i for _, i in x.carried if i.operands and i.operands[0] is x.given)
+    moved = (i for i in x.changed if i.operands and i.operands[0] is x.given)
     return x.trips % 2 == 0 and any(i.shape.byte_size > 1024 for i in moved)
 
 
 def _is_search(x: _Loop) -> bool:
     """True for a binary search: two bounds close in on an element of a table."""
-    choices = {i.operands[0] for _, i in x.carried if i.opcode == "select"}
+    choices = {i.operands[0] for i in x.changed if i.opcode == "select"}
     halves = any(i.opcode == "gather" and has(origins(i.operands[1]), "shift-right-logical") for i in x.body)
-    return halves and len(choices) == 1 and len(x.carried) == 2
+    return halves and len(choices) == 1 and len(x.changed) == 2
 
 
 def _is_small_choice(x: Instruction) -> bool:

@@ -1,6 +1,6 @@
 """Recipes about reductions, and about what several kernels or readers share."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 
 from hlofuse.analysis.elementwise import without_bitcasts
@@ -9,7 +9,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import with_dimensions
-from .matching import Find, combines_by, is_column_reduction, readers, same_twice, value_of, where
+from .matching import combines_by, is_column_reduction, only_reader, readers, same_twice, value_of, where
 from .recipe import Finding, Recipe, Situation
 
 
@@ -47,29 +47,15 @@ def _constant_operand(x: Instruction) -> Instruction | None:
 
 def _fold_constant(found: Instruction) -> bool:
     total = found
-    while len(total.users) == 1:
-        user = next(iter(total.users))
-        if user.opcode == "bitcast" and len(user.users) == 1:
-            user = next(iter(user.users))
+    while (user := only_reader(total)) is not None:
         constant = _constant_operand(user)
         if constant is None:
             break
         summands, start = total.operands
         if user.opcode == "multiply":
-            summands = make.binary(
-                total, "multiply", summands, make.broadcast(total, summands.shape, constant, ())
-            )
-            start = make.binary(total, "multiply", start, constant)
-        else:
-            start = make.binary(total, "add", start, constant)
-        new = make.add(
-            total,
-            "reduce",
-            total.shape,
-            (summands, start),
-            called=list(total.called),
-            dimensions=total.attributes.raw("dimensions"),
-        )
+            scale = make.broadcast(total, summands.shape, constant, ())
+            summands = make.binary(total, "multiply", summands, scale)
+        new = make.copy_of(total, (summands, make.binary(total, user.opcode, start, constant)))
         user.replace_all_uses_with(make.reshaped(new, user.shape) if new.shape != user.shape else new)
         total = new
     return total is not found
@@ -108,10 +94,8 @@ def _square_deviations(x: Instruction) -> bool:
     if x.opcode != "subtract":
         return False
     scaled, square = map(value_of, x.operands)
-    mean, total = (
-        value_of(square.operands[0]),
-        next(o for o in scaled.operands if value_of(o).opcode == "reduce"),
-    )
+    mean = value_of(square.operands[0])
+    total = next(o for o in scaled.operands if value_of(o).opcode == "reduce")
     array = value_of(value_of(total).operands[0]).operands[0]
     remaining = [d for d in range(len(array.shape.dimensions)) if d not in total.dimensions]
     if total.opcode != "reduce" or mean.shape != total.shape:
@@ -163,21 +147,6 @@ REDUCTIONS = (
 )
 
 
-def _results_that(condition: Callable[[Instruction], bool]) -> Find:
-    """Finds results of the program that are used in it, too."""
-
-    def find(s: Situation) -> Iterator[Finding]:
-        root, found = s.module.entry.root, []
-        if root.opcode == "tuple" and len(root.operands) > 1:
-            for result in dict.fromkeys(root.operands):
-                if condition(without_bitcasts(result)):
-                    found.append(result.name)
-        if found:
-            yield Finding(found[0], parts=tuple(found[1:]))
-
-    return find
-
-
 def _normalizes(x: Instruction) -> bool:
     """True for a statistic of rows that the same program spreads over the rows again."""
     if not x.shape.dimensions or not any(i.opcode in ("broadcast", "add", "fusion") for i in readers(x)):
@@ -186,6 +155,15 @@ def _normalizes(x: Instruction) -> bool:
     while source.opcode in ("multiply", "add", "rsqrt", "sqrt", "convert"):
         source = value_of(source.operands[0])
     return source.opcode == "reduce" and x.opcode != "parameter" and not is_column_reduction(source)
+
+
+def _statistics(s: Situation) -> Iterator[Finding]:
+    """Results that the program uses to normalize, together."""
+    root = s.module.entry.root
+    results = dict.fromkeys(root.operands) if root.opcode == "tuple" else ()
+    found = [r.name for r in results if _normalizes(without_bitcasts(r))]
+    if found:
+        yield Finding(found[0], parts=tuple(found[1:]))
 
 
 def _drop_results(*results: Instruction) -> bool:
@@ -200,4 +178,4 @@ def _drop_results(*results: Instruction) -> bool:
 
 _LOGGED = "Do not return the mean or variance with what they normalize"
 
-SHARING = (Recipe("drop-logged-statistics", _LOGGED, _results_that(_normalizes), _drop_results),)
+SHARING = (Recipe("drop-logged-statistics", _LOGGED, _statistics, _drop_results),)

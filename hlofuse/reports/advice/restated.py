@@ -12,6 +12,7 @@ from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, SliceR
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.grouping import grouped
+from hlofuse.ir.record import Record
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
@@ -623,16 +624,12 @@ def _few_sorted(x: Instruction) -> bool:
     return True
 
 
-class _Numbers:
+class _Numbers(Record):
     """start + step · (i // repeat), for i from 0."""
 
-    def __init__(
-        self,
-        starts: tuple[Instruction, ...],
-        step: int,
-        repeat: int,
-    ) -> None:
-        self.starts, self.step, self.repeat = starts, step, repeat
+    starts: tuple[Instruction, ...]
+    step: int
+    repeat: int
 
     @property
     def constant(self) -> int | None:

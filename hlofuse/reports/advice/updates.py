@@ -53,12 +53,9 @@ def _donate(found: Instruction) -> bool:
 
 def _computes_whole(x: Instruction) -> bool:
     """True if an array is computed of which only a small part is new."""
-    whole, part = x.operands[0].shape.byte_size, x.operands[1].shape.byte_size
-    return (
-        whole >= max(MIN_BYTES, 8 * part)
-        and _origin(x.operands[0]) is not None
-        and only_reader(x.operands[0]) is x
-    )
+    whole, part = x.operands[:2]
+    is_small = whole.shape.byte_size >= max(MIN_BYTES, 8 * part.shape.byte_size)
+    return is_small and _origin(whole) is not None and only_reader(whole) is x
 
 
 def _origin(x: Instruction) -> Instruction | None:
@@ -122,12 +119,9 @@ def _write_row(x: Instruction) -> bool:
 
 def _is_second_scatter(x: Instruction) -> bool:
     first = without_bitcasts(x.operands[0])
-    return (
-        first.opcode == "scatter"
-        and combines_by(x, "add")
-        and combines_by(first, "add")
-        and len(first.users) == 1
-    )
+    if first.opcode != "scatter" or len(first.users) != 1:
+        return False
+    return combines_by(x, "add") and combines_by(first, "add")
 
 
 def _scatter_once(x: Instruction) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import accumulate
-from linecache import getline, getlines
+from linecache import getlines
 from pathlib import Path
 from string import ascii_letters
 from typing import Any, NamedTuple, TypeAlias
@@ -78,22 +78,22 @@ def edits(text: str, lines: Iterable[int]) -> Iterator[Edit]:
 
 def edit_of(recipe: str, text: str, sources: Sequence[str]) -> dict[str, str] | None:
     """`source`, `before` and `after` of a suggestion; None without a page. `before` is the user's own line,
-    where a file below the working directory has one that calls the same, and `after` that line as `hlofuse
-    fix` writes it, or the form of the page. Files elsewhere are not read: a dump of others may name any."""
+    where a file below the working directory has one that `hlofuse fix` edits, and `after` that line as it
+    writes it; else both are the page's. Files elsewhere are not read: a dump of others may name any."""
     if recipe not in recipe_names():
         return None
     page = recipe_page(recipe)
     times = re.search(r"\bby (\d+)\b", text)
     factor = f"unroll={times[1]}" if times else ""
     after = re.sub(r"unroll=\d+", factor, page.after) if times else page.after
-    calls = set(re.findall(r"\w+(?=\()", page.before))
     for source in sources:
         place = source.partition(" ")[0]
         file, _, number = place.rpartition(":")
-        line = getline(file, int(number)).strip() if number.isdecimal() and is_file(Path.cwd(), file) else ""
-        if calls & set(re.findall(r"\w+(?=\()", line)):
-            own = _own_line(recipe, getlines(file), int(number), factor)
-            return {"source": place, "before": line, "after": own or after}
+        if number.isdecimal() and is_file(Path.cwd(), file):
+            lines = getlines(file)
+            if own := _own_line(recipe, lines, int(number), factor):
+                line = lines[int(number) - 1].strip()
+                return {"source": place, "before": line, "after": own}
     return {"source": "", "before": page.before, "after": after}
 
 

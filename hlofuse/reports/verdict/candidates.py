@@ -27,7 +27,7 @@ from hlofuse.pipelines.gpu.before_fusion import ALGSIMP_LAYOUTS, has_triton, pas
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
 from hlofuse.reports.advice.catalogue import RECIPES, WRITTEN
-from hlofuse.reports.advice.loops import LOOPS
+from hlofuse.reports.advice.loops import LOOPS, is_own
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation, Unoptimized
 from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.facts import Facts, place_of
@@ -40,6 +40,8 @@ from .model import Suggestion, SuggestionKind
 
 _GAIN_OF_FLAG = 0.05
 """The part of the estimate that a flag has to save: measured, passes of small estimates took up to half."""
+_GAIN_OF_LOOPS = 0.5
+"""The same where launches double, as of loops compiled whole, which are estimated within a factor of two."""
 _KINDS = 8
 """Different places in which a change to a large module is tried."""
 _TOGETHER = 5
@@ -112,12 +114,11 @@ def of_recipes(
         trial = None
         if budget is not None and recipe.rewrite is not None and budget.allows():
             attempt = tried(observed.replay.input, observed.replay.config, recipe, findings, observed.cache)
-            if attempt is not None:
-                changed, findings = final_account(attempt[0]), list(attempt[1])
-                accounts = situation.facts.account_replayed, changed
-                trial = trial_of(accounts[0].totals, changed.totals, "replayed", accounts)
-            else:
+            if attempt is None:
                 continue
+            changed, findings = final_account(attempt[0]), list(attempt[1])
+            accounts = situation.facts.account_replayed, changed
+            trial = trial_of(accounts[0].totals, changed.totals, "replayed", accounts)
         elif budget is None and (around := tried_around(recipe, findings, observed, cutter)) is not None:
             trial, findings = around
         touched = cutter.touched(findings) if trial is None else 0.0
@@ -240,7 +241,8 @@ def _rewrite(module: Module, recipe: str) -> list[Place]:
     """The places where the change of a recipe was made in a module before optimizations."""
     rewriting = WRITTEN[recipe]
     opcodes = rewriting.opcodes.split()
-    places = [x for c in module.computations for x in c.post_order() if x.opcode in opcodes]
+    found = (x for c in module.computations for x in c.post_order() if x.opcode in opcodes)
+    places = [x for x in found if x.opcode != "while" or is_own(x)]
     lines = {x: place_of(x, module, x.name, "") for x in places}
     changed = [lines[x] for x in places if rewriting.change(x)]
     HloDCE().run(module, Recorder())
@@ -302,14 +304,13 @@ def of_flags(
     base = compiled(module, observed, own) if budget.allows() else None
     if base is None or base.totals.kernels != facts.account_replayed.totals.kernels:
         return
+    lowered = list[str]()
+    effective = (f"--{DISABLED}=", f"--{YNN_KINDS}=")
     if module is not None:
         lowered = Compilation.of(module, Stage.BEFORE, config).span(Stage.INPUT).changing_passes
-        candidates = list(dict(_flags(observed, lowered, facts)).items())
-    else:
-        effective = (f"--{DISABLED}=", f"--{YNN_KINDS}=")
-        found = dict(_flags(observed, (), facts)).items()
-        candidates = [(flag, text) for flag, text in found if flag.startswith(effective)]
-    for flag, (text, rule) in candidates:
+    for flag, (text, rule) in dict(_flags(observed, lowered, facts)).items():
+        if module is None and not flag.startswith(effective):
+            continue
         after = compiled(module, observed, merged(own, (flag,))) if budget.allows() else None
         if after is None:
             continue
@@ -320,7 +321,9 @@ def of_flags(
             if trial.us_saved is None or (trial.us_saved < 0 and unknown >= 0):
                 continue
             trial = replace(trial, us_saved=None, scaled_us_saved=None)
-        gains = trial.us_saved is None or trial.us_saved >= _GAIN_OF_FLAG * (base.totals.us or 0.0)
+        is_split = after.totals.launches > 2 * base.totals.launches
+        least = _GAIN_OF_LOOPS if is_split else _GAIN_OF_FLAG
+        gains = trial.us_saved is None or trial.us_saved >= least * (base.totals.us or 0.0)
         if not gains and not trial.saves_memory(base.totals):
             continue
         calls = [sum(r.kind == "library" for r in a.rows) for a in (base, after)]

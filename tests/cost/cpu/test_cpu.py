@@ -222,6 +222,24 @@ def test_ynnpack_may_multiply_again_for_each_row_of_a_sum(
     assert (times().us(parse_module(text).entry.root) is not None) is has_time
 
 
+@pytest.mark.parametrize(
+    ("features", "groups", "has_time"),
+    [("1,1", 1, False), ("1,32", 1, True), ("32,1", 1, True), ("1,16", 16, False)],
+)
+def test_convolutions_of_few_features_have_no_time(features: str, groups: int, has_time: bool) -> None:
+    """Measured: 3 to 20 ns for each element of a window, whatever is computed of it."""
+    given, found = map(int, features.split(","))
+    text = f"""HloModule m
+ENTRY e {{
+  x = f32[1,64,64,{given * groups}]{{3,2,1,0}} parameter(0)
+  k = f32[9,9,{features}]{{3,2,1,0}} parameter(1)
+  ROOT c = f32[1,56,56,{found}]{{3,2,1,0}} convolution(x, k), window={{size=9x9}}, dim_labels=b01f_01io->b01f,
+    feature_group_count={groups}
+}}
+"""
+    assert (times().us(parse_module(text).entry.root) is not None) is has_time
+
+
 def test_small_products_of_another_type_are_timed_as_those_of_f32() -> None:
     device = CpuDevice("x", "", 1, "0.11.1", Caches(1, 2, 3), {"Eigen dot f32 short": 1.0}, {})
     found = [device.us({f"Eigen dot {kind} short": 1e3}) for kind in ("f32", "f16", "f64", "c64")]
@@ -243,13 +261,13 @@ def test_a_chain_of_launches_runs_one_after_the_other() -> None:
     assert times().together(launched) == 0
 
 
-def test_more_ready_launches_than_eight_run_at_once() -> None:
-    names = [f"a{k}" for k in range(9)]
+def test_more_launches_than_eight_that_wait_next_to_one_run_at_once() -> None:
+    names = [f"a{k}" for k in range(10)]
     lines = [f"  {n} = f32[1024] negate(p)" for n in names]
-    result = f"  ROOT t = ({', '.join(['f32[1024]'] * 9)}) tuple({', '.join(names)})"
+    result = f"  ROOT t = ({', '.join(['f32[1024]'] * 10)}) tuple({', '.join(names)})"
     text = "\n".join(["HloModule m", "ENTRY e {", "  p = f32[1024] parameter(0)", *lines, result, "}"])
     launched = [x for x in parse_module(text).entry if x.opcode == "negate"]
-    assert times().together(launched) == 9
+    assert times().together(launched) == 10
     assert times().together(launched[1:]) == 0
 
 
