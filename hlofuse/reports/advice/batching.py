@@ -336,10 +336,8 @@ class Batch:
         parts = x.operands if is_at_places else terms_of(x)
         rest = [t for t in parts if not is_element(t, self.given, k)]
         readers = [u for element in self.given.users if element.tuple_index == k for u in element.users]
-        is_computed = all(t in self.computed or t in self.fixed for t in rest)
-        if x.opcode not in ("add", "scatter") or len(x.users) > 1:
-            return None
-        if len(readers) != 1 or not is_computed:
+        is_computed = {*self.computed, *self.fixed}.issuperset(rest)
+        if x.opcode not in ("add", "scatter") or len(x.users) > 1 or len(readers) != 1 or not is_computed:
             return None
         if is_at_places:
             operands = [self.init[k], *map(self.over_all, rest)]

@@ -188,7 +188,7 @@ def _pick(x: Instruction) -> bool:
     is_masked = product.opcode == "select" and is_constant(product.operands[2], 0)
     if not combines_by(x, "add") or not (is_masked or product.opcode == "multiply"):
         return False
-    if any(is_constant(o) for o in product.operands[:2]):
+    if any(map(is_constant, product.operands[:2])):
         return False
     factors = [(o, labels) for o in product.operands[:2]]
     return _at_indices(x, factors, [d for d in labels if d not in x.dimensions])
@@ -208,10 +208,10 @@ def _scale(x: Instruction) -> bool:
 def _take_first(x: Instruction) -> bool:
     """Rows of what was computed become what is computed of rows."""
     whole, starts = x.operands[0], x.operands[1:]
-    rows = x.shape.element_count * whole.shape.dimensions[0] // max(1, whole.shape.element_count)
     if x.opcode == "gather":
         is_of_rows = x.attributes.raw("start_index_map") == x.attributes.raw("collapsed_slice_dims") == "{0}"
         along, indices = [0] * is_of_rows, starts[0]
+        rows = indices.shape.element_count
     else:
         along = [d for d, n in enumerate(x.shape.dimensions) if n != whole.shape.dimensions[d]]
         rows = x.shape.dimensions[along[0]] if along else 0

@@ -240,6 +240,29 @@ ENTRY e {{
     assert (times().us(parse_module(text).entry.root) is not None) is has_time
 
 
+@pytest.mark.parametrize(("shape", "rows"), [("100,8,2", 800), ("100,2,8", 200)])
+def test_rows_after_a_sum_of_ynnpack_take_time_each(shape: str, rows: int) -> None:
+    """Measured: 256,000 elements took 0.94 ms in rows of 2, and 0.41 ms in rows of 8."""
+    text = f"""HloModule m
+add {{ a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b) }}
+f {{ x = f32[100,2] parameter(0)
+  y = f32[{shape}] parameter(1)
+  z = f32[] constant(0)
+  s = f32[100] reduce(x, z), dimensions={{1}}, to_apply=add
+  b = f32[{shape}] broadcast(s), dimensions={{0}}
+  ROOT r = f32[{shape}] multiply(b, y) }}
+ENTRY e {{ x = f32[100,2] parameter(0)
+  y = f32[{shape}] parameter(1)
+  ROOT k = f32[{shape}] fusion(x, y), kind=kCustom, calls=f,
+    backend_config={{"fusion_config":{{"kind":"__ynn_fusion"}}}} }}
+"""
+    work = times().work(parse_module(text).entry.root)
+    assert work is not None
+    assert work["ynn reduced row"] == 100 + rows
+
+
 def test_small_products_of_another_type_are_timed_as_those_of_f32() -> None:
     device = CpuDevice("x", "", 1, "0.11.1", Caches(1, 2, 3), {"Eigen dot f32 short": 1.0}, {})
     found = [device.us({f"Eigen dot {kind} short": 1e3}) for kind in ("f32", "f16", "f64", "c64")]
