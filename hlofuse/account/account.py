@@ -270,7 +270,7 @@ class Account:
         shapes = [p.shape for p in self.module.entry.parameters]
         result = [leaf for _, leaf in self.module.entry.root.shape.leaves()]
         arguments = sum(len(list(shape.leaves())) for shape in shapes) + len(result)
-        aliased = _aliased(self.module)
+        aliased = {k[0] if k else 0 for k in alias_config(self.module).aliases if len(k) < 2}
         size = sum(leaf.byte_size for k, leaf in enumerate(result) if leaf.is_array and k not in aliased)
         loops = [i for c in self._rows_alone for i in c if i.opcode == "while"]
         iterations = sum(self.runs(loop.called_computations[0]) for loop in loops)
@@ -430,10 +430,6 @@ class Account:
         is_floor = modelled is None or modelled < floor * 0.98
         us = (floor if is_floor or modelled is None else modelled) + self._device.launch_overhead_us
         return us, is_floor
-
-
-def _aliased(module: Module) -> set[int]:
-    return {index[0] if index else 0 for index in alias_config(module).aliases if len(index) < 2}
 
 
 def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:

@@ -179,15 +179,12 @@ class UnbrokenConsole(Console):
         if isinstance(renderable, str):
             renderable = self.render_str(renderable)
         if isinstance(renderable, Text):
-            plain = _unbroken(renderable.plain, (options or self.options).max_width)
+            width, text = (options or self.options).max_width, renderable.plain
+            plain = _TOGETHER.sub(lambda m: m[0].replace(" ", NO_BREAK) if len(m[0]) <= width else m[0], text)
             if plain != renderable.plain:
                 renderable = renderable.copy()
                 renderable.plain = plain
         return super().render(renderable, options)
-
-
-def _unbroken(text: str, width: int) -> str:
-    return _TOGETHER.sub(lambda m: m[0].replace(" ", NO_BREAK) if len(m[0]) <= width else m[0], text)
 
 
 def printed(draw: Callable[[Console], None], width: int, *, colored: bool = False) -> str:

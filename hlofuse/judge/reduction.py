@@ -88,7 +88,8 @@ class Reduction:
 
     def _go_inside(self) -> None:
         """Make a body of a loop, a branch or a called computation the entry where that is enough."""
-        for name in _bodies(parse_module(self.text)):
+        whole = parse_module(self.text).computations
+        for name in [c.name for c in whole if any(i.opcode in _CONTROL_FLOW for i in c.callers)]:
             module = parse_module(self.text)
             module.entry = next(c for c in module.computations if c.name == name)
             used = set(callees_first([module.entry]))
@@ -136,10 +137,6 @@ def _clean(module: Module) -> None:
     left = sorted((i for i in entry if i.opcode == "parameter"), key=lambda p: p.parameter_number)
     for number, parameter in enumerate(left):
         parameter.payload = str(number)
-
-
-def _bodies(module: Module) -> list[str]:
-    return [c.name for c in module.computations if any(i.opcode in _CONTROL_FLOW for i in c.callers)]
 
 
 def _results(module: Module) -> list[str]:

@@ -135,7 +135,10 @@ def checked(
             " --max-memory"
         )
     stored = Baseline()
-    if baseline is not None and not (update and _nothing_there(baseline)):
+    is_there = baseline is not None and (
+        any(baseline.glob("*.toml")) if baseline.is_dir() else baseline.exists()
+    )
+    if baseline is not None and (is_there or not update):
         stored = read_baseline(baseline)
     measured = measure_all(requests, Path(options.root), stored.profiles)
     files: dict[Path, str] = {}
@@ -179,7 +182,3 @@ def check_answer(name: str, found: Check, draw: Callable[..., None]) -> Answer[C
         markdown=check_markdown,
         prints_heads=True,
     )
-
-
-def _nothing_there(baseline: Path) -> bool:
-    return not baseline.exists() or (baseline.is_dir() and not any(baseline.glob("*.toml")))

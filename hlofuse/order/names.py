@@ -135,7 +135,7 @@ def _innermost(op_name: str) -> tuple[bool, bool]:
     for part in reversed(_parts(op_name)):
         if _BODIES.fullmatch(part):
             return True, False
-        if _is_call(part):
+        if "jit(" in part or part in _FUNCTIONS_OF_SCAN:
             return False, True
     return False, False
 
@@ -156,7 +156,3 @@ def loops_around(x: Instruction) -> int:
 def _parts(op_name: str) -> list[str]:
     """The parts between the program's name and the end; of several names the first counts."""
     return op_name.partition(";")[0].split("/")[1:]
-
-
-def _is_call(part: str) -> bool:
-    return "jit(" in part or part in _FUNCTIONS_OF_SCAN

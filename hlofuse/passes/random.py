@@ -108,10 +108,6 @@ def _of(x: _Op, element_type: str) -> _Op:
     return x if x.type == element_type else x.convert(element_type)
 
 
-def _bits(x: _Op, element_type: str) -> _Op:
-    return x.convert(element_type, "bitcast-convert")
-
-
 def _split(x: _Op) -> Parts:
     """64 bits as two of 32 (`Uint64ToUint32s`)."""
     half = x.b.constant("u64", 32)
@@ -195,7 +191,7 @@ _PARITY = 0x1BD11BDA
 
 
 def _three_fry_rounds(x: Parts, key: Parts) -> Parts:
-    key = [_bits(part, "u32") for part in key]
+    key = [part.convert("u32", "bitcast-convert") for part in key]
     keys = [*key, key[0].b.constant("u32", _PARITY) ^ key[0] ^ key[1]]
     x = [x[0] + keys[0], x[1] + keys[1]]
     for group in range(5):

@@ -120,7 +120,8 @@ def _remove(x: Instruction) -> bool:
         return branch is not None and _replace(x, _call(x, branch))
     if count != 2 or x.operands[0].shape.element_type != "pred":
         return False
-    if any(_is_expensive(i) for branch in x.called_computations for i in branch):
+    others = (i for branch in x.called_computations for i in branch if i.opcode not in _CHEAP)
+    if any(not is_elementwise(i) and i.opcode != "constant" for i in others):
         return False
     if any(_is_empty(branch) for branch in x.called_computations):
         return False
@@ -141,10 +142,6 @@ def _replace(x: Instruction, new: Instruction, *calls: Instruction) -> bool:
         if is_inlined(call):
             inline(call)
     return changed
-
-
-def _is_expensive(i: Instruction) -> bool:
-    return i.opcode not in _CHEAP and not is_elementwise(i) and i.opcode != "constant"
 
 
 def _is_empty(branch: Computation) -> bool:

@@ -200,7 +200,8 @@ class TransposeFolding(Pass):
             if x.opcode != "dot" or len(x.operands) != 2 or any(o.shape.rank < 2 for o in x.operands):
                 return
             can_fold = self.can_fold or _is_row_column
-            sides = [side for side in (0, 1) if _transposes(x.operands[side]) and can_fold(x, side)]
+            moved = [o.opcode == "transpose" and not is_identity(o.dimensions) for o in x.operands]
+            sides = [side for side in (0, 1) if moved[side] and can_fold(x, side)]
             if sides:
                 found.append((x, sides))
 
@@ -217,10 +218,6 @@ class TransposeFolding(Pass):
 
 def never(_dot: Instruction, _side: int) -> bool:
     return False
-
-
-def _transposes(operand: Instruction) -> bool:
-    return operand.opcode == "transpose" and not is_identity(operand.dimensions)
 
 
 def _is_row_column(dot: Instruction, side: int) -> bool:

@@ -130,7 +130,8 @@ class GatherExpander(Pass):
             for computation in module.non_fusion_computations()
             if any(x.opcode == "gather" for x in computation)
             for x in computation.post_order()
-            if x.opcode == "gather" and _is_simple_gather(x)
+            if x.opcode == "gather" and x.shape.element_count > 0
+            if math.prod(_outer(x)) == 1 or _takes_all(x)
         ]
         return expand_each(simple, _expand, recorder)
 
@@ -138,10 +139,6 @@ class GatherExpander(Pass):
 def _expand(gather: Instruction) -> None:
     new = _broadcast(gather) if _takes_all(gather) else _slice(gather)
     replace_instruction(gather, new, has_side_effect)
-
-
-def _is_simple_gather(gather: Instruction) -> bool:
-    return gather.shape.element_count > 0 and (math.prod(_outer(gather)) == 1 or _takes_all(gather))
 
 
 def _outer(gather: Instruction) -> list[int]:

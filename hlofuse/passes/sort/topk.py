@@ -40,7 +40,8 @@ def decompose_packed(topk: Instruction, greater: Computation) -> None:
     ordered = make.added(
         topk, "sort", whole, [keys], called=[("to_apply", greater)], dimensions=make.numbers([last])
     )
-    first = packed.add("slice", indices, ordered, slice=str(_first(indices)))
+    columns = SliceRanges(SliceRange(0, size, 1) for size in indices.dimensions)
+    first = packed.add("slice", indices, ordered, slice=str(columns))
     high = packed.masked("and", packed.with_sign_flipped(first), ~_INDEX)
     single = packed.add("bitcast-convert", indices.with_element_type("f32"), high)
     value = packed.add("convert", values, single)
@@ -70,10 +71,6 @@ class _Packed:
     def _everywhere(self, number: int, shape: Shape) -> Instruction:
         constant = make.added(self._at, "constant", array("s32"), [], payload=str(number))
         return self.add("broadcast", shape, constant, dimensions="{}")
-
-
-def _first(shape: Shape) -> SliceRanges:
-    return SliceRanges(SliceRange(0, size, 1) for size in shape.dimensions)
 
 
 _TOTAL = frozenset("f16 bf16 f32 f64".split())

@@ -55,15 +55,12 @@ def _has_odd_parts(x: Instruction) -> bool:
     """True for a concatenate of two arrays in memory order, not of whole warps. False for the columns of
     indices that JAX joins for `x[i, j]`, where the program has no concatenate."""
     (dimension,) = x.dimensions
-    if any(without_bitcasts(_indices(r)) is x for r in readers(x) if r.opcode in ("gather", "scatter")):
+    indexing = [r.operands for r in readers(x) if r.opcode in ("gather", "scatter")]
+    if any(without_bitcasts(values[len(values) // 2]) is x for values in indexing):
         return False
     sizes = [o.shape.dimensions[dimension] for o in x.operands]
     minor = dimension == x.shape.minor_to_major[0] and x.shape.element_type != "pred"
     return minor and len(sizes) == 2 and any(n % _WARP for n in sizes) and prod(x.shape.dimensions) >= 1 << 16
-
-
-def _indices(x: Instruction) -> Instruction:
-    return x.operands[len(x.operands) // 2]
 
 
 @where("concatenate(slice, slice)", only="cpu")

@@ -34,16 +34,15 @@ def _command(f: Finding, root: Path) -> str:
         # A file that is not in the repository: GitHub would drop the place, so it is said in words.
         message = f"{at(f.where)}: {message}"
     properties["title"] = f"hlofuse: {TITLES[f.code]}"
-    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    listed = ",".join(
+        f"{name}={_message(value).replace(':', '%3A').replace(',', '%2C')}"
+        for name, value in properties.items()
+    )
     return f"::{_COMMANDS[f.level]} {listed}::{_message(message)}"
 
 
 def _message(text: str) -> str:
     return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _message(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def check_junit(check: Check) -> str:

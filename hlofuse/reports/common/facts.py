@@ -1,6 +1,6 @@
 """Facts about a replay for several parts of an explanation."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from itertools import chain, repeat
 from typing import TypeAlias
@@ -39,7 +39,7 @@ class Facts:
         self._with_final_names = with_final_names
         self.lineage = Lineage(replay.before, replay.after, replay.events)
         self.before = {i.name: i for i in replay.before.instructions()}
-        self.after = {i.name: i for c in _outer(replay.after) for i in c}
+        self.after = {i.name: i for c in replay.after.computations if c.fusion is None for i in c}
         self.launched_after = launched(replay.after)
         self._places: dict[str, Place] = {}
         self._at_stake: dict[Instruction, float | None] = {}
@@ -239,10 +239,6 @@ def place_of(x: Instruction, module: Module, name: str, final: str | None) -> Pl
 
 def launched(module: Module) -> dict[str, Instruction]:
     return {i.name: i for c in launched_computations(module) for i in c if is_kernel(i)}
-
-
-def _outer(module: Module) -> Iterable[Iterable[Instruction]]:
-    return (c for c in module.computations if c.fusion is None)
 
 
 def edges_inside(facts: Facts) -> set[EdgeNames]:

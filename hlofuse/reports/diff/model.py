@@ -206,7 +206,8 @@ def by_source(accounts: Accounts, moved: Mapping[str, str]) -> Iterator[SourceLi
     changed = [
         r
         for r in rows
-        if ((r.kernels_before, r.bytes_before) != (r.kernels_after, r.bytes_after) or _slower_or_faster(r))
+        if (r.kernels_before, r.bytes_before) != (r.kernels_after, r.bytes_after)
+        or (r.us is not None and abs(r.us[1] - r.us[0]) > 0.05 * max(r.us))
     ]
     yield from sorted(changed, key=lambda r: (-abs(r.bytes_after - r.bytes_before), r.source))
 
@@ -224,10 +225,6 @@ def _row(
     return SourceLine(
         new or NO_LINE, old or NO_LINE, removed, one.kernels, other.kernels, one.bytes, other.bytes, us
     )
-
-
-def _slower_or_faster(r: SourceLine) -> bool:
-    return r.us is not None and abs(r.us[1] - r.us[0]) > 0.05 * max(r.us)
 
 
 class _Costs(Struct):

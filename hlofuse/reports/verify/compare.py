@@ -37,7 +37,10 @@ def compare_record(record: PriorityRecord, events: Iterable[Event]) -> RecordVer
     priority_events = (e for e in decisions if e.event == "priority")
     by_producer = grouped(((e.producer or "", tuple(sorted(e.consumers))), e) for e in priority_events)
     agreed = sum(
-        any(_near(s, e) for e in by_producer.get((s.producer, tuple(sorted(s.consumers))), ()))
+        any(
+            _close(s.us_fused, e.us_fused) and _close(s.us_unfused, e.us_unfused)
+            for e in by_producer.get((s.producer, tuple(sorted(s.consumers))), ())
+        )
         for s in priorities
     )
     xla_refusals = Counter((s.producer, s.reason) for s in record.steps if isinstance(s, IneligibleStep))
@@ -97,10 +100,6 @@ def _into(fusion: FusionStep | Event, estimates: Sequence[PriorityStep | Event])
     text = f"{fusion.producer} into {fusion.consumer}"
     last = next((e for e in reversed(estimates) if e.producer == fusion.producer), None)
     return text if last is None else f"{text} ({last.us_fused:g} µs fused, {last.us_unfused:g} unfused)"
-
-
-def _near(s: PriorityStep, e: Event) -> bool:
-    return _close(s.us_fused, e.us_fused) and _close(s.us_unfused, e.us_unfused)
 
 
 def _close(a: float, b: float | None) -> bool:

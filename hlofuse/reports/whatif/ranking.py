@@ -1,7 +1,7 @@
 """The worth of each rule, switched off alone, and replays over a grid of knobs' values."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from itertools import product
 
@@ -18,7 +18,6 @@ from hlofuse.reports.explain.explain import blocking_rules_of
 from hlofuse.reports.explain.model import BlockingRule, Explanation
 from hlofuse.rules.catalogue import catalogue, family_of
 from hlofuse.rules.settings import all_knobs
-from hlofuse.trace import Event
 from .model import FixedRule, Point, Ranking, RelaxedRule, Sweep, SweepAxis
 
 _JOINS = "multi_output_fusion"
@@ -56,7 +55,8 @@ def rank(
     explanation = narrowed(observed) if narrowed else None
     found = explanation.blocking_rules if explanation else blocking_rules_of(xla_run.facts)
     blocking_rules = {o.rule.code: o for o in found}
-    counts = Counter[str]() if narrowed else _refusals(observed.replay.events)
+    events = () if narrowed else observed.replay.events
+    counts = Counter(e.rule for e in events if e.event == "ineligible" and e.rule is not None)
     for code, blocking in blocking_rules.items():
         counts.setdefault(code, blocking.edges)  # the cost model's verdict is no event of its own
     rules = catalogue()
@@ -114,10 +114,6 @@ def _start_of_joins(config: ReplayConfig, begun: Checkpoint | None) -> SharedSta
 
 def _names(passes: tuple[str, ...]) -> set[str]:
     return {text.partition("(")[0] for text in single_passes(passes)}
-
-
-def _refusals(events: Iterable[Event]) -> Counter[str]:
-    return Counter(e.rule for e in events if e.event == "ineligible" and e.rule is not None)
 
 
 def _blocked(blocking_rules: dict[str, BlockingRule], code: str) -> tuple[Refusal, ...]:
