@@ -169,8 +169,6 @@ class Compilation(Struct):
             restore(out, TARGETS[config.target], config.release, input.ids)
             self.spans[Stage.FUSED] = Span(out)
         if input.record is not None:
-            from hlofuse.passes.fusion.priority_fusion.observers import RecordedOrder
-
             self.recorded_order = RecordedOrder(input.record)
         context: dict[str, Any] = {
             "device": config.device,

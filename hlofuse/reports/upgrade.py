@@ -187,7 +187,8 @@ def headline(found: Upgrade, old: str, new: str) -> str:
         return f"Nothing to compare: both releases are XLA {old}; give --from or --to."
     if found.same and found.compiled is None:
         return f"XLA {old} and {new} create the same fusions: {launched}."
-    return f"From XLA {old} to {new}: {launched}{end}."
+    releases = f"From XLA {old} to {new}" if old != new else f"Two compilations by XLA {old}"
+    return f"{releases}: {launched}{end}."
 
 
 def compiled_line(found: Upgrade) -> str:

@@ -93,6 +93,9 @@ def test_a_second_capture_says_the_release(hlofuse: Run, samples: Path) -> None:
     sides = (samples / "cpu" / "softmax", samples / "cpu" / "gpt2_block")
     found = json.loads(hlofuse("upgrade", *sides, "--format", "json").out)
     assert (found["from"], found["to"]) == ("0.11.1", "0.11.1")
+    result = hlofuse("upgrade", *sides)
+    assert "Two compilations by XLA 0.11.1: " in result.out
+    assert "From XLA" not in result.out
 
 
 def test_arguments_are_those_of_a_function(hlofuse: Run, samples: Path) -> None:
