@@ -75,6 +75,7 @@ def test_flags_of_a_dump_are_followed(tmp_path: Path, hlofuse: Run) -> None:
         ),
         ("--xla_disable_hlo_passes=dot-library-rewriter", "before_optimizations.hlo"),
         ("--xla_disable_hlo_passes=fusion", ""),
+        ("--xla_disable_hlo_passes=fusion,fuson", "not modelled: --xla_disable_hlo_passes=fuson"),
         ("--xla_gpu_of_another_backend=true", ""),
         ("--xla_dump_to=x", ""),
     ],

@@ -27,6 +27,7 @@ _KERNELS = 5
 _LEAST = 7
 """Lines of advice without suggestions, and of two kernels."""
 _FIRST = 4  # lines of a suggestion with its heading
+_PAIR = 3  # lines of two kernels with theirs
 _CODE = 2
 """Lines of code of the first suggestion."""
 _FUNCTIONS = 5
@@ -56,13 +57,16 @@ def print_screen(
     top = [*_head(head, notes, difference, width), *figures]
     functions = v.functions.rows[: _FUNCTIONS if limit else None]
     room = _LINES - len(top) - len(functions) - bool(functions) - bool(details)
-    if limit and room < _FIRST < room + len(functions):
-        functions, room = functions[: room - _FIRST], _FIRST
+    spare = min(len(functions) - 2, _FIRST + _PAIR + 1 - room)
+    if limit and spare > 0:
+        functions, room = functions[:-spare], room + spare
     code = _CODE if room >= _LEAST + 2 + _CODE or not limit else 0
     most = max(1, min(limit, _SUGGESTIONS, (room - _LEAST - code) // 2)) if limit else 0
     rest = [*advice_lines(v, width, most, code=code > 0)] if tried else []
-    most = min(limit, _KERNELS, room - len(rest) - 2) if limit else len(v.hot_kernels)
-    rest += _kernels(v, most, width) if most > 0 else []
+    rest = rest[: max(_FIRST, room - _PAIR) if limit else None]
+    most = min(limit, _KERNELS, room - len(rest) - 1) if limit else len(v.hot_kernels)
+    kernels = [*_kernels(v, most, width)] if most > 0 else []
+    rest += kernels[bool(limit) and len(rest) + len(kernels) > room :]  # without its blank line
     _print(top, console)
     if functions:
         table = function_table(v.functions, width - 2, len(functions))
