@@ -11,10 +11,11 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.record import replace
-from hlofuse.pipelines.flags import merged, not_modelled
+from hlofuse.passes.registry import places_of
+from hlofuse.pipelines.flags import DISABLED, merged, not_modelled, value_of
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Fact, Given, Identity
 from hlofuse.pipelines.stage import Stage
-from hlofuse.pipelines.targets import TARGETS, before_fusion, target_by_flags
+from hlofuse.pipelines.targets import TARGETS, after_fusion, before_fusion, target_by_flags
 from hlofuse.releases import release_of
 from hlofuse.trace import Recorder
 from .backend import backend_of, platform_of
@@ -189,6 +190,12 @@ def identify(
     unfollowed = not_modelled(
         (f for f in stated if f not in target.flags), target.backend, is_lowered=is_lowered
     )
+    if left_out := value_of(stated, DISABLED):
+        passes, found = {"", *places_of(chosen.name)}, release_of(replayed)
+        for lists in (before_fusion, after_fusion):
+            passes |= {p.name for top in lists(chosen.name, given.device, (), found) for p in top.flattened()}
+        if unknown := sorted({*left_out.split(",")} - passes):
+            unfollowed += (f"--{DISABLED}={','.join(unknown)}",)
     return Identity(
         module.name,
         shown,
