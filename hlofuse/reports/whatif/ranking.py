@@ -192,10 +192,10 @@ def _default(name: str, xla: ReplayConfig) -> str:
     knob = all_knobs().get(name)
     if knob is not None:
         standard = knob.value_in(xla.release)
-        return f"{standard:g}" if isinstance(standard, float) else str(standard)
+        return f"{standard:.12g}" if isinstance(standard, float) else str(standard)
     if xla.device is not None and name in {f.name for f in fields(xla.device)}:
         value = getattr(xla.device, name)
-        return f"{value:g}" if isinstance(value, float) else str(value)
+        return f"{value:.12g}" if isinstance(value, float) else str(value)
     return ""
 
 

@@ -82,12 +82,9 @@ def print_knobs(console: Console) -> None:
     """The rule knobs, then the numbers of a device."""
     knobs = {knob.name: knob for rule in catalogue().values() for knob in rule.knobs}
     rules = grouped((knob.name, rule.code) for rule in catalogue().values() for knob in rule.knobs)
-    table = plain_table(("knob", "left"), ("XLA", "right"), ("rules", "left"), ("", "left"))
-    table.columns[0].no_wrap = True
+    console.print(Text("rule knobs, with XLA's values and their rules", style="bold cyan"))
     for name, knob in sorted(knobs.items()):
-        table.add_row(name, f"{knob.default:g}", " ".join(rules[name]), knob.summary)
-    console.print(Text("rule knobs", style="bold cyan"))
-    indented(console, table)
+        indented(console, f"{name} {knob.default:,.12g} ({', '.join(rules[name])}): {knob.summary}")
     console.print()
     console.print(Text("device numbers (hlofuse devices NAME shows the values)", style="bold cyan"))
     names = [f.name for f in fields(DeviceDescription) if f.name not in ("name", "matrix_units")]
