@@ -148,16 +148,14 @@ def kernels_line(p: PairAnswer) -> str:
     """The final kernels of the two and the bytes between them, or empty."""
     if p.outcome in ("fused", "apart") or not p.producer_kernels or not p.consumer_kernels:
         return ""
-    producer = _kernel_note(p.producer, p.producer_kernels)
-    consumer = _kernel_note(p.consumer, p.consumer_kernels)
-    return f"Final: {producer} and {consumer}; {bytes_text(p.bytes_between)} are written and read back."
-
-
-def _kernel_note(place: Place, kernels: tuple[Place, ...]) -> str:
-    name = printable(place.final or place.name)
-    if [k.name for k in kernels] == [place.name]:
-        return f"{name} is a kernel"
-    return f"{name} runs in {names(kernels)}"
+    sides = ((p.producer, p.producer_kernels), (p.consumer, p.consumer_kernels))
+    elsewhere = [
+        f"{printable(place.final or place.name)} runs in {names(kernels)}"
+        for place, kernels in sides
+        if [k.name for k in kernels] != [place.name]
+    ]
+    where = " and ".join(elsewhere) or "a kernel each"
+    return f"Final: {where}; {bytes_text(p.bytes_between)} are written and read back."
 
 
 def names(places: tuple[Place, ...], most: int = 4) -> str:
