@@ -315,7 +315,7 @@ def _environment(version: str, out: Path, targets: list[str]) -> str:
     python = out / "env" / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(out / "env")], check=True)
-        packages = [f"jax=={version}", f"jaxlib=={version}"]
+        packages = [f"jax=={version}", f"jaxlib=={version}", "msgspec"]
         packages += [f"jax-cuda12-plugin[with-cuda]=={version}"] if "gpu" in targets else []
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", *packages], check=True)
     return str(python)
