@@ -63,7 +63,7 @@ def print_screen(
     code = _CODE if room >= _LEAST + 2 + _CODE or not limit else 0
     most = max(1, min(limit, _SUGGESTIONS, (room - _LEAST - code) // 2)) if limit else 0
     rest = [*advice_lines(v, width, most, code=code > 0)] if tried else []
-    rest = rest[: max(_FIRST, room - _PAIR) if limit else None]
+    rest = rest[: max(_FIRST, room - _PAIR) if limit and v.hot_kernels else None]
     most = min(limit, _KERNELS, room - len(rest) - 1) if limit else len(v.hot_kernels)
     kernels = [*_kernels(v, most, width)] if most > 0 else []
     rest += kernels[bool(limit) and len(rest) + len(kernels) > room :]  # without its blank line
