@@ -2,7 +2,6 @@
 XLA's estimate where XLA has none (library calls, sorts, matrix products on devices and of types that XLA did
 not measure), and where XLA's estimate is impossibly low."""
 
-import json
 import math
 import re
 from collections.abc import Iterable
@@ -11,6 +10,7 @@ from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target, is_library_convolution
 from hlofuse.analysis.flops import convolution_flops, dot_flops
 from hlofuse.analysis.kernels import computed_in
+from hlofuse.cost.gpu.backend_config import gpu_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.rates import Sizes, tabled_product_us
 from hlofuse.cost.gpu.rates import tabled_collective_us as collective_us
@@ -73,7 +73,7 @@ def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float
 def _attention_us(kernel: Instruction, device: DeviceDescription) -> float | None:
     """Two products forward, five backward, at a rate measured on an H200 (9.9 µs for 1.1 GFLOP)."""
     try:
-        config = json.loads(kernel.attributes.raw("backend_config") or "{}")["cudnn_fmha_backend_config"]
+        config = gpu_config(kernel, "cudnn_fmha_backend_config")
         scores = [int(n) for n in config["intermediate_tensor_shape"]["dimensions"]]
     except (ValueError, KeyError, TypeError):
         return None
@@ -104,8 +104,7 @@ def _sizes(x: Instruction) -> Sizes | None:
         if x.opcode == "dot":
             dims = dot_dimensions(x)
         elif custom_call_target(x).startswith("__cublas$"):
-            config = json.loads(x.attributes.raw("backend_config") or "{}")["gemm_backend_config"]
-            numbers = config["dot_dimension_numbers"]
+            numbers = gpu_config(x, "gemm_backend_config")["dot_dimension_numbers"]
             dims = tuple(tuple(int(d) for d in numbers.get(name, ())) for name in _DIMENSIONS)
         else:
             return None

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
@@ -204,7 +204,7 @@ def _plain_copies(fusion: Instruction) -> int:
 
 
 def _custom_fusion(fusion: Instruction) -> Launch:
-    config = _fusion_config(fusion)
+    config = parsed_fusion_config(fusion.attributes.raw("backend_config"))
     kind = config.get("kind")
     if kind == "__cudnn$fusion":
         return Launch("library", "cuDNN")
@@ -216,9 +216,10 @@ def _custom_fusion(fusion: Instruction) -> Launch:
     return _KERNEL
 
 
-def _fusion_config(fusion: Instruction) -> dict[str, object]:
+def parsed_fusion_config(text: str | None) -> dict[str, Any]:
+    """The fields about the fusion in a backend config; empty without them."""
     try:
-        config = json.loads(fusion.attributes.raw("backend_config") or "{}")
+        config = json.loads(text or "{}")
     except ValueError:
         return {}
     found = config.get("fusion_backend_config") if isinstance(config, dict) else None

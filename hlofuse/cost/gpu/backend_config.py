@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from hlofuse.analysis.launches import parsed_fusion_config
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import AROUND_FUSION, Release, Span
 
@@ -28,9 +29,6 @@ class FusionConfig(NamedTuple):
     def is_triton(self) -> bool:
         """True for every kind that the Triton emitter takes."""
         return self.kind in _TRITON_KINDS
-
-
-_NONE = FusionConfig()
 
 
 def fusion_config(instruction: Instruction) -> FusionConfig | None:
@@ -101,13 +99,7 @@ _LAST = frozenset({"dynamic_slice_config"})
 
 @lru_cache(maxsize=1024)
 def _parse(text: str) -> FusionConfig:
-    try:
-        config = json.loads(text)
-    except ValueError:
-        return _NONE
-    fusion = config.get("fusion_backend_config") if isinstance(config, dict) else None
-    if not isinstance(fusion, dict):
-        return _NONE
+    fusion = parsed_fusion_config(text)
     block = fusion.get("block_level_fusion_config") or {}
     sizes = [tile.get("sizes", ()) for tile in block.get("output_tiles", ())]
     if "output_tile_sizes" in block:  # until 0.4.38, of the only output

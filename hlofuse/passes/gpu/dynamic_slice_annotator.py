@@ -3,8 +3,7 @@
 
 import json
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hlofuse.analysis.slice_copies import copied_dynamic_slice, has_byte_strides, is_contiguous_slice
 from hlofuse.cost.gpu.backend_config import gpu_config_text
@@ -15,11 +14,13 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common.calls import make_asynchronous
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import evaluate
-from hlofuse.passes.common.literals import Value, integer_of
+from hlofuse.passes.common.literals import integer_of
 from hlofuse.trace import Recorder
 
 _MAX_ITERATIONS = 10_000
 """A loop with more iterations is left alone: every iteration is worked out."""
+_Series = dict[Instruction, list[int]]
+"""An offset in each iteration of its loop."""
 
 
 class _Place(NamedTuple):
@@ -36,10 +37,10 @@ class DynamicSliceAnnotator(Pass):
     name = "dynamic-slice-annotator"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
+        changed, series = False, _Series()
         for computation in module.computation_post_order():
             for i in computation:
-                place = _place(i) if i.opcode in ("dynamic-slice", "dynamic-update-slice") else None
+                place = _place(i, series) if i.opcode in ("dynamic-slice", "dynamic-update-slice") else None
                 if place is not None:
                     _annotate(i, place)
                     changed = True
@@ -52,8 +53,8 @@ def _annotate(i: Instruction, place: _Place) -> None:
     i.attributes = i.attributes.updated(backend_config=gpu_config_text("dynamic_slice_config", found))
 
 
-def _place(i: Instruction) -> _Place | None:
-    """`AnalyzeDynamicSlice`."""
+def _place(i: Instruction, series: _Series) -> _Place | None:
+    """`AnalyzeDynamicSlice`; adds to `series`."""
     whole = i.operands[0].shape
     is_slice = i.opcode == "dynamic-slice"
     sizes = i.shape.dimensions if is_slice else i.operands[1].shape.dimensions
@@ -61,25 +62,22 @@ def _place(i: Instruction) -> _Place | None:
         return None
     offsets = i.operands[1:] if is_slice else i.operands[2:]
     strides = strides_of(whole, (whole.bit_width + 7) // 8)
-    moving = [(o, s) for o, s, a, b in zip(offsets, strides, sizes, whole.dimensions, strict=True) if a != b]
-    constants = [(integer_of(o), s) for o, s in moving if o.opcode == "constant"]
-    fixed = sum((value or 0) * s for value, s in constants)
-    if any(value is None for value, _ in constants):
-        return None
-    moving = [(o, s) for o, s in moving if o.opcode != "constant"]
+    parts = zip(offsets, strides, sizes, whole.dimensions, strict=True)
+    found = [(o, s, integer_of(o)) for o, s, size, dimension in parts if size != dimension]
+    fixed = sum((number or 0) * s for _, s, number in found)
+    moving = [(o, s) for o, s, number in found if number is None]
     if not moving:
         return _Place(fixed, 0, in_loop=False)
-    return _in_loop(i, moving, fixed)
+    return _in_loop(moving, fixed, series)
 
 
-def _in_loop(i: Instruction, moving: Sequence[tuple[Instruction, int]], fixed: int) -> _Place | None:
-    body = i.computation
+def _in_loop(moving: Sequence[tuple[Instruction, int]], fixed: int, series: _Series) -> _Place | None:
+    body = moving[0][0].computation
     assert body is not None
     callers = list(body.callers)
     if len(callers) != 1 or callers[0].opcode != "while" or dict(callers[0].called)["body"] is not body:
         return None
-    text = callers[0].attributes.raw("backend_config")
-    config: dict[str, Any] = json.loads(text) if text else {}
+    config = json.loads(callers[0].attributes.raw("backend_config") or "{}")
     if "known_init_step" not in config or "known_trip_count" not in config:
         return None
     start, step = (int(config["known_init_step"].get(k, 0)) for k in ("init", "step"))
@@ -90,25 +88,18 @@ def _in_loop(i: Instruction, moving: Sequence[tuple[Instruction, int]], fixed: i
     }
     if not 1 <= count <= _MAX_ITERATIONS or not all(_counts_only(o, counters) for o, _ in moving):
         return None
+    numbers = [start + k * step for k in range(count)]
     try:
-        places = [fixed + _offset_at(moving, counters, start + k * step) for k in range(count)]
+        for o, _ in moving:
+            if o not in series:
+                series[o] = [int(evaluate(o, {c: [n] for c in counters})[0].real) for n in numbers]
     except CannotEvaluate:
         return None
+    places = [fixed + sum(series[o][k] * s for o, s in moving) for k in range(count)]
     stride = places[1] - places[0] if count > 1 else 0
-    if any(b - a != stride for a, b in pairwise(places)):
+    if places != [places[0] + k * stride for k in range(count)]:
         return None
     return _Place(places[0], stride, in_loop=True)
-
-
-def _offset_at(moving: Sequence[tuple[Instruction, int]], counters: set[Instruction], number: int) -> int:
-    values: dict[Instruction, list[Value]] = {counter: [number] for counter in counters}
-    total = 0
-    for offset, stride in moving:
-        value = evaluate(offset, values)[0]
-        if not isinstance(value, int):
-            raise CannotEvaluate(offset.name)
-        total += value * stride
-    return total
 
 
 def _counts_only(x: Instruction, counters: set[Instruction]) -> bool:
