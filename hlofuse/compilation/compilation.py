@@ -17,6 +17,7 @@ from hlofuse.matching.pairs import match
 from hlofuse.order import is_open, restore, source_of
 from hlofuse.passes import make_pass
 from hlofuse.passes.fusion.priority_fusion.observers import RecordedOrder
+from hlofuse.pipelines.flags import DISABLED, TRITON_MULTI_OUTPUT, disabled_passes
 from hlofuse.pipelines.identity import Identity
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 Counted: TypeAlias = Literal["xla", "replayed"]
 """Whose final module figures are of: XLA's own, or that of a replay."""
+_OF_LATER_PASSES = (f"--{DISABLED}=", f"--{TRITON_MULTI_OUTPUT}=")
+"""Flags that change no pass before fusion, except those that they disable."""
 
 
 def compile(
@@ -122,9 +125,18 @@ class Compilation(Struct):
     __repr__ = Record.__repr__
 
     @classmethod
-    def of(cls, module: Module, stage: Stage, config: ReplayConfig) -> Compilation:
-        """The compilation of a module at a stage; nothing runs yet."""
-        return cls(CompilationInput(module, stage=stage), config)
+    def of(
+        cls, module: Module, stage: Stage, config: ReplayConfig, earlier: Compilation | None = None
+    ) -> Compilation:
+        """The compilation of a module at a stage; nothing runs yet. It has the passes before fusion of
+        `earlier`, if that is of the same module and they do the same for both configurations."""
+        found = cls(CompilationInput(module, stage=stage), config)
+        if earlier is not None and earlier.input.module is module:
+            span = earlier.span(Stage.INPUT)
+            ran = {p.name for p in span.passes}
+            if _of_lowering(config, ran) == _of_lowering(earlier.config, ran):
+                found.spans[Stage.INPUT] = span
+        return found
 
     def span(self, stage: Stage) -> Span:
         """The passes that lead to a stage; they run now if they have not yet."""
@@ -293,6 +305,14 @@ class Compilation(Struct):
             stage=Stage.INPUT,
             lowering=self,
         )
+
+
+def _of_lowering(config: ReplayConfig, ran: set[str]) -> tuple[object, ...]:
+    """The parts of a configuration that a lowering depends on in which these passes `ran`."""
+    config = config.xla or config
+    flags = config.build.flags
+    early = {f for f in flags if not f.startswith(_OF_LATER_PASSES)}
+    return config.target, config.device, config.release, early, ran & disabled_passes(flags)
 
 
 def _names_at_fusion(after: Module, final: Module) -> dict[str, str]:

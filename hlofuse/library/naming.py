@@ -60,16 +60,14 @@ def with_events(replay: Compilation) -> None:
     Names of instructions that they created are matched with XLA's."""
     from hlofuse.matching.pairs import match
 
-    if replay.input.unoptimized is not None:
+    if replay.input.unoptimized is not None or (module := unoptimized_of(replay)) is None:
         return
-    lowering, module = replay.input.lowering, unoptimized_of(replay)
-    if lowering is None and module is not None:
-        lowering = Compilation.of(module, Stage.BEFORE, replay.config.xla or replay.config)
+    lowering = replay.input.lowering or Compilation.of(module, Stage.BEFORE, replay.config)
     try:
-        events = lowering.span(Stage.INPUT).events if lowering is not None else ()
+        events = lowering.span(Stage.INPUT).events
     except HlofuseError:  # partitioned by hand, for one
         return
-    if lowering is None or not events:
+    if not events:
         return
     names = match(replay.before, lowering.before).names
     renamed = [

@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.compilation import Compilation, ReplayConfig, replay_config
+from hlofuse.ir import parse_module
+from hlofuse.ir.graph import Module
+from hlofuse.ir.text.printer import print_module
+from hlofuse.pipelines.stage import Stage
 from ..running import Run
 
 MODULE = """HloModule m
@@ -65,3 +70,28 @@ def test_xla_confirms(hlofuse: Run, module: Path) -> None:
     (row,) = json.loads(found.out)["passes"]
     assert (row["title"], row["tried"]["kernels_saved"]) == ("+1", -1)
     assert "XLA's kernels" in hlofuse(*command, "--without-pass", "fusion").out
+
+
+def test_a_trial_without_a_later_pass_has_the_passes_before_fusion_that_ran() -> None:
+    # Algebraic simplification runs before fusion; copy_fusion and multi_output_fusion run from there on.
+    unoptimized = parse_module(MODULE)
+
+    def config(*flags: str) -> ReplayConfig:
+        return replay_config("gpu", "h100_sxm", xla_flags=flags)
+
+    earlier = Compilation.of(unoptimized, Stage.BEFORE, config())
+    passes = earlier.span(Stage.INPUT)
+
+    def reuses(config: ReplayConfig, module: Module = unoptimized) -> bool:
+        found = Compilation.of(module, Stage.BEFORE, config, earlier)
+        own = Compilation.of(module, Stage.BEFORE, config)
+        assert print_module(found.final) == print_module(own.final)
+        return found.span(Stage.INPUT) is passes
+
+    assert reuses(config())
+    assert reuses(config("--xla_disable_hlo_passes=copy_fusion,multi_output_fusion"))
+    assert reuses(config("--xla_gpu_unsupported_enable_triton_multi_output_fusion=true"))
+    assert not reuses(config("--xla_disable_hlo_passes=copy_fusion,algsimp"))
+    assert not reuses(config("--xla_gpu_enable_triton_gemm=false"))
+    assert not reuses(replay_config("gpu", "a100_sxm_80"))
+    assert not reuses(config(), parse_module(MODULE))

@@ -242,8 +242,7 @@ class Names:
         replay = self.facts.replay
         lowering = replay.input.lowering
         if lowering is None or lowering.input.module is not module:
-            config = replay.config.xla or replay.config
-            lowering = Compilation.of(module, Stage.BEFORE, config)
+            lowering = Compilation.of(module, Stage.BEFORE, replay.config)
         span = lowering.span(Stage.INPUT)
         assert span.provenance is not None
         if module is replay.input.unoptimized:

@@ -24,7 +24,7 @@ from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import Span
 from hlofuse.reports.common.facts import Facts, kernels_of
 from hlofuse.reports.common.model import TRIED_UP_TO, lines_of
-from hlofuse.reports.verdict.candidates import with_own
+from hlofuse.reports.verdict.candidates import with_edited, with_own
 from hlofuse.reports.verdict.model import Verdict
 from hlofuse.reports.verdict.phrases import suggestion_text
 from hlofuse.reports.whatif.model import Trial, trial_of
@@ -125,7 +125,7 @@ def _edited(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
         sources = lines_of(facts.place(x.name) for x in places)
         module = copy_module(replay.before)
         edit(module)
-        input = replace(replay.input, module=module, ids=None, record=None, record_file="", events=())
+        input = with_edited(replay.input, module)
         with suppress(HlofuseError):
             after = observed_replay(input, replay.config, cache=observed.cache, totals_only=True)
             trial = trial_of(before, final_account(after).totals, "replayed")

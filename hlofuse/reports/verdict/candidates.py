@@ -8,7 +8,6 @@ from time import process_time
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
 from hlofuse.account.measured import share
-from hlofuse.account.replaying import compiled as compiled_with
 from hlofuse.account.replaying import final_account
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import is_divided
@@ -307,7 +306,8 @@ def of_flags(
     lowered = list[str]()
     effective = (f"--{DISABLED}=", f"--{YNN_KINDS}=")
     if module is not None:
-        lowered = Compilation.of(module, Stage.BEFORE, config).span(Stage.INPUT).changing_passes
+        lowering = Compilation.of(module, Stage.BEFORE, config, observed.replay.input.lowering)
+        lowered = lowering.span(Stage.INPUT).changing_passes
     for flag, (text, rule) in dict(_flags(observed, lowered, facts)).items():
         if module is None and not flag.startswith(effective):
             continue
@@ -372,14 +372,14 @@ def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) 
 
 
 def _compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) -> Observed | None:
-    config = observed.replay.config
+    config, input = observed.replay.config, observed.replay.input
     try:
+        config = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
         if module is not None:
-            return compiled_with(module, config, flags)
-        changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
+            input = Compilation.of(module, Stage.BEFORE, config, input.lowering).fusion_input
+        return observed_replay(input, config, cache=observed.cache, totals_only=True)
     except HlofuseError:
         return None
-    return observed_replay(observed.replay.input, changed, totals_only=True)
 
 
 def combined(
@@ -459,10 +459,10 @@ def tried(
     if config.device is not None and has_triton(config.device):
         steps = (ALGSIMP_LAYOUTS, "cse(only_fusion_computations=false)", "triton-softmax-rewriter")
         pass_lists(config.device).pipeline("after-rewrite", *steps).run(module, recorder)
-    return observed_replay(_with_module(input, module), config, cache=cache, totals_only=True), changed
+    return observed_replay(with_edited(input, module), config, cache=cache, totals_only=True), changed
 
 
-def _with_module(input: CompilationInput, module: Module) -> CompilationInput:
+def with_edited(input: CompilationInput, module: Module) -> CompilationInput:
     """Another module in place of that of an input: what XLA recorded is about the module as it was."""
     return replace(input, module=module, ids=None, record=None, record_file="", events=())
 
@@ -481,7 +481,7 @@ def tried_around(
         cut = cutter.around(places[0])
         if cut is None:
             continue
-        alone = _with_module(observed.replay.input, cut)
+        alone = with_edited(observed.replay.input, cut)
         base = observed_replay(alone, config, cache=cache, totals_only=True)
         names = cutter.matched(base.replay)
         attempt = tried(alone, config, recipe, places[:1], cache) if names is not None else None

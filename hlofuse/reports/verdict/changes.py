@@ -94,8 +94,11 @@ def without_passes(
         raise HlofuseError("the module before optimizations cannot be compiled")
     if "all" in names:
         names = [n for n in names if n != "all"] + [p.name for p in observed.replay.passes if p.changed]
-        lowered = Compilation.of(module, Stage.BEFORE, config).span(Stage.INPUT)
-        names += [*lowered.changing_passes, *observed.replay.span(Stage.SCHEDULED).changing_passes]
+        lowering = Compilation.of(module, Stage.BEFORE, config, observed.replay.input.lowering)
+        names += [
+            *lowering.span(Stage.INPUT).changing_passes,
+            *observed.replay.span(Stage.SCHEDULED).changing_passes,
+        ]
     with_all = judge.compile(module, own).kernels if judge is not None else 0
     rows = []
     for name in dict.fromkeys(n.partition("(")[0] for n in names):
