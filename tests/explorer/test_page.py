@@ -383,8 +383,8 @@ def test_a_link_shows_a_fusion_by_name(visit: Open) -> None:
 @pytest.mark.parametrize("view", ["steps", "fusion", "scope", "computation"])
 def test_a_narrow_window_shows_all_of_it_one_below_the_other(visit: Open, view: str) -> None:
     seen = visit("gpu/gpt2_block", f"#view={view}&step=40")
-    seen.page.set_viewport_size({"width": 420, "height": 900})
-    assert seen.page.evaluate("document.documentElement.scrollWidth") <= 420
+    seen.page.set_viewport_size({"width": 360, "height": 900})
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= 360
     tops = [seen.page.locator(f"#{part}").bounding_box() for part in ("stage", "details", "side")]
     places = [box["y"] for box in tops if box is not None]
     assert places == sorted(places)
@@ -529,3 +529,32 @@ def test_a_lower_bound_is_marked(explored: Open, samples: Path) -> None:
     seen = explored(samples / "gpu/gpt2_block", "--device", "a100_sxm_40", address="#tab=kernels")
     row = seen.page.locator("#panel [role=option]", has_text="gemm_fusion_dot.2")
     assert row.locator(".worth").inner_text() == "≥ 1.59 µs"
+
+
+# The widest page and details with a long word in the place of each text; times of kernels are short.
+WIDEST = """() => {
+    const page = document.documentElement, details = document.getElementById("details"), widest = [0, 0];
+    const look = () => [page, details].forEach((e, n) => {
+        widest[n] = Math.max(widest[n], e.scrollWidth - e.clientWidth);
+    });
+    look();
+    const texts = document.createTreeWalker(details, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        const text = texts.currentNode, before = text.data;
+        if (!before.trim() || text.parentElement.closest("svg, .slowest td:first-child")) continue;
+        text.data = "word".repeat(40);
+        look();
+        text.data = before;
+    }
+    return widest;
+}"""
+
+
+@pytest.mark.parametrize("width", [360, 900, 1600])
+def test_no_word_makes_the_page_wider_than_the_window(explored: Open, samples: Path, width: int) -> None:
+    seen = explored(samples / "gpu" / "gpt2_block")
+    seen.page.set_viewport_size({"width": width, "height": 740})
+    shown = ("explorer.clear()", "explorer.showKernel(explorer.run.kernels[0])", "explorer.goTo(40)")
+    for change in (*shown, "explorer.chooseLine('0:298')"):
+        seen.page.evaluate(change)
+        assert seen.page.evaluate(WIDEST) == [0, 0], change
