@@ -180,6 +180,7 @@ def _outline(panel: Digraph, outline: Outline) -> None:
     look = {"penwidth": "3" if outline.marked or outline.note else "1.3", "label": f"<{rows}>"}
     look |= {"margin": "9", "labeljust": "l", "fontsize": "11", "id": outline.key}
     look |= {"tooltip": multiline(outline.tooltip), **cluster_style(outline.kind)}
+    look |= {"class": "marked"} if outline.marked else {}
     with panel.subgraph(name=f"cluster_{outline.key}", graph_attr=look) as cluster:
         for box in outline.boxes:
             _box(cluster, box, flat=bool(outline.kind))
@@ -216,7 +217,7 @@ def _box(graph: Digraph, box: Box, flat: bool = False) -> None:
     if light:
         look["fontsize"] = "9"
     if box.marked:
-        look["penwidth"] = "3"
+        look |= {"penwidth": "3", "class": "marked"}
     label = "<BR/>".join([head, *(_small(line, small) for line in lines)])
     graph.node(box.key, f"<{label}>", tooltip=multiline(box.tooltip), **look)
 

@@ -179,7 +179,7 @@ class _Writer:
             if tooltip:
                 self.out.append(f"<title>{escape(tooltip)}</title>\n")
             for child in element:
-                self.write(child, element.get("id") if element.get("class") == "cluster" else outline)
+                self.write(child, element.get("id") if "cluster" in element.get("class", "") else outline)
             self.out.append("</g>\n")
         elif name == "text":
             text = "".join(element.itertext())

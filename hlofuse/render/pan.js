@@ -1,11 +1,12 @@
-// A picture opened by itself fits the window, or has its natural size where its text would be too small. The wheel
-// zooms at the pointer, dragging pans; a double click or 0 fits the whole picture, and once more returns.
+// A picture opened by itself fits the window, or has its natural size where its text would be too small. One with
+// a focus that is too large for the window opens on all that is in focus. The wheel zooms at the pointer, dragging
+// pans; a double click or 0 fits the whole picture, and once more returns.
 (() => {
   "use strict";
   const svg = document.documentElement;
   if (svg.localName !== "svg") return;
   const { width, height } = svg.viewBox.baseVal;
-  const POINT = 4 / 3;  // pixels
+  const POINT = 4 / 3, EDGE = 16;  // pixels
   let view, last = null;
   svg.setAttribute("width", "100%");
   svg.setAttribute("height", "100%");
@@ -19,7 +20,21 @@
     view = { scale, x: spare(innerWidth, width), y: 0, placed: scale === whole() ? "whole" : "readable" };
     show();
   };
-  const start = () => place(whole() >= 0.75 * POINT ? whole() : POINT);
+  // All of these in the window, at their natural size at most.
+  const frame = (elements) => {
+    const { scale } = view, places = elements.map((e) => e.getBoundingClientRect());
+    const [left, top] = ["left", "top"].map((side) => Math.min(...places.map((p) => p[side])));
+    const width = Math.max(...places.map((p) => p.right)) - left, height = Math.max(...places.map((p) => p.bottom)) - top;
+    const fitting = Math.min(POINT, scale * Math.min((innerWidth - 2 * EDGE) / width, (innerHeight - 2 * EDGE) / height));
+    const begin = (at, from, length, room) => at + (from + length / 2) / scale - room / 2 / fitting;
+    view = { scale: fitting, x: begin(view.x, left, width, innerWidth), y: begin(view.y, top, height, innerHeight), placed: "readable" };
+    show();
+  };
+  const start = () => {
+    const marked = [...svg.querySelectorAll(".marked")], fits = whole() >= 0.75 * POINT;
+    place(fits || marked.length ? whole() : POINT);
+    if (!fits && marked.length) frame(marked);
+  };
   const zoom = (factor, x, y) => {
     const scale = Math.min(16, Math.max(whole() / 2, view.scale * factor));
     view = { scale, x: view.x + x / view.scale - x / scale, y: view.y + y / view.scale - y / scale };

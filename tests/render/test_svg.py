@@ -232,13 +232,13 @@ def test_parts_that_never_meet_are_packed() -> None:
 
 
 @pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[[str], Page]]:
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
     """Opens the picture of a module in a window of 1,280 × 800."""
     page = browser.new_page(viewport={"width": 1280, "height": 800})
 
-    def open_picture(text: str) -> Page:
+    def open_picture(text: str, focus: tuple[str, ...] = ()) -> Page:
         file = tmp_path / "picture.svg"
-        file.write_bytes(render(parse_module(text)).to_bytes("svg"))
+        file.write_bytes(render(parse_module(text), focus=focus, radius=40).to_bytes("svg"))
         page.goto(file.as_uri())
         return page
 
@@ -254,7 +254,7 @@ _PLACE = """(() => {
 
 
 @needs_graphviz
-def test_a_picture_fits_the_window_and_zooms_and_pans(opened: Callable[[str], Page]) -> None:
+def test_a_picture_fits_the_window_and_zooms_and_pans(opened: Callable[..., Page]) -> None:
     page = opened(FUSED)
     left, top, right, bottom = page.evaluate(_PLACE)
     assert left >= 0
@@ -278,7 +278,7 @@ def test_a_picture_fits_the_window_and_zooms_and_pans(opened: Callable[[str], Pa
 
 
 @needs_graphviz
-def test_a_large_picture_opens_readable_and_a_double_click_fits_it(opened: Callable[[str], Page]) -> None:
+def test_a_large_picture_opens_readable_and_a_double_click_fits_it(opened: Callable[..., Page]) -> None:
     page = opened(chain(150))
     sizes = """[...document.querySelectorAll('text')].map(
         t => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a)"""
@@ -288,6 +288,24 @@ def test_a_large_picture_opens_readable_and_a_double_click_fits_it(opened: Calla
     assert bottom <= 801
     page.mouse.dblclick(640, 400)
     assert min(page.evaluate(sizes)) >= 11
+
+
+@needs_graphviz
+@pytest.mark.parametrize(("focus", "readable"), [(("v100",), True), (("v70", "v140"), False)])
+def test_a_large_picture_opens_on_all_that_is_in_focus(
+    opened: Callable[..., Page], focus: tuple[str, ...], readable: bool
+) -> None:
+    page = opened(chain(150), focus)
+    places = page.evaluate("""[...document.querySelectorAll('.marked')].map((e) => {
+        const r = e.getBoundingClientRect();
+        return [r.x, r.y, r.right, r.bottom];
+    })""")
+    assert len(places) == len(focus)
+    assert all(x >= 0 and y >= 0 and right <= 1280 and bottom <= 800 for x, y, right, bottom in places)
+    assert (page.evaluate(_SCALE) > 1.3) is readable
+    page.mouse.dblclick(640, 400)
+    *_, bottom = page.evaluate(_PLACE)
+    assert bottom <= 801
 
 
 @needs_graphviz
