@@ -61,6 +61,31 @@ def test_a_line_selects_its_kernels(shown: Visit) -> None:
     assert rows_of(shown) == ["298"]
 
 
+# By name of each source line that the search lists: the kernels with an operation of it, and those marked.
+LINES = """() => explorer.search.names().filter((e) => e.what.startsWith("source line")).map((entry) => {
+    const { run } = explorer, kernels = new Set(run.kernels.filter((k) => k.source === entry.name));
+    for (const { kernels: all } of run.regions)
+        for (const { box, inside } of all)
+            if (inside.some((op) => run.ops.source[op] === entry.name)) kernels.add(run.kernelAt.get(box));
+    explorer.change({ view: explorer.views.at(-1)[0] });
+    explorer.search.take(entry);
+    const marked = document.querySelectorAll("#panes .marked").length;
+    const drawn = [...kernels].filter((k) => k && k.box >= 0).length;
+    return [entry.name, drawn, marked, explorer.view.tab, details.innerText];
+})"""
+
+
+@pytest.mark.parametrize("sample", ["cartpole/cpu/scan/before.hlo", BLOCK])
+def test_each_source_line_found_selects_its_kernels(explored: Open, samples: Path, sample: str) -> None:
+    seen = explored(samples / sample)
+    lines = [line for line in seen.page.evaluate(LINES) if line[1]]
+    assert len(lines) > 5
+    for name, kernels, marked, tab, details in lines:
+        assert details.startswith(name)
+        assert marked >= min(kernels, 12), name  # the picture opens so many, the details list all
+        assert tab != "decisions"
+
+
 def test_a_kernel_marks_its_lines(shown: Visit) -> None:
     shown.page.evaluate("explorer.showBox(explorer.run.boxOf('loop_add_fusion'))")
     assert rows_of(shown) == ["304", "305"]

@@ -171,9 +171,10 @@ class App {
     this.view.line = line;
     this.stepShown = false;
     this.state.goTo(this.run.length);
-    const kernels = [...linesOf(this.run).get(line)?.kernels ?? []];
-    const outline = this.drawn === "steps" || this.drawn === "film" ? null : this.outline(Number(this.view.run), this.state);
-    if (outline) kernels.slice(0, MOST_OPENED).filter((k) => outline.leafOf.has(k.box)).forEach((k) => this.reveal(k.box, NONE));
+    if (this.drawn === "film") this.view.view = "";
+    const kernels = [...foundLine(this.run, line)?.kernels ?? []];
+    const outline = this.drawn === "steps" ? null : this.outline(Number(this.view.run), this.state);
+    if (outline) kernels.filter((k) => outline.leafOf.has(k.box)).slice(0, MOST_OPENED).forEach((k) => this.reveal(k.box, NONE));
     if (kernels.length && !kernels.some((k) => this.run.regionOfBox(k.box) === this.region)) this.region = this.run.regionOfBox(kernels[0].box) ?? this.region;
     this.follow();
     this.panes.forEach((pane) => pane.revealMarked());
@@ -413,7 +414,7 @@ class App {
   // The kernels of a chosen line, and those that differ between two runs.
   mark() {
     if (!this.view.line && this.data.runs.length < 2) return;
-    const line = this.view.line ? linesOf(this.run).get(this.view.line) : undefined, shown = this.shown();
+    const line = this.view.line ? foundLine(this.run, this.view.line) : undefined, shown = this.shown();
     const own = this.chosenKernel, paired = pairedKernel(this.data, this.run, own);
     this.panes.forEach((pane, k) => pane.element.querySelectorAll("[data-box], .node[data-op]").forEach((element) => {
       const run = this.data.runs[shown[k][0]], box = Number(element.dataset.box ?? element.dataset.op);

@@ -24,7 +24,8 @@ class Search {
       all.push({ name: run.shown(name), keys: [name, run.finalOf(name)], what: run.names[box] === name ? run.ops.opcode[box] : "fusion", box, op: run.names[box] === name ? box : NONE });
     for (const kernel of run.kernels) if (kernel.box === NONE) all.push({ name: kernel.name, what: kernel.kind, kernel });
     for (const code of distinct(run.decisions.rule)) all.push({ name: code, what: data.rules.get(code)?.title ?? "rule", rule: code });
-    const lines = new Map([...linesOf(run)].map(([line, found]) => [found.text || lineName(this.app, found), { line, found }]));
+    const lines = new Map([...linesOf(run)].map(([line, found]) => [lineTitle(this.app, found), { line, found }]));
+    for (const [line, found] of sourcesOf(run)) if (!lines.has(line) && found.kernels.size) lines.set(line, { line, found });
     for (const [name, { line, found }] of lines) all.push({ name, what: `source line, ${countText(found.kernels.size, "kernel")}`, line });
     for (const source of distinct(run.ops.source)) if (!lines.has(source)) all.push({ name: source, what: "source line", source });
     for (const name of new Set(run.passes)) all.push({ name, what: "pass", pass: name });

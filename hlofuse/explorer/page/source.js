@@ -24,7 +24,6 @@ function linesOf(run) {
         if (ops.file[op] === NONE) continue;
         const found = at(ops.file[op], ops.line[op]);
         found.kernels.add(kernel);
-        found.text ||= ops.source[op];
       }
     }
   for (const kernel of run.kernels) {
@@ -38,10 +37,39 @@ function linesOf(run) {
   return run.lines;
 }
 
+// By text: the kernels that contain an operation of a source line, also of one in an installed package.
+function sourcesOf(run) {
+  if (run.sources) return run.sources;
+  run.sources = new Map(distinct(run.ops.source).map((text) => [text, { text, kernels: new Set(), us: 0, bytes: 0 }]));
+  for (const { kernels } of run.regions)
+    for (const { box, inside } of kernels) {
+      const kernel = run.kernelAt.get(box);
+      if (kernel) for (const op of inside) run.sources.get(run.ops.source[op])?.kernels.add(kernel);
+    }
+  for (const kernel of run.kernels) {
+    const found = run.sources.get(kernel.source);
+    if (!found) continue;
+    found.kernels.add(kernel);
+    found.us += totalUs(kernel);
+    found.bytes += kernel.bytes * kernel.iterations;
+  }
+  return run.sources;
+}
+
+// The line of a key `file:line`, or of the text of a source line.
+function foundLine(run, key) { return linesOf(run).get(key) ?? sourcesOf(run).get(key); }
+
 // Slowest first; without times by bytes.
 function slowestFirst(items) { return [...items].sort((a, b) => b.us - a.us || b.bytes - a.bytes); }
 
 function lineName(app, { file, line }) { return `${app.data.files[file].name}:${line}`; }
+
+// With the function, where an operation names it.
+function lineTitle(app, line) {
+  if (line.text) return line.text;
+  const name = lineName(app, line);
+  return line.text = [...sourcesOf(app.run).keys()].find((text) => text === name || text.startsWith(`${name} `)) ?? name;
+}
 
 function lineLink(app, place, text) {
   if (place[0] === NONE) return sourceLink(app, text);
@@ -99,7 +127,7 @@ class SourcePane {
   // The lines of what is chosen: the line itself, or those of the kernel.
   marked() {
     const { app } = this, { run, chosenKernel: kernel } = app;
-    if (app.view.line) return new Set([app.view.line]);
+    if (app.view.line) return new Set(linesOf(run).has(app.view.line) ? [app.view.line] : []);
     return new Set([...linesOf(run)].filter(([, line]) => line.kernels.has(kernel)).map(([key]) => key));
   }
 
@@ -122,7 +150,7 @@ class SourcePane {
     const us = line.us ? kernelTime(line) : "";
     return [
       stripes(this.app, line),
-      el("span", { class: "first" }, line.text || lineName(this.app, line)), el("span", { class: "worth" }, us || bytesText(line.bytes)),
+      el("span", { class: "first" }, lineTitle(this.app, line)), el("span", { class: "worth" }, us || bytesText(line.bytes)),
       el("span", { class: "second" }, `${countText(line.kernels.size, "kernel")}: ${[...line.kernels].map((k) => k.name).slice(0, 4).join(", ")}`),
     ];
   }
@@ -147,12 +175,12 @@ function stripes(app, line) {
 
 // The kernels of a line, and a way to its decisions.
 function lineDetails(app, key) {
-  const { run } = app, line = linesOf(run).get(key);
+  const { run } = app, line = foundLine(run, key);
   if (!line) return el("article", {}, el("h2", {}, "No kernel of this line"));
   const kernels = [...line.kernels].sort((a, b) => totalUs(b) - totalUs(a) || b.bytes - a.bytes);
   return el("article", { class: "line-details" },
-    el("h2", {}, line.text || lineName(app, line)),
+    el("h2", {}, lineTitle(app, line)),
     facts([["kernels", numberText(kernels.length)], ["time", line.us > 0 && `${kernelTime(line)} in kernels named after this line`]]),
     el("ul", { class: "values" }, ...capped(kernels, 60, (k) => el("li", {}, kernelLink(app, k), el("small", {}, ` ${[costText(k), k.bound].filter(Boolean).join(" · ")}`)))),
-    line.text && el("p", {}, sourceLink(app, line.text, "All decisions about this line")));
+    sourcesOf(run).has(line.text) && el("p", {}, sourceLink(app, line.text, "All decisions about this line")));
 }
