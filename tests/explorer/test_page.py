@@ -531,17 +531,15 @@ def test_a_lower_bound_is_marked(explored: Open, samples: Path) -> None:
     assert row.locator(".worth").inner_text() == "≥ 1.59 µs"
 
 
-# The widest page and details with a long word in the place of each text; times of kernels are short.
 WIDEST = """() => {
     const page = document.documentElement, details = document.getElementById("details"), widest = [0, 0];
     const look = () => [page, details].forEach((e, n) => {
         widest[n] = Math.max(widest[n], e.scrollWidth - e.clientWidth);
     });
-    look();
     const texts = document.createTreeWalker(details, NodeFilter.SHOW_TEXT);
     while (texts.nextNode()) {
-        const text = texts.currentNode, before = text.data;
-        if (!before.trim() || text.parentElement.closest("svg, .slowest td:first-child")) continue;
+        const text = texts.currentNode, before = text.data, { parentElement } = text;
+        if (!before.trim() || parentElement.closest("svg, .slowest td:first-child")) continue;
         text.data = "word".repeat(40);
         look();
         text.data = before;
@@ -554,7 +552,6 @@ WIDEST = """() => {
 def test_no_word_makes_the_page_wider_than_the_window(explored: Open, samples: Path, width: int) -> None:
     seen = explored(samples / "gpu" / "gpt2_block")
     seen.page.set_viewport_size({"width": width, "height": 740})
-    shown = ("explorer.clear()", "explorer.showKernel(explorer.run.kernels[0])", "explorer.goTo(40)")
-    for change in (*shown, "explorer.chooseLine('0:298')"):
-        seen.page.evaluate(change)
+    for change in ("clear()", "showKernel(explorer.run.kernels[0])", "goTo(40)", "chooseLine('0:298')"):
+        seen.page.evaluate(f"explorer.{change}")
         assert seen.page.evaluate(WIDEST) == [0, 0], change
