@@ -1,6 +1,6 @@
 """Times of kernels on a CPU, by the rates of a calibrated device."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from hlofuse.analysis.async_ops import wrapped_operation
@@ -9,6 +9,7 @@ from hlofuse.analysis.elementwise import shape_size, without_views
 from hlofuse.analysis.kernels import is_kernel, is_small_call
 from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
 from hlofuse.cost.cpu.work import Work, add_work, at_levels, sort_tasks, work_of
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.record import Record
 from hlofuse.passes.cpu.calls import parallel_tasks
@@ -198,19 +199,24 @@ class CpuTimes:
         sizes = (leaf.byte_size for k in kernels for _, leaf in k.shape.leaves())
         if not any(size > _LARGE_BUFFER for size in sizes):
             return 0
-        launched = set(kernels)
+        launched, ready = set(kernels), list[Instruction]()
+        waits = {x: len({*x.operands}) for x in computation_of(kernels[0]).post_order()}
 
-        def readers(x: Instruction) -> dict[Instruction, None]:
-            return {r: None for u in x.users for r in ([u] if u in launched else readers(u))}
+        def finish(done: Iterable[Instruction]) -> None:
+            pending = [u for x in done for u in x.users][::-1]
+            while pending:
+                waits[u := pending.pop()] -= 1
+                if not waits[u] and u in launched:
+                    ready.append(u)
+                elif not waits[u]:
+                    pending += u.users[::-1]
 
-        waits = Counter(r for k in kernels for r in readers(k))
-        ready = [k for k in kernels if not waits[k]]
+        finish([x for x, count in waits.items() if not count and x not in launched])
+        ready[:] = (k for k in kernels if not waits[k])
         for done, x in enumerate(ready, 1):
             if len(ready) - done > _CONCURRENT:
                 return len(kernels)
-            found = list(readers(x))
-            waits.subtract(found)
-            ready += (r for r in found if not waits[r])
+            finish([x])
         return 0
 
     def launch_us(self, runs: int, together: int) -> float:

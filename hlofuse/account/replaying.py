@@ -385,12 +385,17 @@ def _inside(instruction: Instruction) -> Iterator[Instruction]:
 
 
 def compiled(
-    module: Module, config: ReplayConfig, flags: tuple[str, ...], cache: SharedTables | None = None
+    module: Module,
+    config: ReplayConfig,
+    flags: tuple[str, ...],
+    cache: SharedTables | None = None,
+    earlier: Compilation | None = None,
 ) -> Observed:
     """A module before optimizations, lowered and replayed with these XLA flags in place of the config's own.
-    HlofuseError where it cannot be lowered."""
+    It has the passes before fusion of `earlier` where they do the same. HlofuseError where it cannot be
+    lowered."""
     changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
-    lowered = Compilation.of(module, Stage.BEFORE, changed).fusion_input
+    lowered = Compilation.of(module, Stage.BEFORE, changed, earlier).fusion_input
     return observed_replay(lowered, changed, cache=cache, totals_only=True)
 
 

@@ -8,6 +8,7 @@ from time import process_time
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
 from hlofuse.account.measured import share
+from hlofuse.account.replaying import compiled as compiled_with
 from hlofuse.account.replaying import final_account
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import is_divided
@@ -374,12 +375,12 @@ def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) 
 def _compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) -> Observed | None:
     config, input = observed.replay.config, observed.replay.input
     try:
-        config = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
         if module is not None:
-            input = Compilation.of(module, Stage.BEFORE, config, input.lowering).fusion_input
-        return observed_replay(input, config, cache=observed.cache, totals_only=True)
+            return compiled_with(module, config, flags, observed.cache, input.lowering)
+        changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
     except HlofuseError:
         return None
+    return observed_replay(input, changed, cache=observed.cache, totals_only=True)
 
 
 def combined(
