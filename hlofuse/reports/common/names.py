@@ -240,9 +240,7 @@ class Names:
         """The provenance of the passes before fusion on a module before optimizations. Also the input's names
         for their results, where XLA ran them and numbers names otherwise."""
         replay = self.facts.replay
-        lowering = replay.input.lowering
-        if lowering is None or lowering.input.module is not module:
-            lowering = Compilation.of(module, Stage.BEFORE, replay.config)
+        lowering = Compilation.of(module, Stage.BEFORE, replay.config, replay.input.lowering)
         span = lowering.span(Stage.INPUT)
         assert span.provenance is not None
         if module is replay.input.unoptimized:
