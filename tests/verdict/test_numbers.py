@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +25,7 @@ from hlofuse.reports.whatif.ranking import rank
 from .test_verdict import RMS
 
 BASE = Totals(2, Cost(bytes_read=1000, bytes_written=500), launches=2, modelled_us=90.0, floor_us=10.0)
-ALL = candidates.Budget(math.inf)
+without_limit = partial(candidates.Budget, math.inf)
 FLAG = "--xla_gpu_unsupported_enable_triton_multi_output_fusion=true"
 
 
@@ -57,12 +58,12 @@ def test_a_flag_is_offered_if_it_saves_a_twentieth(
 ) -> None:
     observed, facts = observed_rms()
 
-    def compiled(_module: Any, _observed: Any, flags: tuple[str, ...]) -> Any:
-        return after if FLAG in flags else before
+    def compiled(_observed: Any, _module: Any, flags: tuple[str, ...]) -> Any:
+        return observed, after if FLAG in flags else before
 
     monkeypatch.setattr(candidates, "compiled", compiled)
     monkeypatch.setattr("hlofuse.reports.whatif.model.scaled_saving", lambda *_: None)
-    found = list(candidates.of_flags(observed, facts, parse_module(RMS), ALL))
+    found = list(candidates.of_flags(observed, facts, parse_module(RMS), without_limit(observed)))
     if saved is None:
         assert found == []
         return
@@ -78,14 +79,14 @@ def test_a_flag_says_whether_libraries_do_less(
 ) -> None:
     observed, facts = observed_rms()
     accounts = {True: account(50.0, after), False: account(100.0, before)}
-    monkeypatch.setattr(candidates, "compiled", lambda _m, _o, flags: accounts[FLAG in flags])
+    monkeypatch.setattr(candidates, "compiled", lambda o, _m, flags: (o, accounts[FLAG in flags]))
     monkeypatch.setattr("hlofuse.reports.whatif.model.scaled_saving", lambda *_: None)
-    (found,) = candidates.of_flags(observed, facts, parse_module(RMS), ALL)
+    (found,) = candidates.of_flags(observed, facts, parse_module(RMS), without_limit(observed))
     assert found.trial.has_fewer_library_calls is fewer
     # Without the module before optimizations, or where that gives another module, nothing is compared.
-    assert list(candidates.of_flags(observed, facts, None, ALL)) == []
+    assert list(candidates.of_flags(observed, facts, None, without_limit(observed))) == []
     accounts[False].totals = replace(BASE, kernels=3)
-    assert list(candidates.of_flags(observed, facts, parse_module(RMS), ALL)) == []
+    assert list(candidates.of_flags(observed, facts, parse_module(RMS), without_limit(observed))) == []
 
 
 def trial(us: float | None, totals: Totals | None = BASE, launches: int = 0) -> Trial:
@@ -235,7 +236,7 @@ def test_launches_say_how_long_a_gpu_waits_for_the_host(together: int | None, wa
 def test_a_trial_is_made_if_one_as_long_as_the_longest_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter([0.0, 1.0, 5.0, 8.0, 8.0])
     monkeypatch.setattr(candidates, "process_time", lambda: next(seconds))
-    budget = candidates.Budget(9.0)
+    budget = candidates.Budget(9.0, observed_rms()[0])
     assert [budget.allows() for _ in range(4)] == [True, True, False, False]
     assert budget.skipped == 2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from time import process_time
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
@@ -63,10 +63,12 @@ UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
 
 class Budget:
-    """Seconds of processor time that trials may take."""
+    """Seconds of processor time that trials may take; what is compiled in them is compiled once."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, observed: Observed) -> None:
         self.skipped = 0
+        self.prepared, self.compiled = cache(prepared), cache(partial(compiled, observed))
+        self.rewritten = dict[str, Module]()
         self._begun, self._longest = process_time(), 0.0
         self._end = self._begun + seconds
 
@@ -178,17 +180,17 @@ def _tried_in_written(
     config = observed.replay.config
     if not before_fusion(config.target, config.device) or config.changes:
         return
-    start, can_compare = prepared(written), comparable(observed, written) is not None
-    base: Account | None = None
+    start, can_compare = budget.prepared(written), comparable(observed, written) is not None
     for found in changed(start, config.build.backend):
         if not can_compare or not budget.allows():
             yield found, UNKNOWN
             continue
-        base = base or compiled(start, observed, config.build.flags)
-        after = compiled(found.module, observed, config.build.flags)
+        budget.rewritten[found.recipe.name] = found.module
+        base, after = (budget.compiled(m, config.build.flags) for m in (start, found.module))
         if base is not None and after is not None:
+            accounts = base[1], after[1]
             how = "replayed from before optimizations"
-            yield found, trial_of(base.totals, after.totals, how, (base, after))
+            yield found, trial_of(accounts[0].totals, accounts[1].totals, how, accounts)
 
 
 class Rewritten(Record):
@@ -301,9 +303,10 @@ def of_flags(
     if not before_fusion(target, config.device) or config.changes:
         return
     own = config.build.flags
-    base = compiled(module, observed, own) if budget.allows() else None
-    if base is None or base.totals.kernels != facts.account_replayed.totals.kernels:
+    found = budget.compiled(module, own) if budget.allows() else None
+    if found is None or found[1].totals.kernels != facts.account_replayed.totals.kernels:
         return
+    base = found[1]
     lowered = list[str]()
     effective = (f"--{DISABLED}=", f"--{YNN_KINDS}=")
     if module is not None:
@@ -312,10 +315,10 @@ def of_flags(
     for flag, (text, rule) in dict(_flags(observed, lowered, facts)).items():
         if module is None and not flag.startswith(effective):
             continue
-        after = compiled(module, observed, merged(own, (flag,))) if budget.allows() else None
-        if after is None:
+        found = budget.compiled(module, merged(own, (flag,))) if budget.allows() else None
+        if found is None:
             continue
-        accounts = facts.account_replayed, after
+        accounts = facts.account_replayed, (after := found[1])
         trial = trial_of(base.totals, after.totals, "replayed with the flag", accounts)
         unknown = after.totals.without_time - base.totals.without_time
         if base.bounded_work != after.bounded_work or unknown:  # there is only a lower bound of its time
@@ -365,22 +368,21 @@ def with_own(flag: str, own: tuple[str, ...]) -> str:
     return joined((*(f for f in own if f.startswith(f"--{DISABLED}=")), flag))[0]
 
 
-def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) -> Account | None:
-    """The account with these flags, compiled from before optimizations; for None from the fusion input. None
-    where it cannot be compiled."""
-    found = _compiled(module, observed, flags)
-    return final_account(found) if found is not None else None
-
-
-def _compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) -> Observed | None:
+def compiled(
+    observed: Observed, module: Module | None, flags: tuple[str, ...]
+) -> tuple[Observed, Account] | None:
+    """The replay with these flags and its account, compiled from before optimizations; for None from the
+    fusion input. None where it cannot be compiled."""
     config, input = observed.replay.config, observed.replay.input
     try:
         if module is not None:
-            return compiled_with(module, config, flags, observed.cache, input.lowering)
-        changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
+            found = compiled_with(module, config, flags, observed.cache, input.lowering)
+        else:
+            changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
+            found = observed_replay(input, changed, cache=observed.cache, totals_only=True)
     except HlofuseError:
         return None
-    return observed_replay(input, changed, cache=observed.cache, totals_only=True)
+    return found, final_account(found)
 
 
 def combined(
@@ -398,13 +400,13 @@ def combined(
     later = [(n, s, s.change) for n, s in able if s.change is not None and not s.flag]
     if len(early) + len(later) < 2 or not budget.allows():
         return None
-    module = prepared(written) if early and written is not None else None
+    module = budget.prepared(written) if early and written is not None else None
     own = flags = observed.replay.config.build.flags
-    start = _compiled(module, observed, own) if early else observed
+    start = budget.compiled(module, own) if early else (observed, before)
     if start is None:
         return None
-    current, helpful = start, list[int]()
-    account = first = final_account(current) if early else before
+    current, account = start
+    first, helpful = account, list[int]()
 
     def helps(after: Account) -> bool:
         return trial_of(account.totals, after.totals, "").helps(account.totals)
@@ -412,11 +414,13 @@ def combined(
     for number, s in early[:_TOGETHER]:
         changed, more = module, merged(flags, (s.flag,)) if s.flag else flags
         if module is not None and not s.flag:
-            changed = copy_module(module)
-            _rewrite(changed, s.recipe)
-        found = _compiled(changed, observed, more) if budget.allows() else None
-        if found is not None and helps(after := final_account(found)):
-            module, flags, current, account = changed, more, found, after
+            changed = budget.rewritten.get(s.recipe) if not helpful else None
+            if changed is None:
+                changed = copy_module(module)
+                _rewrite(changed, s.recipe)
+        found = budget.compiled(changed, more) if budget.allows() else None
+        if found is not None and helps(found[1]):
+            (current, account), module, flags = found, changed, more
             helpful.append(number)
     for number, _, (recipe, findings) in later[:_TOGETHER]:
         if not budget.allows():

@@ -75,11 +75,11 @@ def with_flags(
         shown = " ".join(unknown) if given else flags
         raise HlofuseError(f"the replay does not model {shown}; capture --flags compiles with it")
     module = comparable(observed, observed.replay.input.unoptimized or unoptimized)
-    after = compiled(module, observed, merged(observed.replay.config.build.flags, given))
-    if after is None:
+    found = compiled(observed, module, merged(observed.replay.config.build.flags, given))
+    if found is None:
         raise HlofuseError(f"the module cannot be compiled with {flags}")
     how = "replayed with the flags" + ("" if module is not None else ", from the fusion input")
-    return Change(flags, how, trial_of(before.totals, after.totals, how, (before, after)))
+    return Change(flags, how, trial_of(before.totals, found[1].totals, how, (before, found[1])))
 
 
 def without_passes(
@@ -89,9 +89,10 @@ def without_passes(
     is every pass that changes it. A row's title is the change of kernels that `judge` sees."""
     config = observed.replay.config
     own = config.build.flags
-    base = compiled(module, observed, own)
+    base = compiled(observed, module, own)
     if base is None:
         raise HlofuseError("the module before optimizations cannot be compiled")
+    totals = base[1].totals
     if "all" in names:
         names = [n for n in names if n != "all"] + [p.name for p in observed.replay.passes if p.changed]
         lowering = Compilation.of(module, Stage.BEFORE, config, observed.replay.input.lowering)
@@ -105,10 +106,10 @@ def without_passes(
         flags, seen = joined((*own, f"--{DISABLED}={name}")), "refused" if judge else ""
         with suppress(Refused):
             seen = signed(judge.compile(module, flags).kernels - with_all) if judge else ""
-        if (after := compiled(module, observed, flags)) is not None:
-            trial = trial_of(base.totals, after.totals, f"replayed with --{DISABLED}={name}")
+        if (after := compiled(observed, module, flags)) is not None:
+            trial = trial_of(totals, after[1].totals, f"replayed with --{DISABLED}={name}")
             rows.append(Change(name, seen, trial))
-    return base.totals, sorted(rows, key=lambda r: r.trial.gain)
+    return totals, sorted(rows, key=lambda r: r.trial.gain)
 
 
 def print_passes(totals: Totals, rows: Sequence[Change], console: Console) -> None:

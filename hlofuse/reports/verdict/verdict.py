@@ -61,7 +61,7 @@ def verdict(
     some kernels alone, and nothing is suggested. `unoptimized` yields the module before
     optimizations, where flags begin."""
     config, account = observed.replay.config, facts.account_after
-    budget = Budget(inf if ranking is not None else _SECONDS)
+    budget = Budget(inf if ranking is not None else _SECONDS, observed)
     fused = _may_change(config.build.backend, config.release)
     flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
     tries = len(facts.before) <= TRIED_UP_TO
