@@ -10,6 +10,7 @@ from hlofuse.analysis.async_ops import Groups, is_async_end, replica_groups, sta
 from hlofuse.analysis.elementwise import shape_size
 from hlofuse.analysis.kernels import CONTROL_FLOW, runs_in, trip_count_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.record import Record
 
@@ -335,23 +336,21 @@ def _share_read_by(user: Instruction, value: Instruction) -> int | None:
     return value.shape.element_count // largest if largest and value.shape.is_array else None
 
 
+_Place = tuple[Instruction, Instruction | None]
+"""An instruction, and the fusion that it is in."""
+
+
 def _is_of_device(indices: Sequence[Instruction], fusion: Instruction | None) -> bool:
     """True if the indices depend on the number of the device and on constants only."""
-    has_number = False
-    pending = [(i, fusion) for i in indices]
-    seen = set()
-    while pending:
-        value, within = pending.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        if value.opcode in _DEVICE_NUMBERS:
-            has_number = True
-        elif value.opcode == "parameter" and within is not None:
-            place = within.fused_computation.parameters.index(value)
-            pending.append((within.operands[place], None))
-        elif value.operands:
-            pending += [(o, within) for o in value.operands]
-        elif value.opcode != "constant":
-            return False
-    return has_number
+
+    def onwards(
+        place: tuple[Instruction, Instruction | None],
+    ) -> list[tuple[Instruction, Instruction | None]]:
+        value, within = place
+        if value.opcode == "parameter" and within is not None:
+            return [(within.operands[within.fused_computation.parameters.index(value)], None)]
+        return [(o, within) for o in value.operands]
+
+    places = reach([(i, fusion) for i in indices], onwards)
+    ends = {place[0].opcode for place in places if not onwards(place)} - {"constant"}
+    return bool(ends) and ends <= _DEVICE_NUMBERS

@@ -7,10 +7,11 @@ import math
 import re
 from collections.abc import Iterator
 from functools import cache
-from itertools import product
+from itertools import islice, product
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.text.signatures import split_async
 
@@ -52,12 +53,8 @@ def start_of(end: Instruction) -> Instruction | None:
 
 def ends_of(start: Instruction) -> Iterator[Instruction]:
     """The updates and dones that go on with a start."""
-    pending = [start]
-    while pending:
-        for user in pending.pop().users:
-            if is_async_end(user.opcode):
-                pending.append(user)
-                yield user
+    ends = reach([start], lambda x: [u for u in x.users if is_async_end(u.opcode)])
+    return islice(ends, 1, None)
 
 
 Groups = tuple[tuple[int, ...], ...]

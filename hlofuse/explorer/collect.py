@@ -15,8 +15,8 @@ from hlofuse.format.escape import printable
 from hlofuse.format.paths import portable, scopes_of, shown_file, source_in_function
 from hlofuse.format.units import bytes_text
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir.graph import Instruction, Module, callees
+from hlofuse.ir.grouping import grouped, reach
 from hlofuse.ir.names import own_name
 from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.text.printer import print_computation, print_instruction
@@ -379,13 +379,7 @@ def _read(operand: Instruction, number: dict[Instruction, int]) -> Value:
 
 def hlo_text(kernel: Instruction) -> str:
     """The instruction, then each computation that it calls, without metadata."""
-    called: dict[Computation, None] = {}
-    pending = [kernel]
-    while pending:
-        for _, computation in pending.pop().called:
-            if computation not in called:
-                called[computation] = None
-                pending += computation
+    called = reach(reversed(kernel.called_computations), callees)
     return "\n\n".join([print_instruction(kernel, TEXT), *(print_computation(c, TEXT) for c in called)])
 
 

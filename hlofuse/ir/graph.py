@@ -847,13 +847,13 @@ def callees_first(starts: Iterable[Computation]) -> list[Computation]:
         stack: list[tuple[Computation, Iterator[Computation]]] = []
         if start not in done:
             done.add(start)
-            stack.append((start, _callees(start)))
+            stack.append((start, callees(start)))
         while stack:
-            computation, callees = stack[-1]
-            for callee in callees:
+            computation, rest = stack[-1]
+            for callee in rest:
                 if callee not in done:
                     done.add(callee)
-                    stack.append((callee, _callees(callee)))
+                    stack.append((callee, callees(callee)))
                     break
             else:
                 stack.pop()
@@ -861,7 +861,8 @@ def callees_first(starts: Iterable[Computation]) -> list[Computation]:
     return order
 
 
-def _callees(computation: Computation) -> Iterator[Computation]:
+def callees(computation: Computation) -> Iterator[Computation]:
+    """The computations that its instructions call, as often as they are."""
     for instruction in computation:
         for _, callee in instruction.called:
             yield callee

@@ -11,6 +11,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
+from hlofuse.ir.graph import callees
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.record import Record
 from .key import Keys, Strictness, payload
@@ -122,7 +123,7 @@ class Graph:
         self._opened = 0
         self._budget = _MAX_GROWTH * sum(len(c) for c in module.computations) + 1000
         order = module.computation_post_order()
-        reachable = set(reach([module.entry], lambda c: [callee for i in c for _, callee in i.called]))
+        reachable = set(reach([module.entry], callees))
         self.unreachable = len(order) - len(reachable)
         """Computations without a caller; they are not part of the program and are not compared."""
         order = self.reachable = [c for c in order if c in reachable]

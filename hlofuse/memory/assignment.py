@@ -13,7 +13,8 @@ from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_value import HloValue, Index, shape_tree
 from hlofuse.analysis.memory_scheduler import live_ranges, with_least_memory
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.graph import Computation, Instruction, Module, callees
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
@@ -368,15 +369,7 @@ def _moved_to_end(allocations: list[_Allocation]) -> list[_Allocation]:
 
 def _element_computations(module: Module, live: LiveRanges) -> set[Computation]:
     """Computations applied element by element, inside fusions too (`GatherComputationsByAllocationType`)."""
-    found = dict.fromkeys(live.spans)
-    pending = list(found)
-    while pending:
-        for x in pending.pop():
-            for _, called in x.called:
-                if called not in found:
-                    found[called] = None
-                    pending.append(called)
-    return {c for c in found if c not in live.spans and c.fusion is None}
+    return {c for c in reach(live.spans, callees) if c not in live.spans and c.fusion is None}
 
 
 def _over_time(blocks: Iterable[Block], live: LiveRanges) -> list[int]:

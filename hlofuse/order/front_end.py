@@ -13,6 +13,7 @@ from math import inf
 
 from hlofuse.analysis.elementwise import is_constant
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import reach
 from .names import (
     is_named_around_loop,
     is_of_call,
@@ -257,15 +258,5 @@ def _constant(x: Instruction) -> Instruction:
 
 
 def _sources(x: Instruction, members: dict[Instruction, int]) -> dict[Instruction, None]:
-    found: dict[Instruction, None] = {}
-    pending, seen = list(x.operands), set(x.operands)
-    while pending:
-        source = pending.pop()
-        if source in members:
-            found[source] = None
-            continue
-        for operand in source.operands:
-            if operand not in seen:
-                seen.add(operand)
-                pending.append(operand)
-    return found
+    above = reach(x.operands, lambda source: () if source in members else source.operands)
+    return dict.fromkeys(source for source in above if source in members)

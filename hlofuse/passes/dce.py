@@ -2,7 +2,8 @@
 
 from hlofuse.analysis.custom_calls import has_side_effect, retains_elements
 from hlofuse.ir.fusing import set_tuple_index
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.graph import Computation, Instruction, Module, callees
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands, replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.rules.catalogue import Rule
@@ -26,16 +27,9 @@ class HloDCE(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         unreached = dict.fromkeys(module.computations)
-        del unreached[module.entry]
-        stack = [module.entry]
-        while stack:
-            computation = stack.pop()
+        for computation in reach([module.entry], callees):
+            del unreached[computation]
             changed |= remove_dead_instructions(computation, recorder)
-            for instruction in computation:
-                for _, callee in instruction.called:
-                    if callee in unreached:
-                        del unreached[callee]
-                        stack.append(callee)
         for computation in unreached:
             recorder.apply(DEAD_COMPUTATION, computation.name, [computation.name], [])
         module.remove_computation(*unreached)

@@ -2,7 +2,7 @@
 `xla/hlo/transforms/simplifiers`, and which buffers XLA:GPU's kernels may share
 (`xla/service/gpu/{alias_info,nvptx_alias_info}.cc`)."""
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from functools import cached_property
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from hlofuse.analysis.hlo_value import Index, subshape_at
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
@@ -219,19 +220,11 @@ class _Fusion:
             return False
         reduction = self._reduction()
         start = fusion.fused_computation.parameters[fusion.operands.index(operand)]
-        queue, seen, reaches_output = deque([start]), {start}, False
-        while queue:
-            x = queue.popleft()
-            reaches_output |= x is self._output
-            if x is reduction:
-                continue
-            for user in x.users:
-                if user not in seen:
-                    seen.add(user)
-                    queue.append(user)
-                if not self._keeps_order(x, user, reduction):
-                    return False
-        return reaches_output and not self._other_result_disagrees(seen)
+        reached = set(reach([start], lambda x: () if x is reduction else x.users))
+        edges = ((x, user) for x in reached - {reduction} for user in x.users)
+        if not all(self._keeps_order(x, user, reduction) for x, user in edges):
+            return False
+        return self._output in reached and not self._other_result_disagrees(reached)
 
     def _keeps_order(self, x: Instruction, user: Instruction, reduction: Instruction | None) -> bool:
         """True if `user` reads `x` element by element as the result is written."""

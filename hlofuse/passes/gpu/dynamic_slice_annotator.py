@@ -9,6 +9,7 @@ from hlofuse.analysis.slice_copies import copied_dynamic_slice, has_byte_strides
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.shapes import strides_of
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.calls import make_asynchronous
@@ -105,18 +106,11 @@ def _in_loop(moving: Sequence[tuple[Instruction, int]], fixed: int, series: _Ser
 def _counts_only(x: Instruction, counters: set[Instruction]) -> bool:
     """True if it is computed from the counter and constants alone, and reads the counter."""
     reads = False
-    work, seen = [x], set()
-    while work:
-        current = work.pop()
-        if current in seen:
-            continue
-        seen.add(current)
+    for current in reach([x], lambda i: () if i in counters else i.operands):
         if current in counters:
             reads = True
         elif current.opcode in ("parameter", "get-tuple-element") or current.called:
             return False
-        else:
-            work += current.operands
     return reads
 
 

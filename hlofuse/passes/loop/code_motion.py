@@ -2,7 +2,7 @@
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.graph import Computation, Instruction, Module, callees
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.removing import remove_with_unused_operands
 from hlofuse.ir.shape import Shape
@@ -73,7 +73,7 @@ class WhileLoopConstantSinking(Pass):
 
 def _remove_unused_computations(module: Module) -> None:
     """Remove computations not called from the entry (`HloModule::RemoveUnusedComputations`), nothing else."""
-    reached = set(reach([module.entry], lambda c: [callee for i in c for callee in i.called_computations]))
+    reached = set(reach([module.entry], callees))
     for computation in list(module.computations):
         if computation not in reached:
             module.remove_computation(computation)

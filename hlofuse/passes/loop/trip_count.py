@@ -7,6 +7,7 @@ from typing import Any
 from hlofuse.analysis.kernels import MIRRORED
 from hlofuse.ir.fusing import module_of
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.record import Record
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
@@ -160,17 +161,11 @@ def induction_variable(loop: Instruction) -> int | None:
 def _elements_read(x: Instruction, parameter: Instruction) -> set[int] | None:
     """Elements of the parameter that `x` depends on; None where it reads it otherwise."""
     found: set[int] = set()
-    pending, seen = [x], {x}
-    while pending:
-        i = pending.pop()
+    for i in reach([x], lambda i: () if parameter in i.operands else i.operands):
         if i.opcode == "get-tuple-element" and i.operands[0] is parameter:
             found.add(i.tuple_index)
-            continue
-        if i is parameter or i.called:
+        elif i is parameter or parameter in i.operands or i.called:
             return None
-        fresh = [o for o in i.operands if o not in seen]
-        seen.update(fresh)
-        pending += fresh
     return found
 
 

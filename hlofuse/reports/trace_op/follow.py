@@ -17,6 +17,7 @@ from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.record import replace
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.lineage import outermost
@@ -256,21 +257,13 @@ class Query:
 
 def _values(found: Instruction) -> tuple[Instruction, ...]:
     """The values an instruction stands for: a fusion's results, the elements of a tuple."""
-    out: list[Instruction] = []
-    stack = [found]
-    seen = set()
-    while stack:
-        i = stack.pop()
-        if i in seen:
-            continue
-        seen.add(i)
+
+    def parts(i: Instruction) -> list[Instruction]:
         if i.opcode == "fusion" and i.called:
-            stack.append(i.fused_root)
-        elif i.opcode in ("tuple", "get-tuple-element") and i.operands:
-            stack += i.operands[::-1]
-        else:
-            out.append(i)
-    return tuple(out)
+            return [i.fused_root]
+        return i.operands[::-1] if i.opcode in ("tuple", "get-tuple-element") else []
+
+    return tuple(i for i in reach([found], parts) if not parts(i))
 
 
 def is_applied(i: Instruction) -> bool:
