@@ -295,8 +295,7 @@ def _first_of(value: _Value) -> _Value:
 
 
 def _results(computation: Computation) -> Iterable[tuple[int, _Value]]:
-    root = computation.root
-    return enumerate(map(_value, root.operands if root.opcode == "tuple" else [root]))
+    return enumerate(map(_value, computation.root.outputs))
 
 
 _CACHE: dict[object, tuple[Work | None, float, Cost]] = {}

@@ -90,7 +90,7 @@ def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int,
         reads[operand] = reads.get(operand, 0) + _bytes_read(parameter, in_place)
     writes = {}
     root = computation.root
-    for k, output in enumerate(root.operands if root.opcode == "tuple" else [root]):
+    for k, output in enumerate(root.outputs):
         result = without_views(output)
         if result not in results:  # the same as an earlier one
             writes[k] = 0
@@ -110,8 +110,7 @@ def _is_in_place(result: Instruction) -> bool:
 
 def _written_values(root: Instruction) -> list[Instruction]:
     """The values written to memory, through views; each once."""
-    found = root.operands if root.opcode == "tuple" else [root]
-    return list(dict.fromkeys(map(without_views, found)))
+    return list(dict.fromkeys(map(without_views, root.outputs)))
 
 
 def _update_operand(result: Instruction) -> Instruction | None:

@@ -349,7 +349,7 @@ def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Ite
     cpu = facts.account_after.times
     number = {row.instruction: n for n, row in enumerate(rows)}
     root = module.entry.root
-    results = {through_views(x) for x in (root.operands if root.opcode == "tuple" else (root,))}
+    results = {through_views(x) for x in root.outputs}
     for row in rows:
         i, place = row.instruction, facts.final_place(row.instruction)
         time = costs.kernel(i) if costs is not None else None

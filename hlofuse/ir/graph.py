@@ -163,6 +163,11 @@ class Instruction:
         return self.called[0][1].root
 
     @property
+    def outputs(self) -> list[Instruction]:
+        """The elements of a tuple; of another root itself."""
+        return list(self.operands) if self.opcode == "tuple" else [self]
+
+    @property
     def is_opaque(self) -> bool:
         """True for an unknown opcode: a custom call with a side effect; `payload` is the written opcode."""
         return self.opcode == "custom-call" and self.payload is not None

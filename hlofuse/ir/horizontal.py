@@ -30,7 +30,7 @@ def join_fusions(
     index = 0
     for fusion in fusions:
         results = []
-        for output in _outputs(fusion):
+        for output in fusion.fused_root.outputs:
             element = get_tuple_element(joined, index, joined.shape.tuple_shapes[index])
             index += 1
             if output.shape.rank != 1:
@@ -47,11 +47,6 @@ def join_fusions(
         module.remove_computation(old_body)
     _share_operands(joined)
     return joined
-
-
-def _outputs(fusion: Instruction) -> list[Instruction]:
-    root = fusion.fused_root
-    return list(root.operands) if root.opcode == "tuple" else [root]
 
 
 def _joined_body(fusions: Sequence[Instruction], sliced: bool) -> Computation:
@@ -71,7 +66,7 @@ def _joined_body(fusions: Sequence[Instruction], sliced: bool) -> Computation:
                 continue
             clones[old] = old.clone([clones[o] for o in old.operands])
             body.append_parsed(clones[old])
-    outputs = [[clones[o] for o in _outputs(fusion)] for fusion in fusions]
+    outputs = [[clones[o] for o in fusion.fused_root.outputs] for fusion in fusions]
     if sliced:
         columns = [_slices(body, column) for column in zip(*outputs, strict=True)]
         outputs = [list(row) for row in zip(*columns, strict=True)]

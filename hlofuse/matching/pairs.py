@@ -324,7 +324,7 @@ def _results(x: Instruction) -> list[Instruction]:
         root = root.fused_root
     if root is x:
         return [x]
-    roots = list(root.operands) if root.opcode == "tuple" else [root]
+    roots = root.outputs
     return [r.operands[0] if r.opcode == "copy" and len(roots) > 1 else r for r in roots]
 
 

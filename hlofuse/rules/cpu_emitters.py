@@ -120,8 +120,7 @@ def concatenate(kernel: Instruction) -> Figures | None:
 def in_place_update(kernel: Instruction) -> Figures | None:
     if not _is_loop(kernel):
         return None
-    root = kernel.fused_root
-    outputs = root.operands if root.opcode == "tuple" else [root]
+    outputs = kernel.fused_root.outputs
     updates = [o.operands[0] if o.opcode == "bitcast" else o for o in outputs]
     if any(u.opcode != "dynamic-update-slice" for u in updates) or not can_update_in_place([kernel]):
         return None
@@ -151,7 +150,7 @@ def _is_loop(kernel: Instruction) -> bool:
 def _result(kernel: Instruction) -> str:
     root = kernel.fused_root
     more = f" and {len(root.operands) - 1} more" if root.opcode == "tuple" else ""
-    first = root.operands[0] if root.opcode == "tuple" else root
+    first = root.outputs[0]
     return f"{first.name} {first.shape.text_without_layout}{more}"
 
 

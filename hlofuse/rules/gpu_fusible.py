@@ -156,10 +156,7 @@ def is_physically_transposing(instruction: Instruction) -> bool:
 
 def outputs_of(instruction: Instruction) -> list[Instruction]:
     """The results of a kernel, those inside a fusion (`GetOutputsOfFusible`)."""
-    if instruction.opcode != "fusion":
-        return [instruction]
-    root = instruction.fused_root
-    return list(root.operands) if root.opcode == "tuple" else [root]
+    return instruction.fused_root.outputs if instruction.opcode == "fusion" else [instruction]
 
 
 def fusible_computations(module: Module, release: Release) -> list[Computation]:

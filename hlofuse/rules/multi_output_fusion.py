@@ -38,7 +38,7 @@ def element_shape(instruction: Instruction) -> Shape:
     if instruction.opcode != "fusion":
         return instruction.shape
     root = instruction.fused_root
-    return root.operands[0].shape if root.opcode == "tuple" else root.shape
+    return root.outputs[0].shape
 
 
 def shared_bytes(a: Instruction, b: Instruction) -> int:

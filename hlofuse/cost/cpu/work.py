@@ -156,7 +156,7 @@ class _Loops:
         """Count the work of a kernel; False if it is too much."""
         fusion = kernel.opcode == "fusion"
         root = kernel.fused_root if fusion else kernel
-        outputs = root.operands if root.opcode == "tuple" else [root]
+        outputs = root.outputs
         pending: dict[Instruction, dict[object, tuple[int | None, float]]] = defaultdict(dict)
         for output in dict.fromkeys(outputs):
             shape = _first_array(output)

@@ -64,7 +64,7 @@ class _Visit:
         root = self._root = body.root
         self._body, self._atom_of = body, atom_of
         self.outputs = _outputs(root)
-        self._updated = frozenset([o for o in _written_outputs(root) if o.opcode == "dynamic-update-slice"])
+        self._updated = frozenset([o for o in root.outputs if o.opcode == "dynamic-update-slice"])
         self.atoms: dict[Instruction, Atom] = {}
         """Atoms of all that was visited but for parameters, which are visited again."""
         self.uses: dict[Instruction, _Uses] = {root: frozenset((0,))}
@@ -258,10 +258,6 @@ def _outputs(root: Instruction) -> list[Instruction]:
     return [leaf for operand in root.operands for leaf in _outputs(operand)]
 
 
-def _written_outputs(root: Instruction) -> list[Instruction]:
-    return root.operands if root.opcode == "tuple" else [root]
-
-
 def _written_bytes(fusion: Instruction, root: Instruction, facts: _Facts) -> float:
     """Bytes written, for a dynamic-update-slice the update only (`FusionProcessOutputBytesAccessed`)."""
 
@@ -272,7 +268,7 @@ def _written_bytes(fusion: Instruction, root: Instruction, facts: _Facts) -> flo
     if not fusion.shape.is_tuple:
         return one(root)
     total = 0.0
-    for output in _written_outputs(root):
+    for output in root.outputs:
         sizes = [one(output)]
         if output.shape.is_tuple:
             sizes = [float(facts(leaf).size) for _, leaf in output.shape.leaves()]

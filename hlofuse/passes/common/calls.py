@@ -166,7 +166,7 @@ def make_asynchronous(
         parameters.append(parameter)
     root = clone_of(x, parameters)
     if x.opcode == "fusion":
-        inner = _clone_body(x.fused_computation, module)
+        inner = clone_body(x.fused_computation, ".clone", module)
         root.called = [("calls", inner)]
         root.attributes = root.attributes.updated(calls=f"%{inner.name}")
     root.attributes = root.attributes.without("control-predecessors")
@@ -190,8 +190,9 @@ def make_asynchronous(
     return start, done
 
 
-def _clone_body(original: Computation, module: Module) -> Computation:
-    copy = Computation(f"{original.name}.clone")
+def clone_body(original: Computation, suffix: str, module: Module) -> Computation:
+    """A copy of a computation, added to a module, with this suffix to its name."""
+    copy = Computation(original.name + suffix)
     copies: dict[Instruction, Instruction] = {}
     for i in original.post_order():
         copies[i] = clone_of(i, [copies[o] for o in i.operands])

@@ -257,7 +257,7 @@ class _Fusion:
         fusion = self._fusion
         if self._model.launch(fusion).kind != "reduction":
             return None
-        for output, root in zip(self._outputs(), self._model.summary(fusion).roots, strict=False):
+        for output, root in zip(fusion.fused_root.outputs, self._model.summary(fusion).roots, strict=False):
             if root.is_reduction:
                 while output.opcode != "reduce" and output.operands:
                     output = output.operands[0]
@@ -266,7 +266,7 @@ class _Fusion:
 
     def _other_result_disagrees(self, reached: set[Instruction]) -> bool:
         """True if the operand is part of another result too, which is written in another order."""
-        outputs = self._outputs()
+        outputs = self._fusion.fused_root.outputs
         if len(outputs) < 2 or not any(o in reached and o is not self._output for o in outputs):
             return False
         if not is_elementwise(self._root):
@@ -279,10 +279,6 @@ class _Fusion:
             o in reached and hero is not None and hero.opcode in ("transpose", "copy")
             for o, hero in zip(outputs, heroes, strict=False)
         )
-
-    def _outputs(self) -> list[Instruction]:
-        root = self._fusion.fused_root
-        return list(root.operands) if root.opcode == "tuple" else [root]
 
 
 def _same_size(a: Shape, b: Shape) -> bool:

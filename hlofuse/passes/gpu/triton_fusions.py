@@ -20,6 +20,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import FixedPoint, Pass, replaced
+from hlofuse.passes.common.calls import clone_body
 from hlofuse.passes.registry import make_pass
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.rewrites import TRITON_SOFTMAX
@@ -286,13 +287,7 @@ def _extracted(body: Computation) -> Module:
 
 def _copied(callee: Computation, module: Module, copies_of: dict[Computation, Computation]) -> Computation:
     if callee not in copies_of:
-        copy = Computation(callee.name)
-        clones: dict[Instruction, Instruction] = {}
-        for i in callee.post_order():
-            clones[i] = clone_of(i, [clones[o] for o in i.operands])
-            copy.append_parsed(clones[i])
-        copy.root = clones[callee.root]
-        copies_of[callee] = module.add_computation(copy)
+        copies_of[callee] = clone_body(callee, "", module)
     return copies_of[callee]
 
 

@@ -528,7 +528,7 @@ def _compute_narrow(x: Instruction) -> bool:
     if any(p.shape.rank for p in given) or any(has([i, *i.operands], *_AS_IT_IS) for i in wide):
         return False
     root = entry.root
-    results = list(root.operands) if root.opcode == "tuple" else [root]
+    results = root.outputs
     types = [r.shape.element_type for r in results]
     for i in wide:
         if i not in given:
