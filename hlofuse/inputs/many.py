@@ -1,5 +1,6 @@
 """Every module of a directory, by name, to pair two directories."""
 
+import math
 import os
 import re
 from collections import Counter
@@ -250,6 +251,8 @@ def _load_from_profile(path: str, name: str | None) -> Module:
     return found
 
 
+_SHARDED = re.compile(r"\bsharding=\{+devices=\[(\d{1,9}(?:,\d{1,9})*)\]")
+
 _NEURONS = "API_VERSION_UNSPECIFIED"
 """Neuron's value of `api_version`. It means the default, and XLA's parser refuses it."""
 
@@ -263,6 +266,10 @@ def _parsed(found: Excerpt, name: str, strict: bool = False) -> Module:
         check_config_fields(found.text, module, name, strict=strict)
     except HloParseError as error:
         raise found.locate(error) from None
+    divided = _SHARDED.findall(found.text) if module.attributes.raw("num_partitions") is None else ()
+    if divided:  # front ends hand the number to XLA outside of the module
+        devices = max(math.prod(map(int, tiles.split(","))) for tiles in divided)
+        module.attributes = module.attributes.updated(num_partitions=str(devices))
     misfit = first_misfit(module)
     if misfit is not None:
         raise found.locate(misfit_error(found.text, *misfit, name))
