@@ -150,6 +150,7 @@ OWN_BYTES = [
     (b'#loc2 = loc("jit(f)/jit(main)/sin"(#loc1))', MLIR, "0.6 or earlier"),
     (b'#loc2 = loc("jit(f)/sin"(#loc1))', MLIR, "0.7 or later"),
     (b'-> (tensor<8xf32> {jax.result_info = "result"})', MLIR, "0.5 or later"),
+    (b'private @shmap_body(%a: t) -> (t {jax.result_info = "[0]"})', MLIR, ""),
     (b"%1 = stablehlo.compare LT, %a, %b, SIGNED", MLIR, "0.9 or later"),
     (b"%1 = stablehlo.compare  LT, %a, %b,  SIGNED", MLIR, "0.9 or earlier"),
     (b"ML\xefR\rStableHLO_v1.7.0\0", BYTECODE, "0.4.38 or earlier"),
