@@ -25,6 +25,7 @@ _ATTRIBUTES = re.compile(
     rf"HloModule {NAME}, (?:is_scheduled|entry_computation_layout|input_output_alias)=.*", re.ASCII
 )
 _QUOTE = re.compile(r"""([bBuU]?['"])(?:\\n|\s)*+$""")
+_SECTIONS = re.compile(r"\n(?:// -----|\s*(?:```|~~~))")
 _STRING = r"""(['"])((?:(?!\1)[^\\\n]|\\.)*+)\1"""
 _LITERAL = re.compile(rf"\s*[bBuU]?{_STRING}")
 _LITERALS = re.compile(r"""(?:\s*[bBuU]?(?:'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+"))++""")
@@ -80,7 +81,7 @@ def find_module(text: str, name: str, module: str | None = None) -> Excerpt:
         ):
             raise HlofuseError(_SINGLE)
         return Excerpt(text, text)
-    modules, literals = _modules(text)
+    modules = _modules(text)
     if not modules:
         other = other_format(text) if start is None else None
         if other is not None:
@@ -89,7 +90,7 @@ def find_module(text: str, name: str, module: str | None = None) -> Excerpt:
             raise HlofuseError(_SINGLE)
         return Excerpt(text, text)
     chosen = _pick(modules, name, module)
-    return _excerpt(text, name, modules, chosen, literals.get(id(chosen)), start is not None)
+    return _excerpt(text, name, modules, chosen, start is not None)
 
 
 def header_in(text: str) -> str:
@@ -119,10 +120,9 @@ def _is_module_only(text: str, begin: int) -> bool:
     return text.rfind("\nENTRY ", begin) >= 0
 
 
-def _modules(text: str) -> tuple[list[ModuleLines], dict[int, int]]:
-    """The modules in text order; offsets of their string literals by id."""
+def _modules(text: str) -> list[ModuleLines]:
+    """The modules in text order."""
     found: list[ModuleLines] = []
-    literals: dict[int, int] = {}
     lines = with_attributes_joined(text.split("\n")) if "HloModule " in text else []
     pos = row = start = counted = 0  # the line that pos is in, where it begins, and how far was looked
     while (pos := text.find("HloModule ", pos)) >= 0:
@@ -139,8 +139,7 @@ def _modules(text: str) -> tuple[list[ModuleLines], dict[int, int]]:
             header = _HEADER.match(inner[0], column)
             one = module_lines(inner, header[1], 0, column) if header is not None else None
             if one is not None:
-                literals[id(one)] = literal.start()
-                one.first = row
+                one.literal, one.first = literal.start(), row
             pos = literal.end()
         elif header is not None:
             pos = header.end()
@@ -152,7 +151,7 @@ def _modules(text: str) -> tuple[list[ModuleLines], dict[int, int]]:
             pos = literal.end() if literal is not None else pos + 1
         if one is not None:
             found.append(one)
-    return found or (sections(text.split("\n")) if "\n// -----" in text else []), literals
+    return found or (sections(text.split("\n")) if _SECTIONS.search(text) else [])
 
 
 def _pick(modules: Sequence[ModuleLines], name: str, module: str | None) -> ModuleLines:
@@ -186,13 +185,9 @@ def _lines(module: ModuleLines) -> str:
 
 
 def _excerpt(
-    text: str,
-    name: str,
-    modules: Sequence[ModuleLines],
-    chosen: ModuleLines,
-    literal: int | None,
-    begins_here: bool,
+    text: str, name: str, modules: Sequence[ModuleLines], chosen: ModuleLines, begins_here: bool
 ) -> Excerpt:
+    literal = chosen.literal
     has_more = _has_more(text, chosen)
     padding = "" if literal is not None else "\n" * chosen.first
     whole = begins_here and len(modules) == 1

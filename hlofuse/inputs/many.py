@@ -319,14 +319,17 @@ _LOOK_ALIKES = str.maketrans(
     " " * 7 + '"' * 3 + "'" * 2,
     "\u200b\u200c\u2060\ufeff",
 )
+_LINE_NOTE = re.compile(r"(?m)(?<![ \t])[ \t]++(?:#[ \t]|//|<-|←)[^\"\n]{0,200}+$")
+_LISTED_LINES = re.compile(r'\\n"(?:,[^\n]{0,300}\}\n\{"\w+":\s*|\s*,\s*)"')
 _NOT_OF_A_DIFF = re.compile(r"(?m)^(?![+-]).* = ")
 _OPEN_LITERAL = re.compile(r"""(?m)(['"])HloModule (?:\\.|(?!\1)[^\\\n])*$""")
 _ON_ONE_LINE = re.compile(r"(?m)^.*(?:^|[} ])ENTRY [^\n]*\{ .*\bROOT .*\}.*$")
 _HEAD_BEGINS = rf"(?:ENTRY )?%?{NAME} (?:\((?:\)|{NAME}: )|\{{)"
+_BEGINS = rf"\s*(?:(?:ROOT )?%?{NAME} = [\w(]|{_HEAD_BEGINS}|\}}|$)"
 _BREAKS = re.compile(
     rf"(?<!ENTRY)(?<!ROOT) (?=(?:ROOT )?%?{NAME} = [\w(]|{_HEAD_BEGINS}|\}}(?= {_HEAD_BEGINS}|[^\"{{}}]*$))"
 )
-_HLO = re.compile(r"HloModule|ENTRY| = (?:\(|[a-z]\w*\[)")
+_HLO = re.compile(r"HloModule [\w.\-]|ENTRY [%\w]| = (?:\(|[a-z]\w*\[)")
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@.*")
 _METADATA = re.compile(
     r", metadata=\{.*?\}?(?=, (?:backend_config|sharding|frontend_attributes)=|[ \t]*$)", re.MULTILINE
@@ -343,16 +346,22 @@ _ALIAS = re.compile(r"[#!][\w.-]+ ?= ?\S|sdy\.mesh ")
 
 
 def plain(text: str) -> str:
-    """The text without colours, HTML's escapes, look-alikes and a diff's old side, with lost line breaks."""
-    text = _COLOUR.sub("", text)
+    """The text without colours, notes behind lines, HTML's escapes, look-alikes and a diff's old side, with
+    lost line breaks."""
+    text = _LINE_NOTE.sub("", _COLOUR.sub("", text))
     if _ESCAPE.search(text):
         from html import unescape  # few texts have escapes
 
         text = _ESCAPE.sub(lambda m: unescape(m[0]), _TAG.sub("", text))
     text = text.translate(_LOOK_ALIKES)
+    if "HloModule " in text:
+        text = _LISTED_LINES.sub(r"\\n", text)  # of a notebook, or of a log as JSON
     if _OPEN_LITERAL.search(text):
         text = text.replace("\\n", "\n").replace('\\"', '"')
     text = _ON_ONE_LINE.sub(lambda m: _BREAKS.sub("\n", m[0]), text)
+    width, count = max(Counter(map(len, text.split("\n"))).items())
+    if count > 2:  # a terminal's, which broke the longer lines
+        text = re.sub(rf"(?m)^(.{{{width}}})\n(?!{_BEGINS})", r"\1", text)
     is_diff = _NOT_OF_A_DIFF.search(text) is None
     return _new_side(text) if is_diff or _HUNK.search(text) else text
 

@@ -19,6 +19,7 @@ CLOSE = re.compile(r"(\s*\}(?:, execution_thread=.*|\s*//.*)?)(?:\)?[\"'`]{1,3}.
 _BETWEEN = re.compile(
     r'\s*(?:|//.*|/\*.*\*/|(?:FileNames|FunctionNames|FileLocations|StackFrames)\s*|\d+ [{"].*)', re.ASCII
 )
+_SEPARATES = re.compile(r"// -----|\s*(?:```|~~~)")
 _ENDS = re.compile(r"\s*(?:```|~~~|## END_GRAPH|HloModule )")
 LOGGED = re.compile(r"[IWEFD]\d{4} (?! *=)|\[?\d{4}-\d\d-\d\d[ T]", re.ASCII)
 
@@ -33,6 +34,8 @@ class ModuleLines(Struct):
     heads: list[int] = []
     """Indices in `lines` of the first lines of computations."""
     has_entry: bool = False
+    literal: int | None = None
+    """The offset of its string literal in the text; None for one that stands in none."""
     is_open: bool = False
     differs: bool = False
 
@@ -101,23 +104,27 @@ def module_lines(lines: list[str], name: str, first: int, column: int) -> Module
 
 
 def sections(lines: list[str]) -> list[ModuleLines]:
-    """The parts between `// -----` with computations, for texts whose modules have no header."""
+    """The parts between `// -----` with computations, and fenced ones with an entry, for texts whose modules
+    have no header."""
     found: list[ModuleLines] = []
     current: ModuleLines | None = None
+    fenced = False
     for number, line in enumerate(lines):
-        if line.startswith("// -----"):
-            current = None
+        if _SEPARATES.match(line) is not None:
+            current, fenced = None, line[:2] != "//"
             continue
         if HEAD.fullmatch(line):
             entry = line.lstrip().startswith("ENTRY ")
             if current is None:
-                current = ModuleLines("", number, [], has_entry=True)
+                current = ModuleLines("", number, [], has_entry=not fenced)
                 found.append(current)
             current.heads.append(len(current.lines))
+            current.has_entry |= entry
             if entry or not current.name:
                 current.name = line.replace("ENTRY ", "").split()[0].strip("%")
         if current is not None:
             current.lines.append(line)
+    found = [one for one in found if one.has_entry]
     return found if len(found) > 1 else []
 
 

@@ -214,7 +214,8 @@ def read_part(lines: Sequence[str], first: int = 0, header: str = "") -> Part:
         elif inside is not None:
             inside.lines.append(written)
     there = [p.computation.name for p in found.fragments]
-    found.absent = [name for name in called if name not in there and not close_matches(name, there)]
+    meant = there if all(there[:1]) else ()  # a text cut at its start lacks computations
+    found.absent = [name for name in called if name not in there and not close_matches(name, meant)]
     if found.cut is not None:
         last = Computation("")
         last.append_unnumbered(found.cut)

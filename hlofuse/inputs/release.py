@@ -105,7 +105,7 @@ def _front_end_marks(module: Module, text: str) -> Iterator[Shown]:
     """Evidence in source tables and metadata, which a front end wrote."""
     if module.stack_frames or "stack_frame_id=" in text:
         yield releases_in(Span("0.8")), "has source tables"
-    yield from _shown(marks()["front_ends"], text, ("",))
+    yield from _shown(marks()["front_ends"], text)
     if "/jit(main)/" in text:
         if not module.print_options.percent:
             yield releases_in(Span(until="0.5")), "names without %"
@@ -120,13 +120,15 @@ def marks_of_bytes(data: bytes, form: str) -> tuple[Shown, ...]:
     text = data.decode("latin-1")
     if form == PROTO:
         present = (m for m in marks()["texts"] if not m.without)
-        return (*_shown(present, text, ("",)), *_shown(marks()["own_bytes"], text, ("",)))
+        return (*_shown(present, text), *_shown(marks()["own_bytes"], text))
     printer = "stablehlo" if form == MLIR else "bytecode"
     return tuple(_shown(marks()["own_bytes"], text, ("", printer)))
 
 
-def _shown(found: Iterable[Mark], text: str, printers: tuple[str, ...]) -> Iterator[Shown]:
-    return ((m.releases, m.name) for m in found if m.printer in printers and _shows(m, text))
+def _shown(
+    found: Iterable[Mark], text: str, printers: tuple[str, ...] = ("",), where: str = ""
+) -> Iterator[Shown]:
+    return ((m.releases, where + m.name) for m in found if m.printer in printers and _shows(m, text))
 
 
 def finished_marks(text: str, backend: str) -> Iterator[Shown]:
@@ -153,10 +155,6 @@ def _unwrapped_marks(module: Module) -> Iterator[Shown]:
     for i in module.entry:
         if module.is_scheduled and i.opcode in _UNWRAPPED_UNTIL and i.shape.element_type == "f32":
             yield releases_in(Span(until=_UNWRAPPED_UNTIL[i.opcode])), f"{i.opcode} is not wrapped"
-
-
-def _marks_of_names(group: str, names: str, text: str) -> Iterator[Shown]:
-    return ((mark.releases, f"{text} {mark.name}") for mark in marks()[group] if _shows(mark, names))
 
 
 def _shows(mark: Mark, text: str) -> bool:
@@ -222,13 +220,13 @@ def _groups(
 ) -> Iterator[tuple[Source, Iterator[Shown]]]:
     """All evidence, the strongest group first: names of passes and files outrank metadata."""
     names = "\n".join(files)
-    yield "directory", _marks_of_names("files", names, "dumps are named")
+    yield "directory", _shown(marks()["files"], names, where="dumps are named ")
     finished = next((n for n in files if n.endswith(_FINISHED)), None) if folder is not None else None
     if folder is not None and finished is not None:
         yield "directory", finished_marks(_beginning(folder / finished), backend)
     for group in text_marks(module, backend):
         yield "text", group
-    yield "directory", _marks_of_names("missing", names, "has")
+    yield "directory", _shown(marks()["missing"], names, where="has ")
 
 
 def _beginning(path: Path) -> str:

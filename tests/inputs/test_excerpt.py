@@ -109,15 +109,16 @@ def test_the_far_largest_of_several_is_taken(tmp_path: Path) -> None:
 
 def test_lit_tests_without_headers(tmp_path: Path) -> None:
     one, two = (f"e {{\n  ROOT {name} = f32[] parameter(0)\n}}\n" for name in "pq")
-    text = f"// RUN: opt %s\n\n{one}// CHECK: x\n// -----\n\n{two}"
-    module = load(saved(tmp_path, text), "2")
+    module = load(saved(tmp_path, f"// RUN: opt %s\n\n{one}// CHECK: x\n// -----\n\n{two}"), "2")
     assert (module.entry.root.name, module.text_note) == ("q", "module 2 of 2, in lines 9–12")
+    page = saved(tmp_path, f"```\nimport jax\n```\n```\nENTRY {one}```\nor\n```\nENTRY {two}```\n")
+    assert load(page, "2").entry.root.name == "q"
 
 
 def test_a_header_over_several_lines_and_an_entry_without_the_word(tmp_path: Path) -> None:
     plain = HLO.replace("ENTRY ", "").replace("layout={(", "layout={\n(")
-    module = load(saved(tmp_path, f"{plain}// -----\n{OTHER}"), "jit_f")
-    assert module.text_note == "module 1 of 2, in lines 1–17"
+    text = f"{plain}// -----\n{OTHER}"
+    assert load(saved(tmp_path, text), "jit_f").text_note == "module 1 of 2, in lines 1–17"
     assert load(saved(tmp_path, HLO.replace("ENTRY ", ""))).text_note is None
 
 

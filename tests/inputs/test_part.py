@@ -215,6 +215,10 @@ COPIES = {
     "diff of a new file": "@@ -0,0 +1,17 @@\n" + marked(HLO, "+"),
     "diff of added lines": marked(HLO, "+").replace("+  %zero", f"{OLD}+  %zero"),
     "lines joined": " ".join(HLO.split()),
+    "notes behind lines": HLO.replace("constant(0)\n", "constant(0)  # why?\n"),
+    "notebook": json.dumps({"text": HLO.splitlines(keepends=True)}, indent=1),
+    "JSON log": "\n".join(json.dumps({"log": x + "\n", "s": 1}) for x in HLO.splitlines()),
+    "terminal": "".join(f"{x[k : k + 40]}\n" for x in HLO.split("\n") for k in range(0, len(x), 40)),
     "diff": "--- a\n+++ b\n@@ -1,17 +1,17 @@\n" + marked(HLO, " ").replace("   %zero", f"{OLD}+  %zero"),
 }
 

@@ -80,6 +80,8 @@ def test_a_missing_file_is_named_with_its_likes(tmp_path: Path) -> None:
         (b"[{'bytes accessed0{}': 32.0, 'flops': 64.0}]\n", "the result of cost_analysis()"),
         (b"CompiledMemoryStats(generated_code_size_in_bytes=0)\n", "the result of memory_analysis()"),
         (b"Memory Space: default (color=0)\nTotal bytes: 8 (8B)\n", "XLA's memory usage report"),
+        (b"Total bytes used: 8 (8B)\nAllocations sorted by size:\n", "XLA's memory usage report"),
+        (b"Big:\n  allocation 0: size 8, parameter 0\n", "XLA's buffer assignment"),
         (b"\nTotal bytes used: 8 (8B)\n\nUsed values:\n<0 x @0>\n", "XLA's list of buffer values"),
         (b"HloLiveRange (max 3):\n  InstructionSequence:\n", "live ranges"),
         (b"gpu_device_info {\n  threads_per_block_limit: 1024\n}\n", "XLA's description of a GPU"),
