@@ -30,7 +30,7 @@ MODULE = """HloModule m, is_scheduled=true, entry_computation_layout={(f32[8]{0}
 }
 
 ENTRY %main (p: f32[8]) -> f32[8] {
-  %p = f32[8]{0} parameter(0), sharding={replicated}
+  %p = f32[8]{0} parameter(0), sharding={mesh[], [{}]}
   %n = f32[8]{0} negate(%p), metadata={op_name="n" source_file="a"}, backend_config={"step":"0"}
   %e = f32[8]{0} exponential(%n), metadata={op_name="e"}
   ROOT %r = f32[8]{0} add(%e, %n)

@@ -86,7 +86,7 @@ def readable_shapes(text: str, note: Callable[[str, str, int], None] = lambda ki
         name, dimensions, layout = match.groups()
         if name is None:
             return match[0]
-        if name not in ARRAY_TYPES and name not in OTHER_TYPES:
+        if name not in ARRAY_TYPES and name not in OTHER_TYPES and name != "mesh":  # of a sharding
             note("element type", name, match.start())
             name = "f32"
         if layout is None:
