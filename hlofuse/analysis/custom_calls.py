@@ -35,6 +35,7 @@ _ANNOTATIONS = PLACEMENTS | set(
     "LayoutConstraint AssumeGatherIndicesInBound X64Combine X64SplitLow X64SplitHigh".split()
 )
 SHARDY = "xla.sdy."
+CROSSINGS = (f"{SHARDY}GlobalToLocalShape", f"{SHARDY}LocalToGlobalShape")
 
 
 def is_annotation(instruction: Instruction) -> bool:
@@ -141,4 +142,5 @@ def is_divided(module: Module) -> bool:
     partitions = module.attributes.raw("num_partitions") or "1"
     if partitions == "1" or "_spmd" in module.entry.name:  # the partitioner's suffix
         return False
-    return any("devices=" in (x.attributes.raw("sharding") or "") for x in module.instructions())
+    shardings = (x.attributes.raw("sharding") or custom_call_target(x) for x in module.instructions())
+    return any("devices=" in found or found in CROSSINGS for found in shardings)

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from functools import cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
+
+_Convert: TypeAlias = Callable[[Any], Any]
 
 
-def fields(thing: object, spec: str, form: Callable[[Any], Any] | None = None) -> dict[str, Any]:
+def fields(thing: object, spec: str, form: _Convert | None = None) -> dict[str, Any]:
     """The attributes named by `spec`, tuples as lists: `"kind runs=count rule=rule.code"`. `source?` is None
     where the attribute is empty; `us_saved~` is in microseconds, rounded. `form` makes a JSON value of each
     attribute, or of each element of a tuple; None stays None."""
@@ -14,19 +16,16 @@ def fields(thing: object, spec: str, form: Callable[[Any], Any] | None = None) -
     return found if form is None else {key: _apply_form(value, form) for key, value in found.items()}
 
 
-def _apply_form(value: Any, form: Callable[[Any], Any]) -> Any:
+def _apply_form(value: Any, form: _Convert) -> Any:
     if isinstance(value, list):
         return [form(v) for v in value]
     return None if value is None else form(value)
 
 
 @cache
-def _parse_spec(spec: str) -> list[tuple[str, Callable[[Any], Any], Callable[[Any], Any]]]:
-    rows: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = []
-    for entry in spec.split():
-        key, _, path = entry.rstrip("?~").partition("=")
-        rows.append((key, attrgetter(path or key), _CONVERSIONS.get(entry[-1], _list_value)))
-    return rows
+def _parse_spec(spec: str) -> list[tuple[str, _Convert, _Convert]]:
+    parts = [(entry[-1], entry.rstrip("?~").partition("=")) for entry in spec.split()]
+    return [(key, attrgetter(at or key), _CONVERSIONS.get(end, _list_value)) for end, (key, _, at) in parts]
 
 
 def us_json(value: float | None) -> float | None:
@@ -38,4 +37,4 @@ def _list_value(value: object) -> object:
     return list(value) if type(value) is tuple else value
 
 
-_CONVERSIONS: dict[str, Callable[[Any], Any]] = {"?": lambda value: _list_value(value or None), "~": us_json}
+_CONVERSIONS: dict[str, _Convert] = {"?": lambda value: _list_value(value or None), "~": us_json}

@@ -170,7 +170,7 @@ def test_a_sum_that_xla_takes_out_of_a_loop_is_named() -> None:
     assert list(done.span(Stage.INPUT).not_repeated) == ["while-loop-all-reduce-code-motion"]
 
 
-def manual(given: str = "x", work: str = "", axis: str = "x") -> Module:
+def manual(given: str | None = "x", work: str = "", axis: str = "x") -> Module:
     """`a`, divided along an axis or on every device, goes into a manual computation, after `work` if any."""
 
     def spec(name: str, *dimensions: str) -> str:
@@ -193,7 +193,7 @@ add {{
   ROOT k = f32[] add(i, j)
 }}
 ENTRY main {{
-  a = f32[32,2]{{1,0}} parameter(0), {spec("sharding", given, "")}
+  a = f32[32,2]{{1,0}} parameter(0){"" if given is None else ", " + spec("sharding", given, "")}
   w = f32[2]{{0}} parameter(1), {spec("sharding", "")}
   {f"g = f32[32,2]{{1,0}} {work}" if work else ""}
   l = f32[4,2]{{1,0}} custom-call({source}), custom_call_target="{TO_LOCAL}", {spec("in_shardings", "x", "")}
@@ -205,8 +205,9 @@ ENTRY main {{
 """)
 
 
-def test_a_manual_computation_takes_each_device_s_part() -> None:
-    m = manual()
+@pytest.mark.parametrize("given", ["x", None])  # an argument without a sharding takes its reader's
+def test_a_manual_computation_takes_each_device_s_part(given: str | None) -> None:
+    m = manual(given)
     assert Partition(m).is_complete
     assert ShardyXLA().run(m, Recorder())
     check_module(m)
@@ -238,8 +239,7 @@ def test_sums_of_parts_are_added_over_the_devices() -> None:
     shapes = {x.name: str(x.shape) for x in m.entry}
     assert [shapes[name] for name in "uqbh"] == ["f32[4]{0}", "f32[2]{0}", "f32[4,2]{1,0}", "f32[4,2]{1,0}"]
     (total,) = (x for x in m.entry if x.opcode == "all-reduce")
-    assert total.operands[0].name == "q"
-    assert [u.name for u in total.users] == ["b"]
+    assert (total.operands[0].name, [u.name for u in total.users]) == ("q", ["b"])
     assert total.attributes.raw("replica_groups") == "{{0,1,2,3,4,5,6,7}}"
 
 
@@ -252,7 +252,7 @@ def test_sums_of_parts_are_added_over_the_devices() -> None:
     ],
 )
 def test_other_shardings_are_left_to_the_partitioner(change: dict[str, str]) -> None:
-    assert not Partition(manual(**change)).is_complete
+    assert (Partition(m := manual(**change)).is_complete, is_divided(m)) == (False, True)
 
 
 @pytest.mark.parametrize(("element_type", "promoted"), [("bf16", True), ("f16", False), ("f32", False)])

@@ -5,7 +5,7 @@ from itertools import product
 from math import prod
 
 from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
-from hlofuse.analysis.custom_calls import SHARDY, custom_call_target, hands_on, has_side_effect, is_divided
+from hlofuse.analysis.custom_calls import CROSSINGS, custom_call_target, hands_on, has_side_effect, is_divided
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -23,7 +23,6 @@ from .call_graph import CallInliner, FlattenCallGraph
 
 _Sharding = tuple[tuple[str, ...], ...]
 """The axes of the mesh that divide each dimension; a part of an axis is `axis:size`."""
-_CROSSINGS = (f"{SHARDY}GlobalToLocalShape", f"{SHARDY}LocalToGlobalShape")
 _SHARDING = re.compile(r"<(?:@[^,<>]+|mesh<[^<>]*>), \[([^\]]*)\]")
 _AXIS = re.compile(r'"([^"]+)"(?::\(\d+\)(\d+))?')
 _SIZE = re.compile(r'"([^"]+)"=(\d+)')
@@ -57,7 +56,7 @@ class Partition:
         """Values that are the same along the dimensions in which their readers are divided."""
         self._sums: dict[Instruction, list[tuple[str, ...]]] = {}
         """The axes over which each device has a part of a sum, by dimension."""
-        crossings = [x for x in module.instructions() if custom_call_target(x) in _CROSSINGS]
+        crossings = [x for x in module.instructions() if custom_call_target(x) in CROSSINGS]
         is_flat = all(x.computation is module.entry for x in crossings)
         # The second visit has what a later reader divides.
         self.is_complete = (
@@ -77,14 +76,14 @@ class Partition:
         target = custom_call_target(x)
         found: list[_Sharding] | None = outer
         if x.opcode == "parameter":
-            is_argument = x.computation is self._module.entry
-            settled = x.shape.is_array or not is_argument
-            found = _shardings(x, "sharding") if is_argument else self._shardings[x]
+            is_input = x.computation is self._module.entry
+            settled = x.shape.is_array or not is_input
+            found = (_shardings(x, "sharding") or [((),) * x.shape.rank]) if is_input else self._shardings[x]
         elif x.opcode == "get-tuple-element":
             settled = True
             found = None if inside else [outer[x.tuple_index]]
-        elif target in _CROSSINGS:
-            enters = target == _CROSSINGS[0]
+        elif target in CROSSINGS:
+            enters = target == CROSSINGS[0]
             wanted = enumerate(_shardings(x, "in_shardings"))
             settled = all(self._divide(x, k, [s]) for k, s in wanted) if enters else inside
             settled &= set(re.findall(r'"([^"]+)"', _attribute(x, "manual_axes"))) == self._sizes.keys()
@@ -100,7 +99,8 @@ class Partition:
         elif x.opcode == "tuple":
             settled = x is not self._module.entry.root or self._repeated.isdisjoint(x.operands)
         elif hands_on(x):
-            settled = (_shardings(x, "sharding") or outer) == outer
+            found = _shardings(x, "sharding") or outer
+            settled = found == outer or self._divide(x, 0, found)
         elif any(map(any, outer)):
             followed = self._followed(x)
             settled = followed is not None
@@ -155,10 +155,12 @@ class Partition:
         """True if each device can have its part of an operand, whichever device it is. One that is the same
         everywhere is then this reader's own (`ConstantOrScalarSplitter` of Shardy)."""
         x = reader.operands[number]
-        if self._shardings[x] == found:
+        given = self._shardings[x]
+        if given == found:
             return True
-        if x in self._repeated:
-            return False
+        dimensions = (d for s in zip(given or (), found, strict=False) for d in zip(*s, strict=True))
+        if x in self._repeated or given is None or any(old and old != new for old, new in dimensions):
+            return False  # divided in another way
         if x.opcode == "get-tuple-element" and (source := x.operands[0]).opcode in ("parameter", "tuple"):
             state = self._shardings[source]
             if state is None or not (
@@ -166,15 +168,14 @@ class Partition:
             ):
                 return False
             state[x.tuple_index] = found[0]  # of a loop
-        elif (rule := _rule(x)) is None:
-            return False
-        else:
+        elif x not in self._module.entry.parameters or _shardings(x, "sharding"):
+            if (rule := _rule(x)) is None:
+                return False
             factors = {f: axes for f, axes in zip(rule.result, found[0], strict=True) if axes}
             wanted = [[tuple(factors.get(f, ()) for f in places)] for places in rule.operands]
             if _WHOLE in factors or not all(self._divide(x, k, w) for k, w in enumerate(wanted)):
                 return False
-        is_shared = max(len(x.users), reader.operands.count(x)) > 1
-        if is_shared and x.opcode in ("broadcast", "iota"):
+        if x.opcode in ("broadcast", "iota") and max(len(x.users), reader.operands.count(x)) > 1:
             x = make.copy_of(x, x.operands)
             reader.replace_operand(number, x)
         self._repeated.add(x)
@@ -211,7 +212,7 @@ class Partition:
             if x.opcode == "call":
                 inline(x)
         for x in entry.post_order():
-            if custom_call_target(x) in _CROSSINGS:
+            if custom_call_target(x) in CROSSINGS:
                 elements = [u for u in x.users if u.opcode == "get-tuple-element"] if x.shape.is_tuple else []
                 for element in elements:
                     element.replace_all_uses_with(x.operands[element.tuple_index])
