@@ -141,7 +141,7 @@ def in_place_pairs(instruction: Instruction, release: Release) -> list[InPlacePa
         return [*_declared_pairs(instruction)]
     if opcode == "ragged-all-to-all":
         return [InPlacePair((), 1, ())]
-    if opcode in ("collective-permute", "collective-permute-start") and len(instruction.operands) == 4:
+    if opcode.startswith("collective-permute") and instruction.attributes.raw("slice_sizes"):
         output: Index = (1,) if opcode.endswith("start") else ()
         elements = range(len(instruction.operands[1].shape.tuple_shapes))
         return [InPlacePair(output, 1, ()), *(InPlacePair((*output, k), 1, (k,)) for k in elements)]

@@ -356,8 +356,6 @@ _ASYNCHRONOUS = frozenset(
     all-gather all-reduce all-to-all collective-broadcast collective-permute ragged-all-to-all reduce-scatter
     """.split()
 )
-_IN_PLACE_OPERANDS = 4
-"""Of a collective-permute that writes into one of its operands."""
 _STARTED = "Other work may run between its start and its done"
 _JOINED = "Nothing can run between the start and the done"
 
@@ -383,7 +381,7 @@ class AsyncCollectiveCreator(Pass):
 
 def _aliasing(x: Instruction) -> dict[str, str]:
     """The operands whose memory holds the results."""
-    if x.opcode == "collective-permute" and len(x.operands) == _IN_PLACE_OPERANDS:
+    if x.opcode == "collective-permute" and x.attributes.raw("slice_sizes"):  # written into an operand
         first = 1
     elif x.opcode == "all-reduce":
         first = 0
