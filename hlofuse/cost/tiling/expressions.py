@@ -45,6 +45,10 @@ class Expr:
             self.rhs = rhs
             self.order = (kind, lhs.order, rhs.order)
 
+    @property
+    def is_multiple(self) -> bool:
+        return self.kind == MUL and self.rhs.kind == CONSTANT
+
 
 _LEAVES: dict[tuple[int, int], Expr] = {}
 _NODES: dict[tuple[int, Expr, Expr], Expr] = {}
@@ -82,7 +86,7 @@ def _binary(kind: int, lhs: Expr, rhs: Expr) -> Expr:
                 return rhs
             if v == 1:
                 return lhs
-            if lhs.kind == MUL and lhs.rhs.kind == CONSTANT:
+            if lhs.is_multiple:
                 return _binary(MUL, lhs.lhs, constant(lhs.rhs.value * v))
     key = (kind, lhs, rhs)
     found = _NODES.get(key)
@@ -176,7 +180,7 @@ def _canonicalize(kind: int, lhs: Expr, rhs: Expr) -> Expr:
 
 def _base_and_factor(expr: Expr) -> tuple[Expr, int]:
     factor = 1
-    while expr.kind == MUL and expr.rhs.kind == CONSTANT:
+    while expr.is_multiple:
         factor *= expr.rhs.value
         expr = expr.lhs
     return expr, factor
@@ -220,9 +224,9 @@ def _canonical_product(lhs: Expr, rhs: Expr) -> Expr:
             return rhs
         if rhs.value == 1:
             return lhs
-        if lhs.kind == MUL and lhs.rhs.kind == CONSTANT:
+        if lhs.is_multiple:
             return canonicalize(mul(lhs.lhs, lhs.rhs.value * rhs.value))
-    if lhs.kind == MUL and lhs.rhs.kind == CONSTANT:
+    if lhs.is_multiple:
         return canonicalize(mul(mul(lhs.lhs, rhs), lhs.rhs))
     if lhs.kind == ADD:
         return canonicalize(add(mul(lhs.lhs, rhs), mul(lhs.rhs, rhs)))
@@ -251,7 +255,7 @@ def is_multiple_of(expr: Expr, factor: int) -> bool:
 
 
 def _common_factor(lhs: Expr, divisor: int) -> int:
-    if lhs.kind == MUL and lhs.rhs.kind == CONSTANT:
+    if lhs.is_multiple:
         return math.gcd(lhs.rhs.value, divisor)
     return 1
 
@@ -276,7 +280,7 @@ def _canonical_floordiv(lhs: Expr, rhs: Expr) -> Expr:
             if divisor > 1 and const.value % d < math.gcd(divisor, abs(d)):
                 return canonicalize(add(floordiv(other, d), const.value // d))
         for whole, rest in ((a, b), (b, a)):
-            if whole.kind == MUL and whole.rhs.kind == CONSTANT:
+            if whole.is_multiple:
                 base, factor = whole.lhs, whole.rhs.value
             elif whole.kind == CONSTANT:
                 base, factor = ONE, whole.value

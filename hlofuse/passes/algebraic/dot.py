@@ -58,14 +58,14 @@ def handle_dot(c: Context, dot: Instruction) -> bool:
 
 def _has_nothing_else(dot: Instruction, side: int) -> bool:
     rank = dot.operands[side].shape.rank
-    return len(DotDimensions.of(dot).batch(side)) + len(DotDimensions.of(dot).contracting(side)) == rank
+    return len(sum(DotDimensions.of(dot).fixed(side), ())) == rank
 
 
 def _normalize(dot: Instruction, side: int) -> Instruction:
     """Batch dimensions first, contracted ones last, of the dot's element type
     (`NormalizeDotOperandToBatchMajorAndContractingMinor`)."""
     operand = dot.operands[side]
-    batch, contracting = DotDimensions.of(dot).batch(side), DotDimensions.of(dot).contracting(side)
+    batch, contracting = DotDimensions.of(dot).fixed(side)
     rest = [d for d in range(operand.shape.rank) if d not in batch and d not in contracting]
     order = [*batch, *rest, *contracting]
     if not is_sorted(order):
@@ -89,7 +89,7 @@ def _as_reduction(c: Context, dot: Instruction) -> bool:
     """One side has nothing but batch and contracted dimensions: a sum of products
     (`RewriteBatchPlusContractingAsReduce`)."""
     left, right = _normalize(dot, 0), _normalize(dot, 1)
-    batch, contracting = len(DotDimensions.of(dot).batch(0)), len(DotDimensions.of(dot).contracting(0))
+    batch, contracting = map(len, DotDimensions.of(dot).fixed(0))
     outer_left, outer_right = (o.shape.rank - batch - contracting for o in dot.operands)
     outer = max(outer_left, outer_right)
     across = [*range(batch), *range(batch + outer, batch + outer + contracting)]

@@ -32,9 +32,12 @@ class DotDimensions(Record):
     def contracting(self, operand: int) -> tuple[int, ...]:
         return self.rhs_contracting if operand else self.lhs_contracting
 
+    def fixed(self, operand: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return self.batch(operand), self.contracting(operand)
+
     def free(self, operand: int, rank: int) -> tuple[int, ...]:
         """Dimensions neither batch nor contracting (`GetNonContractingDims`)."""
-        others = {*self.batch(operand), *self.contracting(operand)}
+        others = sum(self.fixed(operand), ())
         return tuple(d for d in range(rank) if d not in others)
 
     def raw(self) -> dict[str, str]:

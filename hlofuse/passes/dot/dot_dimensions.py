@@ -41,7 +41,7 @@ class DotDecomposer(Pass):
 
 
 def _is_canonical(dot: Instruction, side: int) -> bool:
-    batch, contracting = DotDimensions.of(dot).batch(side), DotDimensions.of(dot).contracting(side)
+    batch, contracting = DotDimensions.of(dot).fixed(side)
     free_at_most_one = len(batch) + 2 >= dot.operands[side].shape.rank
     return len(contracting) == 1 and free_at_most_one and batch == tuple(range(len(batch)))
 
@@ -66,7 +66,7 @@ def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
     after the batch on the right."""
     operand = dot.operands[side]
     sizes = operand.shape.dimensions
-    batch, contracting = DotDimensions.of(dot).batch(side), DotDimensions.of(dot).contracting(side)
+    batch, contracting = DotDimensions.of(dot).fixed(side)
     free = [d for d in range(len(sizes)) if d not in batch and d not in contracting]
     order = [*batch, *free, *contracting] if side == 0 else [*batch, *contracting, *free]
     shuffled = replace(operand.shape, dimensions=tuple(sizes[d] for d in order))

@@ -96,16 +96,8 @@ class _Normalizing:
         """`InsertConvertBeforeOperand`."""
         operand = x.operands[number]
         if _count(operand.shape, self._low):
-            x.replace_operand(number, self._convert(operand))
+            x.replace_operand(number, _converted(operand, _retype(operand.shape, self._low, self._high)))
             self.changed = True
-
-    def _convert(self, x: Instruction) -> Instruction:
-        return _rebuilt(
-            x,
-            lambda leaf: (
-                make.convert(leaf, leaf, self._high) if leaf.shape.element_type == self._low else leaf
-            ),
-        )
 
     def _widen_result(self, x: Instruction) -> None:
         """`ChangeOutputTypeThenInsertConvertBack`; users that widen it anyway get it as it is."""
@@ -113,7 +105,7 @@ class _Normalizing:
             return
         users, was_root, original = list(x.users), x.is_root, x.shape
         x.shape = _retype(x.shape, self._low, self._high)
-        narrow = _narrow(x, original)
+        narrow = _converted(x, original)
         converts = [
             u
             for u in users
@@ -136,7 +128,7 @@ class _Normalizing:
         for clone in clones.values():
             root = clone.root
             users = list(root.users)
-            wide = self._convert(root)
+            wide = _converted(root, _retype(root.shape, self._low, self._high))
             if wide is not root:
                 for user in users:
                     root.replace_use_with(user, wide)
@@ -151,18 +143,11 @@ def _retype(shape: Shape, low: str, high: str) -> Shape:
     return shape.with_element_type(high) if shape.element_type == low else shape
 
 
-def _rebuilt(x: Instruction, leaf: Callable[[Instruction], Instruction]) -> Instruction:
-    if not x.shape.is_tuple:
-        return leaf(x)
-    elements = [make.get_tuple_element(x, x, k) for k in range(len(x.shape.tuple_shapes))]
-    return make.tuple_of(x, [_rebuilt(e, leaf) for e in elements])
-
-
-def _narrow(x: Instruction, shape: Shape) -> Instruction:
+def _converted(x: Instruction, shape: Shape) -> Instruction:
     if not x.shape.is_tuple:
         return make.convert(x, x, shape.element_type)
-    elements = [make.get_tuple_element(x, x, k) for k in range(len(x.shape.tuple_shapes))]
-    return make.tuple_of(x, [_narrow(e, s) for e, s in zip(elements, shape.tuple_shapes, strict=True)])
+    elements = make.elements(x, range(len(x.shape.tuple_shapes)))
+    return make.tuple_of(x, [_converted(e, s) for e, s in zip(elements, shape.tuple_shapes, strict=True)])
 
 
 CPU_KEEPS_BF16 = frozenset(

@@ -225,7 +225,7 @@ class _GpuLayouts(LayoutAssignment):
         minor |= self._device.compute_capability[0] != 10 and all(t in _FP8 for t in types)
         needs_result = bool(dims.lhs_batch)
         for number, operand in enumerate(dot.operands):
-            batch, contracting = dims.batch(number), dims.contracting(number)
+            batch, contracting = dims.fixed(number)
             free = dims.free(number, operand.shape.rank)
             needs_result |= len(free) > 1
             if minor:

@@ -289,21 +289,15 @@ class _Visitor:
     def _transpose(self, hlo: Instruction) -> bool:
         operand = hlo.operands[0]
         source = normal_input(operand)
-        back = inverse(to_memory(operand.shape))
-        dims = permute(permute(back, hlo.dimensions), to_memory(hlo.shape))
-        if list(dims) == sorted(dims):
+        moved = hlo.dimensions if hlo.opcode == "transpose" else range(hlo.shape.rank)
+        dims = permute(permute(inverse(to_memory(operand.shape)), moved), to_memory(hlo.shape))
+        if hlo.opcode == "transpose" and list(dims) == sorted(dims):
             return replaced(hlo, maybe_bitcast(source, hlo.shape))
         shape = physical(hlo.shape)
         return self._done(hlo, derived(hlo, "transpose", shape, [source], dimensions=numbers(dims)))
 
     def _copy(self, hlo: Instruction) -> bool:
-        if not hlo.shape.is_array:
-            return self._default(hlo)
-        operand = hlo.operands[0]
-        source = normal_input(operand)
-        dims = permute(inverse(to_memory(operand.shape)), to_memory(hlo.shape))
-        shape = physical(hlo.shape)
-        return self._done(hlo, derived(hlo, "transpose", shape, [source], dimensions=numbers(dims)))
+        return self._transpose(hlo) if hlo.shape.is_array else self._default(hlo)
 
     def _reverse(self, hlo: Instruction) -> bool:
         source = normal_input(hlo.operands[0])

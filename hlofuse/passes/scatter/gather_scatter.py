@@ -229,7 +229,7 @@ def _moved_back(scatter: Instruction, order: Sequence[int]) -> Instruction:
     if scatter.shape.is_array:
         return moved(scatter, order)
     count = len(scatter.shape.tuple_shapes)
-    results = [make.get_tuple_element(scatter, scatter, k) for k in range(count)]
+    results = make.elements(scatter, range(count))
     return make.tuple_of(scatter, [moved(r, order) for r in results])
 
 
