@@ -202,7 +202,22 @@ def handle_select(c: Context, select: Instruction) -> bool:
         return True
     if condition.opcode == "not":
         return c.replace(select, make.add(select, "select", select.shape, [condition.operands[0], no, yes]))
-    return select.shape.element_type == "pred" and _of_preds(c, select)
+    return (select.shape.element_type == "pred" and _of_preds(c, select)) or _select_part(c, select)
+
+
+def _select_part(c: Context, select: Instruction) -> bool:
+    """A select of an array or the array with a part updated is an update by a select of parts."""
+    condition, *values = select.operands
+    for update, base in (values[::-1], values):
+        if update.opcode != "dynamic-update-slice" or update.operands[0] is not base or len(update.users) > 1:
+            continue
+        part, *starts = update.operands[1:]
+        sizes = part.shape.dimensions
+        cut = [make.dynamic_slice(select, x, starts, sizes) if x.shape.rank else x for x in (condition, base)]
+        parts = [part if value is update else cut[1] for value in values]
+        new = make.add(select, "select", part.shape, [cut[0], *parts])
+        return c.replace(select, make.add(select, update.opcode, select.shape, [base, new, *starts]))
+    return False
 
 
 def _of_preds(c: Context, select: Instruction) -> bool:
