@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from importlib.resources import files
@@ -383,12 +384,15 @@ def test_a_link_shows_a_fusion_by_name(visit: Open) -> None:
 @pytest.mark.parametrize("view", ["steps", "fusion", "scope", "computation"])
 def test_a_narrow_window_shows_all_of_it_one_below_the_other(visit: Open, view: str) -> None:
     seen = visit("gpu/gpt2_block", f"#view={view}&step=40")
-    seen.page.set_viewport_size({"width": 360, "height": 900})
+    seen.page.set_viewport_size({"width": 360, "height": 740})
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= 360
-    tops = [seen.page.locator(f"#{part}").bounding_box() for part in ("stage", "details", "side")]
-    places = [box["y"] for box in tops if box is not None]
-    assert places == sorted(places)
-    assert len(places) == 3
+    parts = [
+        seen.page.locator(p).bounding_box() for p in ("#stage", "#curve", "#details", "#side", ".legend-bar")
+    ]
+    *boxes, legend = [box for box in parts if box is not None]
+    assert all(above["y"] + above["height"] <= below["y"] for above, below in itertools.pairwise(boxes))
+    assert legend["y"] + legend["height"] <= boxes[0]["y"] + boxes[0]["height"]
+    assert len(boxes) == 4
 
 
 @pytest.mark.parametrize("width", [1280, 480])

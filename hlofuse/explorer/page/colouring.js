@@ -4,7 +4,7 @@
 const COLOURINGS = [["kind", "Kind"], ["kernel", "Kernel"], ["time", "Time"], ["bytes", "Bytes"], ["rule", "Rule"], ["measured", "Measured"]];
 const HEATS = 5, TINTS = 10, MOST_RULES = 6;
 const KIND_LEGEND = [
-  ["element", "elementwise, loop fusion"], ["move", "moves data"], ["reduce", "reduces, input fusion"], ["custom", "Triton or custom fusion"],
+  ["element", "elementwise, loop fusion"], ["move", "moves data"], ["reduce", "reduces, input fusion"], ["custom", "Triton, library or custom fusion"],
   ["matmul", "matmul, convolution, library"], ["source", "parameter, constant"], ["control", "loop, call, collective"],
 ];
 const FUSION_COLOURS = { kLoop: "element", kInput: "reduce", kOutput: "matmul", kCustom: "custom" };
