@@ -37,8 +37,8 @@ WHOLE = {
 
 # Names of all boxes there are in the end, whether each is a kernel, and the names of those it reads.
 LAST_STEP = """(text) => {
-    const [run, strings, kinds] = JSON.parse(text);
-    const r = new explorer.run.constructor(run, strings, kinds), s = new explorer.state.constructor(r);
+    const [run, strings, kinds, files] = JSON.parse(text);
+    const r = new explorer.run.constructor(run, strings, kinds, files), s = new explorer.state.constructor(r);
     s.goTo(r.length);
     const bare = (b) => b < r.ops.count && r.ops.opcode[b] === "get-tuple-element" && !s.fused[b];
     const through = (b) => [...s.inputs(b)].flatMap((i) => (bare(i) ? through(i) : [i]));
@@ -72,7 +72,9 @@ def assert_ends_as_module(
 ) -> None:
     observed = observed_replay(CompilationInput(module, ids), replay_config(target, device))
     data = page_json(page_of({"": observed}))
-    reported = page.page.evaluate(LAST_STEP, json.dumps([data["runs"][0], data["strings"], data["kinds"]]))
+    reported = page.page.evaluate(
+        LAST_STEP, json.dumps([data["runs"][0], *map(data.get, ("strings", "kinds", "files"))])
+    )
     after, given = observed.replay.after, {i.name for i in module.instructions()}
 
     def bookkeeping(i: Instruction) -> bool:

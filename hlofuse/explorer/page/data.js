@@ -17,7 +17,7 @@ async function readData() {
   const rules = new Map(json.rules.map(([code, title, sections]) =>
     [text(code), { code: text(code), title: text(title), sections: sections.map((s) => s.map(text)) }]));
   const passTimeline = json.passes ? new PassTimeline(json.passes, json.strings) : null;
-  const runs = json.runs.map((run) => new Run(run, json.strings, json.kinds));
+  const runs = json.runs.map((run) => new Run(run, json.strings, json.kinds, json.files));
   // One scale for all pictures, so that bars can be compared.
   const most = greatest(1e-9, runs.flatMap((run) => [...run.kernels, ...run.ops.alone.values()].map((figures) => barValue(run, figures))));
   for (const run of runs) run.most = most;
@@ -47,8 +47,13 @@ function summed(differences) {
 
 // One replay. Columns stay columns: a decision is its index.
 class Run {
-  constructor(json, strings, kinds) {
+  constructor(json, strings, kinds, files) {
     const text = (n) => strings[n];
+    // The user's own line, where a source line is one of an installed package.
+    const own = ([file, line], source) => {
+      const name = file === NONE ? "" : `${text(files[file][0])}:${line}`;
+      return name && name !== source.split(" ")[0] ? name : source;
+    };
     const texts = (column) => column.map(text);
     Object.assign(this, {
       label: json.label, headline: json.headline, before: json.before, after: json.after, notes: json.notes,
@@ -67,6 +72,7 @@ class Run {
       launched: o.launched, source: texts(o.source), opName: texts(o.op_name), layer: texts(o.layer), path: texts(o.path),
       file: o.file, line: summed(o.line),
     };
+    this.ops.own = this.ops.source.map((source, n) => own([this.ops.file[n], this.ops.line[n]], source));
     // Figures of an operation as a kernel of its own.
     this.ops.alone = new Map(Object.entries(o.alone).map(([n, [us, bytes, flops, floor, iterations]]) =>
       [Number(n), { us, bytes, flops, floor: floor === 1, iterations }]));
@@ -89,7 +95,7 @@ class Run {
     this.kernels = k.name.map((name, n) => ({
       n, name: text(name), box: k.box[n], kind: text(k.kind[n]), bytes: k.bytes[n], read: k.read[n], written: k.written[n],
       flops: k.flops[n], us: k.us[n], usFloor: k.us_floor[n], usMemory: k.parts[n]?.[0] ?? null, usCompute: k.parts[n]?.[1] ?? null,
-      measured: k.measured_us[n], bound: text(k.bound[n]), emitter: text(k.parts[n]?.[2] ?? 0), source: text(k.source[n]),
+      measured: k.measured_us[n], bound: text(k.bound[n]), emitter: text(k.parts[n]?.[2] ?? 0), source: text(k.source[n]), own: own(k.line[n], text(k.source[n])),
       layer: text(k.layer[n]), iterations: k.iterations[n], floor: k.floor[n] === 1, result: k.result[n] === 1,
       shape: text(k.shape[n]), bytesOut: k.bytes_out[n], place: k.line[n],
       reads: k.reads[n].map(([kernel, value, shape, bytes]) => ({ kernel, name: text(value), shape: text(shape), bytes })),

@@ -55,7 +55,7 @@ function boxDetails(app, box, chosenOp) {
     isOp && facts([
       ["operation", `${ops.opcode[op]} ${ops.shape[op]}`], ["at this step", now], ["result", bytesText(ops.bytes[op])],
       ["as one kernel", launchedText(ops.alone.get(op))], ["layer", ops.layer[op]],
-      ["source", sourceLink(app, ops.source[op])], ["in", scopeOf(run, op).join("/")], ["scope", ops.opName[op]],
+      ["source", sourceLink(app, ops.source[op], placeText(ops.source[op], ops.own[op]))], ["in", scopeOf(run, op).join("/")], ["scope", ops.opName[op]],
       ["runs", (ops.calls[op] ?? []).map((c) => run.computations[c]).join(", ")],
     ]),
     kernel && el("section", { class: "kernel", "aria-label": `Kernel ${kernel.name}` },

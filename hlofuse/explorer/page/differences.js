@@ -54,7 +54,7 @@ class Differences {
       el("span", { class: `dot ${!first ? "fuse" : !second ? "ineligible" : "priority"}`, "aria-hidden": "true" }),
       el("span", { class: "first", title: name }, name),
       el("span", { class: "worth" }, differenceText(0, timed ? change : bytes, timed ? timeText : bytesText)),
-      el("span", { class: "second" }, [kind, kernel.source, costs].filter(Boolean).join(" · ")),
+      el("span", { class: "second" }, [kind, kernel.own, costs].filter(Boolean).join(" · ")),
     ];
   }
 }

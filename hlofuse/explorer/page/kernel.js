@@ -38,7 +38,7 @@ function kernelFacts(app, kernel) {
     ["moved", kernel.bytes > 0 && `${bytesText(kernel.bytes)} (${bytesText(kernel.read)} read, ${bytesText(kernel.written)} written)`],
     ["work", kernel.flops > 0 && flopText(kernel.flops)],
     ["kind", kernel.kind], ["emitter", kernel.emitter], ["layer", kernel.layer],
-    ["source", kernel.source && lineLink(app, kernel.place, kernel.source)],
+    ["source", kernel.own && lineLink(app, kernel.place, placeText(kernel.source, kernel.own))],
   ]);
 }
 

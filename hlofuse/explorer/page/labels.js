@@ -38,7 +38,7 @@ function shapeText(shape) {
 
 // `file:line`; the line only where the whole program is one file.
 function lineText(run, source) {
-  if (run.oneFile === undefined) run.oneFile = new Set(run.ops.source.filter(Boolean).map((s) => s.split(":")[0])).size < 2;
+  if (run.oneFile === undefined) run.oneFile = new Set(run.ops.own.filter(Boolean).map((s) => s.split(":")[0])).size < 2;
   const [place] = source.split(" ");
   if (!place) return "";
   return run.oneFile && place.includes(":") ? `line ${place.split(":").at(-1)}` : shortName(place.split("/").at(-1), 24);
@@ -51,7 +51,7 @@ function labelOf(run, op) {
   const { ops } = run, opcode = ops.opcode[op], name = shortName(run.finalOf(run.names[op]), 24);
   const quiet = opcode === "parameter" || opcode === "constant";
   const first = quiet ? `${shortName(name, 20)} ${shapeText(ops.shape[op])}` : name.startsWith(opcode) ? name : shortName(`${name} ${opcode}`, 32);
-  const second = quiet ? "" : [shapeText(ops.shape[op]), lineText(run, ops.source[op])].filter(Boolean).join(" · ");
+  const second = quiet ? "" : [shapeText(ops.shape[op]), lineText(run, ops.own[op])].filter(Boolean).join(" · ");
   const us = quiet ? "" : costText(ops.alone.get(op));
   // Alone it says its time, too.
   const width = 18 + Math.max(textWidth(first, quiet ? PLAIN : BOLD), textWidth(us ? `${second} · ${us}` : second));
@@ -78,7 +78,7 @@ function figuresAt(run, state, box) {
 function kernelLabel(run, state, box) {
   const kernel = kernelOf(run, box, state.at), members = state.members[box], last = greatest(NONE, members);
   const figures = figuresAt(run, state, box), inside = kernelOf(run, run.endsAs[box]);
-  const source = lineText(run, kernel?.source || (last === NONE ? "" : run.ops.source[last]));
+  const source = lineText(run, kernel?.own || (last === NONE ? "" : run.ops.own[last]));
   const opcode = last === NONE ? "" : run.ops.opcode[last], kind = kernel?.kind ?? opcode, holds = members.length > 1 ? countText(members.length, "operation") : kind;
   const cost = figures ? costText(figures) : inside ? iterationsText(inside) : "";
   return {

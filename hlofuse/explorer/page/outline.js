@@ -36,7 +36,7 @@ function regionText(run, number) {
     const counts = new Map();
     for (const { inside } of region.kernels)
       for (const op of inside) {
-        const words = run.ops.layer[op] || run.ops.source[op] || scopeOf(run, op).join("/");
+        const words = run.ops.layer[op] || run.ops.own[op] || scopeOf(run, op).join("/");
         if (words) counts.set(words, (counts.get(words) ?? 0) + 1);
       }
     region.words = [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";

@@ -154,7 +154,7 @@ class Panels {
     const { run } = this.app, estimate = timed ? kernelTime(k, us) : "";
     bar.style.width = `${Math.max(1, (100 * (run.isMeasured ? measuredUs(k) : barValue(run, k))) / this.most)}%`;
     const worth = run.isMeasured ? (k.measured === null ? "not measured" : timeText(measuredUs(k))) : estimate || bytesText(bytes);
-    const second = [k.source, run.isMeasured && estimate && `est. ${estimate}`, iterationsText(k), k.bound, (timed || run.isMeasured) && bytesText(bytes), k.kind, k.atFusion, k.layer].filter(Boolean).join(" · ");
+    const second = [k.own, run.isMeasured && estimate && `est. ${estimate}`, iterationsText(k), k.bound, (timed || run.isMeasured) && bytesText(bytes), k.kind, k.atFusion, k.layer].filter(Boolean).join(" · ");
     return [el("span", { class: "first", title: k.name }, k.name), el("span", { class: "worth" }, worth), el("span", { class: "second", title: second }, second), bar];
   }
 

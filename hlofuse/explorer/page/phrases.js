@@ -145,6 +145,9 @@ function shortName(name, width = 26) {
   return `${name.slice(0, width - suffix - 1)}…${name.slice(-suffix)}`;
 }
 
+// `flax/linen/linear.py:700 _Conv.__call__, from model.py:12`.
+function placeText(source, own) { return [source, own !== source && `from ${own}`].filter(Boolean).join(", "); }
+
 const CATEGORIES = [
   ["source", /^(parameter|constant|iota|partition-id|replica-id|rng.*)$/],
   ["reduce", /^(reduce|reduce-window|select-and-scatter|sort|scatter|cumulative.*|map)$/],

@@ -131,7 +131,7 @@ function opNode(run, state, box, op, slot, inside, marks, act, colours) {
   const classes = ["node", colours.box(box, op), chosen && "chosen", label.quiet && "quiet", (marks.hits?.ops.has(op) || (!inside && marks.hits?.boxes.has(box))) && "hit"];
   const description = `${name}, ${opcode} ${run.ops.shape[op]}${inside ? `, in ${state.shownOf(box)}` : ""}`;
   const press = pressing(`op ${op} ${box}`, chosen, () => act.operation(op, box), null);
-  const about = [name, `${opcode} ${run.ops.shape[op]}`, scopeOf(run, op).join("/"), run.ops.source[op]].filter(Boolean).join("\n"), title = svg("title", {}, about);
+  const about = [name, `${opcode} ${run.ops.shape[op]}`, scopeOf(run, op).join("/"), run.ops.own[op]].filter(Boolean).join("\n"), title = svg("title", {}, about);
   const middle = slot.width / 2, first = inside || label.quiet ? label.first : label.first.replace(shortName(run.finalOf(run.names[op]), 24), shortName(run.finalOf(state.nameOf(box)), 24));
   return svg("g", {
     class: classes.filter(Boolean).join(" "), tabindex: 0, role: "button", "aria-label": description, "aria-pressed": String(Boolean(chosen)), "data-op": op, "data-id": `op ${op} ${box}`,

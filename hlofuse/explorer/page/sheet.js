@@ -161,7 +161,7 @@ function groupDetails(app, node) {
     el("h2", {}, title),
     facts([["kernels", second], ["time", timed ? kernelTime(node) : ""], ["bytes", node.bytes ? bytesText(node.bytes) : ""], ["scope", node.path], ["trip count", node.trips?.slice(2)]]),
     kernels.length ? fold("Slowest kernels", true, el("ul", {}, ...kernels.slice(0, 20).map((k) => el("li", {}, boxLink(app, k.box, k.name), " ",
-      el("small", {}, [k.us === null ? bytesText(k.bytes) : kernelTime(k, k.us * k.iterations), iterationsText(k), k.source].filter(Boolean).join(" · ")))))) : null,
+      el("small", {}, [k.us === null ? bytesText(k.bytes) : kernelTime(k, k.us * k.iterations), iterationsText(k), k.own].filter(Boolean).join(" · ")))))) : null,
     kernels.length > 20 && el("p", { class: "note" }, `… ${numberText(kernels.length - 20)} more`));
 }
 

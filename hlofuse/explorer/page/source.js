@@ -51,6 +51,7 @@ function sourcesOf(run) {
     if (!found) continue;
     found.kernels.add(kernel);
     found.us += totalUs(kernel);
+    found.floor ||= kernel.floor;
     found.bytes += kernel.bytes * kernel.iterations;
   }
   return run.sources;
