@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, chain, islice, pairwise
 from typing import Literal, TypeAlias
 
+from hlofuse.analysis.kernels import name_bearers
 from hlofuse.format.paths import Direction, scopes_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
@@ -17,6 +18,7 @@ _SPLIT_FROM = 1 / 3
 """A larger part of the whole is split into what it calls."""
 _OWN = 0.9
 """A function is no helper of others where one caller has this part of it."""
+_SCOPE = 5  # a tenth in scopes within splits as half in functions does
 _LIBRARY = re.compile(r".*[/\\](?:site|dist)-packages[/\\]([^/\\.]+)")
 _NOT_THE_USERS = re.compile(r"<(?!ipython|stdin|string).*>|.*[/\\]python3\.\d+[/\\].*")
 _NUMBER = re.compile(r"(?:(?<=[_.])|^)\d+$")
@@ -56,7 +58,7 @@ class FunctionShare(Record):
 
 
 class Functions(Record):
-    """The shares of an account, which add up to it."""
+    """Shares of an account, of the time of a whole run where it is known."""
 
     unit: Unit = "bytes"
     rows: tuple[FunctionShare, ...] = ()
@@ -83,7 +85,8 @@ def functions_of_each(*accounts: Account) -> list[Functions]:
     launches, paths, sizes = [], [], []
     for account in accounts:
         rows = [row for row in account.rows if row.runs or row.measured_us]
-        whole = sum(_weight(row, unit) for row in rows)
+        totals = {"measured": account.sums.measured_us, "estimated": account.sums.us}
+        whole = max(sum(_weight(row, unit) for row in rows), totals.get(unit) or 0.0)
         named = [_named_operation(row.instruction, account.module) for row in rows]
         for row, (op_name, _) in zip(rows, named, strict=True):
             launches.append((row, scopes_of(op_name)[1], _weight(row, unit) / whole if whole else 0.0))
@@ -117,11 +120,8 @@ def _weight(row: Launched, unit: Unit) -> float:
 
 
 def _named_operation(launched: Instruction, module: Module) -> tuple[str | None, tuple[Node, ...]]:
-    """The `op_name` and the path of a launch: its own, or of the last operation inside that has one."""
-    inside = (
-        reversed([*launched.fused_computation]) if launched.opcode == "fusion" and launched.called else ()
-    )
-    found = ((x.op_name, tuple(path_of(x, module))) for x in (launched, *inside))
+    """The `op_name` and the path of a launch, or of the first operation that has one in its place."""
+    found = ((x.op_name, tuple(path_of(x, module))) for x in name_bearers(launched))
     return next(((op_name, path) for op_name, path in found if path), (launched.op_name, ()))
 
 
@@ -183,7 +183,7 @@ def _places(paths: Sequence[tuple[Node, ...]], weights: Sequence[float]) -> list
                 sums[node] += weight
                 callers = calls.get(called, {})
                 own = callers.get(node, 0.0) > _OWN * sum(callers.values())
-                in_parts[node] += weight * (own or called[1].startswith("/"))
+                in_parts[node] += weight * (_SCOPE if called[1].startswith("/") else own)
                 break
         large = {n for n, own in sums.items() if own > _SPLIT_FROM * sum(weights) and in_parts[n] > own / 2}
         if not large:

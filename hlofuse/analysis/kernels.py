@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.ir.stack_frames import SourceLocation
@@ -19,7 +21,7 @@ _WHOLE = -1
 """In place of the number of a tuple's element: the value is no tuple."""
 
 _MOST = 100
-"""Sums that are read; a loop that counts has a few."""
+"""Sums, or readers, that are read; a loop that counts has a few, as has an expanded operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,7 @@ NO_KERNEL: frozenset[str] = with_trait("no-kernel")
 
 # These run other computations, whose kernels count in their place.
 CONTROL_FLOW: frozenset[str] = with_trait("control-flow")
+COLLECTIVES = with_trait("collective") | with_trait("collective-start")
 
 
 def is_kernel(instruction: Instruction) -> bool:
@@ -250,9 +253,10 @@ class SourceLine:
 
     def is_of(self, instruction: Instruction, module: Module) -> bool:
         """The dump says that the operation comes from this line, or from a package that this line calls."""
+        bearer = source_bearer(instruction, module)
         return any(
             place is not None and place.line == self.line and self._is_file(place.file)
-            for place in (module.source_of(instruction), module.called_from(instruction))
+            for place in (module.source_of(bearer), module.called_from(bearer))
         )
 
     def _is_file(self, file: str) -> bool:
@@ -265,13 +269,37 @@ def source_line(text: str) -> SourceLine | None:
     return SourceLine(place["file"], int(place["line"])) if place is not None else None
 
 
+def name_bearers(instruction: Instruction) -> Iterator[Instruction]:
+    """Operations whose metadata stand for an instruction's, best first: itself, those inside it, its readers.
+    XLA gives the metadata of what it expands to the last operation alone."""
+    yield instruction
+    if instruction.opcode in ("fusion", "call") and instruction.called:
+        yield from reversed(list(instruction.called[0][1]))
+    if is_kernel(instruction) and instruction.opcode not in COLLECTIVES:
+        yield from islice(reach([instruction], _readers), _MOST)
+
+
+def _readers(x: Instruction) -> list[Instruction]:
+    """The users of a value, inside fusions and after the fusion that it is the result of."""
+    if x.is_root:
+        x = x.called_by("fusion") or x
+    found = []
+    for user in x.users:
+        if user.opcode == "fusion" and user.called:
+            found += user.fused_computation.parameters[user.operands.index(x)].users
+        elif user.opcode != "tuple" and user.opcode not in CONTROL_FLOW:
+            found.append(user)
+    return found
+
+
+def source_bearer(instruction: Instruction, module: Module) -> Instruction:
+    """The operation whose source line stands for that of an instruction; itself where the dump has none."""
+    return next((x for x in name_bearers(instruction) if module.source_of(x) is not None), instruction)
+
+
 def kernel_source(instruction: Instruction, module: Module) -> SourceLocation | None:
-    """The source line of an instruction; None where the dump has none. Passes that create a fusion may omit
-    its source. Then the last operation stands for the whole, then the loop that runs it."""
-    source = module.source_of(instruction)
-    if source is None and instruction.opcode == "fusion" and instruction.called:
-        inside = (module.source_of(i) for i in reversed(list(instruction.fused_computation)))
-        source = next((s for s in inside if s is not None), None)
+    """The source line of an instruction, or of the loop that runs it; None where the dump has none."""
+    source = module.source_of(source_bearer(instruction, module))
     loop = instruction.called_by("while")
     return module.source_of(loop) if source is None and loop is not None else source
 

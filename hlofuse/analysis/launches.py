@@ -12,7 +12,7 @@ from .convolution import why_not_eigen
 from .cpu_predicates import EIGEN, dot_strategy
 from .custom_calls import custom_call_target, is_annotation
 from .elementwise import moves_no_data
-from .kernels import CONTROL_FLOW, NO_KERNEL, is_kernel, is_small_call, launched_computations
+from .kernels import COLLECTIVES, CONTROL_FLOW, NO_KERNEL, is_kernel, is_small_call, launched_computations
 from .slice_copies import copied_dynamic_slice, copied_slice
 
 LaunchKind: TypeAlias = Literal["kernel", "library", "copy", "memset", "collective", "host"]
@@ -136,11 +136,10 @@ _BY_OPCODE = {
     "partition-id": Launch("memset"),
     "replica-id": Launch("memset"),
 }
-_COLLECTIVES = with_trait("collective") | with_trait("collective-start")
 
 
 def _is_collective(opcode: str) -> bool:
-    return opcode in _COLLECTIVES or wrapped_opcode(opcode) in _COLLECTIVES
+    return opcode in COLLECTIVES or wrapped_opcode(opcode) in COLLECTIVES
 
 
 _NOT_LAUNCHED = frozenset({"AllocateBuffer", "CreateBuffer", "Pin", "Unpin"})

@@ -4,10 +4,9 @@ from typing import Any
 
 import click
 from msgspec import to_builtins
-from rich.padding import Padding
 from rich.text import Text
 
-from hlofuse.format.terminal import plain_table
+from hlofuse.format.terminal import plain_table, print_sections
 from hlofuse.reports.common.recipe_page import RecipePage, recipe_names, recipe_page
 from .common.options import report_options
 from .common.output import Output
@@ -43,7 +42,4 @@ def _print_page(console: Any, page: RecipePage) -> None:
     console.print(Text(page.title, style="bold"))
     parts = {"Symptom": page.symptom, "Before": page.before, "After": page.after, "Why": page.why}
     parts |= {"Program": page.code, "Figures": page.figures.strip()}
-    for heading, text in parts.items():
-        console.print()
-        console.print(heading, style="cyan")
-        console.print(Padding(Text(text), (0, 0, 0, 2)))
+    print_sections(console, parts.items())

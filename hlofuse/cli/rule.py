@@ -74,14 +74,12 @@ def _print_list(rules: list[Rule], console: Console) -> None:
 
 
 def _print_pages(rules: list[Rule], console: Console) -> None:
-    from rich.padding import Padding
     from rich.text import Text
+
+    from hlofuse.format.terminal import print_sections
 
     for number, rule in enumerate(rules):
         if number:
             console.print()
         console.print(Text(f"{rule.code}  {printable(rule.title)}", style="bold"))
-        for heading, text in sections(rule):
-            console.print()
-            console.print(heading, style="cyan")
-            console.print(Padding(Text(text), (0, 0, 0, 2)))
+        print_sections(console, sections(rule))

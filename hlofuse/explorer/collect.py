@@ -9,7 +9,7 @@ from hlofuse.account import Observed
 from hlofuse.account.floor import floor_us
 from hlofuse.account.functions import path_of
 from hlofuse.analysis.elementwise import leaves_size
-from hlofuse.analysis.kernels import is_kernel, launched_computations
+from hlofuse.analysis.kernels import is_kernel, launched_computations, source_bearer
 from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import portable, scopes_of, shown_file, source_in_function
@@ -359,7 +359,7 @@ def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Ite
             row,
             place,
             boxes.get(place.name, -1),
-            files.line(i, module),
+            files.line(source_bearer(i, module), module),
             tuple(_read(o, number) for o in i.operands),
             i in results,
             floor_us(i, row.cost, device) + device.launch_overhead_us if device is not None else None,

@@ -227,6 +227,20 @@ def name_text(*names: str, style: str = "") -> Text:
     return Text(" → ", style=style).join([Text(printable(n), style=_NAME) for n in names])
 
 
+def print_sections(console: Console, sections: Iterable[tuple[str, str]]) -> None:
+    """Print texts, each below its heading."""
+    for heading, text in sections:
+        console.print()
+        console.print(heading, style="cyan")
+        console.print(Padding(Text(text), (0, 0, 0, 2)))
+
+
+def final_name_text(final: str | None, name: str) -> Text:
+    """The final name, below it the name at the end of fusion where it is another."""
+    text = name_text(final or name)
+    return text if final in (None, name) else text.append(f"\n{printable(name)}", style="dim")
+
+
 def as_markdown(draw: Callable[[Console], object]) -> str:
     """The output of `draw` as Markdown."""
     page = MarkdownPage()

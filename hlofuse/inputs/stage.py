@@ -87,15 +87,14 @@ def _by_contents(module: Module, target: str, backend: str | None, given: Given)
         return INPUT, "it has no fusions"
     if backend in FRONT_ENDS:
         return BEFORE, f"from {FRONT_ENDS[backend]}, before XLA's passes"
-    raw = _unoptimized_evidence(module)
-    if raw is not None:
-        return BEFORE, raw
-    lowered = _lowered_evidence(module)
-    if lowered is not None:
-        return INPUT, lowered
-    numbered = _numbered_evidence(module)
-    if numbered is not None:
-        return BEFORE, numbered
+    evidence = (
+        (BEFORE, _unoptimized_evidence),
+        (INPUT, _lowered_evidence),
+        (BEFORE, _numbered_evidence),
+    )
+    for stage, find in evidence:
+        if (found := find(module)) is not None:
+            return stage, found
     if _has_metadata(module) and "entry_computation_layout" not in module.attributes:
         return BEFORE, "no entry_computation_layout in the header, which XLA sets first"
     if is_of_earlier_dialect(module, given.release):  # its own passes did less than those that are repeated

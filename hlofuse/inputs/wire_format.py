@@ -246,12 +246,13 @@ def hlo_text(data: bytes, form: str, name: str) -> str:
         if readable != text:
             with suppress(ForeignError):
                 return hlo_text(readable.encode(), form, name)
-        message = f"is {form} that jaxlib cannot read: {str(error).strip()}"
+        message = f"is {form} that jaxlib cannot read: " + _PLACE.sub(r"line \1: ", str(error).strip())
         if foreign := foreign_dialects(text):
             message = f"is MLIR with operations of {listing(foreign, 4)}; hlofuse reads StableHLO alone"
         raise ForeignError(f"{printable(name)} {printable(message.partition(chr(10))[0][:300])}") from None
 
 
+_PLACE = re.compile(r"(?:[A-Z]+: )?-:(\d+):\d+: (?:error: )?")
 _LAYOUT = re.compile(r"(?<=\])\{([\d,]+)\}")
 
 

@@ -131,7 +131,7 @@ def difference(
         counted: tuple[Counted | None, Counted | None] = before.counted, after.counted
         if not launched and before.is_fused != after.is_fused:  # what the passes between the two do is asked
             finals, counted = as_read, (None, None)
-        on = [account.machine for account in finals]
+        on = [account.machine if account.times is None else account.times.device for account in finals]
         timed = all(account.totals.us is not None for account in finals)
         devices = (on[0].name, on[1].name) if timed and on[0] and on[1] else None
         flags = changed_flags(*(companions_of(p.module).all_flags for p in (before, after)))

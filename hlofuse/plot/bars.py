@@ -109,8 +109,8 @@ def plot_memory(module: Module, memory: Assignment, title: str, alerts: Sequence
     canvas.line(places, COLORS[0], width=1.5)
     if memory.live.order:
         peak = memory.live.order[at_peak]
-        source = kernel_source(peak, module)
-        where = f" at {source_text(source)}" if source is not None else ""
+        source = source_text(kernel_source(peak, module))
+        where = f" at {source}" if source else ""
         place = ((at_peak // step + 0.5) * width / len(parts), height)
         canvas.point(place, COLORS[1], f"{peak.name}{where}: {bytes_text(most)}")
         side = "right" if place[0] > width / 2 else "left"
@@ -208,9 +208,9 @@ def _kernel_rows(
     for name, row in launched.items():
         label = labels.get(row.instruction.name, row.instruction.name)
         note = f"fused from {plural(len(shares[name]), 'kernel')}"
-        source = kernel_source(row.instruction, after.module)
-        below = [source_text(source)] if source is not None else []
-        below += [f"×{row.runs:,}"] if row.runs != 1 else []
+        source = source_text(kernel_source(row.instruction, after.module))
+        runs = f"×{row.runs:,}" if row.runs != 1 else ""
+        below = [text for text in (source, runs) if text]
         values = (sum(shares[name]), measure(row))
         if any(values):
             found.append(Row(label, (values,), note, ", ".join(below)))

@@ -112,6 +112,11 @@ def test_a_library_called_by_the_user_has_a_share_and_frames_of_libraries_betwee
 def test_layers_of_a_library_are_told_by_their_scopes_also_where_another_function_has_some() -> None:
     """The name of the library would say nothing, and of the model's function the frames are cut."""
     flax = "step>!apply>!scan"
+    pooled = [
+        (70, "step>Net.__call__", "jit(step)/jvp(Net)/max"),
+        (30, flax, "jit(step)/jvp(Net)/Conv_0/dot"),
+    ]
+    assert shares(functions_of(module_of(pooled))) == {"Net itself": 70, "Net/Conv_*": 30}
     found = functions_of(
         module_of(
             [

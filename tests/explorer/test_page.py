@@ -386,10 +386,8 @@ def test_a_narrow_window_shows_all_of_it_one_below_the_other(visit: Open, view: 
     seen = visit("gpu/gpt2_block", f"#view={view}&step=40")
     seen.page.set_viewport_size({"width": 360, "height": 740})
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= 360
-    parts = [
-        seen.page.locator(p).bounding_box() for p in ("#stage", "#curve", "#details", "#side", ".legend-bar")
-    ]
-    *boxes, legend = [box for box in parts if box is not None]
+    parts = map(seen.page.locator, ("#stage", "#curve", "#details", "#side", ".legend-bar"))
+    *boxes, legend = [box for part in parts if (box := part.bounding_box()) is not None]
     assert all(above["y"] + above["height"] <= below["y"] for above, below in itertools.pairwise(boxes))
     assert legend["y"] + legend["height"] <= boxes[0]["y"] + boxes[0]["height"]
     assert len(boxes) == 4

@@ -170,7 +170,7 @@ def test_a_directory_of_protos_alone_is_read(tmp_path: Path, ending: str) -> Non
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        (STABLEHLO.replace("exponential", "exponentiel"), "is StableHLO text that jaxlib cannot read"),
+        (STABLEHLO.replace("exponential", "exponentiel"), "that jaxlib cannot read: line 5: custom op"),
         ("module { func.func", "only the header is in the text; give the whole"),
         ("module {\n  func.func @main() {\n    %0 = tf.graph {\n    }\n  }\n", "MLIR with operations of tf;"),
         ("it says\n\n  %3 = mhlo.add %1, %2 : tensor<2xf32>\n", "has single lines of MLIR"),

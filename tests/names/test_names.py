@@ -94,6 +94,7 @@ def test_a_line_means_the_kernels_that_it_makes() -> None:
         assert {n for a in kernels for n in (*a.meant, a.described.name)} >= {"n", "e", "d"}
     assert story_names(TEXT, "flax/linen.py:35") == ["d"]
     assert len(story_names(TEXT, "model.py:9")) == 2
+    assert "d" in story_names(re.sub(", metadata=.*/dot.*", "", TEXT), "model.py:9")  # as after an expansion
     with pytest.raises(HlofuseError, match=r"no operation from that source line"):
         story_names(TEXT, "odel.py:7")
 

@@ -93,6 +93,7 @@ def _compile(
             compile_function(name, function, arguments, devices)
         answer["compiled"].append(name)
     except Exception as error:  # what the compiler refuses late has left its dumps
-        answer["errors"][name] = f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"
+        reason = " ".join(str(error).split()).replace('"-":', "line ")  # of text from memory
+        answer["errors"][name] = f"{type(error).__name__}: {reason[:600]}"
         if devices.are_counted and (isinstance(error, ValueError) or not request.get("modules")):
             answer.setdefault("devices_needed", 0)

@@ -1,6 +1,7 @@
 """Reductions that have an emitter of their own, and their launches. Mirrors
 `xla/service/gpu/reduction_utils.cc` and `xla/backends/gpu/codegen/emitters/reduction.cc`."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -28,10 +29,10 @@ class Reduction(NamedTuple):
 def reduction_of(operand: Shape, reduced: tuple[int, ...]) -> tuple[Reduction, bool]:
     """The kind, and True if kept or reduced dimensions are contiguous in memory."""
     remaining = tuple(d for d in range(operand.rank) if d not in reduced)
-    together = _consecutive(operand, remaining) or _consecutive(operand, reduced)
+    together = neighbours(operand, remaining) or neighbours(operand, reduced)
     if not remaining:
         return Reduction(True, (1, 1, operand.element_count)), together
-    if _consecutive(operand, remaining):
+    if neighbours(operand, remaining):
         major, middle, minor = _partition(operand, remaining)
         if middle == 1:
             return Reduction(True, (1, 1, major * minor)), together
@@ -44,7 +45,8 @@ def reduction_of(operand: Shape, reduced: tuple[int, ...]) -> tuple[Reduction, b
     return Reduction(False, (major, middle, minor)), together
 
 
-def _consecutive(shape: Shape, dimensions: tuple[int, ...]) -> bool:
+def neighbours(shape: Shape, dimensions: Sequence[int]) -> bool:
+    """True if nothing lies between these dimensions in memory."""
     if len(dimensions) <= 1:
         return True
     position = inverse(shape.minor_to_major)

@@ -64,13 +64,9 @@ def _portable(lhs: Instruction, rhs: Instruction, direction: str | None) -> bool
 
 def handle_and(c: Context, x: Instruction) -> bool:
     lhs, rhs = x.operands
-    if lhs.shape.element_type == "pred" == rhs.shape.element_type:
-        for constant, other in ((rhs, lhs), (lhs, rhs)):
-            if is_all(constant, 1) and c.replace_if_compatible(x, other):
-                return True
-    for constant in (rhs, lhs):
-        if is_all(constant, 0) and c.replace_if_compatible(x, constant):
-            return True
+    is_pred = lhs.shape.element_type == "pred" == rhs.shape.element_type
+    if (is_pred and _is_absorbed(c, x, 1, "other")) or _is_absorbed(c, x, 0, "constant"):
+        return True
     left, right = _upper_bound(lhs), _upper_bound(rhs)
     if left is not None and right is not None and left[0] is right[0]:
         bound = make.scalar_like(left[0], min(left[1], right[1]))
@@ -93,14 +89,8 @@ def _upper_bound(x: Instruction) -> tuple[Instruction, int] | None:
 
 def handle_or(c: Context, x: Instruction) -> bool:
     lhs, rhs = x.operands
-    if lhs.shape.element_type == "pred" == rhs.shape.element_type:
-        for constant in (rhs, lhs):
-            if is_all(constant, 1) and c.replace_if_compatible(x, constant):
-                return True
-    for constant, other in ((rhs, lhs), (lhs, rhs)):
-        if is_all(constant, 0) and c.replace_if_compatible(x, other):
-            return True
-    return False
+    is_pred = lhs.shape.element_type == "pred" == rhs.shape.element_type
+    return (is_pred and _is_absorbed(c, x, 1, "constant")) or _is_absorbed(c, x, 0, "other")
 
 
 def handle_xor(c: Context, x: Instruction) -> bool:
@@ -113,8 +103,14 @@ def handle_xor(c: Context, x: Instruction) -> bool:
         and keys.instruction(lhs) == keys.instruction(rhs)
     ):
         return c.replace(x, make.scalar_like(x, 0))
+    return _is_absorbed(c, x, 0, "other")
+
+
+def _is_absorbed(c: Context, x: Instruction, value: int, side: str) -> bool:
+    """Let an operand that is `value` everywhere, or the other one, take the place of `x`."""
+    lhs, rhs = x.operands
     for constant, other in ((rhs, lhs), (lhs, rhs)):
-        if is_all(constant, 0) and c.replace_if_compatible(x, other):
+        if is_all(constant, value) and c.replace_if_compatible(x, other if side == "other" else constant):
             return True
     return False
 

@@ -147,18 +147,15 @@ def _drop_transposes(c: Context, dot: Instruction) -> bool:
     if lhs.opcode != "transpose" or rhs.opcode != "transpose" or lhs.dimensions != rhs.dimensions:
         return False
     permutation = lhs.dimensions
-    canonical = (
-        DotDimensions.of(dot).batch(0) == DotDimensions.of(dot).batch(1)
-        and DotDimensions.of(dot).contracting(0) == (rank - 1,)
-        and DotDimensions.of(dot).contracting(1) == (rank - 2,)
-        and rank == len(DotDimensions.of(dot).batch(0)) + 2
-    )
-    if not canonical or sorted(permutation[-2:]) != [rank - 2, rank - 1]:
+    dimensions = DotDimensions.of(dot)
+    batch = [dimensions.batch(0), dimensions.batch(1)]
+    contracting = [dimensions.contracting(0), dimensions.contracting(1)]
+    if batch[0] != batch[1] or len(batch[0]) != rank - 2:
+        return False
+    if contracting != [(rank - 1,), (rank - 2,)] or sorted(permutation[-2:]) != [rank - 2, rank - 1]:
         return False
     a, b = lhs.operands[0], rhs.operands[0]
     flipped = permutation[-1] == rank - 2
-    batch = [DotDimensions.of(dot).batch(0), DotDimensions.of(dot).batch(1)]
-    contracting = [DotDimensions.of(dot).contracting(0), DotDimensions.of(dot).contracting(1)]
     operands = [b, a] if flipped else [a, b]
     new = new_dot(dot, operands, batch, contracting, dot.shape.element_type, dot)
     new.shape = permuted(dot.shape, permutation)

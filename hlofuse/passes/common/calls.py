@@ -166,7 +166,7 @@ def make_asynchronous(
         parameters.append(parameter)
     root = clone_of(x, parameters)
     if x.opcode == "fusion":
-        inner = clone_body(x.fused_computation, ".clone", module)
+        inner = clone_computation(x.fused_computation)
         root.called = [("calls", inner)]
         root.attributes = root.attributes.updated(calls=f"%{inner.name}")
     root.attributes = root.attributes.without("control-predecessors")
@@ -188,17 +188,6 @@ def make_asynchronous(
     computation.add_instruction(done)
     _replace(x, start, done)
     return start, done
-
-
-def clone_body(original: Computation, suffix: str, module: Module) -> Computation:
-    """A copy of a computation, added to a module, with this suffix to its name."""
-    copy = Computation(original.name + suffix)
-    copies: dict[Instruction, Instruction] = {}
-    for i in original.post_order():
-        copies[i] = clone_of(i, [copies[o] for o in i.operands])
-        copy.append_parsed(copies[i])
-    copy.root = copies[original.root]
-    return module.add_computation(copy)
 
 
 def _replace(x: Instruction, start: Instruction, done: Instruction) -> None:

@@ -23,15 +23,17 @@ def value_function(x: Instruction) -> Callable[..., Value]:
     if x.opcode == "convert":
         return _convert(element_type, x.shape.element_type)
     if element_type in INTEGER_TYPES:
-        function = _integer(x.opcode, element_type) or _ANY.get(x.opcode)
+        function = _integer(x.opcode, element_type)
     elif element_type == "pred":
-        function = _PREDS.get(x.opcode) or _ANY.get(x.opcode)
+        function = _PREDS.get(x.opcode)
     elif element_type in COMPLEX_TYPES:
-        function = _COMPLEX.get(x.opcode) or _ANY.get(x.opcode)
+        function = _COMPLEX.get(x.opcode)
     elif element_type in FLOATING_TYPES:
-        function = _FLOATS.get(x.opcode) or _ANY.get(x.opcode)
+        function = _FLOATS.get(x.opcode)
     else:
-        function = None
+        raise CannotEvaluate
+    if function is None:
+        function = _ANY.get(x.opcode)
     if function is None:
         raise CannotEvaluate
     return function

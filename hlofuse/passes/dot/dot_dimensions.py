@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.cost.gpu.shapes import inverse
+from hlofuse.cost.gpu.reductions import neighbours
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.record import replace
@@ -118,11 +118,7 @@ class DotDimensionMerger(VisitPass):
 
 def _side_by_side(shape: Shape, batch: Sequence[int]) -> bool:
     """Consecutive and ascending dimensions, neighbours in memory."""
-    if list(batch) != list(range(batch[0], batch[0] + len(batch))):
-        return False
-    place = inverse(shape.minor_to_major)
-    places = [place[d] for d in batch]
-    return max(places) - min(places) == len(batch) - 1
+    return [*batch] == [*range(batch[0], batch[0] + len(batch))] and neighbours(shape, batch)
 
 
 def _shift(dimensions: Sequence[int], start: int, shift: int) -> tuple[int, ...]:

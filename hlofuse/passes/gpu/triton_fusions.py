@@ -20,7 +20,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import FixedPoint, Pass, replaced
-from hlofuse.passes.common.calls import clone_body
+from hlofuse.passes.common.calls import filled
 from hlofuse.passes.registry import make_pass
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.rewrites import TRITON_SOFTMAX
@@ -273,22 +273,15 @@ _TRITON = '{"fusion_backend_config":{"kind":"__triton"}}'
 def _extracted(body: Computation) -> Module:
     """The computation as a module of its own (`ExtractComputationIntoNewModule`)."""
     alone = Module("extracted")
-    entry = Computation("entry")
-    clones: dict[Instruction, Instruction] = {}
     called: dict[Computation, Computation] = {}
-    for i in body.post_order():
-        clone = clones[i] = clone_of(i, [clones[o] for o in i.operands])
-        clone.called = [(name, _copied(c, alone, called)) for name, c in i.called]
-        entry.append_parsed(clone)
-    entry.root = clones[body.root]
-    alone.entry = alone.add_computation(entry)
+
+    def copied(callee: Computation) -> Computation:
+        if callee not in called:
+            called[callee] = alone.add_computation(filled(Computation(callee.name), callee))
+        return called[callee]
+
+    alone.entry = alone.add_computation(filled(Computation("entry"), body, copied))
     return alone
-
-
-def _copied(callee: Computation, module: Module, copies_of: dict[Computation, Computation]) -> Computation:
-    if callee not in copies_of:
-        copies_of[callee] = clone_body(callee, "", module)
-    return copies_of[callee]
 
 
 _PASSES = tuple(

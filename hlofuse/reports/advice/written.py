@@ -128,8 +128,8 @@ def compile_time_notes(module: Module) -> Iterator[str]:
         constants.add(x)
         steps = _steps(x)
         if steps >= _STEPS and x.shape.element_count <= MOST_FOLDED:
-            source = kernel_source(x, module)
-            where = f" ({printable(source_text(source))})" if source is not None else ""
+            source = printable(source_text(kernel_source(x, module)))
+            where = f" ({source})" if source else ""
             text = f"{x.opcode} of a constant, {quantity(steps).strip()} steps{where}"
             yield f"Compile time: {text}; compute it outside jit"
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from hlofuse.account import Account, Costs, Launched, Totals
 from hlofuse.account.replaying import account_of
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computations
+from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computations, source_bearer
 from hlofuse.compilation import Compilation
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -233,7 +233,8 @@ def final_kernel(row: Launched, place: Place, at_fusion: str | None) -> FinalKer
 
 def place_of(x: Instruction, module: Module, name: str, final: str | None) -> Place:
     """The location of an instruction, under its name at fusion and its final one."""
-    source, caller = map(source_in_function, (kernel_source(x, module), module.called_from(x)))
+    caller = source_in_function(module.called_from(source_bearer(x, module)))
+    source = source_in_function(kernel_source(x, module))
     return Place(name, x.opcode, str(x.shape), source or None, x.op_name, caller or None, final)
 
 

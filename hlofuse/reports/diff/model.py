@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from hlofuse.account import Account
+from hlofuse.analysis.kernels import kernel_source
 from hlofuse.diff.compare import moved_lines
 from hlofuse.diff.model import (
     Accounts,
@@ -237,14 +237,7 @@ def _kernels_by_source(account: Account, accounts: Accounts) -> dict[str, _Costs
     module = account.module
     out: dict[str, _Costs] = {}
     for row in account.rows:
-        kernel = row.instruction
-        place = module.source_of(kernel)
-        if place is None and kernel.opcode == "fusion" and kernel.called:
-            inside = Counter(source_text(s) for i in kernel.fused_computation if (s := module.source_of(i)))
-            text = inside.most_common(1)[0][0] if inside else ""
-        else:
-            text = source_text(place)
-        line = out.setdefault(text, _Costs())
+        line = out.setdefault(source_text(kernel_source(row.instruction, module)), _Costs())
         line.kernels += 1
         line.bytes += row.cost.bytes_accessed * row.runs
         line.us += accounts.us(row)

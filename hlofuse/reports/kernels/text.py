@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.terminal import name_text, plain_table, print_more, print_rows
+from hlofuse.format.terminal import final_name_text, plain_table, print_more, print_rows
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.common.functions import function_table
 from hlofuse.reports.common.phrases import figures_text, headline, measured_text
@@ -128,16 +128,8 @@ def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> No
             why.append(f"\n{printable(where)}", style="not bold dim")
         size = [(f"{k.blocks:,} × {k.threads:,}" if k.blocks is not None else "")] if launched else []
         times = [measured_text(k.measured)] if measured else []
-        rows.append([_name(k), *times, cost_text(k), *size, why])
+        rows.append([final_name_text(k.final, k.name), *times, cost_text(k), *size, why])
     print_rows(console, columns, rows, drop=(2 + measured,) if launched else ())
-
-
-def _name(k: Choice) -> Text:
-    """The final name, below it the name at the end of fusion where it is another."""
-    text = name_text(k.final or k.name)
-    if k.final not in (None, k.name):
-        text.append(f"\n{printable(k.name)}", style="dim")
-    return text
 
 
 def _print_rules(shown: Sequence[Choice], console: Console) -> None:

@@ -106,6 +106,9 @@ def shares_lines(v: Verdict, width: int) -> list[str]:
             for s in v.shares
             if s.measured_us is not None
         ]
+        rest = v.measured_whole - sum(s.measured_us or 0.0 for s in v.shares)
+        if part := _part(rest, v.measured_whole):
+            parts.append(f"between kernels {us_text(rest)}{part}")
     elif v.totals.us is None:
         moved = v.totals.cost.bytes_accessed
         found = [s for s in v.shares if s.bytes_accessed or not moved]

@@ -1,6 +1,6 @@
 """A verdict for the terminal: one screen of 24 lines, whatever the module; all of it on request."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from textwrap import wrap
 
@@ -90,8 +90,8 @@ def figure_lines(v: Verdict, width: int, limit: int = _KERNELS) -> Iterator[tupl
     """The totals and the bounds; with `limit` 0 every collective."""
     yield from _share_lines(v, width)
     if v.measured is not None:
-        yield from ((line, "") for line in profile_lines(v.measured))
-    yield from ((line, "") for line in phrases.bound_lines(v))
+        yield from _whole(profile_lines(v.measured), width)
+    yield from _whole(phrases.bound_lines(v), width)
     if v.tiles is not None:
         yield from ((line, "") for line in tile_lines(v.tiles))
     exposed = v.totals.exposed_collectives_us, v.totals.exposed_is_floor
@@ -101,9 +101,16 @@ def figure_lines(v: Verdict, width: int, limit: int = _KERNELS) -> Iterator[tupl
 
 def _share_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     yield phrases.totals_line(v.totals), "bold"
-    yield from ((line, "") for line in phrases.counting_lines(v))
+    yield from _whole(phrases.counting_lines(v), width)
     yield from ((line, "") for line in phrases.shares_lines(v, width))
-    yield from ((line, "") for line in phrases.times_lines(v))
+    yield from _whole(phrases.times_lines(v), width)
+
+
+def _whole(lines: Iterable[str], width: int, style: str = "") -> Iterator[tuple[str, str]]:
+    """The lines; what does not fit goes on below."""
+    for line in map(printable, lines):
+        for part in wrap(line, width, subsequent_indent="  ", break_on_hyphens=False):
+            yield part, style
 
 
 def advice_lines(
@@ -132,9 +139,7 @@ def suggestion_lines(
     """The suggestions, at most so many, with code below the first; each line with its style."""
     shown = v.suggestions[:most]
     title = phrases.suggestions_title(v, len(shown))
-    # The end of a reason says what to install.
-    for line in wrap(title, width, break_on_hyphens=False) if v.not_proved else [title]:
-        yield line, "bold cyan" if shown else ""
+    yield from _whole([title], width, "bold cyan" if shown else "")
     for number, s in enumerate(shown, 1):
         mark = f"{number}. " if s.kind != "report" else ""
         yield f"{mark}{phrases.suggestion_text(s)}", "bold"
@@ -166,9 +171,7 @@ def _head(
     for number, text in enumerate(notes[:_NOTES], 1):
         more = len(notes) - _NOTES
         rest = f" (and {plural(more, 'note')} more)" if number == _NOTES and more > 0 else ""
-        whole = printable(f"{text.rstrip('.')}{rest}.")
-        lines = wrap(whole, width, subsequent_indent="  ", break_on_hyphens=False)
-        yield from ((line, "bold yellow") for line in lines)
+        yield from _whole([f"{text.rstrip('.')}{rest}."], width, "bold yellow")
 
 
 def _kernels(v: Verdict, most: int, width: int) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from hlofuse.account import PairDetail, ReadTerm
 from hlofuse.format.escape import printable, shorten
-from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_more
+from hlofuse.format.terminal import Rows, final_name_text, indented, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, more, plural, ranges, us_text
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common import costs
@@ -281,12 +281,11 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
         what = f"{printable(p.opcode)} {_shape_text(p.shape)}".strip() or (
             "intermediate fusion, no longer present"
         )
-        name = name_text(p.final or p.name)
-        if p.final not in (None, p.name):  # below it, where the shape has room
-            name.append(f"\n{printable(p.name)}", style="dim")
         time = f"{measured_text(p.measured)} measured" if p.measured is not None else ""
-        row = name, Text(what), Text(printable(origin(p)), style="dim"), Text(time)
-        table.add_row(*row[: 3 + len(measured)])
+        row = [final_name_text(p.final, p.name), Text(what), Text(printable(origin(p)), style="dim")]
+        if measured:
+            row.append(Text(time))
+        table.add_row(*row)
     table.print(console)
 
 
