@@ -204,7 +204,7 @@ def _share(file: str, name: str, own: Sequence[_Launch]) -> FunctionShare:
     for row, direction, part in own:
         rows.append(row)
         directions[direction] += part
-    totals = totals_of(rows, timed=all(row.us is not None for row in rows))
+    totals = totals_of(rows, timed=any(row.us is not None for row in rows))
     measured = [row.measured_us for row in rows if row.measured_us is not None]
     return FunctionShare(
         file,

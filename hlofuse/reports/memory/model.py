@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from hlofuse.analysis.hlo_value import HloValue
-from hlofuse.analysis.kernels import computed_in, kernel_source, trip_count_of
+from hlofuse.analysis.kernels import computed_in, kernel_source, source_bearer, trip_count_of
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import source_text
 from hlofuse.format.units import bytes_text
@@ -98,8 +98,8 @@ def memory_use(
     that made an instruction write more arrays."""
 
     def line(x: Instruction | None) -> str | None:
-        source = (module.called_from(x) or kernel_source(x, module)) if x is not None else None
-        return source_text(source) or None
+        found = [] if x is None else [module.called_from(source_bearer(x, module)), kernel_source(x, module)]
+        return next(map(source_text, filter(None, found)), None)
 
     def at(x: Instruction) -> str:
         return f" at {found}" if (found := line(x)) else ""
