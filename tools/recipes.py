@@ -4,7 +4,7 @@
 
 A page holds a program before and after the change. XLA compiles both for each device of the page; the
 figures are read from XLA's own modules. Exit status 1 if a figure differs or the change no longer pays.
---write writes the tables, the modules that the tests replay (tests/recipes/data) and the index.
+--write writes the tables, the modules that the tests replay (tests/recipes/data.tar.xz) and the index.
 
 PYTHON is an interpreter with JAX and its plugin for CUDA; RELEASE says which jaxlib that is.
 """
@@ -38,7 +38,8 @@ from hlofuse.reports.common.recipe_page import FORM
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs" / "recipes"
-DATA = ROOT / "tests" / "recipes" / "data"
+DATA = ROOT / "tests" / "recipes" / "data.tar.xz"
+"""XLA's modules, as NAME/DEVICE/SIDE/FILE."""
 SIDES = ("before", "after")
 FILES = {"before.hlo": "input.hlo", "after.hlo": "fused.hlo"}
 """Of a capture, and what they are called in the data of a recipe."""
@@ -266,21 +267,25 @@ def write_table(page: Page, rows: Sequence[str]) -> None:
     page.path.write_text(f"{text[:end]}\n{table}" + (f"\n{prose}\n" if prose else ""), encoding="utf-8")
 
 
-def write_data(page: Page, folders: dict[str, dict[str, Path]]) -> None:
-    """XLA's modules at the input of fusion and after it, for each device and side."""
+def write_data(found: dict[str, dict[str, dict[str, Path]]]) -> None:
+    """XLA's modules at the input of fusion and after it, for each recipe, device and side."""
+    with tarfile.open(DATA) as tar:
+        members = {m.name: f.read() for m in tar if (f := tar.extractfile(m)) is not None}
+    names = {p.name for p in pages()} - set(found)
+    members = {n: data for n, data in members.items() if n.partition("/")[0] in names}
+    for name, folders in found.items():
+        for device, sides in folders.items():
+            for side in SIDES:
+                more = UNOPTIMIZED if side == "before" and name in WRITTEN else {}
+                for file, own in (FILES | more).items():
+                    members[f"{name}/{device}/{side}/{own}"] = (sides[side] / file).read_bytes()
     with io.BytesIO() as buffer:
         with tarfile.open(fileobj=buffer, mode="w") as tar:
-            for device, sides in folders.items():
-                for side in SIDES:
-                    more = UNOPTIMIZED if side == "before" and page.name in WRITTEN else {}
-                    for file, name in (FILES | more).items():
-                        data = (sides[side] / file).read_bytes()
-                        info = tarfile.TarInfo(f"{device}/{side}/{name}")
-                        info.size = len(data)
-                        tar.addfile(info, io.BytesIO(data))
-        packed = lzma.compress(buffer.getvalue(), preset=9 | lzma.PRESET_EXTREME)
-    DATA.mkdir(parents=True, exist_ok=True)
-    (DATA / f"{page.name}.tar.xz").write_bytes(packed)
+            for member, data in sorted(members.items()):
+                info = tarfile.TarInfo(member)
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+        DATA.write_bytes(lzma.compress(buffer.getvalue(), preset=9 | lzma.PRESET_EXTREME))
 
 
 def index() -> str:
@@ -340,7 +345,7 @@ def main() -> int:
                 if set(rows[page.name]) == set(page.devices):
                     write_table(page, [rows[page.name][d] for d in page.devices])
                     write_measured(page)
-                    write_data(page, folders[page.name])
+            write_data({p.name: folders[p.name] for p in chosen if set(rows[p.name]) == set(p.devices)})
             (DOCS / "README.md").write_text(index(), encoding="utf-8")
     return status
 

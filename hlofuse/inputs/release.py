@@ -73,9 +73,9 @@ def _mark(row: dict[str, Any]) -> Mark:
 
 _WRAPPED_SINCE = {"copy": "0.9", "transpose": "0.11", "scatter": "0.5"}
 _WRAPPED = re.compile(r"^  (?:ROOT )?%?wrapped_([\w-]+)(?:\.\d+)? = .* fusion\(", re.MULTILINE)
-_UNWRAPPED_UNTIL = dict.fromkeys(
-    ("convert", "exponential", "iota", "log", "reduce-window", "select", "tanh"), "0.7"
-) | {"transpose": "0.10"}
+_UNWRAPPED_UNTIL = dict.fromkeys("convert exponential iota log reduce-window select tanh".split(), "0.7") | {
+    "transpose": "0.10"
+}
 
 
 def text_marks(module: Module, backend: str) -> Iterator[Iterator[Shown]]:

@@ -33,7 +33,7 @@ _WIDTHS: dict[str, int] = {
     "f6e2m3fn": 6,
     "f6e3m2fn": 6,
     **dict.fromkeys(
-        ("f8e3m4", "f8e4m3", "f8e4m3b11fnuz", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0fnu"),
+        "f8e3m4 f8e4m3 f8e4m3b11fnuz f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz f8e8m0fnu".split(),
         8,
     ),
 }

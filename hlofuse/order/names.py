@@ -14,34 +14,18 @@ _BODIES = re.compile(r"body|cond|branch_\d+_fun")
 _FUNCTIONS_OF_SCAN = frozenset({"eval_jaxpr", "closed_call"})
 """Functions that the framework creates for parts of a program without jit."""
 _NOT_RENAMED = frozenset({"parameter", "fusion", "custom-call"})
-_OPCODES = {
-    **dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne"), "compare"),
-    "add_any": "add",
-    "cos": "cosine",
-    "div": "divide",
-    "exp": "exponential",
-    "expm1": "exponential-minus-one",
-    "log1p": "log-plus-one",
-    "max": "maximum",
-    "min": "minimum",
-    "mul": "multiply",
-    "neg": "negate",
-    "pow": "power",
-    "rem": "remainder",
-    "select_n": "select",
-    "sin": "sine",
-    "sub": "subtract",
-}
+_NAMED = """
+    add_any=add cos=cosine div=divide exp=exponential expm1=exponential-minus-one log1p=log-plus-one
+    max=maximum min=minimum mul=multiply neg=negate pow=power rem=remainder select_n=select sin=sine
+    sub=subtract eq=compare ge=compare gt=compare le=compare lt=compare ne=compare
+"""
+_OPCODES = dict(pair.split("=") for pair in _NAMED.split())
 """Element-wise operations of the framework with another name than XLA's."""
-LOWERED = _OPCODES | {
-    "convert_element_type": "convert",
-    "dynamic_slice": "dynamic-slice",
-    "dynamic_update_slice": "dynamic-update-slice",
-    "reduce_precision": "reduce-precision",
-    "shift_left": "shift-left",
-    "shift_right_arithmetic": "shift-right-arithmetic",
-    "shift_right_logical": "shift-right-logical",
-}
+_AS_NAMED = """
+    convert_element_type dynamic_slice dynamic_update_slice reduce_precision shift_left shift_right_arithmetic
+    shift_right_logical
+""".split()
+LOWERED = _OPCODES | {n: n.replace("_", "-") for n in _AS_NAMED} | {"convert_element_type": "convert"}
 """The opcode to which an operation of the framework is lowered."""
 _CACHED = 1 << 15
 """The limit of distinct names and paths of a module; each is read many times."""

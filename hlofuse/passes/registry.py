@@ -4,9 +4,11 @@ file is imported only when the pass is created."""
 
 import importlib
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -17,166 +19,10 @@ from hlofuse.releases import Release, Span
 from hlofuse.rules.settings import AS_XLA, Settings
 from .base import FixedPoint, Pass, Pipeline, UnimplementedPass
 
-# By target and XLA's name: `module:class` below `hlofuse.passes`. Several targets have a pass of the same
-# name; the empty target has those that all share.
-_FUSION: dict[str, dict[str, str]] = {
-    "": {
-        "cse": "cse:HloCSE",
-        "dce": "dce:HloDCE",
-        "tuple-simplifier": "dce:TupleSimplifier",
-    },
-    "gpu": {
-        "variadic-op-splitter": "fusion.before_fusion:VariadicOpSplitter",
-        "sort-iota-fusion": "fusion.before_fusion:SortIotaFusion",
-        "priority-fusion": "fusion.priority_fusion.priority_fusion:PriorityFusion",
-        "multi_output_fusion": "fusion.gpu_multi_output_fusion:GpuMultiOutputFusion",
-        "horizontal_loop_fusion": "fusion.horizontal_fusion:HorizontalLoopFusion",
-        "horizontal_input_fusion": "fusion.horizontal_fusion:HorizontalInputFusion",
-    },
-    "gpu-legacy": {
-        "variadic-op-splitter": "fusion.before_fusion:VariadicOpSplitter",
-        "fusion": "fusion.gpu_legacy:GpuInstructionFusion",
-        "fusion_merger": "fusion.gpu_legacy:FusionMerger",
-        "multi_output_fusion": "fusion.gpu_multi_output_fusion:GpuMultiOutputFusion",
-        "horizontal_loop_fusion": "fusion.horizontal_fusion:HorizontalLoopFusion",
-        "horizontal_input_fusion": "fusion.horizontal_fusion:HorizontalInputFusion",
-    },
-    "cpu": {
-        "fusion": "fusion.cpu_fusion:CpuInstructionFusion",
-        "fusion-wrapper": "fusion.before_fusion:CpuFusionWrapper",
-        "cpu_multi_output_fusion": "fusion.cpu_fusion:CpuMultiOutputFusion",
-    },
-}
-"""The passes that a user may list (`--passes`)."""
-_OTHERS: dict[str, dict[str, str]] = {
-    "": {
-        "constant_folding": "algebraic.constant_folding:HloConstantFolding",
-        "degenerate-dimension-rewriter": "algebraic.reshape_mover:DegenerateDimensionRewriter",
-        "reshape-mover": "algebraic.reshape_mover:ReshapeMover",
-        "slice-sinker": "algebraic.reshape_mover:SliceSinker",
-        "algsimp": "algebraic.simplifier:AlgebraicSimplifier",
-        "all-reduce-promotion": "collectives:AllReducePromotion",
-        "all-reduce-reassociate": "collectives:AllReduceReassociate",
-        "all_to_all_decomposer": "collectives:AllToAllDecomposer",
-        "all-reduce-simplifier": "control_flow.annotations:AllReduceSimplifier",
-        "cse_barrier_expander": "control_flow.annotations:OptimizationBarrierExpander",
-        "sharding-remover": "control_flow.annotations:ShardingRemover",
-        "shardy-xla": "control_flow.annotations:ShardyXLA",
-        "strip-memory-placement-annotations": "control_flow.annotations:StripMemoryPlacementAnnotations",
-        "call-inliner": "control_flow.call_graph:CallInliner",
-        "flatten-call-graph": "control_flow.call_graph:FlattenCallGraph",
-        "computation-deduplicator": "control_flow.call_graph:HloComputationDeduplicator",
-        "propagate-call-metadata": "control_flow.call_graph:PropagateCallMetadata",
-        "conditional-canonicalizer": "control_flow.conditional_simplifier:ConditionalCanonicalizer",
-        "simplify-conditional": "control_flow.conditional_simplifier:ConditionalSimplifier",
-        "optimize_input_output_buffer_alias": "copy_insertion.buffer_alias:OptimizeInputOutputBufferAlias",
-        "copy-insertion": "copy_insertion.copy_insertion:CopyInsertion",
-        "dot_decomposer": "dot.dot_dimensions:DotDecomposer",
-        "dot_dimension_merger": "dot.dot_dimensions:DotDimensionMerger",
-        "dot_dimension_normalizer": "dot.dot_dimensions:DotDimensionNormalizer",
-        "dot_dimension_sorter": "dot.dot_dimensions:DotDimensionSorter",
-        "dot-merger": "dot.dot_merger:DotMerger",
-        "batch-dot-simplification": "dot.dot_operands:BatchDotSimplifier",
-        "operand_converter": "dot.dot_operands:DotOperandConverter",
-        "gemv-rewriter": "dot.dot_operands:GemvRewriter",
-        "operand_upcaster": "dot.dot_operands:OperandUpcaster",
-        "result_caster": "dot.dot_operands:ResultCaster",
-        "transpose-folding": "dot.dot_operands:TransposeFolding",
-        "dynamic-dimension-simplifier": "dot.dot_dimensions:DynamicDimensionSimplifier",
-        "ragged_dot_rewriter": "dot.dot_dimensions:RaggedDotRewriter",
-        "bitcast_dtypes_expander": "float.conversions:BitcastDtypesExpander",
-        "change-op-data-type": "float.conversions:ChangeOpDataType",
-        "comparison-expander": "float.conversions:ComparisonExpander",
-        "convert-mover": "float.conversions:ConvertMover",
-        "logistic-expander": "float.conversions:LogisticExpander",
-        "simplify-fp-conversions": "float.conversions:SimplifyFPConversions",
-        "float-normalization-bf16": "float.float_normalization:FloatNormalization",
-        "broadcast_canonicalizer": "layout.layout_normalization:BroadcastCanonicalizer",
-        "layout_normalization": "layout.layout_normalization:LayoutNormalization",
-        "reshape-decomposer": "layout.layout_normalization:ReshapeDecomposer",
-        "while-loop-constant-sinking": "loop.code_motion:WhileLoopConstantSinking",
-        "while-loop-invariant-code-motion": "loop.code_motion:WhileLoopInvariantCodeMotion",
-        "simplify-while-loops": "loop.simplifier:WhileLoopSimplifier",
-        "while-loop-trip-count-annotator": "loop.trip_count:WhileLoopTripCountAnnotator",
-        "rng-bit-generator-expander": "random:RngBitGeneratorExpander",
-        "batchnorm_expander": "rare:BatchNormExpander",
-        "dynamic-index-splitter": "rare:DynamicIndexSplitter",
-        "dynamic_padder": "rare:DynamicPadder",
-        "map-inline": "rare:MapInliner",
-        "zero_sized_hlo_elimination": "rare:ZeroSizedHloElimination",
-        "associative-scan-rewriter": "reduction:AssociativeScanRewriter",
-        "reduce-window-rewriter": "reduction:ReduceWindowRewriter",
-        "tree_reduction_rewriter": "reduction:TreeReductionRewriter",
-        "batched_gather_scatter_normalizer": (
-            "scatter.batched_gather_scatter_normalizer:BatchedGatherScatterNormalizer"
-        ),
-        "select_and_scatter_expander": "scatter.batched_gather_scatter_normalizer:SelectAndScatterExpander",
-        "gather_expander": "scatter.gather_scatter:GatherExpander",
-        "gather_simplifier": "scatter.gather_scatter:GatherSimplifier",
-        "scatter_expander": "scatter.gather_scatter:ScatterExpander",
-        "scatter_simplifier": "scatter.gather_scatter:ScatterSimplifier",
-        "simplify-sorts": "sort.sorts:SortSimplifier",
-        "stable-sort-expander": "sort.sorts:StableSortExpander",
-        "topk-decomposer": "sort.topk:TopkDecomposer",
-        "topk-rewriter": "sort.topk:TopkRewriter",
-    },
-    "cpu": {
-        "cpu-parallel-task-assigner": "cpu.calls:ParallelTaskAssigner",
-        "small-while-loop-hoisting": "cpu.calls:SmallWhileLoopHoisting",
-        "convolution-group-converter": "cpu.layouts:ConvolutionGroupConverter",
-        "convolution-canonicalization": "cpu.layouts:ConvCanonicalization",
-        "layout-assignment": "cpu.layouts:CpuLayoutAssignment",
-        "dot-library-rewriter": "cpu.ynnpack:LibraryRewriter",
-    },
-    "gpu": {
-        "all-reduce-contiguous": "collectives:AllReduceContiguous",
-        "async-collective-creator": "collectives:AsyncCollectiveCreator",
-        "gpu-convert-async-collectives-to-sync": "collectives:ConvertAsyncCollectivesToSync",
-        "loop-schedule-linearizer": "copy_insertion.buffer_alias:LoopScheduleLinearizer",
-        "post-scheduling-copy-insertion": "copy_insertion.copy_insertion:PostSchedulingCopyInsertion",
-        "fusion-wrapper": "fusion.before_fusion:GpuFusionWrapper",
-        "cudnn-fused-convolution-rewriter": "gpu.convolutions.epilogues:CudnnFusedConvRewriter",
-        "conv-padding-legalization": "gpu.convolutions.padding:ConvPaddingLegalization",
-        "conv-rewriter": "gpu.convolutions.rewriter:ConvRewriter",
-        "copy_fusion": "gpu.copies:CopyFusion",
-        "convert-memory-placement-to-internal-annotations": (
-            "control_flow.annotations:ConvertMemoryPlacementToInternalAnnotations"
-        ),
-        "host-memory-transfer-asyncifier": "gpu.copies:HostMemoryTransferAsyncifier",
-        "host-offloader": "gpu.copies:HostOffloader",
-        "move_copy_to_users": "gpu.copies:MoveCopyToUsers",
-        "cublas-gemm-rewriter": "gpu.cublas.rewriter:CublasGemmRewriter",
-        "cublas-pad-for-gemms": "gpu.cublas.rewriter:CublasPadForGemms",
-        "cublas-gemm-broadcast-folding-rewriter": "gpu.cublas.rewriter:GemmBroadcastFoldingRewriter",
-        "topk-specializer": "gpu.custom_calls:TopkSpecializer",
-        "triangular-solve-rewriter": "gpu.custom_calls:TriangularSolveRewriter",
-        "dynamic-slice-annotator": "gpu.dynamic_slice_annotator:DynamicSliceAnnotator",
-        "dynamic-slice-copy-fusion-async-wrapper": (
-            "gpu.dynamic_slice_annotator:DynamicSliceCopyFusionAsyncWrapper"
-        ),
-        "dot-strength-reduction": "gpu.gemm.around_fusion:DotStrengthReduction",
-        "gemm-fusion-swap-operands": "gpu.gemm.around_fusion:GemmFusionSwapOperands",
-        "splitk-rewriter": "gpu.gemm.around_fusion:SplitkRewriter",
-        "triton-gemm-rewriter": "gpu.gemm.gemm_fusion:GemmFusion",
-        "hoist-fused-bitcasts": "gpu.gemm.hoist_bitcasts:HoistFusedBitcasts",
-        "layout-assignment": "gpu.layout_assignment:GpuLayoutAssignment",
-        "rename_fusions": "gpu.custom_calls:RenameFusions",
-        "rename-instructions": "gpu.custom_calls:RenameInstructions",
-        "sanitize-constant-names": "gpu.custom_calls:SanitizeConstantNames",
-        "reduce-decomposer": "gpu.reductions:ReduceDecomposer",
-        "reduction-degenerate-dim-remover": "gpu.reductions:ReductionDegenerateDimRemover",
-        "reduction-dimension-grouper": "gpu.reductions:ReductionDimensionGrouper",
-        "reduction-layout-normalizer": "gpu.reductions:ReductionLayoutNormalizer",
-        "reduction-splitter": "gpu.reductions:ReductionSplitter",
-        "tree-reduction-rewriter": "gpu.reductions:TreeReductionRewriter",
-        "scatter-slice-simplifier": "scatter.batched_gather_scatter_normalizer:ScatterSliceSimplifier",
-        "fusion-block-level-rewriter": "gpu.triton_fusions:FusionBlockLevelRewriter",
-        "triton-softmax-rewriter": "gpu.triton_fusions:SoftmaxRewriterTriton",
-        "deviceless-estimate-cub-sort-scratch-size": "sort.sort_rewriter:EstimateCubSortScratchSize",
-        "sort-rewriter": "sort.sort_rewriter:SortRewriter",
-    },
-}
-"""The passes that only XLA's own lists have, with options that depend on their place."""
+_TABLES: dict[str, dict[str, dict[str, str]]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
+_FUSION, _OTHERS = _TABLES["fusion"], _TABLES["others"]
 _CALLED = {"qr_expander": ("Qr", "ProductOfElementaryHouseholderReflectors"), "eigh_expander": ("Eigh",)}
 """Passes of XLA's lists that are not implemented, with the targets of the custom calls that they expand."""
 _RARE = {

@@ -1,8 +1,6 @@
 """A scene as DOT, by the `graphviz` package: deterministic, and without markup from the dump."""
 
 import math
-import tomllib
-from pathlib import Path
 
 from graphviz import Digraph
 
@@ -10,7 +8,7 @@ from hlofuse.format.units import bytes_text
 from hlofuse.ir.record import Record
 from hlofuse.ir.text.signatures import split_async
 from .labels import entities, multiline
-from .scene import Arrow, Box, Outline, Panel, Scene, text_width
+from .scene import TABLES, Arrow, Box, Outline, Panel, Scene, text_width
 
 FONT = "Helvetica,Arial,sans-serif"
 INK = "#1f2328"
@@ -19,9 +17,6 @@ LINE = "#8c959f"
 PALE = "#d1d9e0"
 CARD = "#ffffff"
 ALERT = "#9a3412"
-
-
-_TABLES = tomllib.loads(Path(__file__).with_name("palette.toml").read_text(encoding="utf-8"))
 
 
 class Style(Record):
@@ -42,7 +37,7 @@ class Style(Record):
         return self.look | {"fixedsize": "true", "width": f"{width / 72:.2f}", "height": f"{height / 72:.2f}"}
 
 
-STYLES: dict[str, Style] = {name: Style(**table) for name, table in _TABLES["boxes"].items()}
+STYLES: dict[str, Style] = {name: Style(**table) for name, table in TABLES["boxes"].items()}
 _CATEGORY: dict[str, str] = {
     opcode: name for name, style in STYLES.items() for opcode in style.opcodes.split()
 }
@@ -50,7 +45,7 @@ _CATEGORY: dict[str, str] = {
 
 def cluster_style(kind: str) -> dict[str, str]:
     """Attributes of Graphviz for the frame of a fusion, or (with none) of a future kernel."""
-    frames: dict[str, dict[str, str]] = _TABLES["frames"]
+    frames: dict[str, dict[str, str]] = TABLES["frames"]
     return frames.get(kind, frames["other"])
 
 
@@ -72,9 +67,9 @@ def legend(graph: Digraph, scene: Scene, place: int) -> None:
     for name, style in STYLES.items():
         if name in used and name != "stub":
             rows.append((style.title, style.attributes_for_size(text_width(style.title, 9), 11)))
-    frames = _TABLES["frames"]
+    frames = TABLES["frames"]
     for kind in (*filter(kinds.__contains__, frames), *sorted(kinds - frames.keys())):
-        title = _TABLES["frame_titles"].get(kind, f"{kind} fusion: one kernel")
+        title = TABLES["frame_titles"].get(kind, f"{kind} fusion: one kernel")
         rows.append((entities(title), {"shape": "box"} | cluster_style(kind)))
     notes = []
     if any(not a.inside and a.bytes for a in arrows):

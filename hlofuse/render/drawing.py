@@ -107,13 +107,12 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK = "{http://www.w3.org/1999/xlink}"
 _ELEMENTS = frozenset({"polygon", "polyline", "path", "ellipse"})
-# fmt: off
-_ATTRIBUTES = frozenset({
-    "class", "cx", "cy", "d", "fill", "fill-opacity", "font-family", "font-size", "font-style", "font-weight",
-    "height", "id", "points", "rx", "ry", "stroke", "stroke-dasharray", "stroke-opacity", "stroke-width",
-    "text-anchor", "transform", "width", "x", "y",
-})
-# fmt: on
+_ATTRIBUTES = frozenset(
+    """
+    class cx cy d fill fill-opacity font-family font-size font-style font-weight height id points rx ry stroke
+    stroke-dasharray stroke-opacity stroke-width text-anchor transform width x y
+    """.split()
+)
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 
 # Pointing at a box or an arrow brings it out; it works in a page and does no harm in an image. Opened by

@@ -1,7 +1,9 @@
 """A picture before DOT: panels of boxes, frames and arrows."""
 
+import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -12,6 +14,7 @@ from hlofuse.ir.grouping import grouped
 from hlofuse.ir.names import names_in
 from hlofuse.ir.record import Record
 
+TABLES = tomllib.loads(Path(__file__).with_name("palette.toml").read_text(encoding="utf-8"))
 VIEWS = ("before", "after", "both")
 MAX_NODES = 250
 """The limit of boxes a side, for readers and for the speed of `dot`."""
@@ -159,25 +162,15 @@ SMALL = 8.5
 # Graphviz inflates every shape that is no box to fit the text into its inner circle; sizing them here
 # keeps trapezia and hexagons as small as their text allows, and the same wherever they are drawn.
 
-# Thousandths of the font size for the characters from space to tilde.
-# fmt: off
-_WIDTHS = (
-    278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556,
-    556, 556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667, 611, 778,
-    722, 278, 500, 667, 556, 833, 722, 778, 667, 778, 722, 667, 611, 722, 667, 944, 667, 667, 611, 278,
-    278, 278, 469, 556, 333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556,
-    556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
-)
-# fmt: on
 _BOLD = 1.07
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
     """The width in points."""
-    units = 0
+    units: int = 0
     for c in text:
         if " " <= c <= "~":
-            units += _WIDTHS[ord(c) - 32]
+            units += TABLES["widths"][ord(c) - 32]
         else:
             units += 1000 if unicodedata.east_asian_width(c) in "WF" else 600
     return units * size / 1000 * (_BOLD if bold else 1.0)

@@ -1,6 +1,6 @@
 """Recipes: the pages are in the form, XLA's stored modules bear them out, and so does the jaxlib installed.
 
-`tests/recipes/data/NAME.tar.xz` is written by `tools/recipes.py --write`: XLA's modules at the input of
+`tests/recipes/data.tar.xz` is written by `tools/recipes.py --write`: XLA's modules at the input of
 fusion and after it, for each device of the page and both sides.
 """
 
@@ -10,9 +10,7 @@ import importlib.util
 import os
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +36,7 @@ from hlofuse.reports.verdict.phrases import suggestions_title
 from hlofuse.reports.verdict.verdict import verdict
 from hlofuse.reports.whatif.model import trial_of
 from ..running import load_tool
+from .values import archive
 
 ROOT = Path(__file__).parents[2]
 HAS_JAX = importlib.util.find_spec("jax") is not None
@@ -50,11 +49,10 @@ BY_NAME = {recipe.name: recipe for recipe in RECIPES}
 CASES = [(name, device) for name, page in PAGES.items() for device in page.devices]
 
 
-@cache
 def stored(name: str) -> dict[str, str]:
     """XLA's modules of a recipe by DEVICE/SIDE/FILE."""
-    with tarfile.open(TOOL.DATA / f"{name}.tar.xz") as tar:
-        return {m.name: f.read().decode() for m in tar if (f := tar.extractfile(m)) is not None}
+    own = f"{name}/"
+    return {n.removeprefix(own): text for n, text in archive(TOOL.DATA).items() if n.startswith(own)}
 
 
 @pytest.fixture
@@ -87,7 +85,7 @@ def figures(observed: Observed) -> Any:
 
 
 def test_every_recipe_has_a_page_and_every_page_a_recipe() -> None:
-    assert sorted(PAGES) == sorted(BY_NAME) == sorted(p.name.partition(".")[0] for p in TOOL.DATA.iterdir())
+    assert sorted(PAGES) == sorted(BY_NAME) == sorted({n.partition("/")[0] for n in archive(TOOL.DATA)})
     assert len(BY_NAME) == len(RECIPES)
     for recipe in RECIPES:
         assert len(recipe.text) <= 70, recipe.name

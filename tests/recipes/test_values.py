@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import tarfile
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from hlofuse.judge.judge import Judge
 from hlofuse.library.loading import Loaded, read
 from hlofuse.library.options import ReplayOptions
 from ..running import load_tool
-from .values import REWRITES, judge_rewrites
+from .values import REWRITES, archive, judge_rewrites
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="needs jax (Python 3.12 or newer)"
@@ -36,14 +34,6 @@ CORPUS = [tuple(line.split()) for line in (Path(__file__).parent / "on_corpora.t
 """Of each corpus the smallest modules to which a recipe applies; `judge_recipes.py` runs all."""
 
 
-@cache
-def archive(file: Path) -> dict[str, str]:
-    """The modules of an archive by name."""
-    with tarfile.open(file) as tar:
-        modules = (m for m in tar if m.name.endswith(".hlo"))
-        return {m.name: f.read().decode() for m in modules if (f := tar.extractfile(m)) is not None}
-
-
 def verdicts(judge: Judge, loaded: Loaded, name: str) -> list[tuple[str, str, str]]:
     return [(n, j.verdict, j.reason) for n, j in judge_rewrites(judge, loaded, [name])]
 
@@ -51,7 +41,7 @@ def verdicts(judge: Judge, loaded: Loaded, name: str) -> list[tuple[str, str, st
 @pytest.mark.parametrize(("name", "device"), OWN)
 def test_on_its_own_module(name: str, device: str, judge: Judge, tmp_path: Path) -> None:
     path = tmp_path / "before.hlo"
-    path.write_text(archive(TOOL.DATA / f"{name}.tar.xz")[f"{device}/before/input.hlo"])
+    path.write_text(archive(TOOL.DATA)[f"{name}/{device}/before/input.hlo"])
     release, flags = PAGES[name].rows[device].split(" | ")[1], PAGES[name].flags["before"] or None
     target = "cpu" if device == "cpu" else "gpu"
     own = None if device == "cpu" else device

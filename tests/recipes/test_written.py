@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import pytest
 
@@ -753,6 +754,13 @@ CASES = {
     "reduce-as-one-vector": (norms(3), norms(2)),
     "update-as-one-vector": (updates("tanh", "tanh", "tanh"), updates("tanh", "tanh", "sine")),
 }
+for section in Path(__file__).with_name("written.hlo").read_text().split("\n// CASE ")[1:]:
+    title, text = section.split("\n", 1)
+    text, *others = text.replace("\n\n", "").removesuffix("\n").split("\n// OTHERWISE ")
+    changed_text = text
+    for old, new in (other.replace("\\n", "\n").split(" => ") for other in others):
+        changed_text = changed_text.replace(old, new)
+    CASES[title] = text, changed_text
 
 
 def changed(name: str, text: str) -> tuple[Module, Module, int]:

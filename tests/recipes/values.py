@@ -7,7 +7,10 @@ it is, and what only a device or several of them can do has a stand-in, a functi
 
 from __future__ import annotations
 
+import tarfile
 from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
 
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES
 from hlofuse.ir.copy import copy_module
@@ -34,6 +37,14 @@ _DEVICES = 4
 
 
 REWRITES = {recipe.name: recipe for recipe in RECIPES if recipe.rewrite is not None}
+
+
+@cache
+def archive(file: Path) -> dict[str, str]:
+    """The modules of an archive by name."""
+    with tarfile.open(file) as tar:
+        modules = (m for m in tar if m.name.endswith(".hlo"))
+        return {m.name: f.read().decode() for m in modules if (f := tar.extractfile(m)) is not None}
 
 
 def judge_rewrites(judge: Judge, loaded: Loaded, names: Iterable[str]) -> Iterator[tuple[str, Judgement]]:

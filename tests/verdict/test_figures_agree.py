@@ -64,10 +64,10 @@ def _packed(folder: Path, archive: str) -> list[Program]:
 
 def _recipes(folder: Path) -> list[Program]:
     found = []
-    for archive in sorted((ROOT / "tests" / "recipes" / "data").iterdir())[:: EVERY or 8]:
-        with tarfile.open(archive) as tar:
-            tar.extractall(folder / archive.stem, filter="data")
-        for path in sorted((folder / archive.stem).rglob("before/input.hlo")):
+    with tarfile.open(ROOT / "tests" / "recipes" / "data.tar.xz") as tar:
+        tar.extractall(folder, filter="data")
+    for recipe in sorted(folder.iterdir())[:: EVERY or 8]:
+        for path in sorted(recipe.rglob("before/input.hlo")):
             device = path.parent.parent.name
             how = CPU if device == "cpu" else ("--target", "gpu", "--device", device)
             found.append(Program(path, (*how, "--stage", AT_FUSION)))

@@ -24,9 +24,7 @@ _LINE = 64
 """Bytes of a cache line."""
 _MOST_ACCESSES = 20_000
 """Values followed in one kernel; a larger one is not estimated."""
-_FREE = frozenset(
-    {"parameter", "constant", "bitcast", "reshape", "tuple", "get-tuple-element", "broadcast", "copy"}
-)
+_FREE = frozenset("parameter constant bitcast reshape tuple get-tuple-element broadcast copy".split())
 _SLOW = frozenset(
     """
     absolute acos acosh asin asinh atan2 atanh cbrt cosh cosine divide erf exponential exponential-minus-one
@@ -34,7 +32,7 @@ _SLOW = frozenset(
     """.split()
 )
 _KINDS = {"u64": "s64", "pred": "s32", "c128": "c64"} | dict.fromkeys(
-    ("u32", "u16", "u8", "s16", "s8", "u4", "s4"), "s32"
+    "u32 u16 u8 s16 s8 u4 s4".split(), "s32"
 )
 """Element types that have the rates of another one."""
 _BYTES = frozenset({"pred", "u8", "s8"})

@@ -19,6 +19,12 @@ def quote(text: str) -> str:
     return '"' + "".join(out) + '"'
 
 
+_PRINTED = """
+    op_type op_name source_file source_line source_end_line source_column source_end_column profile_type
+    deduplicated_name preserve_layout stack_frame_id scheduling_name metadata_payload
+""".split()
+
+
 class OpMetadata(Record):
     """Source of an operation in the program (`OpMetadata` in `xla/xla_data.proto`)."""
 
@@ -38,9 +44,7 @@ class OpMetadata(Record):
 
     def __str__(self) -> str:
         parts = []
-        for key in ("op_type", "op_name", "source_file", "source_line", "source_end_line", "source_column",
-                    "source_end_column", "profile_type", "deduplicated_name", "preserve_layout",
-                    "stack_frame_id", "scheduling_name", "metadata_payload"):  # fmt: skip
+        for key in _PRINTED:
             value = getattr(self, key)
             if isinstance(value, str):
                 parts.append(f"{key}={quote(value)}")

@@ -1,10 +1,13 @@
 """The result of an operation on constants (`xla/hlo/evaluator/hlo_evaluator.cc`). Elementwise operations
 (`elementwise.py`) and those that only move elements."""
 
-import itertools
 import math
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import with_trait
@@ -12,6 +15,8 @@ from hlofuse.ir.shape import INTEGER_TYPES, Shape
 from .elementwise import CannotEvaluate, value_function
 from .literals import MOST_ELEMENTS, Value, rounded, values_of
 from .shapes import reduced_windows, reinterpreted
+
+Elements = npt.NDArray[Any]
 
 
 def evaluate(x: Instruction, given_values: Mapping[Instruction, list[Value]] | None = None) -> list[Value]:
@@ -27,8 +32,11 @@ def evaluate(x: Instruction, given_values: Mapping[Instruction, list[Value]] | N
         return values
     if x.opcode == "get-tuple-element" and x.operands[0].opcode == "tuple":
         return evaluate(x.operands[0].operands[x.tuple_index])
-    if x.opcode in _MOVES:
-        return _MOVES[x.opcode](x)
+    if x.opcode in MOVES:
+        found: list[Value] = MOVES[x.opcode](x, *map(_elements, x.operands)).ravel().tolist()
+        return found
+    if x.opcode in _OTHERS:
+        return _OTHERS[x.opcode](x)
     compute = value_function(x)
     columns = [_as_wide_as(evaluate(o, given_values), o.shape, x.shape) for o in x.operands]
     out: list[Value] = []
@@ -43,6 +51,22 @@ def evaluate(x: Instruction, given_values: Mapping[Instruction, list[Value]] | N
     return out
 
 
+def _elements(x: Instruction) -> Elements:
+    found = np.empty(x.shape.element_count, object)
+    found[:] = evaluate(x)
+    return found.reshape(x.shape.dimensions)
+
+
+def _iota(x: Instruction) -> list[Value]:
+    along = int(x.attributes["iota_dimension"])
+    numbers = [rounded(x.shape.element_type, k) for k in range(x.shape.dimensions[along])]
+    if None in numbers:
+        raise CannotEvaluate
+    inner = math.prod(x.shape.dimensions[along + 1 :])
+    row = [n for n in numbers if n is not None for _ in range(inner)]
+    return row * math.prod(x.shape.dimensions[:along])
+
+
 _KEEPS_NAN = frozenset({"convert", "copy", "select"})
 
 
@@ -54,99 +78,31 @@ def _as_wide_as(values: list[Value], shape: Shape, wanted: Shape) -> list[Value]
     return values * wanted.element_count  # a scalar bound of a clamp, a scalar predicate
 
 
-def _indices(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    return itertools.product(*(range(n) for n in sizes))
+def _broadcast(x: Instruction, given: Elements) -> Elements:
+    sizes = x.shape.dimensions
+    return np.broadcast_to(given.reshape([n if d in x.dimensions else 1 for d, n in enumerate(sizes)]), sizes)
 
 
-def _at(values: Sequence[Value], sizes: Sequence[int], index: Sequence[int]) -> Value:
-    place = 0
-    for size, k in zip(sizes, index, strict=True):
-        place = place * size + k
-    return values[place]
-
-
-def _picked(x: Instruction, where: Callable[[tuple[int, ...]], Sequence[int]]) -> list[Value]:
-    source = x.operands[0]
-    values, sizes = evaluate(source), source.shape.dimensions
-    return [_at(values, sizes, where(index)) for index in _indices(x.shape.dimensions)]
-
-
-def _broadcast(x: Instruction) -> list[Value]:
-    dimensions = x.dimensions
-    return _picked(x, lambda index: [index[d] for d in dimensions])
-
-
-def _transpose(x: Instruction) -> list[Value]:
-    order = [x.dimensions.index(d) for d in range(x.shape.rank)]
-    return _picked(x, lambda index: [index[d] for d in order])
-
-
-def _slice(x: Instruction) -> list[Value]:
-    ranges = x.attributes["slice"]
-    return _picked(x, lambda index: [r.start + k * r.stride for r, k in zip(ranges, index, strict=True)])
-
-
-def _reverse(x: Instruction) -> list[Value]:
-    sizes, flipped = x.shape.dimensions, x.dimensions
-    return _picked(x, lambda index: [sizes[d] - 1 - k if d in flipped else k for d, k in enumerate(index)])
-
-
-def _iota(x: Instruction) -> list[Value]:
-    dimension = int(x.attributes["iota_dimension"])
-    numbers = [rounded(x.shape.element_type, index[dimension]) for index in _indices(x.shape.dimensions)]
-    if any(n is None for n in numbers):
-        raise CannotEvaluate
-    return [n for n in numbers if n is not None]
-
-
-def _concatenate(x: Instruction) -> list[Value]:
-    (dimension,) = x.dimensions
-    inner = math.prod(x.shape.dimensions[dimension:])
-    parts = [(evaluate(o), math.prod(o.shape.dimensions[dimension:])) for o in x.operands]
-    out: list[Value] = []
-    for block in range(x.shape.element_count // inner if inner else 0):
-        for values, size in parts:
-            out += values[block * size : (block + 1) * size]
-    return out
-
-
-def _first(x: Instruction, starts: Sequence[Instruction], part: Sequence[int]) -> list[int]:
+def _box(x: Instruction, part: Sequence[int], starts: Sequence[Elements]) -> tuple[slice, ...]:
+    """The places of a part in the first operand, from starts that are moved inside."""
     sizes = zip(starts, x.operands[0].shape.dimensions, part, strict=True)
-    return [min(max(int(evaluate(s)[0].real), 0), n - k) for s, n, k in sizes]
+    firsts = (min(max(int(s.item().real), 0), n - k) for s, n, k in sizes)
+    return tuple(slice(first, first + k) for first, k in zip(firsts, part, strict=True))
 
 
-def _dynamic_slice(x: Instruction) -> list[Value]:
-    first = _first(x, x.operands[1:], x.shape.dimensions)
-    return _picked(x, lambda index: [s + k for s, k in zip(first, index, strict=True)])
-
-
-def _dynamic_update_slice(x: Instruction) -> list[Value]:
-    base, update, *starts = x.operands
-    sizes, part = base.shape.dimensions, update.shape.dimensions
-    first = _first(x, starts, part)
-    out = list(evaluate(base))
-    for value, index in zip(evaluate(update), _indices(part), strict=True):
-        place = 0
-        for size, s, k in zip(sizes, first, index, strict=True):
-            place = place * size + s + k
-        out[place] = value
+def _dynamic_update_slice(x: Instruction, base: Elements, update: Elements, *starts: Elements) -> Elements:
+    out = base.copy()
+    out[_box(x, update.shape, starts)] = update
     return out
 
 
-def _pad(x: Instruction) -> list[Value]:
-    source, (value,) = x.operands[0], evaluate(x.operands[1])
-    values, sizes, config = evaluate(source), source.shape.dimensions, x.attributes["padding"]
-
-    def element(index: tuple[int, ...]) -> Value:
-        inside = []
-        for k, n, p in zip(index, sizes, config, strict=True):
-            place, rest = divmod(k - p.low, p.interior + 1)
-            if rest or not 0 <= place < n:
-                return value
-            inside.append(place)
-        return _at(values, sizes, inside)
-
-    return [element(index) for index in _indices(x.shape.dimensions)]
+def _pad(x: Instruction, given: Elements, value: Elements) -> Elements:
+    out = np.full(x.shape.dimensions, value.item(), given.dtype)
+    each = zip(given.shape, out.shape, x.attributes["padding"], strict=True)
+    places = [(p.low + np.arange(n) * (p.interior + 1), size) for n, size, p in each]
+    inside = [(at >= 0) & (at < size) for at, size in places]
+    out[np.ix_(*(at[own] for (at, _), own in zip(places, inside, strict=True)))] = given[np.ix_(*inside)]
+    return out
 
 
 _FORMATS = {
@@ -184,14 +140,9 @@ def _reduce(x: Instruction) -> list[Value]:
     exact = element_type in (*INTEGER_TYPES, "pred")
     if not exact and source.shape.minor_to_major not in (None, tuple(reversed(range(source.shape.rank)))):
         raise CannotEvaluate
-    values, (init,) = evaluate(source), evaluate(x.operands[1])
+    values, (init,) = _elements(source), evaluate(x.operands[1])
     remaining = [d for d in range(source.shape.rank) if d not in x.dimensions]
-    reduced: list[list[Value]] = [[] for _ in range(x.shape.element_count)]
-    for value, index in zip(values, _indices(source.shape.dimensions), strict=True):
-        place = 0
-        for d in remaining:
-            place = place * source.shape.dimensions[d] + index[d]
-        reduced[place].append(value)
+    reduced = values.transpose([*remaining, *x.dimensions]).reshape(x.shape.element_count, -1).tolist()
     if element_type.startswith(("f", "bf")) and function.opcode == "add":
         return [_sum(element_type, init, part) for part in reduced]
     compute = value_function(function)
@@ -248,19 +199,22 @@ def _reduce_window(x: Instruction) -> list[Value]:
     return reduced_windows(evaluate(source), source.shape.dimensions, window, init, x.shape.dimensions, step)
 
 
-_MOVES: dict[str, Callable[[Instruction], list[Value]]] = {
+MOVES: dict[str, Callable[..., Elements]] = {
     "broadcast": _broadcast,
-    "transpose": _transpose,
-    "slice": _slice,
-    "reverse": _reverse,
-    "iota": _iota,
-    "concatenate": _concatenate,
-    "dynamic-slice": _dynamic_slice,
+    "reshape": lambda x, a: a.reshape(x.shape.dimensions),
+    "transpose": lambda x, a: a.transpose(x.dimensions),
+    "reverse": lambda x, a: np.flip(a, x.dimensions),
+    "slice": lambda x, a: a[tuple(slice(r.start, r.limit, r.stride) for r in x.attributes["slice"])],
+    "concatenate": lambda x, *parts: np.concatenate(parts, x.dimensions[0]),
+    "dynamic-slice": lambda x, a, *starts: a[_box(x, x.shape.dimensions, starts)],
     "dynamic-update-slice": _dynamic_update_slice,
     "pad": _pad,
+}
+"""What an instruction that moves elements makes of those of its operands."""
+_OTHERS: dict[str, Callable[[Instruction], list[Value]]] = {
+    "iota": _iota,
     "reduce": _reduce,
     "reduce-window": _reduce_window,
-    "reshape": lambda x: evaluate(x.operands[0]),
     "bitcast-convert": _bitcast_convert,
     "bitcast": lambda x: reinterpreted(evaluate(x.operands[0]), x.operands[0].shape, x.shape),
 }

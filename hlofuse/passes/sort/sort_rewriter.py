@@ -1,9 +1,11 @@
 """Sorts by CUB: what their comparators compare, and the memory they need."""
 
 import json
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -173,21 +175,7 @@ def unpacked_pairs(sort: Instruction, call: Instruction, by: Comparator) -> Inst
 _MIN_ELEMENTS = 16384
 """Elements in all, of a device of which nothing is known."""
 
-# Rows and elements of each of which there must be more; one row is another matter.
-_Steps = Sequence[tuple[int, int]]
-_HOPPER: dict[int, _Steps] = {
-    16: ((12, 1 << 16), (14, 1 << 15), (16, 1 << 14), (18, 1 << 13), (33, 1 << 12), (66, 1 << 11)),
-    32: ((26, 1 << 17), (31, 1 << 16), (38, 1 << 15), (44, 1 << 14), (52, 1 << 13)),
-    64: ((55, 1 << 17), (70, 1 << 16), (92, 1 << 15), (354, 1 << 14)),
-}
-_HOPPER_ONE_ROW = {16: 1 << 9, 32: 22000, 64: 1 << 17}
-_AMPERE: dict[int, _Steps] = {
-    16: ((9, 1 << 17), (13, 1 << 13), (27, 1 << 12), (54, 1 << 11)),
-    32: ((24, 1 << 17), (30, 1 << 16), (36, 1 << 15), (39, 1 << 14), (52, 1 << 13), (144, 1 << 12)),
-    64: ((46, 1 << 17), (55, 1 << 16), (72, 1 << 15), (289, 1 << 14)),
-}
-_AMPERE_ONE_ROW = {16: 1 << 16, 32: 1 << 15, 64: 1 << 16}
-_BLACKWELL_32: _Steps = ((26, 1 << 17), (31, 1 << 16), (38, 1 << 15), (44, 1 << 14), (52, 1 << 13))
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 def is_faster_by_radix(shape: Shape, pair: bool, device: DeviceDescription) -> bool:
@@ -205,30 +193,33 @@ def is_faster_by_radix(shape: Shape, pair: bool, device: DeviceDescription) -> b
     return shape.element_count > _MIN_ELEMENTS
 
 
-def _beyond(steps: _Steps, rows: int, size: int) -> bool:
-    return any(rows > least and size > each for least, each in steps)
+def _is_beyond(table: str, bits: int, rows: int, size: int) -> bool:
+    of_bits = _TABLES[table][str(bits)]
+    if rows == 1 and size > of_bits["one_row"]:
+        return True
+    return any(rows > least and size > each for least, each in of_bits["steps"])
 
 
 def _on_hopper(bits: int, rows: int, size: int, device: DeviceDescription) -> bool:
     if bits == 8:
         return rows == 1 or (size > 1300 and (rows > 8 or size < 26000))
-    if bits not in _HOPPER:
+    if str(bits) not in _TABLES["hopper"]:
         return False
     if bits == 32 and 88 < rows <= device.core_count and size > 1 << 12:
         return True
     if bits == 64 and 160 < rows <= 2 * device.core_count and size > 1 << 14:
         return True
-    return (rows == 1 and size > _HOPPER_ONE_ROW[bits]) or _beyond(_HOPPER[bits], rows, size)
+    return _is_beyond("hopper", bits, rows, size)
 
 
 def _on_ampere(bits: int, rows: int, size: int, device: DeviceDescription) -> bool:
     if bits == 8:
         return rows == 1 or (size > 1000 and (rows > 5 or size < 43000))
-    if bits not in _AMPERE:
+    if str(bits) not in _TABLES["ampere"]:
         return False
     if bits == 64 and 138 < rows <= 2 * device.core_count and size > 1 << 14:
         return True
-    return (rows == 1 and size > _AMPERE_ONE_ROW[bits]) or _beyond(_AMPERE[bits], rows, size)
+    return _is_beyond("ampere", bits, rows, size)
 
 
 def _on_blackwell(
@@ -245,9 +236,9 @@ def _on_blackwell(
     if bits == 32:
         if rows == 1:
             return size >= 4096
-        for least, each in _BLACKWELL_32:
+        for least, each in _TABLES["blackwell"]["32"]["steps"]:
             if size >= each:
-                return rows > least
+                return bool(rows > least)
         return size >= 4096 and 88 < rows < 128
     if bits == 64:
         return not pair and size >= 16384

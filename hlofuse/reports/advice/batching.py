@@ -18,10 +18,10 @@ from hlofuse.passes.common.shapes import array, labels_of, numbers_of, ranges_of
 from hlofuse.passes.loop.code_motion import hoist_invariants
 from hlofuse.passes.loop.parts import body_of, condition_of, is_element, new_loop
 from hlofuse.trace import OnlySkipped
+from .contracting import terms_of
 from .loops import plain_counter, replace_state
 from .matching import combines_by, has, is_below_zero, is_constant, is_product, source
-from .restated import fold, terms_of
-from .written import Rewriting, gather_rows, replace
+from .written import Rewriting, fold, gather_rows, replace
 
 _VIEWS = frozenset("broadcast reshape convert transpose dynamic-slice slice iota constant".split())
 """Operations of which the loop may as well do its part."""

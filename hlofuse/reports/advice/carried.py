@@ -17,11 +17,12 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import ranges_of, with_dimensions
 from hlofuse.passes.loop.parts import body_of, is_element
 from .batching import Batch, carry, row_at, row_starts
+from .contracting import terms_of
 from .loops import plain_counter
 from .matching import Find, combines_by, is_backward, is_constant, origins, source
 from .recipe import Finding, Recipe, Situation
-from .restated import fold, row_written, terms_of
-from .written import Rewriting, replace
+from .restated import row_written
+from .written import Rewriting, fold, replace
 
 _FEWEST = 3  # arrays that are worth joining
 _UPDATES = ("dynamic-update-slice", "scatter")

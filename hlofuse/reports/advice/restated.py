@@ -1,21 +1,30 @@
 """Products, sums, sorts and scatters before optimizations, written in another way with the same values."""
 
 import json
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial, reduce
 from itertools import pairwise
 from math import prod
 
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, SliceRange, SliceRanges
+from hlofuse.ir.attributes.window import (
+    PaddingConfig,
+    PaddingDimension,
+    SliceRange,
+    SliceRanges,
+    Window,
+    WindowDimension,
+)
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import Record
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
-from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
+from hlofuse.passes.common.dots import DotDimensions, dot_like
+from hlofuse.passes.common.elementwise import CannotEvaluate
+from hlofuse.passes.common.evaluation import evaluate
 from hlofuse.passes.common.literals import highest, integer_of, lowest, scalar_of, values_of
 from hlofuse.passes.common.shapes import (
     array,
@@ -25,107 +34,40 @@ from hlofuse.passes.common.shapes import (
     with_dimensions,
     without_ones,
 )
-from .matching import MIN_ELEMENTS, combines_by, has, is_below_zero, is_constant, only_reader, origins, source
-from .written import Rewriting, gather_rows, onehot, replace, spread
+from .contracting import (
+    Labelled,
+    View,
+    apply_diagonal,
+    contracted,
+    diagonal_alone,
+    labelled,
+    on_both,
+    over,
+    product_of_sums,
+    reorder,
+    sizes_of,
+    spread_factor,
+    summed,
+    terms_of,
+)
+from .matching import MIN_ELEMENTS, combines_by, has, is_constant, only_reader, origins, source
+from .written import Numbers, Rewriting, counted, fold, gather_rows, numbers, onehot, replace, spread
 
 
-def _diagonal(x: Instruction) -> Instruction | None:
-    if x.opcode != "select" or not is_constant(x.operands[2], 0) or x.shape.rank != 2:
-        return None
-    test, values = x.operands[0], x.operands[1]
-    sides = [spread(o) for o in test.operands] if test.opcode == "compare" else []
-    if len(sides) != 2 or test.attributes.raw("direction") != "EQ" or values.opcode != "broadcast":
-        return None
-    along = [dims.index(d) for i, dims in sides if (d := _counted(i)) in dims]
-    return values.operands[0] if sorted(along) == [0, 1] and len(values.dimensions) == 1 else None
-
-
-def _counted(x: Instruction) -> int | None:
-    return int(x.attributes.raw("iota_dimension") or 0) if x.opcode == "iota" else None
-
-
-Labelled = tuple[Instruction, list[int]]
-"""A factor in a sum of products, with a label for each of its dimensions."""
-
-
-def _labelled(x: Instruction) -> list[Labelled]:
-    """The operands of a product. The result's dimensions are their own labels; what is summed is below 0."""
-    dims, place = DotDimensions.of(x), len(DotDimensions.of(x).lhs_batch)
-    found = list[Labelled]()
-    for side, value in enumerate(x.operands):
-        free = dims.free(side, value.shape.rank)
-        labels = {d: k for k, d in enumerate(dims.batch(side))} | {d: place + k for k, d in enumerate(free)}
-        labels |= {d: -1 - k for k, d in enumerate(dims.contracting(side))}
-        place += len(free)
-        found.append((value, [labels[d] for d in range(value.shape.rank)]))
-    return found
-
-
-def _sizes(*factors: Labelled) -> dict[int, int]:
-    return {d: n for value, labels in factors for d, n in zip(labels, value.shape.dimensions, strict=True)}
-
-
-def _over(
-    x: Instruction,
-    one: Labelled,
-    order: list[int],
-    sizes: dict[int, int],
-) -> Instruction:
-    """A factor over the dimensions of all these labels, with the type of `x`."""
-    value, labels = one
-    own = [d for d in order if d in labels]
-    value = make.transpose(x, make.convert(x, value, x.shape.element_type), list(map(labels.index, own)))
-    shape = array(x.shape.element_type, [sizes[d] for d in order])
-    return make.broadcast(x, shape, value, list(map(order.index, own)))
-
-
-def _on_both(x: Instruction, opcode: str, a: Labelled, b: Labelled) -> Labelled:
-    """An operation on each pair of elements."""
-    order = sorted({*a[1], *b[1]})
-    left, right = (_over(x, one, order, _sizes(a, b)) for one in (a, b))
-    return make.binary(x, opcode, left, right), order
-
-
-def _summed(x: Instruction, one: Labelled, removed: list[int]) -> Labelled:
-    if not removed:
-        return one
-    (value, labels), kind = one, x.shape.element_type
-    add, along = make.reducer(x, "sum", "add", kind), list(map(one[1].index, removed))
-    total = make.reduce(x, make.convert(x, value, kind), make.zero(x, kind), along, add)
-    return make.convert(x, total, value.shape.element_type), [d for d in labels if d not in removed]
-
-
-def _contracted(
-    x: Instruction,
-    a: Labelled,
-    b: Labelled,
-    remaining: Container[int],
-) -> Labelled:
-    """Σ a·b over all labels that do not remain, as a matrix product where it is one."""
-    a = _summed(x, a, [d for d in a[1] if d not in remaining and d not in b[1]])
-    b = _summed(x, b, [d for d in b[1] if d not in remaining and d not in a[1]])
-    both = [d for d in a[1] if d in b[1]]
-    sums = [d for d in both if d not in remaining]
-    free = [d for d in (*a[1], *b[1]) if d not in both]
-    if not sums or not free:
-        return _summed(x, _on_both(x, "multiply", a, b), sums)
-    sides = (a, b) if free == sorted(free) else (b, a)
-    types = {value.shape.element_type for value, _ in sides}
-    kind = types.pop() if len(types) == 1 else x.shape.element_type
-    batch = [d for d in both if d in remaining]
-    batches, summed = ([[labels.index(d) for d in ds] for _, labels in sides] for ds in (batch, sums))
-    operands = [make.convert(x, value, kind) for value, _ in sides]
-    found = new_dot(x, operands, batches, summed, x.shape.element_type, x)
-    return found, batch + [d for _, labels in sides for d in labels if d in free]
+def _leaves_out(indices: Instruction, classes: int) -> bool:
+    """True for indices that a formula writes, of which one is no class: its row is 0."""
+    with suppress(CannotEvaluate):
+        return not {*evaluate(indices)} <= {*range(classes)}
+    return False
 
 
 def _at_indices(x: Instruction, factors: Sequence[Labelled], result: list[int]) -> bool:
     """Σ of a one-hot array times another becomes what that has at the indices, or sums for each index."""
     for (hot, labels), (value, own) in (factors, factors[::-1]):
         found = onehot(hot)
-        if found is None:
+        if found is None or _leaves_out(found[0], hot.shape.dimensions[found[1]]):
             continue
-        (indices, along), sizes = found, _sizes((hot, labels), (value, own))
+        (indices, along), sizes = found, sizes_of((hot, labels), (value, own))
         number, places = labels[along], [d for k, d in enumerate(labels) if k != along]
         if number not in result and number in own:
             first = [d for d in places if d in own]
@@ -134,15 +76,15 @@ def _at_indices(x: Instruction, factors: Sequence[Labelled], result: list[int]) 
             rows = gather_rows(x, value, indices, own.index(number), list(map(own.index, first)))
             new = rows, order + [d for d in own if d != number and d not in first]
         elif number in result and number not in own:
-            value, own = _summed(x, (value, own), [d for d in own if d not in result and d not in places])
+            value, own = summed(x, (value, own), [d for d in own if d not in result and d not in places])
             order = [d for d in places if d in result] + [d for d in places if d not in result]
             indices = make.transpose(x, indices, list(map(places.index, order)))
             rest, batch = [d for d in own if d not in places], sum(d in result for d in places)
-            rows = _over(x, (value, own), order + rest, sizes)
+            rows = over(x, (value, own), order + rest, sizes)
             new = _sums_at(x, indices, rows, sizes[number], batch), [*order[:batch], number, *rest]
         else:
             continue
-        return replace(x, _over(x, _summed(x, new, [d for d in new[1] if d not in result]), result, sizes))
+        return replace(x, over(x, summed(x, new, [d for d in new[1] if d not in result]), result, sizes))
     return False
 
 
@@ -174,7 +116,7 @@ def _sums_at(
 def _take(x: Instruction) -> bool:
     """A product with a one-hot array, or a sum of it, becomes rows at the indices, or sums for each index."""
     if x.opcode == "dot":
-        return _at_indices(x, _labelled(x), [*range(x.shape.rank)])
+        return _at_indices(x, labelled(x), [*range(x.shape.rank)])
     labels = [*range(x.operands[0].shape.rank)]
     if not combines_by(x, "add") or not is_constant(x.operands[1], 0):
         return False
@@ -192,17 +134,6 @@ def _pick(x: Instruction) -> bool:
         return False
     factors = [(o, labels) for o in product.operands[:2]]
     return _at_indices(x, factors, [d for d in labels if d not in x.dimensions])
-
-
-def _scale(x: Instruction) -> bool:
-    """A product with a diagonal matrix becomes a product of elements."""
-    factors = _labelled(x)
-    for (matrix, labels), (other, own) in (factors, factors[::-1]):
-        vector, row = _diagonal(matrix), max(labels, default=-1)
-        if vector is not None and min(labels) < 0 <= row:
-            moved = [row if d < 0 else d for d in own]
-            return replace(x, _on_both(x, "multiply", (vector, [row]), (other, moved))[0])
-    return False
 
 
 def _take_first(x: Instruction) -> bool:
@@ -223,48 +154,24 @@ def _take_first(x: Instruction) -> bool:
         indices = make.binary(x, "add", indices, make.broadcast(x, indices.shape, start, ()))
     if len(along) != 1 or rows * 4 > whole.shape.dimensions[along[0]] or len(whole.users) > 1:
         return False
-    done: dict[tuple[Instruction, int], Instruction] = {}
     indices = make.reshape(x, array(indices.shape.element_type, [rows]), indices)
-    new = _places(whole, along[0], indices, done)
-    return any(i.opcode == "dot" for i, _ in done) and replace(x, new)
 
+    def last(value: Instruction, labels: list[int]) -> Labelled:
+        place = labels.index(along[0])
+        return gather_rows(x, value, indices, place), [along[0], *labels[:place], *labels[place + 1 :]]
 
-def _places(
-    x: Instruction, along: int, indices: Instruction, done: dict[tuple[Instruction, int], Instruction]
-) -> Instruction:
-    """Some places of `x` along a dimension, computed from such places where each is by itself."""
-    if (x, along) not in done:
-        below, sizes = _dimensions_below(x, along), list(x.shape.dimensions)
-        if below is None:
-            order = [*range(1, along + 1), 0, *range(along + 1, len(sizes))]
-            return make.transpose(x, gather_rows(x, x, indices, along), order)
-        sizes[along] = indices.shape.element_count
-        pairs = zip(x.operands, below, strict=True)
-        operands = [o if d is None else _places(o, d, indices, done) for o, d in pairs]
-        new = x.clone(operands, shape=with_dimensions(x.shape, sizes))
-        done[x, along] = computation_of(x).add_instruction(new)
-    return done[x, along]
-
-
-def _dimensions_below(x: Instruction, along: int) -> Sequence[int | None] | None:
-    """The dimension of each operand of which places along one of `x` need the same; None for all of it."""
-    shapes = [o.shape for o in x.operands]
-    if x.opcode in ELEMENTWISE_OPCODES:
-        return [along if s.rank else None for s in shapes]
-    if x.opcode == "broadcast":
-        return [x.dimensions.index(along) if along in x.dimensions else None]
-    if x.opcode == "transpose":
-        return [x.dimensions[along]]
-    if x.opcode == "reshape":
-        sizes, own = x.shape.dimensions, shapes[0].dimensions
-        lead = prod(sizes[:along])
-        return [d for d, n in enumerate(own) if n == sizes[along] and prod(own[:d]) == lead][-1:] or None
-    if x.opcode == "reduce" and len(shapes) == 2:
-        rest = [d for d in range(shapes[0].rank) if d not in x.dimensions]
-        return [rest[along], None]
-    if x.opcode == "dot":
-        return [labels.index(along) if along in labels else None for _, labels in _labelled(x)]
-    return None
+    view = View({along[0]: rows}, last)
+    labels = [*range(whole.shape.rank)]
+    found = view.of(whole, labels)
+    if found is None or not any(i.opcode == "dot" for i, _ in view.done):
+        return False
+    new = over(
+        whole,
+        found,
+        labels,
+        sizes_of((whole, labels)) | view.sizes,
+    )
+    return replace(x, new)
 
 
 def _narrow(x: Instruction) -> bool:
@@ -274,35 +181,6 @@ def _narrow(x: Instruction) -> bool:
     if x.shape.element_type != "f32" or len(types) > 1 or types - {"bf16", "f16"}:
         return False
     return replace(x, dot_like(x, x.shape, operands[0], operands[1], DotDimensions.of(x)))
-
-
-def _sum_first(x: Instruction) -> bool:
-    """A sum over dimensions of a product becomes a product of sums."""
-    dot = x.operands[0]
-    if dot.opcode != "dot" or len(dot.users) > 1 or not combines_by(x, "add"):
-        return False
-    (a, b), remaining = _labelled(dot), [d for d in range(dot.shape.rank) if d not in x.dimensions]
-    return replace(x, _over(dot, _contracted(dot, a, b, remaining), remaining, _sizes(a, b)))
-
-
-def _reorder(x: Instruction) -> bool:
-    """(A·B)·C becomes A·(B·C) where that takes at most half of the operations."""
-    factors, result = _labelled(x), [*range(x.shape.rank)]
-    for (inner, labels), c in (factors, factors[::-1]):
-        if inner.opcode != "dot" or len(inner.users) > 1:
-            continue
-        parts = [(v, [labels[d] if d >= 0 else d - 100 for d in own]) for v, own in _labelled(inner)]
-        sizes = _sizes(*parts, c)
-
-        def work(*groups: Iterable[int], sizes: dict[int, int] = sizes) -> int:
-            return prod(sizes[d] for d in set().union(*groups))
-
-        for a, b in (parts, parts[::-1]):
-            remaining = [d for d in {*b[1], *c[1]} if d in a[1] or d in result]
-            if 2 * (work(b[1], c[1]) + work(a[1], remaining)) <= work(a[1], b[1]) + work(labels, c[1]):
-                found = _contracted(x, a, _contracted(x, b, c, remaining), result)
-                return replace(x, _over(x, found, result, sizes))
-    return False
 
 
 _FEW_TERMS = 8
@@ -319,10 +197,10 @@ def _add_products(x: Instruction) -> bool:
     moved = only_reader(x)
     result = moved if moved is not None and moved.opcode == "transpose" else x
     order = result.dimensions if result is not x else range(x.shape.rank)
-    factors = _labelled(x)
+    factors = labelled(x)
     terms = []
     for k in range(count):
-        left, right = (_over(x, _one_place(x, one, k), [*order], _sizes(*factors)) for one in factors)
+        left, right = (over(x, _one_place(x, one, k), [*order], sizes_of(*factors)) for one in factors)
         terms.append(make.binary(x, "multiply", left, right))
     return replace(result, fold(x, "add", terms))
 
@@ -335,13 +213,6 @@ def _one_place(x: Instruction, one: Labelled, number: int) -> Labelled:
     sizes = [n for d, n in enumerate(value.shape.dimensions) if d != along]
     part = make.slice_of(x, value, starts, limits)
     return make.reshape(x, with_dimensions(part.shape, sizes), part), [d for d in labels if d != -1]
-
-
-def terms_of(x: Instruction, opcode: str = "add") -> list[Instruction]:
-    """The values that a sum, or another operation on two, combines."""
-    if x.opcode != opcode:
-        return [x]
-    return [t for o in x.operands for t in (terms_of(o, opcode) if len(o.users) == 1 else [o])]
 
 
 def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None:
@@ -380,26 +251,15 @@ def _sum_once(x: Instruction) -> bool:
     return replace(x, fold(x, "add", [new, *(t for t in terms if t not in taken)]))
 
 
-def fold(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:
-    """All parts by one operation, from the first on."""
-    return reduce(lambda total, part: make.binary(at, opcode, total, part), parts)
-
-
 def _terms(x: Instruction, f: Instruction) -> list[Labelled]:
     """The values whose difference is a factor of what `x` sums; other factors are one value."""
     if f.opcode == "subtract":
-        return [_spread(o) for o in f.operands]
+        return [spread_factor(o) for o in f.operands]
     if f.opcode in ("multiply", "divide"):
-        scale = _spread(f.operands[1])
-        found = [_on_both(x, f.opcode, t, scale) for t in _terms(x, f.operands[0])]
-        return found if len(found) > 1 else [_spread(f)]
-    return [_spread(f)]
-
-
-def _spread(x: Instruction) -> Labelled:
-    """The value that is broadcast, labelled by the dimensions of `x`."""
-    value, dims = spread(x)
-    return value, [dims.index(d) for d in range(value.shape.rank)]
+        scale = spread_factor(f.operands[1])
+        found = [on_both(x, f.opcode, t, scale) for t in _terms(x, f.operands[0])]
+        return found if len(found) > 1 else [spread_factor(f)]
+    return [spread_factor(f)]
 
 
 def _multiply_differences(x: Instruction) -> bool:
@@ -412,19 +272,19 @@ def _multiply_differences(x: Instruction) -> bool:
     is_square = len({f for f, _ in differences}) == 1 and len(differences) == 2
     if len(factors) != len(parts) or not (is_square or (len(differences) == 1 and scales)):
         return False
-    scale = reduce(partial(_on_both, x, "multiply"), scales) if scales else None
+    scale = reduce(partial(on_both, x, "multiply"), scales) if scales else None
     first = second = differences[0][1]
     if scale is not None:
-        second = [_on_both(x, "multiply", t, scale) if is_square else scale for t in first]
+        second = [on_both(x, "multiply", t, scale) if is_square else scale for t in first]
     pairs = [(first[0], second[0]), (first[1], second[1]), (first[0], second[1])][: 2 + is_square]
     is_whole = all({*a[1], *b[1]}.issuperset(x.dimensions) for a, b in pairs)
     if not is_whole or any(len(labels) == len(sizes) for _, labels in first + second):
         return False
     remaining = [d for d in sizes if d not in x.dimensions]
-    sums = [_contracted(x, a, b, remaining) for a, b in pairs]
+    sums = [contracted(x, a, b, remaining) for a, b in pairs]
     if all(value.opcode != "dot" for value, _ in sums):
         return False
-    values = [_over(x, one, remaining, sizes) for one in sums]
+    values = [over(x, one, remaining, sizes) for one in sums]
     if is_square:
         values[2] = make.binary(x, "multiply", values[2], make.scalar_like(values[2], -2))
     return replace(x, fold(x, "add" if is_square else "subtract", values))
@@ -441,6 +301,146 @@ def root_for_power(x: Instruction) -> bool:
     if is_negated == (exponent < 0):
         return replace(x, power)
     return replace(x, make.binary(x, "divide", make.scalar_like(base, 1), power))
+
+
+_NEUTRAL = {"add": 0, "multiply": 1, "and": True, "or": False}
+
+
+def _is_neutral(x: Instruction, value: Instruction) -> bool:
+    """True for a start that may be combined once more, by what `x` combines with."""
+    kind = x.shape.element_type
+    starts = {
+        **_NEUTRAL,
+        "maximum": lowest(kind),
+        "minimum": highest(kind),
+    }
+    root = x.called_computations[0].root
+    if [o.opcode for o in root.operands] != ["parameter"] * 2:
+        return False
+    start = starts.get(root.opcode)
+    given = scalar_of(source(value))
+    return start is not None and given == start
+
+
+def _by_dimension(x: Instruction) -> bool:
+    """A window over several dimensions becomes one over each, those that leave out most places first."""
+    window = list(window_of(x))
+    along = [d for d, w in enumerate(window) if w.size > 1]
+    if len(x.operands) != 2 or not _is_neutral(x, x.operands[1]):
+        return False
+    if any(w.base_dilation > 1 for w in window):
+        return False
+    if prod(w.size for w in window) <= sum(window[d].size for d in along):
+        return False
+    along.sort(key=lambda d: -window[d].stride)
+    value = x.operands[0]
+    sizes = list(value.shape.dimensions)
+    taken = {*range(len(window))} - {*along[1:]}
+    for d in along:
+        own = list[WindowDimension]()
+        for k, w in enumerate(window):
+            own.append(w if k in taken else WindowDimension(1))
+            if k in taken:
+                sizes[k] = x.shape.dimensions[k]
+        value = make.add(
+            x,
+            "reduce-window",
+            with_dimensions(x.shape, sizes),
+            [value, x.operands[1]],
+            called=[("to_apply", x.called_computations[0])],
+            window=Window(tuple(own)),
+        )
+        taken = {*along[along.index(d) + 1 :][:1]}
+    return replace(x, value)
+
+
+_LINEAR = frozenset("add subtract multiply divide negate".split())
+
+
+def _mirrors(x: Instruction) -> bool:
+    """True for a spectrum of which the second half mirrors the first, as of real numbers."""
+    if x.opcode in _LINEAR:
+        return all(map(_mirrors, x.operands))
+    if x.opcode != "broadcast":
+        return _is_of_real(x)
+    below = x.operands[0]
+    if x.shape.rank - 1 in x.dimensions:
+        return _mirrors(below)
+    values = values_of(below) or [1j]
+    return below.opcode == "constant" and all(complex(v).imag == 0 for v in values)
+
+
+def _is_of_real(x: Instruction) -> bool:
+    """True for a Fourier transform of real numbers."""
+    if x.opcode != "fft" or x.attributes.raw("fft_type") != "FFT":
+        return False
+    below = x.operands[0]
+    if below.opcode != "convert":
+        return False
+    return below.operands[0].shape.element_type in FLOATING_TYPES
+
+
+def _transformed(
+    x: Instruction,
+    real: Instruction,
+    kind: str,
+    shape: Shape,
+) -> Instruction:
+    """The transform `x` of another kind."""
+    texts = {
+        "fft_type": kind,
+        "fft_length": x.attributes.raw("fft_length") or "",
+    }
+    return make.add(
+        x,
+        "fft",
+        shape,
+        [real],
+        copied_attributes=texts,
+    )
+
+
+def _real_transform(x: Instruction) -> bool:
+    """The half that is read of a transform of real numbers, and a real result of one and back."""
+    whole = x.operands[0]
+    is_back = x.opcode == "real"
+    if is_back and (whole.opcode != "fft" or whole.attributes.raw("fft_type") != "IFFT"):
+        return False
+    spectrum = whole.operands[0] if is_back else whole
+    labels = [*range(spectrum.shape.rank)]
+    along = labels[-1]
+    half = {along: spectrum.shape.dimensions[-1] // 2 + 1}
+    if is_back and not _mirrors(spectrum):
+        return False
+    if not is_back and ranges_of(x)[-1].limit > half[along]:
+        return False
+    found = list[Instruction]()
+
+    def last(value: Instruction, own: list[int]) -> Labelled:
+        sizes = [half.get(d, n) for d, n in zip(own, value.shape.dimensions, strict=True)]
+        if own[-1] != along or not _is_of_real(value):
+            return make.slice_of(value, value, [0] * len(own), sizes), own
+        new = _transformed(
+            value,
+            value.operands[0].operands[0],
+            "RFFT",
+            with_dimensions(value.shape, sizes),
+        )
+        found.append(new)
+        return new, own
+
+    part = View(half, last).of(spectrum, labels)
+    if part is None or not found:
+        return False
+    value = over(
+        spectrum,
+        part,
+        labels,
+        sizes_of((spectrum, labels)) | half,
+    )
+    if is_back:
+        return replace(x, _transformed(whole, value, "IRFFT", x.shape))
+    return replace(x, make.add(x, "slice", x.shape, [value], slice=ranges_of(x)))
 
 
 def _cumulated(x: Instruction) -> tuple[int, bool] | None:
@@ -469,7 +469,7 @@ def _cumulate_by_product(x: Instruction) -> bool:
     ones = make.convert(x, test, x.shape.element_type)
     result = [*range(x.shape.rank)]
     a, b = (x.operands[0], [-1 if k == d else k for k in result]), (ones, [-1, d])
-    return replace(x, _over(x, _contracted(x, a, b, result), result, _sizes(a, b)))
+    return replace(x, over(x, contracted(x, a, b, result), result, sizes_of(a, b)))
 
 
 _LEAST_ROW = 32
@@ -595,7 +595,7 @@ def _few_sorted(x: Instruction) -> bool:
     parts = [(x, u) for u in x.users]
     if x.shape.is_tuple:
         numbers, dims = spread(x.operands[1])
-        counts = len(x.operands) == 2 and _counted(numbers) in dims and dims.index(_counted(numbers)) == along
+        counts = len(x.operands) == 2 and counted(numbers) in dims and dims.index(counted(numbers)) == along
         parts = [(e, u) for e in x.users for u in e.users] if counts else []
     if low_first is None or not parts or any(u.opcode != "slice" for _, u in parts):
         return False
@@ -624,56 +624,7 @@ def _few_sorted(x: Instruction) -> bool:
     return True
 
 
-class _Numbers(Record):
-    """start + step · (i // repeat), for i from 0."""
-
-    starts: tuple[Instruction, ...]
-    step: int
-    repeat: int
-
-    @property
-    def constant(self) -> int | None:
-        """The start where it is known."""
-        values = [integer_of(s) for s in self.starts]
-        return None if None in values else sum(v for v in values if v is not None)
-
-    def start(self, at: Instruction, kind: str) -> Instruction:
-        return fold(at, "add", [make.scalar(at, kind, 0), *(make.convert(at, s, kind) for s in self.starts)])
-
-
-def _numbers(x: Instruction) -> _Numbers | None:
-    if x.opcode in ("reshape", "convert"):
-        return _numbers(x.operands[0])
-    sizes = x.shape.dimensions
-    if (along := _counted(x)) is not None:
-        return None if prod(sizes[:along]) > 1 else _Numbers((), 1, prod(sizes[along + 1 :]))
-    if x.opcode == "broadcast" and x.dimensions == (0,):
-        below = _numbers(x.operands[0])
-        return below and _Numbers(below.starts, below.step, below.repeat * prod(sizes[1:]))
-    if x.opcode == "select" and len(x.operands[0].operands) == 2:  # of negative ones, or of their quotient
-        test, other, same = x.operands
-        wraps = other.opcode == "add" and same in other.operands
-        return _numbers(same) if wraps and (is_below_zero(test) or test.opcode == "and") else None
-    if len(x.operands) != 2 or x.opcode not in ("add", "multiply", "shift-right-logical", "divide"):
-        return None
-    for a, b in (x.operands, x.operands[::-1]) if x.opcode in ("add", "multiply") else (x.operands,):
-        other = source(b)
-        found = _numbers(a) if not other.shape.dimensions else None
-        value = integer_of(other)
-        if found is None:
-            continue
-        if x.opcode == "add":
-            return _Numbers((*found.starts, other), found.step, found.repeat)
-        if value is None or value < 1 or found.starts:
-            return None
-        if x.opcode == "multiply":
-            return _Numbers((), found.step * value, found.repeat)
-        times = 1 << value if "shift" in x.opcode else value
-        return _Numbers((), 1, found.repeat * times) if found.step == 1 else None
-    return None
-
-
-def _rows_of(x: Instruction) -> tuple[_Numbers, int] | None:
+def _rows_of(x: Instruction) -> tuple[Numbers, int] | None:
     """The whole rows that a scatter writes, or a gather reads, where they count, and their dimension."""
     is_scatter = x.opcode == "scatter"
     names = ("inserted_window_dims", "scatter_dims_to_operand_dims", "update_window_dims")
@@ -684,7 +635,7 @@ def _rows_of(x: Instruction) -> tuple[_Numbers, int] | None:
     is_plain = firsts[0] == firsts[1] and firsts[2] == tuple(others) and rows.rank == table.rank
     if not is_plain or len(others) != rows.rank - 1 or len(x.operands) > 3:
         return None
-    found = _numbers(x.operands[1])
+    found = numbers(x.operands[1])
     whole = all(rows.dimensions[d] == table.dimensions[d] for d in others)
     return (found, firsts[0][0]) if found is not None and whole else None
 
@@ -890,10 +841,14 @@ RESTATED = {
     "take-first": Rewriting("gather slice dynamic-slice", _take_first),
     "take-not-onehot": Rewriting("dot reduce", _take),
     "pick-the-label": Rewriting("reduce", _pick),
-    "scale-not-diagonal": Rewriting("dot", _scale),
+    "scale-not-diagonal": Rewriting("dot", apply_diagonal),
     "attention-by-cudnn": Rewriting("dot", _attend, "gpu", "cuDNN attention"),
-    "sum-before-the-product": Rewriting("reduce", _sum_first),
-    "multiply-the-small-first": Rewriting("dot", _reorder),
+    "window-by-dimension": Rewriting("reduce-window", _by_dimension),
+    "real-fft": Rewriting("slice real", _real_transform),
+    "diagonal-alone": Rewriting("gather reduce", diagonal_alone),
+    "multiply-not-sum": Rewriting("reduce", partial(product_of_sums, opcode="multiply")),
+    "sum-before-the-product": Rewriting("reduce", partial(product_of_sums, opcode="dot")),
+    "multiply-the-small-first": Rewriting("dot", reorder),
     "add-the-small-products": Rewriting("dot", _add_products),
     "distances-by-a-product": Rewriting("reduce", _multiply_differences),
     "power-by-a-root": Rewriting("power", root_for_power),

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from math import prod
 
 from hlofuse.analysis.kernels import kernel_source
 from hlofuse.format.escape import printable
@@ -15,15 +17,16 @@ from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import integer_of
 from hlofuse.passes.common.shapes import array, window_of
 from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.releases.named import AROUND_FUSION
 from hlofuse.trace import OnlySkipped
-from .matching import is_constant
+from .matching import is_below_zero, is_constant, source
 
-_INTEGERS = frozenset({"s32", "u32", "s64", "s16", "u16", "u8", "s8"})
+_INTEGERS = frozenset("s32 u32 s64 s16 u16 u8 s8".split())
 
 
 def prepared(module: Module) -> Module:
@@ -96,6 +99,64 @@ def replace(x: Instruction, new: Instruction) -> bool:
     is_same = new.shape.dimensions == x.shape.dimensions
     x.replace_all_uses_with(new if is_same else make.reshape(x, x.shape, new))
     return True
+
+
+def fold(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:
+    """All parts by one operation, from the first on."""
+    return reduce(lambda total, part: make.binary(at, opcode, total, part), parts)
+
+
+def counted(x: Instruction) -> int | None:
+    return int(x.attributes.raw("iota_dimension") or 0) if x.opcode == "iota" else None
+
+
+class Numbers(Record):
+    """start + step · (i // repeat), for i from 0."""
+
+    starts: tuple[Instruction, ...]
+    step: int
+    repeat: int
+
+    @property
+    def constant(self) -> int | None:
+        """The start where it is known."""
+        values = [integer_of(s) for s in self.starts]
+        return None if None in values else sum(v for v in values if v is not None)
+
+    def start(self, at: Instruction, kind: str) -> Instruction:
+        return fold(at, "add", [make.scalar(at, kind, 0), *(make.convert(at, s, kind) for s in self.starts)])
+
+
+def numbers(x: Instruction) -> Numbers | None:
+    if x.opcode in ("reshape", "convert"):
+        return numbers(x.operands[0])
+    sizes = x.shape.dimensions
+    if (along := counted(x)) is not None:
+        return None if prod(sizes[:along]) > 1 else Numbers((), 1, prod(sizes[along + 1 :]))
+    if x.opcode == "broadcast" and x.dimensions == (0,):
+        below = numbers(x.operands[0])
+        return below and Numbers(below.starts, below.step, below.repeat * prod(sizes[1:]))
+    if x.opcode == "select" and len(x.operands[0].operands) == 2:  # of negative ones, or of their quotient
+        test, other, same = x.operands
+        wraps = other.opcode == "add" and same in other.operands
+        return numbers(same) if wraps and (is_below_zero(test) or test.opcode == "and") else None
+    if len(x.operands) != 2 or x.opcode not in ("add", "multiply", "shift-right-logical", "divide"):
+        return None
+    for a, b in (x.operands, x.operands[::-1]) if x.opcode in ("add", "multiply") else (x.operands,):
+        other = source(b)
+        found = numbers(a) if not other.shape.dimensions else None
+        value = integer_of(other)
+        if found is None:
+            continue
+        if x.opcode == "add":
+            return Numbers((*found.starts, other), found.step, found.repeat)
+        if value is None or value < 1 or found.starts:
+            return None
+        if x.opcode == "multiply":
+            return Numbers((), found.step * value, found.repeat)
+        times = 1 << value if "shift" in x.opcode else value
+        return Numbers((), 1, found.repeat * times) if found.step == 1 else None
+    return None
 
 
 class Rewriting(Record):

@@ -251,7 +251,7 @@ def _rewrite(module: Module, recipe: str) -> list[Place]:
     return changed
 
 
-_CREATED = frozenset({"concatenate", "pad", "sort", "gather", "scatter", "select", "convolution", "reverse"})
+_CREATED = frozenset("concatenate pad sort gather scatter select convolution reverse".split())
 """Operations that passes create, and that a recipe's text is about."""
 
 

@@ -1,0 +1,477 @@
+"""Sums of products before optimizations: their factors, and the order in which they are multiplied."""
+
+from collections.abc import Callable, Container, Iterable
+from itertools import count, pairwise
+from math import prod
+
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.fusing import computation_of
+from hlofuse.ir.graph import Instruction
+from hlofuse.ir.shape import FLOATING_TYPES, Shape
+from hlofuse.passes.common import make
+from hlofuse.passes.common.dots import DotDimensions, new_dot
+from hlofuse.passes.common.shapes import array, common_factors, numbers_of, with_dimensions
+from .matching import combines_by, is_constant
+from .written import Numbers, counted, gather_rows, numbers, replace, spread
+
+Labelled = tuple[Instruction, list[int]]
+"""A factor in a sum of products, with a label for each of its dimensions."""
+
+
+def labelled(x: Instruction) -> list[Labelled]:
+    """The operands of a product. The result's dimensions are their own labels; what is summed is below 0."""
+    dims, place = DotDimensions.of(x), len(DotDimensions.of(x).lhs_batch)
+    found = list[Labelled]()
+    for side, value in enumerate(x.operands):
+        free = dims.free(side, value.shape.rank)
+        labels = {d: k for k, d in enumerate(dims.batch(side))} | {d: place + k for k, d in enumerate(free)}
+        labels |= {d: -1 - k for k, d in enumerate(dims.contracting(side))}
+        place += len(free)
+        found.append((value, [labels[d] for d in range(value.shape.rank)]))
+    return found
+
+
+def sizes_of(*factors: Labelled) -> dict[int, int]:
+    return {d: n for value, labels in factors for d, n in zip(labels, value.shape.dimensions, strict=True)}
+
+
+def over(
+    x: Instruction,
+    one: Labelled,
+    order: list[int],
+    sizes: dict[int, int],
+) -> Instruction:
+    """A factor over the dimensions of all these labels, with the type of `x`."""
+    value, labels = one
+    own = [d for d in order if d in labels]
+    value = make.transpose(x, make.convert(x, value, x.shape.element_type), list(map(labels.index, own)))
+    shape = array(x.shape.element_type, [sizes[d] for d in order])
+    return make.broadcast(x, shape, value, list(map(order.index, own)))
+
+
+def on_both(
+    x: Instruction,
+    opcode: str,
+    a: Labelled,
+    b: Labelled,
+) -> Labelled:
+    """An operation on each pair of elements."""
+    order = sorted({*a[1], *b[1]})
+    sizes = sizes_of(a, b)
+    left, right = (over(x, one, order, sizes) for one in (a, b))
+    new = make.binary(
+        x,
+        opcode,
+        left,
+        right,
+    )
+    return new, order
+
+
+def summed(
+    x: Instruction,
+    one: Labelled,
+    removed: list[int],
+) -> Labelled:
+    if not removed:
+        return one
+    value, labels = one
+    kind = x.shape.element_type
+    total = make.reduce(
+        x,
+        make.convert(x, value, kind),
+        make.zero(x, kind),
+        list(map(labels.index, removed)),
+        make.reducer(x, "sum", "add", kind),
+    )
+    rest = [d for d in labels if d not in removed]
+    return make.convert(x, total, value.shape.element_type), rest
+
+
+def contracted(
+    x: Instruction,
+    a: Labelled,
+    b: Labelled,
+    remaining: Container[int],
+) -> Labelled:
+    """Σ a·b over all labels that do not remain, as a matrix product where it is one."""
+    a = summed(x, a, [d for d in a[1] if d not in remaining and d not in b[1]])
+    b = summed(x, b, [d for d in b[1] if d not in remaining and d not in a[1]])
+    both = [d for d in a[1] if d in b[1]]
+    sums = [d for d in both if d not in remaining]
+    free = [d for d in (*a[1], *b[1]) if d not in both]
+    if not sums or not free:
+        return summed(x, on_both(x, "multiply", a, b), sums)
+    sides = (a, b) if free == sorted(free) else (b, a)
+    types = {value.shape.element_type for value, _ in sides}
+    kind = types.pop() if len(types) == 1 and types <= FLOATING_TYPES else x.shape.element_type
+    batch = [d for d in both if d in remaining]
+    batches, along = ([[labels.index(d) for d in ds] for _, labels in sides] for ds in (batch, sums))
+    operands = [make.convert(x, value, kind) for value, _ in sides]
+    found = new_dot(
+        x,
+        operands,
+        batches,
+        along,
+        x.shape.element_type,
+        x,
+    )
+    return found, batch + [d for _, labels in sides for d in labels if d in free]
+
+
+def spread_factor(x: Instruction) -> Labelled:
+    """The value that is broadcast, labelled by the dimensions of `x`."""
+    value, dims = spread(x)
+    return value, [dims.index(d) for d in range(value.shape.rank)]
+
+
+def terms_of(x: Instruction, opcode: str = "add") -> list[Instruction]:
+    """The values that a sum, or another operation on two, combines."""
+    if x.opcode != opcode:
+        return [x]
+    return [t for o in x.operands for t in (terms_of(o, opcode) if len(o.users) == 1 else [o])]
+
+
+_FRESH = count(1000)
+"""Labels of dimensions that no result has."""
+
+
+def _factors(
+    x: Instruction,
+    value: Instruction,
+    labels: list[int],
+) -> list[Labelled]:
+    """The factors of a matrix product, or of an elementwise one if neither has all dimensions; else none."""
+    if value.opcode == "dot":
+        fresh = [next(_FRESH) for _ in DotDimensions.of(value).lhs_contracting][::-1] + labels
+        shift = len(fresh) - len(labels)
+        return [(v, [fresh[d + shift] for d in own]) for v, own in labelled(value)]
+    terms = map(spread_factor, terms_of(value, "multiply"))
+    found = sorted(((v, [labels[d] for d in own]) for v, own in terms), key=lambda f: -len(f[1]))
+    while len(found) > 2 and len(found[0][1]) < len(labels):
+        small = found.pop()
+        place = next((k for k, f in enumerate(found) if {*small[1]} <= {*f[1]}), None)
+        if place is None:
+            return []
+        found[place] = on_both(x, "multiply", found[place], small)
+    return found if len(found) == 2 and len(found[0][1]) < len(labels) else []
+
+
+def product_of_sums(x: Instruction, opcode: str) -> bool:
+    """The sum of a matrix product becomes a product of sums, that of an elementwise one a matrix product."""
+    value = x.operands[0]
+    labels = [*range(value.shape.rank)]
+    if value.opcode != opcode or len(value.users) > 1:
+        return False
+    if x.shape.element_type not in FLOATING_TYPES:
+        return False
+    if not combines_by(x, "add") or not is_constant(x.operands[1], 0):
+        return False
+    factors = _factors(value, value, labels)
+    if not factors:
+        return False
+    remaining = [d for d in labels if d not in x.dimensions]
+    found = contracted(
+        value,
+        factors[0],
+        factors[1],
+        remaining,
+    )
+    if opcode != "dot" and found[0].opcode != "dot":
+        return False
+    new = over(
+        value,
+        found,
+        remaining,
+        sizes_of(*factors),
+    )
+    return replace(x, new)
+
+
+def _unfolded(
+    x: Instruction, labels: list[int], free: Container[int]
+) -> tuple[Labelled, dict[int, list[int]]] | None:
+    """The value below a reshape, and for each label of `x` those in its place; only `free` ones join."""
+    value = x.operands[0]
+    sizes = value.shape.dimensions
+    found = list[int]()
+    joined = dict[int, list[int]]()
+    seen = dict[int, list[int]]()
+    cuts = common_factors(sizes, x.shape.dimensions)
+    for (start, place), (end, after) in pairwise(cuts):
+        own = [labels[d] for d in range(place, after) if x.shape.dimensions[d] > 1]
+        own = own or [-1 - len(labels)]
+        part = list(sizes[start:end])
+        if len(own) > 1 and not all(d in free for d in own):
+            return None
+        if seen.setdefault(own[0], part) != part:
+            return None
+        if len(own) == len(part) == 1:
+            found += joined.setdefault(own[0], own)
+        else:
+            fresh = [next(_FRESH) for _ in part]
+            found += joined.setdefault(own[0], fresh)
+        for d in own[1:]:
+            joined[d] = []
+    return (value, found), joined
+
+
+def reorder(x: Instruction) -> bool:
+    """(A·B)·C, also of an outer product, becomes A·(B·C) where that takes at most half of the operations."""
+    for side in (0, 1):
+        factors = labelled(x)
+        value, labels = factors[side]
+        c, own = factors[1 - side]
+        result = [*range(x.shape.rank)]
+        if len(value.users) > 1:
+            continue
+        below = _unfolded(value, labels, ()) if value.opcode == "reshape" else None
+        if below is not None and below[0][0].opcode == "multiply":
+            (value, labels), joined = below
+            result = [p for d in result for p in joined.get(d, [d])]
+            own = [p for d in own for p in joined.get(d, [d])]
+            whole = sizes_of(below[0]) | sizes_of(factors[1 - side])
+            shape = with_dimensions(c.shape, [whole[d] for d in own])
+            c = make.reshape(x, shape, c)
+        parts = _factors(x, value, labels)
+        sizes = sizes_of(*parts, (c, own))
+
+        def work(*groups: Iterable[int], sizes: dict[int, int] = sizes) -> int:
+            return prod(sizes[d] for d in set().union(*groups))
+
+        for a, b in (parts, parts[::-1]) if parts else ():
+            remaining = [d for d in {*b[1], *own} if d in a[1] or d in result]
+            before = work(a[1], b[1]) + work(labels, own)
+            after = work(b[1], own) + work(a[1], remaining)
+            if 2 * after <= before:
+                inner = contracted(
+                    x,
+                    b,
+                    (c, own),
+                    remaining,
+                )
+                found = contracted(
+                    x,
+                    a,
+                    inner,
+                    result,
+                )
+                new = over(
+                    x,
+                    found,
+                    result,
+                    sizes,
+                )
+                return replace(x, new)
+    return False
+
+
+Last = Callable[[Instruction, list[int]], Labelled | None]
+
+
+class View:
+    """Some elements of an array, computed without the others: those at equal places of all dimensions with
+    the same label, and fewer along the labels in `sizes`. `last` takes them where they are not computed."""
+
+    def __init__(
+        self,
+        sizes: dict[int, int],
+        last: Last,
+    ) -> None:
+        self.sizes = sizes
+        self.last = last
+        self.done: dict[tuple[Instruction, tuple[int, ...]], Labelled | None] = {}
+
+    def of(self, x: Instruction, labels: list[int]) -> Labelled | None:
+        if len({*labels}) == len(labels) and self.sizes.keys().isdisjoint(labels):
+            return x, labels
+        key = x, tuple(labels)
+        if key not in self.done:
+            self.done[key] = self._computed(x, labels) or self.last(x, labels)
+        return self.done[key]
+
+    def _whole(self, x: Instruction, labels: list[int]) -> tuple[Instruction, list[int]] | None:
+        """The elements of `x`, with a dimension for each label."""
+        found, order = self.of(x, labels), [*dict.fromkeys(labels)]
+        sizes = dict(zip(labels, x.shape.dimensions, strict=True)) | self.sizes
+        if found is None:
+            return None
+        value = over(
+            x,
+            found,
+            order,
+            sizes,
+        )
+        return value, order
+
+    def _computed(self, x: Instruction, labels: list[int]) -> Labelled | None:
+        own = dict(zip(labels, x.shape.dimensions, strict=True)) | self.sizes
+        below = x.operands[:1]
+        rest = [*dict.fromkeys(labels)]
+        shape = with_dimensions(x.shape, [own[d] for d in rest])
+        if x.opcode == "iota" and (along := labels[counted(x) or 0]) not in self.sizes:
+            return make.iota(x, with_dimensions(x.shape, [own[along]]), 0), [along]
+        if x.opcode == "broadcast":
+            return self.of(below[0], [labels[d] for d in x.dimensions])
+        if x.opcode == "transpose":
+            return self.of(below[0], [labels[x.dimensions.index(d)] for d in range(len(labels))])
+        if x.opcode == "dot":
+            first, second = (self.of(*side) for side in _factors(x, x, labels))
+            return contracted(x, first, second, rest) if first and second else None
+        if x.opcode == "reduce" and len(x.operands) == 2:
+            return self._reduced(x, labels)
+        if x.opcode == "reshape":
+            return self._reshaped(x, labels, shape)
+        if x.opcode not in ELEMENTWISE_OPCODES:
+            return None
+        operands = list[Instruction]()
+        for operand in x.operands:
+            part = self._whole(operand, labels if operand.shape.rank else [])
+            if part is None:
+                return None
+            operands.append(part[0])
+        new = x.clone(operands, shape=shape)
+        return computation_of(x).add_instruction(new), rest
+
+    def _reduced(self, x: Instruction, labels: list[int]) -> Labelled | None:
+        given = iter(labels)
+        full = [next(_FRESH if d in x.dimensions else given) for d in range(x.operands[0].shape.rank)]
+        found = self._whole(x.operands[0], full)
+        if found is None:
+            return None
+        value, order = found
+        new = make.reduce(
+            x,
+            value,
+            x.operands[1],
+            [k for k, d in enumerate(order) if d not in labels],
+            x.called_computations[0],
+        )
+        return new, [d for d in order if d in labels]
+
+    def _reshaped(
+        self,
+        x: Instruction,
+        labels: list[int],
+        shape: Shape,
+    ) -> Labelled | None:
+        once = [d for d in labels if labels.count(d) == 1 and d not in self.sizes]
+        unfolded = _unfolded(x, labels, once)
+        if unfolded is None:
+            return None
+        below, joined = unfolded
+        if any(joined.get(d, [d]) != [d] for d in self.sizes):
+            return None
+        found = self.of(*below)
+        if found is None:
+            return None
+        rest = [*dict.fromkeys(labels)]
+        order = [p for d in (*rest, -1 - len(labels)) for p in joined.get(d, ())]
+        value = over(
+            below[0],
+            found,
+            order,
+            sizes_of(below) | self.sizes,
+        )
+        return make.reshape(x, shape, value), rest
+
+
+def _delta(x: Instruction) -> list[int]:
+    """The two dimensions at equal places of which a test, or its numbers, is true; none for another test."""
+    test, own = spread(x)
+    sides = [spread(o) for o in test.operands] if test.opcode == "compare" else []
+    along = {dims.index(d) for i, dims in sides if (d := counted(i)) in dims}
+    if len(along) != 2 or test.attributes.raw("direction") != "EQ":
+        return []
+    return sorted(map(own.index, along))
+
+
+def apply_diagonal(x: Instruction) -> bool:
+    """A product with a diagonal matrix becomes a product of elements."""
+    factors = labelled(x)
+    for (matrix, labels), (other, own) in (factors, factors[::-1]):
+        row = max(labels, default=-1)
+        if matrix.opcode != "select" or matrix.shape.rank != 2 or not min(labels) < 0 <= row:
+            continue
+        test, values, none = matrix.operands
+        if values.opcode != "broadcast" or len(values.dimensions) != 1:
+            continue
+        if not _delta(test) or not is_constant(none, 0):
+            continue
+        moved = [row if d < 0 else d for d in own]
+        new, _ = on_both(
+            x,
+            "multiply",
+            (values.operands[0], [row]),
+            (other, moved),
+        )
+        return replace(x, new)
+    return False
+
+
+def _equal_places(x: Instruction) -> list[int] | None:
+    """The label of each dimension of what a gather reads at equal places of two dimensions."""
+    table, where = x.operands[0].shape, x.operands[1]
+    offsets = numbers_of(x, "offset_dims")
+    pair = numbers_of(x, "start_index_map")
+    if len(pair) != 2 or where.opcode != "concatenate" or where.shape.dimensions[1:] != (2,):
+        return None
+    rest = [d for d in range(table.rank) if d not in pair]
+    taken = numbers_of(x, "slice_sizes")
+    if any(taken[d] != table.dimensions[d] for d in rest):
+        return None
+    if any(table.dimensions[d] != where.shape.dimensions[0] for d in pair):
+        return None
+    first, second = where.operands
+    if first is not second or numbers(first) != Numbers((), 1, 1):
+        return None
+    (place,) = {*range(x.shape.rank)} - {*offsets}
+    return [place if d in pair else offsets[rest.index(d)] for d in range(table.rank)]
+
+
+def _diagonal(x: Instruction, labels: list[int]) -> Labelled | None:
+    """The elements of a square matrix at equal places, gathered."""
+    places = make.iota(x, array("s32", x.shape.dimensions[:1]), 0)
+    return (gather_rows(x, x, places, 1, [0]), labels[:1]) if len(labels) == 2 else None
+
+
+def diagonal_alone(x: Instruction) -> bool:
+    """Elements at equal places of two dimensions, or their sum, are computed without the others."""
+    whole = x.operands[0]
+    remaining = [*range(x.shape.rank)]
+    labels = _equal_places(x) if x.opcode == "gather" else None
+    is_masked = whole.opcode in ("select", "multiply")
+    if x.opcode == "reduce" and is_masked and combines_by(x, "add"):
+        dims = [*range(whole.shape.rank)]
+        remaining = [d for d in dims if d not in x.dimensions]
+        zeros = [x.operands[1], *whole.operands[2:]]
+        test, whole = sorted(whole.operands[:2], key=lambda o: not _delta(o))
+        pair = sorted(_delta(test), key=lambda d: d in x.dimensions)
+        if not pair or pair[1] in remaining:
+            return False
+        if all(is_constant(z, 0) for z in zeros):
+            labels = [pair[0] if d == pair[1] else d for d in dims]
+    if labels is None or len(whole.users) > 1:
+        return False
+    view = View({}, _diagonal)
+    found = view.of(whole, labels)
+    if found is None:
+        return False
+    if not any(i.opcode in ("dot", "iota", "broadcast") for i, _ in view.done):
+        return False
+    sizes = dict(zip(labels, whole.shape.dimensions, strict=True))
+    order = sorted({*labels})
+    full = over(
+        whole,
+        found,
+        order,
+        sizes,
+    )
+    removed = [d for d in order if d not in remaining]
+    new = over(
+        x,
+        summed(x, (full, order), removed),
+        remaining,
+        sizes,
+    )
+    return replace(x, new)
