@@ -278,8 +278,8 @@ class View:
         sizes: dict[int, int],
         last: Last,
     ) -> None:
-        self.sizes = sizes
-        self.last = last
+        self.sizes, self.last = sizes, last
+        self.rows: dict[Shape, Instruction] = {}
         self.done: dict[tuple[Instruction, tuple[int, ...]], Labelled | None] = {}
 
     def of(self, x: Instruction, labels: list[int]) -> Labelled | None:
@@ -310,7 +310,8 @@ class View:
         rest = [*dict.fromkeys(labels)]
         shape = with_dimensions(x.shape, [own[d] for d in rest])
         if x.opcode == "iota" and (along := labels[counted(x) or 0]) not in self.sizes:
-            return make.iota(x, with_dimensions(x.shape, [own[along]]), 0), [along]
+            row = array(x.shape.element_type, [own[along]])
+            return self.rows.setdefault(row, make.iota(x, row, 0)), [along]
         if x.opcode == "broadcast":
             return self.of(below[0], [labels[d] for d in x.dimensions])
         if x.opcode == "transpose":

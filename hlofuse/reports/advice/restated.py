@@ -319,7 +319,7 @@ def _is_neutral(x: Instruction, value: Instruction) -> bool:
         return False
     start = starts.get(root.opcode)
     given = scalar_of(source(value))
-    return start is not None and given == start
+    return given is not None and given == start
 
 
 def _by_dimension(x: Instruction) -> bool:
@@ -367,7 +367,7 @@ def _mirrors(x: Instruction) -> bool:
     if x.shape.rank - 1 in x.dimensions:
         return _mirrors(below)
     values = values_of(below) or [1j]
-    return below.opcode == "constant" and all(complex(v).imag == 0 for v in values)
+    return below.opcode == "constant" and not any(complex(v).imag for v in values)
 
 
 def _is_of_real(x: Instruction) -> bool:
