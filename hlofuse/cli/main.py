@@ -4,15 +4,59 @@ import gc
 import importlib
 import os
 import sys
-import tomllib
-from pathlib import Path
 
 import click
 
-_SECTIONS: dict[str, dict[str, str]] = tomllib.loads(
-    Path(__file__).with_name("commands.toml").read_text(encoding="utf-8")
-)
-"""The commands under each heading, with their lines in `--help`."""
+# Under each heading: a name and its line in `--help`: help must not import what it lists.
+_SECTIONS: dict[str, dict[str, str]] = {
+    "Get a dump": {
+        "capture": "Compile a JAX program or StableHLO for a CPU, GPU or TPU and dump XLA's fusion passes.",
+    },
+    "Explain fusion": {
+        "explain": "Kernels, their time, what fusion could still save, and every decision.",
+        "why": "Why two operations were fused or not.",
+        "what-if": "Rank changes by what they save: recipes, flags, rules, knobs.",
+        "recipe": "Changes to a program: symptom, code before and after, figures.",
+        "fix": "Edit a JAX program so that it runs faster; each edit is compiled and its values judged.",
+        "rule": "The rule catalogue: condition, reason, advice.",
+    },
+    "Search for something faster": {
+        "optimize": "Search passes and XLA flags that beat XLA's defaults.",
+        "passes": "The passes that optimize may run, and how each was checked.",
+    },
+    "What runs": {
+        "stats": "Instructions, kernels, FLOP and bytes of modules.",
+        "kernels": "Kernels after fusion and who generates each: library, Triton or emitter.",
+        "memory": "Bytes of arguments, results and temporaries; the arrays alive at the peak.",
+        "model-error": "XLA's time model against a profile, worst kernel first.",
+    },
+    "See it": {
+        "explore": "One HTML page that steps through every decision.",
+        "render": "Draw a module and its fusions as SVG, PNG, PDF or DOT.",
+        "plot": "Plot passes, kernel times or memory.",
+    },
+    "What changed": {
+        "diff": "What changed between two modules, fusion by fusion.",
+        "upgrade": "What another XLA release changes in the same program, and why.",
+        "check": "Check kernels, bytes and time against a budget or baseline, for CI.",
+        "timeline": "What each pass of a compilation did, from a dump directory.",
+        "trace-op": "Follow one operation through every pass to its final kernel.",
+    },
+    "Many modules": {
+        "batch": "Replay thousands of modules into tables; compare two such runs.",
+    },
+    "Replay and verify": {
+        "replay": "Write the module after XLA's fusion passes.",
+        "verify": "Compare a replay with XLA's own result.",
+        "judge": "Compile and run two modules with XLA and compare their results.",
+        "reduce": "Make a module smaller while a command succeeds.",
+        "run-as": "Run a program with replayed modules in place of XLA's.",
+        "targets": "Backends and releases that can be replayed, and their fidelity.",
+        "devices": "GPUs with built-in device data.",
+        "cache": "Show or clear the replays that later questions begin with.",
+        "calibrate": "Measure this CPU, so that reports estimate times on it.",
+    },
+}
 _COMMANDS = {name: found for section in _SECTIONS.values() for name, found in section.items()}
 _QUESTIONS = tuple("explain why kernels memory stats timeline trace-op".split())
 """Commands that parse options and print an answer of the library, nothing else."""

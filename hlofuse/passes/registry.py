@@ -4,11 +4,9 @@ file is imported only when the pass is created."""
 
 import importlib
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
-from functools import partial
-from pathlib import Path
+from functools import cache, partial
 from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -19,10 +17,114 @@ from hlofuse.releases import Release, Span
 from hlofuse.rules.settings import AS_XLA, Settings
 from .base import FixedPoint, Pass, Pipeline, UnimplementedPass
 
-_TABLES: dict[str, dict[str, dict[str, str]]] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
-_FUSION, _OTHERS = _TABLES["fusion"], _TABLES["others"]
+# By target and file below `hlofuse.passes`, the passes in it by XLA's name, which the class states too; else the
+# class follows. Several targets have a pass of the same name. The empty target has those that all share.
+_FUSION: dict[str, dict[str, str]] = {
+    "": {
+        "cse": "cse",
+        "dce": "dce tuple-simplifier",
+    },
+    "gpu": {
+        "fusion.before_fusion": "variadic-op-splitter sort-iota-fusion",
+        "fusion.priority_fusion.priority_fusion": "priority-fusion",
+        "fusion.gpu_multi_output_fusion": "multi_output_fusion",
+        "fusion.horizontal_fusion": "horizontal_loop_fusion horizontal_input_fusion",
+    },
+    "gpu-legacy": {
+        "fusion.before_fusion": "variadic-op-splitter",
+        "fusion.gpu_legacy": "fusion fusion_merger",
+        "fusion.gpu_multi_output_fusion": "multi_output_fusion",
+        "fusion.horizontal_fusion": "horizontal_loop_fusion horizontal_input_fusion",
+    },
+    "cpu": {
+        "fusion.cpu_fusion": "fusion cpu_multi_output_fusion",
+        "fusion.before_fusion": "fusion-wrapper",
+    },
+}
+"""The passes that a user may list (`--passes`)."""
+_OTHERS: dict[str, dict[str, str]] = {
+    "": {
+        "algebraic.constant_folding": "constant_folding",
+        "algebraic.reshape_mover": "degenerate-dimension-rewriter reshape-mover slice-sinker",
+        "algebraic.simplifier": "algsimp",
+        "collectives": "all-reduce-promotion all-reduce-reassociate all_to_all_decomposer",
+        "control_flow.annotations": (
+            "all-reduce-simplifier cse_barrier_expander sharding-remover shardy-xla "
+            "strip-memory-placement-annotations"
+        ),
+        "control_flow.call_graph": (
+            "call-inliner flatten-call-graph computation-deduplicator propagate-call-metadata"
+        ),
+        "control_flow.conditional_simplifier": "conditional-canonicalizer simplify-conditional",
+        "copy_insertion.buffer_alias": "optimize_input_output_buffer_alias",
+        "copy_insertion.copy_insertion": "copy-insertion",
+        "dot.dot_dimensions": (
+            "dot_decomposer dot_dimension_merger dot_dimension_normalizer dot_dimension_sorter "
+            "dynamic-dimension-simplifier ragged_dot_rewriter"
+        ),
+        "dot.dot_merger": "dot-merger",
+        "dot.dot_operands": (
+            "batch-dot-simplification operand_converter gemv-rewriter operand_upcaster result_caster "
+            "transpose-folding"
+        ),
+        "float.conversions": (
+            "bitcast_dtypes_expander change-op-data-type comparison-expander convert-mover "
+            "logistic-expander simplify-fp-conversions"
+        ),
+        "float.float_normalization": "float-normalization-bf16:FloatNormalization",
+        "layout.layout_normalization": "broadcast_canonicalizer layout_normalization reshape-decomposer",
+        "loop.code_motion": "while-loop-constant-sinking while-loop-invariant-code-motion",
+        "loop.simplifier": "simplify-while-loops",
+        "loop.trip_count": "while-loop-trip-count-annotator",
+        "random": "rng-bit-generator-expander",
+        "rare": (
+            "batchnorm_expander dynamic-index-splitter dynamic_padder map-inline zero_sized_hlo_elimination"
+        ),
+        "reduction": "associative-scan-rewriter reduce-window-rewriter tree_reduction_rewriter",
+        "scatter.batched_gather_scatter_normalizer": (
+            "batched_gather_scatter_normalizer select_and_scatter_expander"
+        ),
+        "scatter.gather_scatter": "gather_expander gather_simplifier scatter_expander scatter_simplifier",
+        "sort.sorts": "simplify-sorts stable-sort-expander",
+        "sort.topk": "topk-decomposer topk-rewriter",
+    },
+    "cpu": {
+        "cpu.calls": "cpu-parallel-task-assigner small-while-loop-hoisting",
+        "cpu.layouts": "convolution-group-converter convolution-canonicalization layout-assignment",
+        "cpu.ynnpack": "dot-library-rewriter",
+    },
+    "gpu": {
+        "collectives": "all-reduce-contiguous async-collective-creator gpu-convert-async-collectives-to-sync",
+        "copy_insertion.buffer_alias": "loop-schedule-linearizer",
+        "copy_insertion.copy_insertion": "post-scheduling-copy-insertion",
+        "fusion.before_fusion": "fusion-wrapper",
+        "gpu.convolutions.epilogues": "cudnn-fused-convolution-rewriter",
+        "gpu.convolutions.padding": "conv-padding-legalization",
+        "gpu.convolutions.rewriter": "conv-rewriter",
+        "gpu.copies": "copy_fusion host-memory-transfer-asyncifier host-offloader move_copy_to_users",
+        "control_flow.annotations": "convert-memory-placement-to-internal-annotations",
+        "gpu.cublas.rewriter": (
+            "cublas-gemm-rewriter cublas-pad-for-gemms cublas-gemm-broadcast-folding-rewriter"
+        ),
+        "gpu.custom_calls": (
+            "topk-specializer triangular-solve-rewriter rename_fusions rename-instructions "
+            "sanitize-constant-names"
+        ),
+        "gpu.dynamic_slice_annotator": "dynamic-slice-annotator dynamic-slice-copy-fusion-async-wrapper",
+        "gpu.gemm.around_fusion": "dot-strength-reduction gemm-fusion-swap-operands splitk-rewriter",
+        "gpu.gemm.gemm_fusion": "triton-gemm-rewriter",
+        "gpu.gemm.hoist_bitcasts": "hoist-fused-bitcasts",
+        "gpu.layout_assignment": "layout-assignment",
+        "gpu.reductions": (
+            "reduce-decomposer reduction-degenerate-dim-remover reduction-dimension-grouper "
+            "reduction-layout-normalizer reduction-splitter tree-reduction-rewriter"
+        ),
+        "scatter.batched_gather_scatter_normalizer": "scatter-slice-simplifier",
+        "gpu.triton_fusions": "fusion-block-level-rewriter triton-softmax-rewriter",
+        "sort.sort_rewriter": "deviceless-estimate-cub-sort-scratch-size sort-rewriter",
+    },
+}
+"""The passes that only XLA's own lists have, with options that depend on their place."""
 _CALLED = {"qr_expander": ("Qr", "ProductOfElementaryHouseholderReflectors"), "eigh_expander": ("Eigh",)}
 """Passes of XLA's lists that are not implemented, with the targets of the custom calls that they expand."""
 _RARE = {
@@ -71,24 +173,31 @@ def single_passes(passes: tuple[str, ...]) -> tuple[str, ...]:
 
 def pass_names(target: str) -> frozenset[str]:
     """Every pass that a user may list for `target`."""
-    return frozenset({**_FUSION[""], **_FUSION.get(target, {})})
+    return frozenset(_places(target, _FUSION))
 
 
-def places_of(target: str) -> dict[str, str]:
-    """The place of every pass that `target` has, those of all targets included."""
-    tables = [table.get(of, {}) for of in ("", target) for table in (_OTHERS, _FUSION)]
-    return {name: where for table in tables for name, where in table.items()}
+def places_of(target: str) -> dict[str, tuple[str, str]]:
+    """The file and class of every pass that `target` has, those of all targets included; an empty class is
+    the one of that name."""
+    return _places(target, _OTHERS, _FUSION)
 
 
+def _places(target: str, *tables: dict[str, dict[str, str]]) -> dict[str, tuple[str, str]]:
+    files = [f for of in ("", target) for table in tables for f in table.get(of, {}).items()]
+    passes = [(text.partition(":"), file) for file, names in files for text in names.split()]
+    return {name: (file, kind) for (name, _, kind), file in passes}
+
+
+@cache
 def pass_class(name: str, target: str = "") -> type[Pass] | None:
     """The class of XLA's pass of this name as `target` has it, imported now; None if there is none. The empty
     target has the passes that depend on no backend."""
-    where = places_of(target).get(name)
-    if where is None:
+    file, named = places_of(target).get(name, ("", ""))
+    if not file:
         return None
-    module, _, kind = where.partition(":")
-    found: type[Pass] = getattr(importlib.import_module(f"hlofuse.passes.{module}"), kind)
-    return found
+    module = importlib.import_module(f"hlofuse.passes.{file}")
+    own = [k for k in vars(module).values() if isinstance(k, type) and k.__module__ == module.__name__]
+    return next(k for k in own if k.__name__ == named or getattr(k, "name", None) == name)
 
 
 def make_pass(text: str, target: str, release: Release, settings: Settings = AS_XLA, **context: Any) -> Pass:
