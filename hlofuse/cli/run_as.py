@@ -12,8 +12,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.inputs import load
 from hlofuse.inputs.stage import BEFORE, SCHEDULED, stage_of
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.text.printer import print_module
+from hlofuse.ir import HlofuseError, print_module
 from hlofuse.pipelines.stage import Stage
 from .common.messages import message
 

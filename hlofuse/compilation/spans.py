@@ -8,12 +8,9 @@ from msgspec import Struct
 
 from hlofuse.analysis.custom_calls import is_inlined
 from hlofuse.analysis.elementwise import moves_no_data
+from hlofuse.ir import HlofuseError, Module, copy_module, print_module
 from hlofuse.ir.computation_order import order_of_front_end
-from hlofuse.ir.copy import copy_module
-from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import inline_calls
-from hlofuse.ir.graph import Module
-from hlofuse.ir.text.printer import print_module
 from hlofuse.passes.base import Pass, Pipeline
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier

@@ -14,11 +14,10 @@ from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import portable, scopes_of, shown_file, source_in_function
 from hlofuse.format.units import bytes_text
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir import HlofuseError, PrintOptions
 from hlofuse.ir.graph import Instruction, Module, callees
 from hlofuse.ir.grouping import grouped, reach
 from hlofuse.ir.names import own_name
-from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.text.printer import print_computation, print_instruction
 from hlofuse.matching.kernels import contents
 from hlofuse.matching.pairs import match

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from hlofuse.analysis.custom_calls import is_divided
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing
-from hlofuse.ir.copy import copy_module
-from hlofuse.ir.graph import Module
+from hlofuse.ir import Module, copy_module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.record import replace
 from hlofuse.passes.registry import places_of

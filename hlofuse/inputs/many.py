@@ -12,13 +12,11 @@ from msgspec import Struct
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing, plural
-from hlofuse.ir.errors import HlofuseError, HloParseError
-from hlofuse.ir.graph import Module
+from hlofuse.ir import HlofuseError, HloParseError, Module, parse_module
 from hlofuse.ir.record import replace
 from hlofuse.ir.shape_check import first_misfit, misfit_error
 from hlofuse.ir.text.newer import check_config_fields
 from hlofuse.ir.text.patterns import NAME
-from hlofuse.ir.text.reader import parse_module
 from .choose_target import choose_target, target_of_files
 from .companions import Companions
 from .dump_directory import (

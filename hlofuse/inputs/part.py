@@ -7,11 +7,8 @@ from msgspec import Struct
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
-from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.errors import HlofuseError, HloParseError
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir import Attributes, Computation, HlofuseError, HloParseError, Instruction, Module, Shape
 from hlofuse.ir.opcodes import OPCODES
-from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.grammar import parse_shape
 from hlofuse.ir.text.patterns import JSON, NAME, STRING, ShapeCache, nested_pattern
 from hlofuse.pipelines.identity import Fact

@@ -7,9 +7,7 @@ from pathlib import Path
 from hlofuse.analysis.custom_calls import annotates_sharding, is_inlined
 from hlofuse.compilation import Compilation, ReplayConfig, replay_config
 from hlofuse.format.escape import printable
-from hlofuse.ir.copy import copy_module
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir import HlofuseError, Instruction, Module, copy_module
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Given, ShownStage, Source
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS, before_fusion

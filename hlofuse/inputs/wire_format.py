@@ -10,8 +10,7 @@ from typing import TypeAlias
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Module
+from hlofuse.ir import HlofuseError, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.unique_ids import ComputationIds, Element, UniqueIds
 from .part import PartError, as_jaxlib_reads, foreign_dialects, read_stablehlo_part

@@ -15,11 +15,8 @@ from msgspec import to_builtins
 
 from hlofuse.account import Account
 from hlofuse.format.escape import printable
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Module
+from hlofuse.ir import HlofuseError, Module, parse_module, print_module
 from hlofuse.ir.record import Record
-from hlofuse.ir.text.printer import print_module
-from hlofuse.ir.text.reader import parse_module
 
 SCALES = (0.1, 1.0)
 TIMEOUT = 300.0

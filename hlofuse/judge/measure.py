@@ -6,9 +6,7 @@ from contextlib import ExitStack, suppress
 from functools import cache
 
 from hlofuse.inputs.profile import MeasuredTime, Profile, ProfiledModule
-from hlofuse.ir.graph import Module
-from hlofuse.ir.text.printer import print_module
-from hlofuse.ir.text.reader import parse_module
+from hlofuse.ir import Module, parse_module, print_module
 from .judge import Judge, Refused, Timed
 
 _SECONDS = 1.0

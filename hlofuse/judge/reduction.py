@@ -5,12 +5,9 @@ import re
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 
+from hlofuse.ir import HlofuseError, copy_module, parse_module, print_module
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES
-from hlofuse.ir.copy import copy_module
-from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module, callees_first
-from hlofuse.ir.text.printer import print_module
-from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.control_flow.call_graph import HloComputationDeduplicator
 from hlofuse.passes.dce import HloDCE
 from hlofuse.trace import Recorder

@@ -30,8 +30,7 @@ from hlofuse.inputs.ordered import replay_input
 from hlofuse.inputs.profile import Profile, companion_profile, read_profile
 from hlofuse.inputs.profile import device_of as device_of_profile
 from hlofuse.inputs.stage import StageError, lowering_of, require_input_stage, stage_of
-from hlofuse.ir.copy import copy_module
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir import HlofuseError, copy_module
 from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.ir.record import Record, replace
 from hlofuse.judge.measure import measured_profile

@@ -6,11 +6,8 @@ from hlofuse.compilation import Compilation, ModuleTexts, PassResult
 from hlofuse.inputs.ordered import in_creation_order
 from hlofuse.inputs.stage import FUSED, StageError
 from hlofuse.inputs.wire_format import unique_ids_for
-from hlofuse.ir.copy import copy_module
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Module
+from hlofuse.ir import HlofuseError, Module, copy_module, print_module
 from hlofuse.ir.record import Record
-from hlofuse.ir.text.printer import print_module
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.stage import Stage
 from hlofuse.trace import Event

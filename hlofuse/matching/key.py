@@ -6,10 +6,8 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Any
 
-from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir import Attributes, Computation, Instruction, Shape
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
-from hlofuse.ir.shape import Shape
 
 
 class Strictness(IntEnum):

@@ -6,8 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
 
-from hlofuse.ir import Instruction
-from hlofuse.ir.graph import Module
+from hlofuse.ir import Instruction, Module
 from hlofuse.ir.stack_frames import SourceLocation
 from .graph import Graph, Region, Value
 from .structure import TRIVIAL, Matching

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.ir.fusing import clone_of, computation_of
-from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import is_safely_removable, replace_instruction
-from hlofuse.ir.shape import Shape
 from hlofuse.rules.rewrites import BATCH_NORM
 from hlofuse.trace import Recorder
 from .base import Explained, Pass, attempt, rewrite_each, substituted, visit

@@ -10,15 +10,15 @@ from functools import cache, partial
 from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir import HlofuseError, Instruction
 from hlofuse.ir.record import Record, replace
 from hlofuse.releases import Release, Span
 from hlofuse.rules.settings import AS_XLA, Settings
 from .base import FixedPoint, Pass, Pipeline, UnimplementedPass
 
-# By target and file below `hlofuse.passes`, the passes in it by XLA's name, which the class states too; else the
-# class follows. Several targets have a pass of the same name. The empty target has those that all share.
+# By target and file below `hlofuse.passes`, the passes in it by XLA's name; the class that states this name
+# is the pass, or the class that follows. Several targets have a pass of the same name. The empty target has
+# those that all share.
 _FUSION: dict[str, dict[str, str]] = {
     "": {
         "cse": "cse",
@@ -38,7 +38,7 @@ _FUSION: dict[str, dict[str, str]] = {
     },
     "cpu": {
         "fusion.cpu_fusion": "fusion cpu_multi_output_fusion",
-        "fusion.before_fusion": "fusion-wrapper",
+        "fusion.before_fusion": "fusion-wrapper:CpuFusionWrapper",
     },
 }
 """The passes that a user may list (`--passes`)."""
@@ -97,14 +97,15 @@ _OTHERS: dict[str, dict[str, str]] = {
         "collectives": "all-reduce-contiguous async-collective-creator gpu-convert-async-collectives-to-sync",
         "copy_insertion.buffer_alias": "loop-schedule-linearizer",
         "copy_insertion.copy_insertion": "post-scheduling-copy-insertion",
-        "fusion.before_fusion": "fusion-wrapper",
+        "fusion.before_fusion": "fusion-wrapper:GpuFusionWrapper",
         "gpu.convolutions.epilogues": "cudnn-fused-convolution-rewriter",
         "gpu.convolutions.padding": "conv-padding-legalization",
         "gpu.convolutions.rewriter": "conv-rewriter",
         "gpu.copies": "copy_fusion host-memory-transfer-asyncifier host-offloader move_copy_to_users",
         "control_flow.annotations": "convert-memory-placement-to-internal-annotations",
         "gpu.cublas.rewriter": (
-            "cublas-gemm-rewriter cublas-pad-for-gemms cublas-gemm-broadcast-folding-rewriter"
+            "cublas-gemm-rewriter:CublasGemmRewriter cublas-pad-for-gemms "
+            "cublas-gemm-broadcast-folding-rewriter"
         ),
         "gpu.custom_calls": (
             "topk-specializer triangular-solve-rewriter rename_fusions rename-instructions "
@@ -197,7 +198,7 @@ def pass_class(name: str, target: str = "") -> type[Pass] | None:
         return None
     module = importlib.import_module(f"hlofuse.passes.{file}")
     own = [k for k in vars(module).values() if isinstance(k, type) and k.__module__ == module.__name__]
-    return next(k for k in own if k.__name__ == named or getattr(k, "name", None) == name)
+    return getattr(module, named) if named else next(k for k in own if getattr(k, "name", None) == name)
 
 
 def make_pass(text: str, target: str, release: Release, settings: Settings = AS_XLA, **context: Any) -> Pass:

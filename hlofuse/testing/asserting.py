@@ -8,8 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Module
+from hlofuse.ir import HlofuseError, Module
 from hlofuse.library.measuring import measure_all
 from hlofuse.library.opening import open as open_report
 from hlofuse.reports.check import Check, Measured, Profile, check_modules

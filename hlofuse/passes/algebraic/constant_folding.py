@@ -3,10 +3,9 @@
 from collections.abc import Hashable, Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.ir.literal import ELIDED
 from hlofuse.ir.removing import is_dead
-from hlofuse.ir.shape import Shape
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import NotRepresentable, Pass, any_change
 from hlofuse.passes.common import make

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from hlofuse.ir.attributes.attributes import Attributes
+from hlofuse.ir import Attributes, Computation, Instruction, Module, Shape
 from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
-from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.record import replace
 from hlofuse.ir.removing import move_control_dependencies, set_attribute
-from hlofuse.ir.shape import Shape
 from .literals import scalar_of
 
 

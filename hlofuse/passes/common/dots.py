@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from hlofuse.ir import Instruction, Shape
 from hlofuse.ir.attributes.parsers import parse_value
 from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Instruction
 from hlofuse.ir.record import Record
-from hlofuse.ir.shape import Shape
 from .make import add, numbers
 from .shapes import array
 

@@ -3,10 +3,9 @@ helpers of `xla/service/hlo_creation_utils.cc`."""
 
 from collections.abc import Callable, Sequence
 
+from hlofuse.ir import Computation, Instruction, Shape
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.fusing import computation_of, module_of
-from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.common import make
 from .make import elements
 from .shapes import array, is_identity, is_sorted, numbers_of, permute

@@ -6,8 +6,7 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.literal import Literal
+from hlofuse.ir import Instruction, Literal
 from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES, Shape
 
 Value = bool | int | float | complex

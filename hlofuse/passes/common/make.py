@@ -4,10 +4,9 @@ attributes (`HloInstruction::AddInstruction`)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hlofuse.ir.attributes.attributes import Attributes
+from hlofuse.ir import Attributes, Computation, Instruction, Module
 from hlofuse.ir.attributes.window import PaddingConfig, SliceRange, SliceRanges
 from hlofuse.ir.fusing import computation_of, module_of
-from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.passes.base import NotRepresentable

@@ -7,10 +7,9 @@ from functools import lru_cache
 from itertools import pairwise
 
 from hlofuse.cost.gpu.shapes import inverse
+from hlofuse.ir import Instruction, Layout, Shape
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, SliceRanges, Window
-from hlofuse.ir.graph import Instruction
 from hlofuse.ir.record import replace
-from hlofuse.ir.shape import Layout, Shape
 from .elementwise import CannotEvaluate
 from .literals import Value
 

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect, is_inlined
 from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.ir import Computation, Instruction, Module, Shape
 from hlofuse.ir.fusing import computation_of, set_tuple_index
-from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import replace_instruction
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass, RewritePass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import (

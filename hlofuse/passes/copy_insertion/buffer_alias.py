@@ -17,10 +17,9 @@ from hlofuse.analysis.hlo_dataflow import HloDataflow
 from hlofuse.analysis.hlo_value import Index, subshape_at
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir import Computation, Instruction, Module, Shape
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.opcodes import with_trait
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.releases import Release
 from hlofuse.trace import Recorder

@@ -8,10 +8,9 @@ from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.kernels import SMALL_CALL
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir import Computation, Instruction, Module, Shape
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import set_attribute
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.rules.rewrites import SMALL_LOOP

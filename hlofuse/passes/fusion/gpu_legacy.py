@@ -9,9 +9,8 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_expensive
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.ir.fusing import append_producer, computation_of, fuse_in_place_of
-from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.base import DevicePass
 from hlofuse.rules.fusion_merger import (

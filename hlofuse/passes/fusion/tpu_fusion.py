@@ -3,8 +3,7 @@
 from typing import Any
 
 from hlofuse.analysis.kernels import is_kernel, launched_computations
-from hlofuse.ir.copy import copy_module
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir import Computation, Instruction, Module, copy_module
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.names import own_name
 from hlofuse.releases import AROUND_FUSION

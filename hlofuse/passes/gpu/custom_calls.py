@@ -8,8 +8,7 @@ from hlofuse.analysis.elementwise import is_fusible
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.shape import Shape
+from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.passes.base import Pass, VisitPass, expand_each, replaced
 from hlofuse.passes.common.make import added
 from hlofuse.passes.common.shapes import array

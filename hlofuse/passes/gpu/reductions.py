@@ -14,8 +14,7 @@ from hlofuse.cost.gpu.reductions import (
     reduction_of,
 )
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.shape import Shape
+from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.passes.base import Explained, Pass, VisitPass, replaced, visit_module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.make import added, bitcast, numbers

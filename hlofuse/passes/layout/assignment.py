@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shapes import inverse
+from hlofuse.ir import Computation, Instruction, Module, Shape
 from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.shapes import aligned, ones_moved, permute, relaid, without
 from .constraints import (
     Buffer,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir import Computation, Instruction, Module, Shape
 from hlofuse.ir.record import Record
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import visit
 from hlofuse.passes.common.shapes import descending
 

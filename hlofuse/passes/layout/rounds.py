@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 
+from hlofuse.ir import Computation, Instruction, Module, Shape
 from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import set_attribute
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.shapes import relaid
 from hlofuse.rules.rewrites import LAYOUT_COPY

@@ -3,9 +3,8 @@
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.ir import Computation, Instruction, Module, Shape
 from hlofuse.ir.fusing import set_tuple_index
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation

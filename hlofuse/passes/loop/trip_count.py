@@ -5,12 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 from hlofuse.analysis.kernels import MIRRORED
+from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.ir.fusing import module_of
-from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.record import Record
 from hlofuse.ir.removing import set_attribute
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.algebraic.context import scalar_constant
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make

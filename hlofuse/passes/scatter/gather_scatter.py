@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.ir.removing import replace_instruction
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import NotRepresentable, Pass, RewritePass, expand_each, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import (

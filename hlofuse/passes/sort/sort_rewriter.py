@@ -9,9 +9,8 @@ from pathlib import Path
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.ir.record import Record
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass, expand_each, find_each, replaced
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.make import added, derived

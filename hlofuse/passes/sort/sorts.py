@@ -1,9 +1,8 @@
 """Passes on sorts."""
 
+from hlofuse.ir import Computation, Instruction, Module, Shape
 from hlofuse.ir.fusing import clone_of, computation_of
-from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.record import replace
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass, RewritePass, any_change, replaced
 from hlofuse.passes.common.calls import clone_computation, drop, set_called
 from hlofuse.passes.common.make import added

@@ -7,11 +7,9 @@ from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import CONTROL_FLOW
-from hlofuse.ir.copy import copy_module
+from hlofuse.ir import Instruction, Shape, copy_module
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
-from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped, reach
-from hlofuse.ir.shape import Shape
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import ranges_of, with_dimensions

@@ -11,8 +11,7 @@ from hlofuse.format.fields import fields
 from hlofuse.format.units import listing, plural
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.many import load
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Module
+from hlofuse.ir import HlofuseError, Module
 from hlofuse.ir.grouping import unmatched
 from hlofuse.ir.record import Record
 from hlofuse.matching.kernels import outline

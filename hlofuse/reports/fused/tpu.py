@@ -23,8 +23,7 @@ from hlofuse.inputs.dump_directory import (
     is_corpus_case,
 )
 from hlofuse.inputs.dump_names import TPU_PIPELINES
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir import HlofuseError, Instruction, Module
 from hlofuse.ir.record import Record
 from hlofuse.passes.fusion.tpu_fusion import Prediction
 from hlofuse.reports.common.lineage import through_views

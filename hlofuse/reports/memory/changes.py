@@ -12,10 +12,8 @@ from hlofuse.analysis.hlo_value import Index
 from hlofuse.compilation import ReplayConfig
 from hlofuse.compilation.spans import finish
 from hlofuse.format.units import listing
-from hlofuse.ir.copy import copy_module
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir import HlofuseError, Instruction, Module, copy_module
 from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.record import Record, replace
 from hlofuse.memory import assign

@@ -5,9 +5,7 @@ from functools import cached_property
 
 from hlofuse.analysis.kernels import CONTROL_FLOW
 from hlofuse.compilation import Compilation
-from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.shape import Shape
+from hlofuse.ir import Attributes, Computation, Instruction, Module, Shape
 from hlofuse.passes.common.calls import filled
 from hlofuse.reports.advice.recipe import Finding
 from hlofuse.reports.common.facts import Facts, kernels_of, launched

@@ -15,10 +15,8 @@ from hlofuse.inputs.dump_directory import (
 )
 from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile
 from hlofuse.inputs.many import dump_text
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Module
+from hlofuse.ir import HlofuseError, Module, parse_module
 from hlofuse.ir.record import Record
-from hlofuse.ir.text.reader import parse_module
 from hlofuse.pipelines import TARGETS
 
 Until = Literal["fusion", "end"]

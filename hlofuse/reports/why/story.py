@@ -16,8 +16,7 @@ from hlofuse.analysis.kernels import is_small_call
 from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir import HlofuseError, Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.names import names_in, own_name
 from hlofuse.ir.record import replace

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
+from hlofuse.ir import Instruction, Shape
 from hlofuse.ir.attributes.window import (
     ConvolutionDimensionNumbers,
     PaddingConfig,
@@ -10,10 +11,8 @@ from hlofuse.ir.attributes.window import (
     Window,
     WindowDimension,
 )
-from hlofuse.ir.graph import Instruction
 from hlofuse.ir.record import replace
 from hlofuse.ir.removing import replace_instruction, set_attribute
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import VisitPass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, labels_of, window_of, with_dimensions

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.ir import Computation, Instruction, Module, Shape
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
-from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.record import replace
 from hlofuse.ir.removing import set_attribute
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import NotRepresentable, Pass, VisitPass, any_change, attempt, replaced, visit
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot

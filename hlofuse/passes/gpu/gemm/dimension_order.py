@@ -9,9 +9,8 @@ from itertools import pairwise
 from msgspec import Struct
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir import Instruction, Shape
 from hlofuse.ir.record import replace
-from hlofuse.ir.shape import Shape
 
 NO_SPLIT = 1
 _CONCATENATE_ALIGNMENT = 64

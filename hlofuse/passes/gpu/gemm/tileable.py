@@ -9,11 +9,10 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
+from hlofuse.ir import Computation, Instruction, Module, Shape
 from hlofuse.ir.fusing import append_producer, clone_of, computation_of, create_fusion
-from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.removing import remove_with_unused_operands, replace_instruction
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.literals import values_of
