@@ -14,9 +14,8 @@ from hlofuse.analysis.kernels import count_runs, is_small_call, launched_computa
 from hlofuse.analysis.launches import CommandBuffers, LaunchKind, is_asynchronous, launch_of
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.inputs.profile import MeasuredTime
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir import Computation, Instruction, Module, Record, replace
 from hlofuse.ir.grouping import unmatched
-from hlofuse.ir.record import Record, replace
 from .collectives import Collective, Exchange, Overlap, collectives_of, exchange_of, exposed_us, overlaps
 from .measured import measured_of
 from .traffic import KernelCosts

@@ -11,8 +11,7 @@ from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, is_small_call, i
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.format.units import bytes_text
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir import Computation, Instruction, Module, Record, replace
 from hlofuse.releases import AROUND_FUSION
 from .account import Account, Launched
 from .floor import products

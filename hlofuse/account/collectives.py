@@ -9,10 +9,8 @@ from msgspec import Struct
 from hlofuse.analysis.async_ops import Groups, is_async_end, replica_groups, start_of, wrapped_operation
 from hlofuse.analysis.elementwise import shape_size
 from hlofuse.analysis.kernels import CONTROL_FLOW, runs_in, trip_count_of
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.grouping import reach
+from hlofuse.ir import Computation, Instruction, Module, Record, reach
 from hlofuse.ir.opcodes import with_trait
-from hlofuse.ir.record import Record
 
 _KINDS = with_trait("collective") | {"send", "recv"}
 _OF_ONE_OPERAND = frozenset({"collective-permute", "send"})

@@ -9,9 +9,8 @@ from hlofuse.analysis.elementwise import shape_size, without_views
 from hlofuse.analysis.kernels import is_kernel, is_small_call
 from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
 from hlofuse.cost.cpu.work import Work, add_work, at_levels, sort_tasks, work_of
+from hlofuse.ir import Computation, Instruction, Record
 from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.record import Record
 from hlofuse.passes.cpu.calls import parallel_tasks
 from hlofuse.releases import Release, Span
 from hlofuse.rules import cpu_emitters

@@ -11,8 +11,7 @@ from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.constraints import Tiling
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir import Instruction, Record, replace
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 
 NUMBERS = tuple("memory_bandwidth l2_cache_size core_count clock_rate_ghz fpus_per_core".split())

@@ -8,9 +8,7 @@ from typing import Literal, TypeAlias
 
 from hlofuse.analysis.kernels import name_bearers
 from hlofuse.format.paths import Direction, scopes_of
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import Record
+from hlofuse.ir import Instruction, Module, Record, grouped
 from hlofuse.ir.stack_frames import SourceLocation
 from .account import Account, Launched, totals_of
 

@@ -6,9 +6,7 @@ from contextlib import suppress
 from hlofuse.compilation import Compilation
 from hlofuse.inputs.profile import MeasuredTime, Profile, ProfiledModule
 from hlofuse.inputs.wire_format import Signature, signatures
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir import Instruction, Module, Record, grouped, replace
 from hlofuse.matching.key import signature
 
 _FINDING = "measured"

@@ -6,8 +6,7 @@ from typing import TypeAlias
 from hlofuse.compilation import PassObserver
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.record import Record
+from hlofuse.ir import Instruction, Record
 from hlofuse.passes.fusion.priority_fusion.observers import Condition
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast
 from .figures import StepCost, kernel_time

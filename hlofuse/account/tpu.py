@@ -9,8 +9,7 @@ from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import computed_in
 from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.cost.tpu import TpuDevice, estimated_cycles, tpu_devices
-from hlofuse.ir import Instruction, Module, Shape
-from hlofuse.ir.record import replace
+from hlofuse.ir import Instruction, Module, Shape, replace
 from .account import Account, Totals
 from .collectives import exchange_of
 from .figures import KernelTime

@@ -21,9 +21,7 @@ from hlofuse.inputs.companions import MANIFEST, STAMP
 from hlofuse.inputs.dump_directory import DumpedModule
 from hlofuse.inputs.dump_names import read_name
 from hlofuse.inputs.profile.files import PROFILE
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir import HlofuseError, Record, grouped, replace
 
 if TYPE_CHECKING:
     import pyarrow

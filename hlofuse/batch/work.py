@@ -12,8 +12,7 @@ from hlofuse import __version__
 from hlofuse.account.functions import functions_of
 from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.text import input_limit
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Record
 from hlofuse.library.answer import flat
 from hlofuse.library.modules import each_module
 from hlofuse.library.options import ReplayOptions

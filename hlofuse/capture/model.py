@@ -9,8 +9,7 @@ from msgspec import Struct
 from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Record
 
 TARGETS = ("cpu", "gpu", "tpu")
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from hlofuse.inputs.many import Many, modules_at
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, replace
 from hlofuse.library.options import SILENT
 from hlofuse.library.report import Report
 from hlofuse.library.side_by_side import (

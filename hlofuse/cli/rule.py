@@ -9,8 +9,7 @@ import click
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import HlofuseError, grouped
 from hlofuse.rules.catalogue import Rule, catalogue, family_of
 from hlofuse.rules.pages import by_family, family_title, index_markdown, rule_markdown, rules_json, sections
 from .common.options import report_options

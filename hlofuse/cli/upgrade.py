@@ -13,8 +13,7 @@ from hlofuse.capture.arguments import parse_arguments
 from hlofuse.capture.capturing import capture_function, capture_modules, function_in, module_names
 from hlofuse.capture.model import Capture
 from hlofuse.inputs.companions import companions_of
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, replace
 from hlofuse.library.builds import check_upgrade, upgraded
 from hlofuse.library.loading import read
 from hlofuse.library.modules import each_module

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from msgspec import Struct, field
 
 from hlofuse.analysis.kernels import is_kernel
-from hlofuse.ir.copy import copy_module
+from hlofuse.ir import Record, copy_module, replace
 from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.ir.native import no_collection
-from hlofuse.ir.record import Record, replace
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.pairs import match
 from hlofuse.order import is_open, restore, source_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir import HlofuseError, Record, replace
 from hlofuse.passes import make_pass
 from hlofuse.passes.registry import single_passes, split_passes
 from hlofuse.pipelines.device import XlaBuild, device_of

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis import kernels
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Module, Shape
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import Instruction, Module, Shape, grouped
 from hlofuse.ir.native import no_collection
 from hlofuse.ir.stack_frames import SourceLocation
 from hlofuse.matching.graph import Graph, Occurrence, Value

@@ -11,8 +11,7 @@ from msgspec import Struct
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis import kernels
 from hlofuse.analysis.cost import Cost
-from hlofuse.ir import Instruction
-from hlofuse.ir.grouping import grouped, reach
+from hlofuse.ir import Instruction, grouped, reach
 from hlofuse.matching.graph import Graph, Group
 from hlofuse.matching.key import canonical_attribute
 from hlofuse.matching.structure import TRIVIAL, Matching

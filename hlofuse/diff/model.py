@@ -13,8 +13,7 @@ from hlofuse.account.functions import Functions, functions_of_each
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import is_kernel
 from hlofuse.compilation import Counted
-from hlofuse.ir import Instruction, Module
-from hlofuse.ir.record import Record
+from hlofuse.ir import Instruction, Module, Record
 from hlofuse.matching.graph import Matched, Occurrence
 from hlofuse.matching.pairs import Pairs
 from hlofuse.matching.structure import TRIVIAL

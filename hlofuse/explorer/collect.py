@@ -14,9 +14,8 @@ from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import portable, scopes_of, shown_file, source_in_function
 from hlofuse.format.units import bytes_text
-from hlofuse.ir import HlofuseError, PrintOptions
+from hlofuse.ir import HlofuseError, PrintOptions, grouped, reach
 from hlofuse.ir.graph import Instruction, Module, callees
-from hlofuse.ir.grouping import grouped, reach
 from hlofuse.ir.names import own_name
 from hlofuse.ir.text.printer import print_computation, print_instruction
 from hlofuse.matching.kernels import contents

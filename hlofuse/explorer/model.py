@@ -12,8 +12,7 @@ from msgspec import field
 
 from hlofuse.account import KernelTime, Launched, Totals
 from hlofuse.diff import ModuleDiff
-from hlofuse.ir import HlofuseError, Instruction, Module
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Instruction, Module, Record
 from hlofuse.reports.common.model import Place, Refusal
 from hlofuse.reports.explain.model import FusedStep
 from hlofuse.reports.timeline import DumpSequence, dump_sequences, timeline

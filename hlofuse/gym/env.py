@@ -21,9 +21,8 @@ from hlofuse.compilation import replay_config
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.many import load
 from hlofuse.inputs.profile import read_profile
-from hlofuse.ir import HlofuseError, Module, copy_module, parse_module
+from hlofuse.ir import HlofuseError, Module, Record, copy_module, parse_module
 from hlofuse.ir.opcodes import OPCODES
-from hlofuse.ir.record import Record
 from hlofuse.search.space import ACTIONS, Objective, Space, default_ops, module_hash
 from hlofuse.search.strategies import LONGEST
 

@@ -2,8 +2,7 @@
 
 import re
 
-from hlofuse.ir import HlofuseError, Module
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Module, Record
 from hlofuse.pipelines.flags import parse_flags
 from hlofuse.pipelines.identity import FRONT_ENDS, Fact, Source
 from hlofuse.pipelines.targets import TARGETS, target_by_flags

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError, Module
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir import HlofuseError, Module, Record, replace
 from hlofuse.pipelines.flags import from_debug_options, merged, split_flags, that_change_fusion
 from .dump_directory import (
     DumpDirectory,

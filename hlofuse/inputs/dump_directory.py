@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, replace
 from .dump_names import AFTER_CODEGEN, FUSION_STAGES, TPU_PIPELINES, DumpFile, FusionStage, read_name
 from .suggest import did_you_mean
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural
-from hlofuse.ir.errors import HlofuseError, HloParseError
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, HloParseError, Record
 from hlofuse.ir.text.patterns import NAME
 from .dump_directory import far_largest
 from .module_lines import LOGGED, ModuleLines, lacks_entry, module_lines, sections

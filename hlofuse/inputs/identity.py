@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from hlofuse.analysis.custom_calls import is_divided
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing
-from hlofuse.ir import Module, copy_module
+from hlofuse.ir import Module, copy_module, replace
 from hlofuse.ir.opcodes import with_trait
-from hlofuse.ir.record import replace
 from hlofuse.passes.registry import places_of
 from hlofuse.pipelines.flags import DISABLED, merged, not_modelled, value_of
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Fact, Given, Identity

@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing, plural
-from hlofuse.ir import HlofuseError, HloParseError, Module, parse_module
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, HloParseError, Module, parse_module, replace
 from hlofuse.ir.shape_check import first_misfit, misfit_error
 from hlofuse.ir.text.newer import check_config_fields
 from hlofuse.ir.text.patterns import NAME

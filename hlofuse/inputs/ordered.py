@@ -11,9 +11,8 @@ from pathlib import Path
 from hlofuse.analysis.custom_calls import is_radix_sort
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig
 from hlofuse.format.escape import printable
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir import HlofuseError, grouped
 from hlofuse.ir.graph import Computation, Instruction, Module, OrderSource
-from hlofuse.ir.grouping import grouped
 from hlofuse.ir.text.literals import implied_element
 from hlofuse.ir.unique_ids import ComputationIds, UniqueIds
 from hlofuse.order.restore import with_replayed_order

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError, Module
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Module, Record
 from hlofuse.pipelines.identity import Fact, Source
 from hlofuse.releases import EARLIEST, NAMED, NAMES, NEWEST, REFERENCE, Span, nearest
 from .backend import backend_of

@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from .graph import Computation as Computation
     from .graph import Instruction as Instruction
     from .graph import Module as Module
+    from .grouping import grouped as grouped
+    from .grouping import reach as reach
     from .literal import Literal as Literal
     from .opcodes import PrintOptions as PrintOptions
+    from .record import Record as Record
+    from .record import replace as replace
     from .shape import Layout as Layout
     from .shape import Shape as Shape
     from .text.printer import print_module as print_module
@@ -29,10 +33,14 @@ _FILES = {
     "Literal": "literal",
     "Module": "graph",
     "PrintOptions": "opcodes",
+    "Record": "record",
     "Shape": "shape",
     "copy_module": "copy",
+    "grouped": "grouping",
     "parse_module": "text.reader",
     "print_module": "text.printer",
+    "reach": "grouping",
+    "replace": "record",
 }
 
 

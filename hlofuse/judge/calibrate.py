@@ -17,8 +17,7 @@ from hlofuse.account import Account
 from hlofuse.account.cpu import CpuTimes, handoff_work
 from hlofuse.cost.cpu.device import CpuDevice
 from hlofuse.cost.cpu.work import Caches, Work, add_work
-from hlofuse.ir.record import Record, replace
-from hlofuse.ir.text.reader import parse_module
+from hlofuse.ir import Record, parse_module, replace
 from hlofuse.releases import release_of
 from .judge import Judge, Refused, Timed
 

@@ -15,8 +15,7 @@ from msgspec import to_builtins
 
 from hlofuse.account import Account
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError, Module, parse_module, print_module
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Module, Record, parse_module, print_module
 
 SCALES = (0.1, 1.0)
 TIMEOUT = 300.0

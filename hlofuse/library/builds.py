@@ -5,8 +5,7 @@ from functools import partial
 
 from hlofuse.compilation import ReplayConfig
 from hlofuse.format.escape import printable
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, replace
 from hlofuse.releases import NAMED, NAMES, NEWEST, Release, nearest, release_of
 from hlofuse.reports.upgrade import Upgrade, print_upgrade, upgrade, upgrade_json
 from .answer import Answer

@@ -32,10 +32,9 @@ from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.inputs.companions import MANIFEST, STAMP, Companions
 from hlofuse.inputs.profile.files import PROFILE
-from hlofuse.ir import Computation, Instruction, Module, Shape
+from hlofuse.ir import Computation, Instruction, Module, Shape, replace
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, Attributes
 from hlofuse.ir.native import no_collection
-from hlofuse.ir.record import replace
 from hlofuse.reports.advice.recipe import Recipe
 from hlofuse.reports.common.lineage import Lineage
 from hlofuse.rules.catalogue import Rule, catalogue

@@ -9,8 +9,7 @@ from rich.console import Console
 
 from hlofuse.account import Observed
 from hlofuse.compilation import ReplayConfig
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, replace
 from hlofuse.judge.judge import Judge
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.json import totals_json

@@ -9,8 +9,7 @@ from rich.console import Console
 from hlofuse.format.escape import command_line
 from hlofuse.format.units import plural
 from hlofuse.inputs.dump_directory import DumpDirectory
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, replace
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.comparison.text import print_difference
 from hlofuse.reports.explain.explain import explain, record_check, selected

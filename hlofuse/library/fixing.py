@@ -13,8 +13,7 @@ from hlofuse.account import Totals
 from hlofuse.capture import Capture, Destination
 from hlofuse.format.units import us_text
 from hlofuse.inputs import load
-from hlofuse.ir import HlofuseError, Module
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Module, Record
 from hlofuse.judge.judge import Judge
 from hlofuse.reports.common.edits import Edit, edits
 from hlofuse.reports.verdict.phrases import change_line

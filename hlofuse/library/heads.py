@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from hlofuse.compilation import Compilation
 from hlofuse.inputs import load
 from hlofuse.inputs.identity import identify_file
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, replace
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.head import Head, NamesSource, not_repeated_in

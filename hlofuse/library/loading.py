@@ -30,9 +30,8 @@ from hlofuse.inputs.ordered import replay_input
 from hlofuse.inputs.profile import Profile, companion_profile, read_profile
 from hlofuse.inputs.profile import device_of as device_of_profile
 from hlofuse.inputs.stage import StageError, lowering_of, require_input_stage, stage_of
-from hlofuse.ir import HlofuseError, copy_module
+from hlofuse.ir import HlofuseError, Record, copy_module, replace
 from hlofuse.ir.graph import Module, OrderSource
-from hlofuse.ir.record import Record, replace
 from hlofuse.judge.measure import measured_profile
 from hlofuse.pipelines import NEEDS_AMD_DEVICE, NEEDS_DEVICE, TARGETS, passes_of
 from hlofuse.pipelines.device import device_of

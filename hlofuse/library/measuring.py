@@ -13,8 +13,7 @@ from hlofuse.format.escape import markdown as as_markdown
 from hlofuse.format.units import plural
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.profile import NotProfiled
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, replace
 from hlofuse.library import questions
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.check import Baseline, Check, Measured, check_modules, read_baseline

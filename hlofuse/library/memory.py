@@ -10,8 +10,7 @@ from hlofuse.account import Account
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.inputs.companions import companions_of
-from hlofuse.ir import HlofuseError, Instruction
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, Instruction, replace
 from hlofuse.reports.check.baseline import parse_bytes
 from hlofuse.reports.memory import MemoryUse, memory_use
 from hlofuse.reports.memory.changes import memory_changes

@@ -7,8 +7,7 @@ from hlofuse.inputs import DumpedModule, choose_target
 from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 from hlofuse.inputs.profile import is_profile, read_profile
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, replace
 from .loading import read
 from .options import ReplayOptions
 

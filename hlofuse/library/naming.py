@@ -9,8 +9,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.inputs import load
 from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.profile import Profile
-from hlofuse.ir import HlofuseError, Module
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, Module, replace
 from hlofuse.pipelines.stage import Stage
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from rich.console import Console
 
 from hlofuse.inputs.dump_directory import is_corpus_case
 from hlofuse.inputs.profile.model import NotProfiled
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, replace
 from hlofuse.reports.timeline import DumpSequence, PassTimeline, dump_sequences
 from hlofuse.reports.timeline import timeline as read_timeline
 from hlofuse.reports.timeline.json import timeline_json

@@ -12,8 +12,7 @@ from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.dump_directory import corpus_file
 from hlofuse.inputs.profile import slowest_module
 from hlofuse.inputs.stage import StageError
-from hlofuse.ir import HlofuseError, Module
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, Module, replace
 from hlofuse.pipelines import NEEDS_DEVICE
 from hlofuse.pipelines.identity import Identity
 from .loading import Loaded, at_fusion_input, is_before_optimizations, read

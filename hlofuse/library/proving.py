@@ -11,8 +11,7 @@ from hlofuse.account import Totals
 from hlofuse.capture.capturing import capture_modules, versions_of
 from hlofuse.capture.model import CaptureError, Destination, settled_target
 from hlofuse.cost.tpu import TpuDevice, tpu_devices
-from hlofuse.ir import HlofuseError, Module, print_module
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, Module, print_module, replace
 from hlofuse.judge.judge import Judge
 from hlofuse.passes.common import make
 from hlofuse.pipelines.flags import joined

@@ -10,8 +10,7 @@ from rich.console import Console
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import print_command
 from hlofuse.inputs import load
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, replace
 from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.fused.tpu import TpuPair, compare_tpu, pair_json, print_tpu, tpu_files
 from hlofuse.reports.why import PairAnswer, Story

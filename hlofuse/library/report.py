@@ -6,8 +6,7 @@ import inspect
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.ir.graph import Module
-from hlofuse.ir.record import replace
+from hlofuse.ir import Module, replace
 from hlofuse.library import questions
 from hlofuse.reports.common.head import identity_line
 from .answer import Answer

@@ -19,8 +19,7 @@ from hlofuse.diff.model import Accounts, changed_flags, final_kernels
 from hlofuse.inputs.companions import Companions, companions_of
 from hlofuse.inputs.many import Many, modules_at
 from hlofuse.inputs.profile import is_profile, read_profile
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, replace
 from hlofuse.pipelines import device_of
 from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import nearest

@@ -6,8 +6,7 @@ from hlofuse.compilation import Compilation, ModuleTexts, PassResult
 from hlofuse.inputs.ordered import in_creation_order
 from hlofuse.inputs.stage import FUSED, StageError
 from hlofuse.inputs.wire_format import unique_ids_for
-from hlofuse.ir import HlofuseError, Module, copy_module, print_module
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Module, Record, copy_module, print_module
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.stage import Stage
 from hlofuse.trace import Event

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from hlofuse.ir import Computation, HlofuseError, Instruction, Module
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module, Record, reach
 from hlofuse.ir.graph import callees
-from hlofuse.ir.grouping import reach
-from hlofuse.ir.record import Record
 from .key import Keys, Strictness, payload
 
 # Two of these with the same operands are still two.

@@ -8,8 +8,7 @@ from functools import cached_property
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.kernels import kernels
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import Computation, Instruction, Module, grouped
 from hlofuse.ir.native import no_collection
 from .graph import Graph, Matched, Occurrence, Region
 from .kernels import inside

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
-from hlofuse.ir import Instruction
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import Instruction, grouped
 from .graph import Graph, Region, Value
 
 # Values that are no evidence of their place: every program is full of them.

@@ -12,8 +12,7 @@ from itertools import chain, pairwise
 from math import inf
 
 from hlofuse.analysis.elementwise import is_constant
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.grouping import reach
+from hlofuse.ir import Computation, Instruction, Module, reach
 from .names import (
     is_named_around_loop,
     is_of_call,

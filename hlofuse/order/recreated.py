@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable
 from itertools import accumulate
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant, is_constant
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import Instruction, grouped
 from .names import is_of_program, number, operation, stack_frame, stem
 from .phases import Phase
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.ir import Computation, HlofuseError, Instruction, Module
-from hlofuse.ir.record import Record
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module, Record
 from hlofuse.ir.removing import is_dead, is_safely_removable, replace_instruction, set_attribute
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule

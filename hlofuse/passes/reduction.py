@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir import Computation, Instruction, Layout, Module, Shape
+from hlofuse.ir import Computation, Instruction, Layout, Module, Record, Shape
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
 from hlofuse.ir.fusing import clone_of, module_of
-from hlofuse.ir.record import Record
 from hlofuse.rules.rewrites import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
 from .base import Explained, Pass, VisitPass, replaced, substituted, visit_module

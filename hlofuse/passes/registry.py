@@ -10,8 +10,7 @@ from functools import cache, partial
 from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.ir import HlofuseError, Instruction
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir import HlofuseError, Instruction, Record, replace
 from hlofuse.releases import Release, Span
 from hlofuse.rules.settings import AS_XLA, Settings
 from .base import FixedPoint, Pass, Pipeline, UnimplementedPass

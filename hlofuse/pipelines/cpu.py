@@ -6,8 +6,7 @@ from collections.abc import Callable
 from functools import cache
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.record import replace
+from hlofuse.ir import Instruction, replace
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass

@@ -7,8 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir import HlofuseError, Record, replace
 from .targets import TARGETS
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import field
 
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Record
 from hlofuse.releases import ANY, AROUND_FUSION, REFERENCE, Release, Span, release_of
 
 if TYPE_CHECKING:

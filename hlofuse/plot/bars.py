@@ -9,8 +9,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.format.escape import shorten
 from hlofuse.format.paths import source_text
 from hlofuse.format.units import bytes_text, plural, us_text
-from hlofuse.ir import Module, parse_module
-from hlofuse.ir.record import Record
+from hlofuse.ir import Module, Record, parse_module
 from hlofuse.memory import Assignment
 from hlofuse.render.dot import FAINT, PALE
 from hlofuse.render.scene import SMALL, ModulePair, text_width

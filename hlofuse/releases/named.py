@@ -7,8 +7,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Record
 from hlofuse.ir.texts import texts
 
 

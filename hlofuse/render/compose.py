@@ -8,8 +8,7 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.compilation import Compilation
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, plural
-from hlofuse.ir import Computation, HlofuseError, Instruction, Module
-from hlofuse.ir.record import replace
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module, replace
 from .build import Builder, kernel_numbers
 from .labels import lookup, part_number, role
 from .plan import convex, has_box, plan, thin

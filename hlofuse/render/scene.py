@@ -9,10 +9,8 @@ from msgspec import Struct
 
 from hlofuse.account import Account, Totals
 from hlofuse.compilation import Compilation
-from hlofuse.ir import HlofuseError, Instruction, Module
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import HlofuseError, Instruction, Module, Record, grouped
 from hlofuse.ir.names import names_in
-from hlofuse.ir.record import Record
 
 TABLES = tomllib.loads(Path(__file__).with_name("palette.toml").read_text(encoding="utf-8"))
 VIEWS = ("before", "after", "both")

@@ -13,8 +13,7 @@ from hlofuse.format.fields import fields
 from hlofuse.format.terminal import print_rows
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.inputs.profile import MeasuredTime
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Record
 from .common.facts import place_of
 from .common.json import measured_json, place_json
 from .common.model import Place

@@ -17,10 +17,8 @@ from hlofuse.format.paths import layer_of, source_text
 from hlofuse.format.terminal import indented, name_text, print_more, print_rows
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
 from hlofuse.inputs.stage import stage_of
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import Computation, Instruction, Module, Record, grouped
 from hlofuse.ir.opcodes import with_trait
-from hlofuse.ir.record import Record
 from hlofuse.pipelines import TARGETS
 from .common.json import cost_json, measured_json, totals_json
 from .common.model import both_names

@@ -17,8 +17,7 @@ from hlofuse.compilation import Compilation, ReplayConfig
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.format.fields import fields
-from hlofuse.ir import HlofuseError, Module, copy_module, print_module
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir import HlofuseError, Module, Record, copy_module, print_module, replace
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass

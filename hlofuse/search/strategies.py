@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from random import Random
 
-from hlofuse.ir.graph import Module
-from hlofuse.ir.record import Record
+from hlofuse.ir import Module, Record
 from .space import Moves, Score, Space, SpentBudget
 
 LONGEST = 40

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir import Instruction, Module, Record
 from hlofuse.ir.names import names_in, own_name
-from hlofuse.ir.record import Record
 from .recorder import Event, OnlySkipped
 
 

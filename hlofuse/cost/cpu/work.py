@@ -13,8 +13,7 @@ from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.elementwise import is_elementwise, shape_size
 from hlofuse.analysis.flops import convolution_flops, dot_flops
 from hlofuse.analysis.kernels import computed_in
-from hlofuse.ir import Instruction, Shape
-from hlofuse.ir.record import Record
+from hlofuse.ir import Instruction, Record, Shape
 
 Work = dict[str, float]
 """Amounts by the name of their rate; each amount by its rate is a time in nanoseconds."""

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, replace
 from .model import Profile
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import Literal
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir import HlofuseError, Record, replace
 
 DeviceKind = Literal["cpu", "gpu", "tpu"]
 

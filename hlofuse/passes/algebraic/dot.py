@@ -3,6 +3,7 @@ the larger (`xla/hlo/transforms/simplifiers/conv_operand_swapper.cc`)."""
 
 from collections.abc import Sequence
 
+from hlofuse.ir import Computation, Instruction, replace
 from hlofuse.ir.attributes.window import (
     ConvolutionDimensionNumbers,
     PaddingConfig,
@@ -11,8 +12,6 @@ from hlofuse.ir.attributes.window import (
     WindowDimension,
 )
 from hlofuse.ir.fusing import computation_of, module_of
-from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.record import replace
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot

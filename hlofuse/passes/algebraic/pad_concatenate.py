@@ -1,9 +1,8 @@
 """Pads and concatenations."""
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY
+from hlofuse.ir import Instruction, replace
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.record import replace
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, ones_moved, ranges_of, without
 from .context import Context

@@ -1,9 +1,8 @@
 """Reductions (`HandleReduce`)."""
 
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
+from hlofuse.ir import Instruction, replace
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.record import replace
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import highest, lowest, scalar_of

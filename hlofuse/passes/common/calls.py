@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from hlofuse.ir import Attributes, Computation, Instruction, Module, Shape
+from hlofuse.ir import Attributes, Computation, Instruction, Module, Shape, replace
 from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
-from hlofuse.ir.record import replace
 from hlofuse.ir.removing import move_control_dependencies, set_attribute
 from .literals import scalar_of
 

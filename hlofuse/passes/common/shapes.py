@@ -7,9 +7,8 @@ from functools import lru_cache
 from itertools import pairwise
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Instruction, Layout, Shape
+from hlofuse.ir import Instruction, Layout, Shape, replace
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, SliceRanges, Window
-from hlofuse.ir.record import replace
 from .elementwise import CannotEvaluate
 from .literals import Value
 

@@ -19,8 +19,7 @@ from hlofuse.analysis.hlo_ordering import HloOrdering, SequentialOrdering
 from hlofuse.analysis.hlo_value import HloUse, HloValue, Index, shape_tree, subshape_at
 from hlofuse.analysis.in_place import InPlacePair
 from hlofuse.analysis.memory_scheduler import live_ranges
-from hlofuse.ir import Computation, Instruction, Module, Shape
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import Computation, Instruction, Module, Shape, grouped
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.dce import HloDCE, TupleSimplifier

@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.reductions import neighbours
-from hlofuse.ir import Instruction, Module, Shape
+from hlofuse.ir import Instruction, Module, Shape, replace
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
-from hlofuse.ir.record import replace
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import (
     NotRepresentable,

@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
+from hlofuse.ir import Computation, Instruction, Module, Record, reach
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.grouping import reach
-from hlofuse.ir.record import Record
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common.make import added, derived, numbers

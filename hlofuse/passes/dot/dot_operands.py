@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
+from hlofuse.ir import Instruction, Module, Record
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.record import Record
 from hlofuse.ir.removing import replace_instruction, set_attribute
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES
 from hlofuse.passes.base import (

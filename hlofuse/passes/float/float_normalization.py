@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Computation, Instruction, Module, Shape
-from hlofuse.ir.record import replace
+from hlofuse.ir import Computation, Instruction, Module, Shape, replace
 from hlofuse.passes.base import Pass, attempt, visit
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, set_called

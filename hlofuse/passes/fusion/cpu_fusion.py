@@ -14,9 +14,8 @@ from hlofuse.analysis.cpu_predicates import (
     is_supported_elemental_op,
 )
 from hlofuse.analysis.custom_calls import is_embedded
+from hlofuse.ir import Computation, Instruction, Module, reach
 from hlofuse.ir.fusing import append_producer, merge_fusion_into_multi_output
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.grouping import reach
 from hlofuse.passes.base import Pass
 from hlofuse.passes.dce import HloDCE
 from hlofuse.releases import Release

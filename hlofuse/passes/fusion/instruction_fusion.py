@@ -10,9 +10,8 @@ from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.custom_calls import has_side_effect, is_embedded
 from hlofuse.analysis.elementwise import is_expensive, is_fusible
+from hlofuse.ir import Computation, Instruction, Module, reach
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.grouping import reach
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.releases import Release

@@ -3,8 +3,7 @@
 from typing import Any
 
 from hlofuse.analysis.kernels import is_kernel, launched_computations
-from hlofuse.ir import Computation, Instruction, Module, copy_module
-from hlofuse.ir.grouping import reach
+from hlofuse.ir import Computation, Instruction, Module, copy_module, reach
 from hlofuse.ir.names import own_name
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.instruction_fusion import may_fuse_into_in_place, producer_is_root

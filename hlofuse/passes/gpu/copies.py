@@ -8,9 +8,8 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir import Computation, Instruction, Module, Shape
+from hlofuse.ir import Computation, Instruction, Module, Shape, replace
 from hlofuse.ir.fusing import clone_of, computation_of, get_tuple_element
-from hlofuse.ir.record import replace
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass, RewritePass, VisitPass, replaced
 from hlofuse.passes.common import make

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from hlofuse.analysis.slice_copies import copied_dynamic_slice, has_byte_strides, is_contiguous_slice
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.shapes import strides_of
-from hlofuse.ir import Instruction, Module, Shape
-from hlofuse.ir.grouping import reach
+from hlofuse.ir import Instruction, Module, Shape, reach
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.calls import make_asynchronous
 from hlofuse.passes.common.elementwise import CannotEvaluate

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from hlofuse.ir import Computation, Instruction, Module, Shape
-from hlofuse.ir.record import Record
+from hlofuse.ir import Computation, Instruction, Module, Record, Shape
 from hlofuse.passes.base import visit
 from hlofuse.passes.common.shapes import descending
 

@@ -1,11 +1,10 @@
 """Passes that move constants into loops and what never changes out of them."""
 
 from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.ir import Shape, reach
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module, callees
-from hlofuse.ir.grouping import reach
 from hlofuse.ir.removing import remove_with_unused_operands
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, copied, drop, replace_parameter, set_called

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Instruction, Module, Shape
-from hlofuse.ir.record import Record
+from hlofuse.ir import Instruction, Module, Record, Shape
 from hlofuse.passes.base import Pass, expand_each, find_each, replaced
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.make import added, derived

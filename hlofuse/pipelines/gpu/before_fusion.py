@@ -10,8 +10,7 @@ from typing import Any
 from hlofuse.analysis.elementwise import without_views
 from hlofuse.analysis.slice_copies import has_constant_offset, is_contiguous_slice
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.record import replace
+from hlofuse.ir import Instruction, replace
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass

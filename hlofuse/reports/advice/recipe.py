@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import Record
+from hlofuse.ir import Instruction, Module, Record, grouped
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import Refusal
 

@@ -9,9 +9,8 @@ from hlofuse.analysis.kernels import kernel_source
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import source_text
 from hlofuse.format.units import quantity
-from hlofuse.ir import Instruction, Module, copy_module
+from hlofuse.ir import Instruction, Module, Record, copy_module
 from hlofuse.ir.opcodes import with_trait
-from hlofuse.ir.record import Record
 from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier

@@ -16,8 +16,7 @@ from msgspec import Struct
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.inputs import read_text
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Record
 from .model import BaselineKernel, Code, Figures, Finding, Level, Profile, RefusedEdge, Where
 
 _BYTES: dict[str, int] = {"": 1, "b": 1} | {

@@ -6,9 +6,8 @@ from functools import cache
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, us_text
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir import HlofuseError, Record, replace
 from hlofuse.ir.grouping import unmatched
-from hlofuse.ir.record import Record, replace
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.verdict.model import Verdict
 from .baseline import Baseline, Budget, distinguishable, most_significant, over_budget

@@ -11,8 +11,7 @@ from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computations, source_bearer
 from hlofuse.compilation import Compilation
 from hlofuse.format.paths import source_in_function
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.record import replace
+from hlofuse.ir import Computation, Instruction, Module, replace
 from hlofuse.rules.catalogue import catalogue
 from .lineage import Lineage
 from .model import CreatedBy, FinalKernel, Place, RuleText

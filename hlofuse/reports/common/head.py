@@ -10,9 +10,8 @@ from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.inputs.dump_names import FUSION_STAGES
+from hlofuse.ir import Record, grouped
 from hlofuse.ir.graph import OrderSource
-from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import Record
 from hlofuse.pipelines.device import XlaBuild
 from hlofuse.pipelines.identity import Identity
 from hlofuse.pipelines.stage import Stage

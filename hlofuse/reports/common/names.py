@@ -12,8 +12,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import has_part, source_text
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.ir import HlofuseError, Instruction, Module
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir import HlofuseError, Instruction, Module, Record, replace
 from hlofuse.matching.pairs import match
 from hlofuse.pipelines.stage import Stage
 from hlofuse.trace.provenance import Fate, Provenance

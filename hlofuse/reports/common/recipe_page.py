@@ -6,8 +6,7 @@ from pathlib import Path
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean, names_meant
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Record
 
 FORM = re.compile(
     r"# (?P<title>[^\n]+)\n\n"

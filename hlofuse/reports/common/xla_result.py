@@ -11,9 +11,8 @@ from hlofuse.format.fields import fields
 from hlofuse.format.units import listing, plural
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.many import load
-from hlofuse.ir import HlofuseError, Module
+from hlofuse.ir import HlofuseError, Module, Record
 from hlofuse.ir.grouping import unmatched
-from hlofuse.ir.record import Record
 from hlofuse.matching.kernels import outline
 from hlofuse.pipelines.stage import Stage
 

@@ -13,8 +13,7 @@ from hlofuse.format.fields import fields
 from hlofuse.format.terminal import print_command
 from hlofuse.format.units import more, plural
 from hlofuse.inputs.many import Many
-from hlofuse.ir import HlofuseError
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Record
 from .json import flags_json
 from .phrases import change_of, count_change_of, flags_note, limited, time_change_of
 

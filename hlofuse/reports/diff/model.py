@@ -24,9 +24,7 @@ from hlofuse.diff.model import (
     measured_changes,
 )
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Module
-from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import Record
+from hlofuse.ir import Instruction, Module, Record, grouped
 from hlofuse.matching.graph import Matched, Occurrence, must_run_once
 from hlofuse.matching.structure import TRIVIAL
 

@@ -10,9 +10,7 @@ from hlofuse.account.bound import open_end
 from hlofuse.account.cpu import CpuTimes
 from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.compilation import Compilation, PassResult
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import replace
+from hlofuse.ir import Instruction, grouped, replace
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts, final_kernel, place_of
 from hlofuse.reports.common.model import FinalKernel, Place, Refusal, RuleText, us_at_stake

@@ -7,8 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import computed_in, is_kernel, kernels
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir import Instruction, Module, Record, replace
 from hlofuse.reports.common.lineage import is_view
 from hlofuse.reports.common.model import RuleText
 from hlofuse.trace import Figures

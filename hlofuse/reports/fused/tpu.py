@@ -23,8 +23,7 @@ from hlofuse.inputs.dump_directory import (
     is_corpus_case,
 )
 from hlofuse.inputs.dump_names import TPU_PIPELINES
-from hlofuse.ir import HlofuseError, Instruction, Module
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Instruction, Module, Record
 from hlofuse.passes.fusion.tpu_fusion import Prediction
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.diff import phrases

@@ -12,8 +12,7 @@ from hlofuse.analysis.kernels import kernel_source
 from hlofuse.cost.combined import model_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.paths import layer_of, source_text
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.record import replace
+from hlofuse.ir import Instruction, Module, replace
 from hlofuse.pipelines import TARGETS
 from hlofuse.releases import Release
 from hlofuse.reports.common.facts import Facts

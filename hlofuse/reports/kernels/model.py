@@ -8,8 +8,7 @@ from typing import Any
 from hlofuse.account.functions import Functions
 from hlofuse.format.fields import fields
 from hlofuse.inputs.profile import MeasuredTime
-from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir import Record, grouped, replace
 from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.json import created_by_json, measured_json, time_kind
 from hlofuse.reports.common.model import CreatedBy, both_names

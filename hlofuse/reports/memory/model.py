@@ -8,10 +8,8 @@ from hlofuse.analysis.kernels import computed_in, kernel_source, source_bearer, 
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import source_text
 from hlofuse.format.units import bytes_text
+from hlofuse.ir import Instruction, Module, Record, grouped
 from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import Record
 from hlofuse.memory import Assignment, LiveArray
 from hlofuse.reports.advice.matching import is_backward
 from .changes import SILENT, MemoryChange, argument_name

@@ -24,9 +24,7 @@ from hlofuse.inputs.dump_directory import (
     require_case,
 )
 from hlofuse.inputs.many import dump_text, picked_case
-from hlofuse.ir import HlofuseError, Instruction, Module, parse_module
-from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Instruction, Module, Record, grouped, parse_module
 from hlofuse.matching.structure import TRIVIAL
 from hlofuse.reports.diff.model import summarize
 

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from hlofuse.diff import Changed, FusionChange, ModuleDiff
 from hlofuse.format.escape import shorten
-from hlofuse.ir import Instruction, PrintOptions
-from hlofuse.ir.record import Record
+from hlofuse.ir import Instruction, PrintOptions, Record
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.reports.diff import phrases
 from hlofuse.reports.diff.model import Cluster, summarize

@@ -15,9 +15,7 @@ from hlofuse.inputs.many import dump_text
 from hlofuse.inputs.ordered import in_creation_order, restore_literals
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.wire_format import unique_ids_for
-from hlofuse.ir import HlofuseError, Instruction, Module
-from hlofuse.ir.grouping import reach
-from hlofuse.ir.record import replace
+from hlofuse.ir import HlofuseError, Instruction, Module, reach, replace
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.lineage import outermost
 from hlofuse.reports.common.names import described_by

@@ -15,9 +15,7 @@ from hlofuse.analysis.custom_calls import is_divided
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, replay_config
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.inputs.identity import is_of_all_devices
-from hlofuse.ir import HlofuseError, Instruction, Module, copy_module
-from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir import HlofuseError, Instruction, Module, Record, copy_module, grouped, replace
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.dce import HloDCE
 from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, joined, merged

@@ -12,8 +12,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import Rows, indented, print_command, print_more
 from hlofuse.format.units import bytes_text, plural, signed, us_text
-from hlofuse.ir import HlofuseError, Module
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Module, Record
 from hlofuse.judge.judge import Judge, Refused
 from hlofuse.pipelines.flags import DISABLED, joined, merged, not_honoured, parse_flags
 from hlofuse.pipelines.stage import Stage

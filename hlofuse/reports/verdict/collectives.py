@@ -7,9 +7,7 @@ from hlofuse.account.collectives import Collective, started_by
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields, us_json
 from hlofuse.format.units import bytes_text, more, plural, us_text
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import Record
+from hlofuse.ir import Instruction, Record, grouped
 from hlofuse.reports.common.json import time_kind
 from hlofuse.reports.common.model import Place
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from hlofuse.ir.graph import Module
-from hlofuse.ir.record import replace
+from hlofuse.ir import Module, replace
 from hlofuse.judge.measure import measured_changes
 from hlofuse.passes.common import make
 from hlofuse.reports.advice.written import prepared

@@ -8,8 +8,7 @@ from hlofuse.account.account import Account
 from hlofuse.account.traffic import border_bytes
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.record import Record
+from hlofuse.ir import Instruction, Record
 from hlofuse.ir.shape import COMBINED, Shape
 from hlofuse.reports.common.model import Place
 

@@ -11,8 +11,7 @@ from hlofuse.account.measured import share
 from hlofuse.analysis.launches import command_buffers
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.record import replace
+from hlofuse.ir import Instruction, Module, replace
 from hlofuse.releases import Release, Span
 from hlofuse.reports.advice.recipe import Situation
 from hlofuse.reports.advice.written import compile_time_notes

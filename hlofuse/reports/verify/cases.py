@@ -15,8 +15,7 @@ from hlofuse.inputs.dump_directory import (
 )
 from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile
 from hlofuse.inputs.many import dump_text
-from hlofuse.ir import HlofuseError, Module, parse_module
-from hlofuse.ir.record import Record
+from hlofuse.ir import HlofuseError, Module, Record, parse_module
 from hlofuse.pipelines import TARGETS
 
 Until = Literal["fusion", "end"]

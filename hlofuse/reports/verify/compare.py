@@ -11,8 +11,7 @@ from hlofuse.compilation import Compilation, CompilationInput, ModuleTexts, comp
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable
 from hlofuse.inputs.stage import doubt, stage_of
-from hlofuse.ir import Module, parse_module
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import Module, grouped, parse_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.kernels import KernelKeys
 from hlofuse.passes.fusion.priority_fusion.observers import RecordedOrder

@@ -17,10 +17,9 @@ from hlofuse.inputs.companions import Companions, companions_of, compiled_with
 from hlofuse.inputs.identity import identify
 from hlofuse.inputs.ordered import replay_input
 from hlofuse.inputs.stage import doubt, stage_of
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir import HlofuseError, Record, replace
 from hlofuse.ir.graph import Instruction, Module, OrderSource
 from hlofuse.ir.grouping import unmatched
-from hlofuse.ir.record import Record, replace
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.kernels import KernelKeys
 from hlofuse.matching.key import Strictness

@@ -8,9 +8,8 @@ from itertools import product
 from hlofuse.account import PRIORITY_FUSION, Observed, SharedStart, observed_replay
 from hlofuse.compilation import Checkpoint, Compilation, CompilationInput, ReplayConfig
 from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.ir import HlofuseError, replace
 from hlofuse.ir.copy import same_module
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import replace
 from hlofuse.passes.registry import single_passes
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.comparison.model import compare, result_of

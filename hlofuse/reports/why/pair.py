@@ -8,9 +8,8 @@ from typing import TypeAlias
 
 from hlofuse.account import PRIORITY_FUSION, PairDetail
 from hlofuse.analysis.elementwise import leaves_size
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir import Instruction, replace
 from hlofuse.ir.names import Origin, own_name
-from hlofuse.ir.record import replace
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
 from hlofuse.reports.common.lineage import Lineage, is_view, view_read
 from hlofuse.reports.common.model import Place

@@ -16,10 +16,8 @@ from hlofuse.analysis.kernels import is_small_call
 from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing
-from hlofuse.ir import HlofuseError, Instruction, Module
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import HlofuseError, Instruction, Module, grouped, replace
 from hlofuse.ir.names import names_in, own_name
-from hlofuse.ir.record import replace
 from hlofuse.passes.collectives import related
 from hlofuse.pipelines.gpu.after_fusion import combiners
 from hlofuse.reports.common.costs import limit_of

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
-from hlofuse.ir import Instruction, Shape
+from hlofuse.ir import Instruction, Shape, replace
 from hlofuse.ir.attributes.window import (
     ConvolutionDimensionNumbers,
     PaddingConfig,
@@ -11,7 +11,6 @@ from hlofuse.ir.attributes.window import (
     Window,
     WindowDimension,
 )
-from hlofuse.ir.record import replace
 from hlofuse.ir.removing import replace_instruction, set_attribute
 from hlofuse.passes.base import VisitPass
 from hlofuse.passes.common import make

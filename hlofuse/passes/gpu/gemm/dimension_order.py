@@ -9,8 +9,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Instruction, Shape
-from hlofuse.ir.record import replace
+from hlofuse.ir import Instruction, Shape, replace
 
 NO_SPLIT = 1
 _CONCATENATE_ALIGNMENT = 64

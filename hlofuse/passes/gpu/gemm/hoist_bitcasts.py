@@ -6,8 +6,7 @@ from itertools import pairwise
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Instruction, Shape
-from hlofuse.ir.record import replace
+from hlofuse.ir import Computation, Instruction, Shape, replace
 from hlofuse.passes.base import VisitPass
 from hlofuse.passes.common.make import derived, numbers
 from hlofuse.passes.common.shapes import common_factors, with_layout

@@ -3,8 +3,7 @@
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.record import Record
+from hlofuse.ir import Instruction, Record
 from hlofuse.ir.shape import INTEGER_TYPES
 from .dimension_order import (
     NO_SPLIT,
