@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.console import Console
 
-from hlofuse.format.escape import printable
+from hlofuse.format import bytes_text, printable, us_text
 from hlofuse.format.terminal import print_more, print_rows
-from hlofuse.format.units import bytes_text, us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from .sources import SCHEMA, document, package

@@ -7,8 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from hlofuse.cost.tpu import tpu_devices, tpu_of
-from hlofuse.format.escape import printable
-from hlofuse.format.fields import fields
+from hlofuse.format import fields, printable
 from hlofuse.ir import HlofuseError, Record
 
 TARGETS = ("cpu", "gpu", "tpu")

@@ -2,8 +2,7 @@
 
 import click
 
-from hlofuse.format.escape import printable
-from hlofuse.format.units import bytes_text, plural
+from hlofuse.format import bytes_text, plural, printable
 from hlofuse.library.cache import LIMIT, VARIABLE, cache_folder, entries, remove
 
 

@@ -6,9 +6,8 @@ from typing import Any
 import click
 
 from hlofuse.cost.cpu.device import CHOICE, cpu_text
-from hlofuse.format.fields import fields
+from hlofuse.format import fields, plural
 from hlofuse.format.terminal import indented, plain_table
-from hlofuse.format.units import plural
 from hlofuse.judge.calibrate import calibrate
 from .common.messages import progress_bar
 from .common.options import report_options

@@ -16,8 +16,7 @@ from hlofuse.capture.capturing import (
     module_names,
 )
 from hlofuse.capture.model import Capture, Destination, settled_target
-from hlofuse.format.escape import printable
-from hlofuse.format.units import plural
+from hlofuse.format import plural, printable
 from hlofuse.inputs.profile import slowest_module
 from hlofuse.ir.errors import HlofuseError
 from .common.messages import message, spinner

@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from hlofuse.compilation import CompilationInput, compile
-from hlofuse.format.escape import printable
-from hlofuse.format.units import plural
+from hlofuse.format import plural, printable
 from hlofuse.inputs import load
 from hlofuse.inputs.stage import BEFORE, SCHEDULED, stage_of
 from hlofuse.ir import HlofuseError, print_module

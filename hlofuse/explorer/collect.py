@@ -11,9 +11,8 @@ from hlofuse.account.functions import path_of
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import is_kernel, launched_computations, source_bearer
 from hlofuse.compilation import Compilation
-from hlofuse.format.escape import printable
+from hlofuse.format import bytes_text, printable
 from hlofuse.format.paths import portable, scopes_of, shown_file, source_in_function
-from hlofuse.format.units import bytes_text
 from hlofuse.ir import HlofuseError, PrintOptions, grouped, reach
 from hlofuse.ir.graph import Instruction, Module, callees
 from hlofuse.ir.names import own_name

@@ -14,8 +14,7 @@ from typing import Any
 
 from hlofuse.account import Launched
 from hlofuse.analysis.elementwise import leaves_size
-from hlofuse.format.escape import printable
-from hlofuse.format.fields import fields
+from hlofuse.format import fields, printable
 from hlofuse.format.paths import layer_of
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.reports.common.json import totals_json

@@ -8,8 +8,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from hlofuse.format.escape import printable
-from hlofuse.format.units import bytes_text, plural
+from hlofuse.format import bytes_text, plural, printable
 from hlofuse.ir import HlofuseError, replace
 from .dump_names import AFTER_CODEGEN, FUSION_STAGES, TPU_PIPELINES, DumpFile, FusionStage, read_name
 from .suggest import did_you_mean

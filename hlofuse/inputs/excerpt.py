@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from hlofuse.format.escape import printable
-from hlofuse.format.units import bytes_text, plural
+from hlofuse.format import bytes_text, plural, printable
 from hlofuse.ir import HlofuseError, HloParseError, Record
 from hlofuse.ir.text.patterns import NAME
 from .dump_directory import far_largest

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlofuse.analysis.custom_calls import is_divided
-from hlofuse.format.escape import printable
-from hlofuse.format.units import listing
+from hlofuse.format import listing, printable
 from hlofuse.ir import Module, copy_module, replace
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.passes.registry import places_of

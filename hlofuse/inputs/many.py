@@ -10,8 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hlofuse.format.escape import printable
-from hlofuse.format.units import listing, plural
+from hlofuse.format import listing, plural, printable
 from hlofuse.ir import HlofuseError, HloParseError, Module, parse_module, replace
 from hlofuse.ir.shape_check import first_misfit, misfit_error
 from hlofuse.ir.text.newer import check_config_fields

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from hlofuse.format.escape import printable
-from hlofuse.format.units import plural
+from hlofuse.format import plural, printable
 from hlofuse.ir import Attributes, Computation, HlofuseError, HloParseError, Instruction, Module, Shape
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.text.grammar import parse_shape

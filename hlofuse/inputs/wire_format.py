@@ -8,8 +8,7 @@ from mmap import mmap
 from pathlib import Path
 from typing import TypeAlias
 
-from hlofuse.format.escape import printable
-from hlofuse.format.units import listing
+from hlofuse.format import listing, printable
 from hlofuse.ir import HlofuseError, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.unique_ids import ComputationIds, Element, UniqueIds

@@ -7,8 +7,7 @@ from typing import Any
 from hlofuse.account import Account, KernelTimes, Observed
 from hlofuse.compilation import Compilation, ModuleTexts
 from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
-from hlofuse.format.escape import printable
-from hlofuse.format.units import listing, us_text
+from hlofuse.format import listing, printable, us_text
 from hlofuse.ir import HlofuseError, Module
 from hlofuse.plot.bars import plot_kernels, plot_memory, plot_passes
 from hlofuse.plot.figure import Plot

@@ -18,8 +18,7 @@ from hlofuse.compilation import (
     replay_config,
 )
 from hlofuse.cost.tpu import tpu_devices, tpu_of
-from hlofuse.format.escape import printable
-from hlofuse.format.units import listing
+from hlofuse.format import listing, printable
 from hlofuse.inputs import choose_target, load, read_text
 from hlofuse.inputs.backend import backend_of, platform_of
 from hlofuse.inputs.choose_target import ChosenTarget, requested_target

@@ -6,9 +6,8 @@ from types import MappingProxyType
 from hlofuse.account import Account, KernelTimes, Launched
 from hlofuse.analysis.kernels import kernel_source
 from hlofuse.compilation import Compilation
-from hlofuse.format.escape import shorten
+from hlofuse.format import bytes_text, plural, shorten, us_text
 from hlofuse.format.paths import source_text
-from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir import Module, Record, parse_module
 from hlofuse.memory import Assignment
 from hlofuse.render.dot import FAINT, PALE

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.kernels import is_kernel, launched_computations
-from hlofuse.format.escape import printable, shorten
-from hlofuse.format.units import bytes_text, plural, ranges
+from hlofuse.format import bytes_text, plural, printable, ranges, shorten
 from hlofuse.ir import Instruction, Module
 from .dot import category
 from .labels import (

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from hlofuse.account import Account
 from hlofuse.analysis.kernels import kernels
 from hlofuse.compilation import Compilation
-from hlofuse.format.escape import shorten
-from hlofuse.format.units import bytes_text, plural
+from hlofuse.format import bytes_text, plural, shorten
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module, replace
 from .build import Builder, kernel_numbers
 from .labels import lookup, part_number, role

@@ -8,9 +8,8 @@ from contextlib import suppress
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import trip_count_of
-from hlofuse.format.escape import printable, shorten
+from hlofuse.format import bytes_text, plural, printable, shorten
 from hlofuse.format.paths import source_text
-from hlofuse.format.units import bytes_text, plural
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.ir.text.printer import print_instruction

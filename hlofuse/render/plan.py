@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from hlofuse.analysis.components import components
 from hlofuse.analysis.kernels import launched_computations
-from hlofuse.format.escape import shorten
-from hlofuse.format.units import bytes_text, plural
+from hlofuse.format import bytes_text, plural, shorten
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.ir.grouping import common_length, grouped
 from .labels import lookup, part_number

@@ -8,10 +8,8 @@ from rich.text import Text
 from hlofuse.account import Account, Launched
 from hlofuse.account.measured import NO_MEASURED_TIME, Measured
 from hlofuse.cost.tpu import estimated_cycles
-from hlofuse.format.escape import printable
-from hlofuse.format.fields import fields
+from hlofuse.format import bytes_text, fields, plural, printable, us_text
 from hlofuse.format.terminal import print_rows
-from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir import HlofuseError, Record
 from .common.facts import place_of

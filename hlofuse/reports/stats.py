@@ -11,11 +11,9 @@ from hlofuse.account import Account, Launched, Totals
 from hlofuse.account.account import totals_of
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import kernel_source, launched_computations
-from hlofuse.format.escape import printable
-from hlofuse.format.fields import fields
+from hlofuse.format import bytes_text, fields, plural, printable, quantity, us_text
 from hlofuse.format.paths import layer_of, source_text
 from hlofuse.format.terminal import indented, name_text, print_more, print_rows
-from hlofuse.format.units import bytes_text, plural, quantity, us_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import Computation, Instruction, Module, Record, grouped
 from hlofuse.ir.opcodes import with_trait

@@ -9,10 +9,8 @@ from rich.text import Text
 
 from hlofuse.account import Account, KernelTimes, Totals, observed_replay
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, compile
-from hlofuse.format.escape import printable
-from hlofuse.format.fields import fields
+from hlofuse.format import fields, plural, printable, us_text
 from hlofuse.format.terminal import print_more, print_rows
-from hlofuse.format.units import plural, us_text
 from hlofuse.ir.record import Record
 from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release

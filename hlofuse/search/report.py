@@ -6,9 +6,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.format.escape import printable
+from hlofuse.format import bytes_text, plural, printable, us_text
 from hlofuse.format.terminal import indented, print_rows
-from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.pipelines.flags import joined
 from .space import ACTIONS, Objective, Score
 from .strategies import Found

@@ -6,9 +6,8 @@ from functools import reduce
 from math import prod
 
 from hlofuse.analysis.kernels import kernel_source
-from hlofuse.format.escape import printable
+from hlofuse.format import printable, quantity
 from hlofuse.format.paths import source_text
-from hlofuse.format.units import quantity
 from hlofuse.ir import Instruction, Module, Record, copy_module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED

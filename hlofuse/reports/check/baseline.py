@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from hlofuse.format.escape import printable
-from hlofuse.format.units import bytes_text, plural, us_text
+from hlofuse.format import bytes_text, plural, printable, us_text
 from hlofuse.inputs import read_text
 from hlofuse.ir import HlofuseError, Record
 from .model import BaselineKernel, Code, Figures, Finding, Level, Profile, RefusedEdge, Where

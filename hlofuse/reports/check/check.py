@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 
-from hlofuse.format.escape import printable
-from hlofuse.format.units import bytes_text, plural, us_text
+from hlofuse.format import bytes_text, plural, printable, us_text
 from hlofuse.ir import HlofuseError, Record, replace
 from hlofuse.ir.grouping import unmatched
 from hlofuse.reports.common.head import Head

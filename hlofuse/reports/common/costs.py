@@ -4,9 +4,7 @@ from typing import Any
 
 from hlofuse.account import KernelTime, PairDetail, ReadTerm, StepCost
 from hlofuse.account.flips import Flip
-from hlofuse.format.escape import printable
-from hlofuse.format.fields import fields, us_json
-from hlofuse.format.units import bytes_text, plural, quantity, us_text
+from hlofuse.format import bytes_text, fields, plural, printable, quantity, us_json, us_text
 
 _NOTABLE = 0.005  # microseconds: less than half of the last digit shown is left out
 

@@ -7,11 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.account.functions import Functions, FunctionShare
-from hlofuse.format.escape import printable, shorten
-from hlofuse.format.fields import fields
+from hlofuse.format import bytes_text, fields, printable, shorten, us_text
 from hlofuse.format.paths import Direction, shown_file
 from hlofuse.format.terminal import GAP, plain_table
-from hlofuse.format.units import bytes_text, us_text
 
 _DIRECTIONS: tuple[Direction, ...] = ("forward", "backward", "recomputed")
 _UNITS = {"measured": "measured", "estimated": "est.", "bytes": "bytes"}

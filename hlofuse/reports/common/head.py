@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hlofuse.compilation import Compilation
-from hlofuse.format.escape import printable
-from hlofuse.format.units import plural
+from hlofuse.format import plural, printable
 from hlofuse.inputs.dump_names import FUSION_STAGES
 from hlofuse.ir import Record, grouped
 from hlofuse.ir.graph import OrderSource

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.format.escape import printable
+from hlofuse.format import plural, printable
 from hlofuse.format.terminal import print_more, print_rows
-from hlofuse.format.units import plural
 
 if TYPE_CHECKING:
     from hlofuse.inputs.part import Fragment, Part

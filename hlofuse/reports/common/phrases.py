@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from hlofuse.account import Totals
 from hlofuse.analysis.kernels import Loop
-from hlofuse.format.escape import printable
+from hlofuse.format import bytes_text, listing, plural, printable, us_text
 from hlofuse.format.paths import layer_of
-from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.trace import Figures
 from .model import CreatedBy, Place, Replayed, RuleText

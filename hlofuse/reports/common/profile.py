@@ -4,9 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hlofuse.account.measured import Measured
-from hlofuse.format.escape import printable
-from hlofuse.format.fields import fields
-from hlofuse.format.units import listing, plural, us_text
+from hlofuse.format import fields, listing, plural, printable, us_text
 from hlofuse.inputs.profile import DeviceTime, ProfiledModule
 
 _MOST_OF_TIME = 0.5

@@ -6,9 +6,7 @@ from typing import Any
 
 from hlofuse.analysis.launches import launches
 from hlofuse.compilation import Compilation
-from hlofuse.format.escape import printable
-from hlofuse.format.fields import fields
-from hlofuse.format.units import listing, plural
+from hlofuse.format import fields, listing, plural, printable
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.many import load
 from hlofuse.ir import HlofuseError, Module, Record

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from hlofuse.account import Totals
-from hlofuse.format.escape import printable
-from hlofuse.format.units import bytes_text, plural, quantity, us_text
+from hlofuse.format import bytes_text, plural, printable, quantity, us_text
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.costs import worth_text
 from .model import ChangedEdge, Comparison

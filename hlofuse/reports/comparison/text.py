@@ -6,9 +6,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from hlofuse.format.escape import printable
+from hlofuse.format import plural, printable
 from hlofuse.format.terminal import Rows, print_more
-from hlofuse.format.units import plural
 from .model import ChangedEdge, Comparison
 from .phrases import FUSED_HEADING, PARTED_HEADING, by_kernels, difference_lines, edge_line, edge_phrase
 

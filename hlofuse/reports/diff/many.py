@@ -8,10 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.diff.model import Accounts, FlagChange, FusionKind, ModuleDiff, only_annotations
-from hlofuse.format.escape import printable
-from hlofuse.format.fields import fields
+from hlofuse.format import fields, more, plural, printable
 from hlofuse.format.terminal import print_command
-from hlofuse.format.units import more, plural
 from hlofuse.inputs.many import Many
 from hlofuse.ir import HlofuseError, Record
 from .json import flags_json

@@ -16,9 +16,8 @@ from hlofuse.diff.model import (
     ModuleDiff,
     only_annotations,
 )
-from hlofuse.format.escape import shorten
+from hlofuse.format import listing, plural, quantity, ranges, shorten, us_text
 from hlofuse.format.paths import layer_of, shown_file
-from hlofuse.format.units import listing, plural, quantity, ranges, us_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import Instruction, Module
 from hlofuse.matching.structure import TRIVIAL

@@ -7,8 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.diff.model import Changed, FusionChange, FusionKind, MeasuredChange
-from hlofuse.format.escape import printable
-from hlofuse.format.units import more, plural
+from hlofuse.format import more, plural, printable
 from hlofuse.matching.graph import Matched
 from hlofuse.reports.common.functions import changes
 from hlofuse.reports.diff import phrases

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from hlofuse.format.escape import printable
-from hlofuse.format.units import bytes_text, listing, plural, quantity, us_text
+from hlofuse.format import bytes_text, listing, plural, printable, quantity, us_text
 from hlofuse.ir.errors import any_of
 from hlofuse.reports.common.costs import roofline, why_saves
 from hlofuse.reports.common.model import Refusal, us_at_stake

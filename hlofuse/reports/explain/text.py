@@ -6,9 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hlofuse.format.escape import printable
+from hlofuse.format import bytes_text, listing, plural, printable, ranges, us_text
 from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_more
-from hlofuse.format.units import bytes_text, listing, plural, ranges, us_text
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common import phrases as common
 from hlofuse.reports.common.costs import roofline

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.format.escape import printable
+from hlofuse.format import bytes_text, plural, printable
 from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_more
-from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.phrases import advice_line, figures_text
 from .model import Boundary, Fused, FusedKernel

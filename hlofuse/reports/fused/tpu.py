@@ -11,10 +11,8 @@ from rich.text import Text
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import kernels
 from hlofuse.diff import FusionChange, ModuleDiff, diff
-from hlofuse.format.escape import printable
-from hlofuse.format.fields import fields
+from hlofuse.format import bytes_text, fields, plural, printable
 from hlofuse.format.terminal import indented, name_text, plain_table, print_more
-from hlofuse.format.units import bytes_text, plural
 from hlofuse.inputs.dump_directory import (
     DumpDirectory,
     corpus_cases,

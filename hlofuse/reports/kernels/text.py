@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.format.escape import printable
+from hlofuse.format import bytes_text, plural, printable, us_text
 from hlofuse.format.terminal import final_name_text, plain_table, print_more, print_rows
-from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.common.functions import function_table
 from hlofuse.reports.common.phrases import figures_text, headline, measured_text
 from .model import Choice, KernelSelection, Runner

@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 
 from hlofuse.analysis.hlo_value import HloValue
 from hlofuse.analysis.kernels import computed_in, kernel_source, source_bearer, trip_count_of
-from hlofuse.format.fields import fields
+from hlofuse.format import bytes_text, fields
 from hlofuse.format.paths import source_text
-from hlofuse.format.units import bytes_text
 from hlofuse.ir import Instruction, Module, Record, grouped
 from hlofuse.ir.fusing import computation_of
 from hlofuse.memory import Assignment, LiveArray

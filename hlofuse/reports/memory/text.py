@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.format.escape import printable
+from hlofuse.format import bytes_text, listing, plural, printable, us_text
 from hlofuse.format.terminal import Rows, print_more
-from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.verdict.phrases import delta, where_text
 from hlofuse.reports.whatif.model import Trial

@@ -13,8 +13,7 @@ from pathlib import Path
 from hlofuse.account.measured import Measured
 from hlofuse.analysis.kernels import Loop, kernels, outermost_loops
 from hlofuse.diff import Changed, Kind, ModuleDiff, Moved, diff
-from hlofuse.format.escape import printable
-from hlofuse.format.units import plural, ranges
+from hlofuse.format import plural, printable, ranges
 from hlofuse.inputs.dump_directory import (
     DumpDirectory,
     DumpedModule,

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.format.escape import printable
+from hlofuse.format import plural, printable, us_text
 from hlofuse.format.terminal import Rows
-from hlofuse.format.units import plural, us_text
 from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.timeline import phrases

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.format.escape import printable
+from hlofuse.format import listing, plural, printable
 from hlofuse.format.terminal import Rows, indented, print_more
-from hlofuse.format.units import listing, plural
 from hlofuse.reports.common.phrases import measured_text
 from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.timeline.phrases import opcodes_text, pass_name

@@ -9,9 +9,8 @@ from rich.text import Text
 from hlofuse.account import Account, Observed, Totals
 from hlofuse.account.replaying import final_account
 from hlofuse.compilation import Compilation
-from hlofuse.format.escape import printable
+from hlofuse.format import bytes_text, plural, printable, signed, us_text
 from hlofuse.format.terminal import Rows, indented, print_command, print_more
-from hlofuse.format.units import bytes_text, plural, signed, us_text
 from hlofuse.ir import HlofuseError, Module, Record
 from hlofuse.judge.judge import Judge, Refused
 from hlofuse.pipelines.flags import DISABLED, joined, merged, not_honoured, parse_flags

@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hlofuse.account.collectives import Collective, started_by
-from hlofuse.format.escape import printable
-from hlofuse.format.fields import fields, us_json
-from hlofuse.format.units import bytes_text, more, plural, us_text
+from hlofuse.format import bytes_text, fields, more, plural, printable, us_json, us_text
 from hlofuse.ir import Instruction, Record, grouped
 from hlofuse.reports.common.json import time_kind
 from hlofuse.reports.common.model import Place

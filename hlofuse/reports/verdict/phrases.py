@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from hlofuse.account import Totals
 from hlofuse.cost.cpu.device import CpuDevice
-from hlofuse.format.escape import printable, shorten
-from hlofuse.format.units import bytes_text, listing, plural, us_text
+from hlofuse.format import bytes_text, listing, plural, printable, shorten, us_text
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.edits import edit_of
 from hlofuse.reports.common.head import Head

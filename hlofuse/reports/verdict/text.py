@@ -8,9 +8,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from hlofuse.format.escape import printable, shorten
+from hlofuse.format import plural, printable, shorten
 from hlofuse.format.terminal import fit_columns, indented
-from hlofuse.format.units import plural
 from hlofuse.reports.common.functions import function_table
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.common.profile import profile_lines

@@ -6,8 +6,7 @@ from typing import Any
 
 from hlofuse.account.account import Account
 from hlofuse.account.traffic import border_bytes
-from hlofuse.format.escape import printable
-from hlofuse.format.units import bytes_text
+from hlofuse.format import bytes_text, printable
 from hlofuse.ir import Instruction, Record
 from hlofuse.ir.shape import COMBINED, Shape
 from hlofuse.reports.common.model import Place

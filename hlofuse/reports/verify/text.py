@@ -6,9 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hlofuse.format.escape import printable
+from hlofuse.format import more, plural, printable
 from hlofuse.format.terminal import indented
-from hlofuse.format.units import more, plural
 from hlofuse.ir.grouping import grouped
 from .model import FinalVerdict, KernelSide, Report, Verdict
 

@@ -10,9 +10,8 @@ from rich.text import Text
 
 from hlofuse.account import Totals
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.format.escape import printable
+from hlofuse.format import bytes_text, printable, us_text
 from hlofuse.format.terminal import GAP, indented, plain_table, print_rows
-from hlofuse.format.units import bytes_text, us_text
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.phrases import floors_and_copies
 from hlofuse.reports.comparison.model import Comparison

@@ -14,8 +14,7 @@ from hlofuse.account.flips import Flip
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.kernels import is_small_call
 from hlofuse.compilation import Compilation
-from hlofuse.format.escape import printable
-from hlofuse.format.units import listing
+from hlofuse.format import listing, printable
 from hlofuse.ir import HlofuseError, Instruction, Module, grouped, replace
 from hlofuse.ir.names import names_in, own_name
 from hlofuse.passes.collectives import related

@@ -6,9 +6,8 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.account import PairDetail, ReadTerm
-from hlofuse.format.escape import printable, shorten
+from hlofuse.format import bytes_text, listing, more, plural, printable, ranges, shorten, us_text
 from hlofuse.format.terminal import Rows, final_name_text, indented, print_command, print_more
-from hlofuse.format.units import bytes_text, listing, more, plural, ranges, us_text
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
