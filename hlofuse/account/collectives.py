@@ -9,8 +9,7 @@ from msgspec import Struct
 from hlofuse.analysis.async_ops import Groups, is_async_end, replica_groups, start_of, wrapped_operation
 from hlofuse.analysis.elementwise import shape_size
 from hlofuse.analysis.kernels import CONTROL_FLOW, runs_in, trip_count_of
-from hlofuse.ir import Computation, Instruction, Module, Record, reach
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir import Computation, Instruction, Module, Record, reach, with_trait
 
 _KINDS = with_trait("collective") | {"send", "recv"}
 _OF_ONE_OPERAND = frozenset({"collective-permute", "send"})

@@ -9,8 +9,7 @@ from hlofuse.analysis.elementwise import shape_size, without_views
 from hlofuse.analysis.kernels import is_kernel, is_small_call
 from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
 from hlofuse.cost.cpu.work import Work, add_work, at_levels, sort_tasks, work_of
-from hlofuse.ir import Computation, Instruction, Record
-from hlofuse.ir.fusing import computation_of
+from hlofuse.ir import Computation, Instruction, Record, computation_of
 from hlofuse.passes.cpu.calls import parallel_tasks
 from hlofuse.releases import Release, Span
 from hlofuse.rules import cpu_emitters

@@ -13,8 +13,7 @@ from hlofuse.analysis.kernels import is_kernel, launched_computations, source_be
 from hlofuse.compilation import Compilation
 from hlofuse.format import bytes_text, printable
 from hlofuse.format.paths import portable, scopes_of, shown_file, source_in_function
-from hlofuse.ir import HlofuseError, PrintOptions, grouped, reach
-from hlofuse.ir.graph import Instruction, Module, callees
+from hlofuse.ir import HlofuseError, Instruction, Module, PrintOptions, callees, grouped, reach
 from hlofuse.ir.names import own_name
 from hlofuse.ir.text.printer import print_computation, print_instruction
 from hlofuse.matching.kernels import contents

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.analysis.custom_calls import is_divided
 from hlofuse.format import listing, printable
-from hlofuse.ir import Module, copy_module, replace
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir import Module, copy_module, replace, with_trait
 from hlofuse.passes.registry import places_of
 from hlofuse.pipelines.flags import DISABLED, merged, not_modelled, value_of
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Fact, Given, Identity

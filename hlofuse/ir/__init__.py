@@ -9,15 +9,21 @@ if TYPE_CHECKING:
     from .copy import copy_module as copy_module
     from .errors import HlofuseError as HlofuseError
     from .errors import HloParseError as HloParseError
+    from .fusing import clone_of as clone_of
+    from .fusing import computation_of as computation_of
+    from .fusing import module_of as module_of
     from .graph import Computation as Computation
     from .graph import Instruction as Instruction
     from .graph import Module as Module
+    from .graph import callees as callees
     from .grouping import grouped as grouped
     from .grouping import reach as reach
     from .literal import Literal as Literal
     from .opcodes import PrintOptions as PrintOptions
+    from .opcodes import with_trait as with_trait
     from .record import Record as Record
     from .record import replace as replace
+    from .removing import set_attribute as set_attribute
     from .shape import Layout as Layout
     from .shape import Shape as Shape
     from .text.printer import print_module as print_module
@@ -35,12 +41,18 @@ _FILES = {
     "PrintOptions": "opcodes",
     "Record": "record",
     "Shape": "shape",
+    "callees": "graph",
+    "clone_of": "fusing",
+    "computation_of": "fusing",
     "copy_module": "copy",
     "grouped": "grouping",
+    "module_of": "fusing",
     "parse_module": "text.reader",
     "print_module": "text.printer",
     "reach": "grouping",
     "replace": "record",
+    "set_attribute": "removing",
+    "with_trait": "opcodes",
 }
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from hlofuse.ir import Computation, HlofuseError, Instruction, Module, Record, reach
-from hlofuse.ir.graph import callees
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module, Record, callees, reach
 from .key import Keys, Strictness, payload
 
 # Two of these with the same operands are still two.

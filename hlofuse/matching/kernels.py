@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 
 from hlofuse.analysis.kernels import computed_in, is_kernel
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir import Computation, Instruction, Module, with_trait
 from hlofuse.ir.grouping import grouped, unmatched
-from hlofuse.ir.opcodes import with_trait
 from .key import Keys, Strictness, payload, result
 
 

@@ -13,8 +13,7 @@ from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_value import HloValue, Index, shape_tree
 from hlofuse.analysis.memory_scheduler import live_ranges, with_least_memory
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Record, Shape, reach
-from hlofuse.ir.graph import Computation, Instruction, Module, callees
+from hlofuse.ir import Computation, Instruction, Module, Record, Shape, callees, reach
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.releases import AROUND_FUSION
 

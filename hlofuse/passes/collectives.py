@@ -7,9 +7,8 @@ from typing import Any
 
 from hlofuse.analysis.async_ops import replica_groups
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.ir import Computation, Instruction, Module, Shape, reach, replace
+from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, reach, replace
 from hlofuse.ir.attributes.metadata import OpMetadata, quote
-from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction, set_attribute
 from hlofuse.trace import Recorder
 from .base import Pass, RewritePass, any_change, find_each

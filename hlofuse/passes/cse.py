@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_fusion_body
+from hlofuse.ir import Computation, Instruction, Module, with_trait
 from hlofuse.ir.fusing import set_tuple_index
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands
 from hlofuse.matching.key import Keys
 from hlofuse.releases import Release

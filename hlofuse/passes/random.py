@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 
-from hlofuse.ir import Computation, Instruction, Module, Record, Shape
-from hlofuse.ir.fusing import computation_of, module_of
+from hlofuse.ir import Computation, Instruction, Module, Record, Shape, computation_of, module_of
 from hlofuse.rules.rewrites import RANDOM_BITS
 from hlofuse.trace import Recorder
 from .base import Explained, NotRepresentable, Pass, expand_each, substituted

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.ir import Instruction, Module, Shape
-from hlofuse.ir.fusing import clone_of, computation_of
+from hlofuse.ir import Instruction, Module, Shape, clone_of, computation_of
 from hlofuse.ir.removing import is_safely_removable, replace_instruction
 from hlofuse.rules.rewrites import BATCH_NORM
 from hlofuse.trace import Recorder

@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir import Computation, Instruction, Layout, Module, Record, Shape
+from hlofuse.ir import Computation, Instruction, Layout, Module, Record, Shape, clone_of, module_of
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
-from hlofuse.ir.fusing import clone_of, module_of
 from hlofuse.rules.rewrites import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
 from .base import Explained, Pass, VisitPass, replaced, substituted, visit_module

@@ -15,8 +15,7 @@ from hlofuse.format import bytes_text, fields, plural, printable, quantity, us_t
 from hlofuse.format.paths import layer_of, source_text
 from hlofuse.format.terminal import indented, name_text, print_more, print_rows
 from hlofuse.inputs.stage import stage_of
-from hlofuse.ir import Computation, Instruction, Module, Record, grouped
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir import Computation, Instruction, Module, Record, grouped, with_trait
 from hlofuse.pipelines import TARGETS
 from .common.json import cost_json, measured_json, totals_json
 from .common.model import both_names

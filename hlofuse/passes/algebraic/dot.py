@@ -3,7 +3,7 @@ the larger (`xla/hlo/transforms/simplifiers/conv_operand_swapper.cc`)."""
 
 from collections.abc import Sequence
 
-from hlofuse.ir import Computation, Instruction, replace
+from hlofuse.ir import Computation, Instruction, computation_of, module_of, replace
 from hlofuse.ir.attributes.window import (
     ConvolutionDimensionNumbers,
     PaddingConfig,
@@ -11,7 +11,6 @@ from hlofuse.ir.attributes.window import (
     Window,
     WindowDimension,
 )
-from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot

@@ -1,7 +1,6 @@
 """Gathers and scatters."""
 
-from hlofuse.ir.fusing import clone_of, computation_of
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir import Instruction, clone_of, computation_of
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, numbers_of
 from .context import Context, is_of_parameters

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir.fusing import clone_of, computation_of
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir import Instruction, Module, clone_of, computation_of
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import Pass, replaced, visit_module

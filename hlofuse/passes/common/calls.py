@@ -2,9 +2,18 @@
 
 from collections.abc import Callable, Sequence
 
-from hlofuse.ir import Attributes, Computation, Instruction, Module, Shape, replace
+from hlofuse.ir import (
+    Attributes,
+    Computation,
+    Instruction,
+    Module,
+    Shape,
+    clone_of,
+    computation_of,
+    module_of,
+    replace,
+)
 from hlofuse.ir.attributes.metadata import OpMetadata
-from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.removing import move_control_dependencies, set_attribute
 from .literals import scalar_of
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from hlofuse.ir import Instruction, Record, Shape
+from hlofuse.ir import Instruction, Record, Shape, computation_of
 from hlofuse.ir.attributes.parsers import parse_value
-from hlofuse.ir.fusing import computation_of
 from .make import add, numbers
 from .shapes import array
 

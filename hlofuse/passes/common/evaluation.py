@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir import Instruction, with_trait
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
 from .elementwise import CannotEvaluate, value_function
 from .literals import MOST_ELEMENTS, Value, rounded, values_of

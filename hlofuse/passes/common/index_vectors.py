@@ -3,9 +3,8 @@ helpers of `xla/service/hlo_creation_utils.cc`."""
 
 from collections.abc import Callable, Sequence
 
-from hlofuse.ir import Computation, Instruction, Shape
+from hlofuse.ir import Computation, Instruction, Shape, computation_of, module_of
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
-from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.passes.common import make
 from .make import elements
 from .shapes import array, is_identity, is_sorted, numbers_of, permute

@@ -4,10 +4,8 @@ attributes (`HloInstruction::AddInstruction`)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hlofuse.ir import Attributes, Computation, Instruction, Module
+from hlofuse.ir import Attributes, Computation, Instruction, Module, computation_of, module_of, set_attribute
 from hlofuse.ir.attributes.window import PaddingConfig, SliceRange, SliceRanges
-from hlofuse.ir.fusing import computation_of, module_of
-from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.passes.base import NotRepresentable
 from hlofuse.passes.common import literals

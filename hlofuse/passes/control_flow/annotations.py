@@ -12,8 +12,7 @@ from hlofuse.analysis.custom_calls import (
     has_side_effect,
     is_divided,
 )
-from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir import Instruction, Module, computation_of
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make

@@ -4,11 +4,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import is_inlined
-from hlofuse.ir import Computation, Instruction, Module, replace
+from hlofuse.ir import Computation, Instruction, Module, replace, set_attribute, with_trait
 from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.fusing import check_growth, instruction_limit
-from hlofuse.ir.opcodes import with_trait
-from hlofuse.ir.removing import set_attribute
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.calls import clone_computation, hand_on_metadata, inline, set_called

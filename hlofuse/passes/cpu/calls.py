@@ -8,9 +8,7 @@ from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.kernels import SMALL_CALL
-from hlofuse.ir import Computation, Instruction, Module, Shape
-from hlofuse.ir.opcodes import with_trait
-from hlofuse.ir.removing import set_attribute
+from hlofuse.ir import Computation, Instruction, Module, Shape, set_attribute, with_trait
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.rules.rewrites import SMALL_LOOP

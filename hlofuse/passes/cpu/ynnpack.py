@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
-from hlofuse.ir import Computation, Instruction, Module, Shape
+from hlofuse.ir import Computation, Instruction, Module, Shape, set_attribute
 from hlofuse.ir.fusing import append_producer, clone_of, computation_of, create_fusion
 from hlofuse.ir.merging import merge_fusion
-from hlofuse.ir.removing import set_attribute
 from hlofuse.passes.algebraic.context import is_of_parameters
 from hlofuse.passes.base import Pass, substituted
 from hlofuse.passes.common import make

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Instruction, Module, Record, reach
+from hlofuse.ir import Computation, Instruction, Module, Record, computation_of, reach
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
-from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common.make import added, derived, numbers

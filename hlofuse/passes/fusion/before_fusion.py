@@ -10,9 +10,8 @@ from hlofuse.analysis.call_sites import with_changed_after
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
-from hlofuse.ir import Computation, Instruction, Module, replace
+from hlofuse.ir import Computation, Instruction, Module, replace, with_trait
 from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
-from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.releases import Release

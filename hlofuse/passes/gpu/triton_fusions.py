@@ -14,9 +14,8 @@ from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.tiling.constraints import Tiling, backend_config_text
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
-from hlofuse.ir import Attributes, Computation, Instruction, Module
+from hlofuse.ir import Attributes, Computation, Instruction, Module, with_trait
 from hlofuse.ir.fusing import clone_of, computation_of, module_of, set_fusion_kind
-from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import FixedPoint, Pass, replaced
 from hlofuse.passes.common.calls import filled

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Instruction, Module, Shape
-from hlofuse.ir.fusing import computation_of
+from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of
 from hlofuse.passes.common.shapes import aligned, ones_moved, permute, relaid, without
 from .constraints import (
     Buffer,

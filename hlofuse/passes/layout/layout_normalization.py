@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
-from hlofuse.ir import Instruction, Module, Shape
+from hlofuse.ir import Instruction, Module, Shape, set_attribute
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
-from hlofuse.ir.removing import set_attribute
 from hlofuse.passes.base import NotRepresentable, Pass, VisitPass, expand_each, replaced, visit_module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import set_called

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 
-from hlofuse.ir import Computation, Instruction, Module, Shape
-from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.removing import set_attribute
+from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, set_attribute
 from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.shapes import relaid
 from hlofuse.rules.rewrites import LAYOUT_COPY

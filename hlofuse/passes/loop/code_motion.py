@@ -1,9 +1,7 @@
 """Passes that move constants into loops and what never changes out of them."""
 
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.ir import Shape, reach
-from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Computation, Instruction, Module, callees
+from hlofuse.ir import Computation, Instruction, Module, Shape, callees, computation_of, reach
 from hlofuse.ir.removing import remove_with_unused_operands
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make

@@ -1,8 +1,7 @@
 """Simpler loops, and fewer values for them to carry (`xla/service/while_loop_simplifier.cc`)."""
 
 from hlofuse.analysis.custom_calls import has_side_effect, retains_elements
-from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir import Instruction, Module, computation_of
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import copied, inline

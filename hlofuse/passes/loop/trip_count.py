@@ -5,9 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hlofuse.analysis.kernels import MIRRORED
-from hlofuse.ir import Instruction, Module, Record, Shape, reach
-from hlofuse.ir.fusing import module_of
-from hlofuse.ir.removing import set_attribute
+from hlofuse.ir import Instruction, Module, Record, Shape, module_of, reach, set_attribute
 from hlofuse.passes.algebraic.context import scalar_constant
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make

@@ -4,9 +4,8 @@ only the front is read are made smaller (`xla/backends/gpu/transforms/scatter_sl
 from collections.abc import Sequence
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir import Computation, Instruction, Module, Shape
+from hlofuse.ir import Computation, Instruction, Module, Shape, clone_of, computation_of, module_of
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
-from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.passes.base import Pass, RewritePass, replaced, substituted, visit_module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import inline

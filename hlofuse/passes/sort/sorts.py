@@ -1,7 +1,6 @@
 """Passes on sorts."""
 
-from hlofuse.ir import Computation, Instruction, Module, Shape, replace
-from hlofuse.ir.fusing import clone_of, computation_of
+from hlofuse.ir import Computation, Instruction, Module, Shape, clone_of, computation_of, replace
 from hlofuse.passes.base import Pass, RewritePass, any_change, replaced
 from hlofuse.passes.common.calls import clone_computation, drop, set_called
 from hlofuse.passes.common.make import added

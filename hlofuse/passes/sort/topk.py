@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.ir import Computation, Instruction, Module, Shape
+from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, module_of
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
-from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.passes.base import Pass, expand_each, substituted, visit
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, Shape
+from hlofuse.ir import Instruction, Shape, clone_of, computation_of
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
-from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import drop, replace_parameter
 from hlofuse.passes.common.dots import DotDimensions, new_dot

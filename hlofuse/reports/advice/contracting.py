@@ -5,8 +5,7 @@ from itertools import count, pairwise
 from math import prod
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir import Instruction, computation_of
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot

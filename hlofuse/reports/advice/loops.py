@@ -7,9 +7,7 @@ from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import CONTROL_FLOW
-from hlofuse.ir import Instruction, Shape
-from hlofuse.ir.fusing import clone_of, computation_of, module_of
-from hlofuse.ir.removing import set_attribute
+from hlofuse.ir import Instruction, Shape, clone_of, computation_of, module_of, set_attribute
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, drop, inline, replace_parameter, set_called
 from hlofuse.passes.common.literals import integer_of

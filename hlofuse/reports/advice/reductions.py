@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from math import prod
 
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir import Instruction, computation_of
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import with_dimensions

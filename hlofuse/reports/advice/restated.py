@@ -9,7 +9,7 @@ from math import prod
 
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Computation, Instruction, grouped
+from hlofuse.ir import Computation, Instruction, computation_of, grouped, module_of
 from hlofuse.ir.attributes.window import (
     PaddingConfig,
     PaddingDimension,
@@ -18,7 +18,6 @@ from hlofuse.ir.attributes.window import (
     Window,
     WindowDimension,
 )
-from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like

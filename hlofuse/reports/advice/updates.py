@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, without_bitcasts
 from hlofuse.analysis.hlo_alias import alias_config, write_alias_config
 from hlofuse.analysis.hlo_value import Index
-from hlofuse.ir.fusing import computation_of, module_of
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir import Instruction, Module, computation_of, module_of
 from hlofuse.passes.common import make
 from .matching import MIN_BYTES, combines_by, each, is_constant, only_reader, source, sum_of
 from .recipe import Finding, Recipe, Situation

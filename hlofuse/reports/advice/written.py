@@ -8,8 +8,7 @@ from math import prod
 from hlofuse.analysis.kernels import kernel_source
 from hlofuse.format import printable, quantity
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Module, Record, copy_module
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir import Instruction, Module, Record, copy_module, with_trait
 from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier

@@ -10,8 +10,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import layer_of, portable
-from hlofuse.ir import HlofuseError, Instruction, Module, replace
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir import HlofuseError, Instruction, Module, replace, with_trait
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.explain.explain import explain

@@ -21,9 +21,8 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.format.units import us_text
 from hlofuse.inputs.choose_target import NO_TARGET
-from hlofuse.ir import Instruction, Module, copy_module, replace
+from hlofuse.ir import Instruction, Module, copy_module, replace, with_trait
 from hlofuse.ir.fusing import check_growth, computation_of, inline_calls, instruction_limit, unfuse
-from hlofuse.ir.opcodes import with_trait
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.fusion.priority_fusion.legality import Legality

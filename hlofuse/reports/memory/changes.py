@@ -12,9 +12,16 @@ from hlofuse.analysis.hlo_value import Index
 from hlofuse.compilation import ReplayConfig
 from hlofuse.compilation.spans import finish
 from hlofuse.format.units import listing
-from hlofuse.ir import HlofuseError, Instruction, Module, Record, copy_module, replace
-from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir import (
+    HlofuseError,
+    Instruction,
+    Module,
+    Record,
+    computation_of,
+    copy_module,
+    replace,
+    with_trait,
+)
 from hlofuse.memory import assign
 from hlofuse.pipelines.flags import DISABLED, value_of
 from hlofuse.pipelines.stage import Stage

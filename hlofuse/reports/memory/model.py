@@ -7,8 +7,7 @@ from hlofuse.analysis.hlo_value import HloValue
 from hlofuse.analysis.kernels import computed_in, kernel_source, source_bearer, trip_count_of
 from hlofuse.format import bytes_text, fields
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Module, Record, grouped
-from hlofuse.ir.fusing import computation_of
+from hlofuse.ir import Instruction, Module, Record, computation_of, grouped
 from hlofuse.memory import Assignment, LiveArray
 from hlofuse.reports.advice.matching import is_backward
 from .changes import SILENT, MemoryChange, argument_name

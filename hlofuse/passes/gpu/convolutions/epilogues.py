@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import printed_number
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.removing import set_attribute
+from hlofuse.ir import Instruction, Module, set_attribute
 from hlofuse.passes.algebraic.context import broadcast_effective_constant
 from hlofuse.passes.base import NotRepresentable, Pass, attempt, replaced
 from hlofuse.passes.common.literals import scalar_of

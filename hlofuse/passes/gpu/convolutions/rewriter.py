@@ -8,10 +8,17 @@ from typing import Any, NamedTuple
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import gpu_config, gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Attributes, Instruction, Module, replace
+from hlofuse.ir import (
+    Attributes,
+    Instruction,
+    Module,
+    clone_of,
+    computation_of,
+    module_of,
+    replace,
+    set_attribute,
+)
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, Window, WindowDimension
-from hlofuse.ir.fusing import clone_of, computation_of, module_of
-from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES, Shape
 from hlofuse.passes.base import NotRepresentable, Pass, any_change, attempt, replaced
 from hlofuse.passes.common.make import added, bitcast, numbers

@@ -8,9 +8,7 @@ from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import gpu_config, gpu_config_text, printed_number
-from hlofuse.ir import Attributes, Instruction
-from hlofuse.ir.fusing import computation_of, module_of
-from hlofuse.ir.removing import set_attribute
+from hlofuse.ir import Attributes, Instruction, computation_of, module_of, set_attribute
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.algebraic.context import broadcast_constant, scalar_constant
 from hlofuse.passes.base import NotRepresentable, replaced

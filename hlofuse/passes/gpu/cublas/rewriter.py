@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Computation, Instruction, Module, Shape, replace
+from hlofuse.ir import Computation, Instruction, Module, Shape, replace, set_attribute
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
-from hlofuse.ir.removing import set_attribute
 from hlofuse.passes.base import NotRepresentable, Pass, VisitPass, any_change, attempt, replaced, visit
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot

@@ -11,8 +11,7 @@ from typing import NamedTuple
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Instruction, Layout, Module, Shape, replace
-from hlofuse.ir.fusing import computation_of
+from hlofuse.ir import Instruction, Layout, Module, Shape, computation_of, replace
 from hlofuse.passes.base import Explained, Pass, VisitPass, any_change, attempt, replaced
 from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.make import added, numbers, reducer, zero

@@ -8,8 +8,16 @@ from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
-from hlofuse.ir import Attributes, Computation, Instruction, Module, replace
-from hlofuse.ir.fusing import clone_of, computation_of, module_of
+from hlofuse.ir import (
+    Attributes,
+    Computation,
+    Instruction,
+    Module,
+    clone_of,
+    computation_of,
+    module_of,
+    replace,
+)
 from hlofuse.passes.base import Pass, replaced, visit_module
 from hlofuse.passes.common.calls import filled
 from hlofuse.passes.common.dots import DotDimensions
