@@ -22,7 +22,12 @@ _PATH = click.Path(path_type=Path)
 @until_option
 @replay_options
 def command(
-    input: str, output: Path, trace: Path | None, keep_passes: Path | None, until: str, **request: Any
+    input: str,
+    output: Path,
+    trace: Path | None,
+    keep_passes: Path | None,
+    until: str,
+    **request: Any,
 ) -> None:
     """Write the module in INPUT after XLA's fusion passes, or with --until end after all passes.
 

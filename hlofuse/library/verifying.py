@@ -106,7 +106,12 @@ def _target_by_flags(target: str, cases: list[Case], flags: tuple[str, ...], xla
 
 
 def _cases(
-    path: Path, after: Path | None, target: str, option: str | None, module: str | None, until: Until
+    path: Path,
+    after: Path | None,
+    target: str,
+    option: str | None,
+    module: str | None,
+    until: Until,
 ) -> tuple[list[Case], list[str]]:
     """The pairs to compare, and the modules of a directory without one."""
     if after is not None:

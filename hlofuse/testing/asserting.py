@@ -16,7 +16,11 @@ from hlofuse.reports.check.baseline import Budget
 
 
 def measure(
-    program: Any, target: str | None, device: str | None, root: Path, profile: str | None = None
+    program: Any,
+    target: str | None,
+    device: str | None,
+    root: Path,
+    profile: str | None = None,
 ) -> Measured:
     """The fusion result of a program on a target; raises `HlofuseError` if it cannot be replayed."""
     is_capture = callable(getattr(program, "module", None))

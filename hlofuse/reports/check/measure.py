@@ -30,14 +30,23 @@ def profile_of_replay(name: str, facts: Facts, root: Path) -> Profile:
 
 
 def profile_of_result(
-    name: str, account: Account, target: str, device: DeviceDescription | None, root: Path
+    name: str,
+    account: Account,
+    target: str,
+    device: DeviceDescription | None,
+    root: Path,
 ) -> Profile:
     """The profile of a module that is fused already."""
     return _profile(name, account, target, device.name if device is not None else None, "", root)
 
 
 def _profile(
-    name: str, account: Account, target: str, device: str | None, release: str, root: Path
+    name: str,
+    account: Account,
+    target: str,
+    device: str | None,
+    release: str,
+    root: Path,
 ) -> Profile:
     module, totals = account.module, account.totals
     listed = sorted(

@@ -302,7 +302,12 @@ def name_text(s: Suggestion) -> str:
 
 
 def change_line(
-    t: Trial, totals: Totals, sources: Sequence[str], name: str, places: int = 0, width: int | None = None
+    t: Trial,
+    totals: Totals,
+    sources: Sequence[str],
+    name: str,
+    places: int = 0,
+    width: int | None = None,
 ) -> str:
     """Gain, place, name, then counts of a change; all but the counts fit in `width` columns."""
     gain, *counts = [*_gains(t, totals), ""]

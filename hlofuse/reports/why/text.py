@@ -299,7 +299,12 @@ def _shape_text(shape: str, width: int = 60) -> str:
 
 
 def _print_pair(
-    p: PairAnswer, console: Console, input_arguments: Sequence[str], limit: int, *, details: bool
+    p: PairAnswer,
+    console: Console,
+    input_arguments: Sequence[str],
+    limit: int,
+    *,
+    details: bool,
 ) -> None:
     style = "bold green" if p.outcome == "fused" else "bold"
     console.print(Text(pair_headline(p), style=style))
@@ -353,7 +358,12 @@ def _print_pair(
 
 
 def _print_story(
-    s: Story, console: Console, input_arguments: Sequence[str], limit: int, *, details: bool
+    s: Story,
+    console: Console,
+    input_arguments: Sequence[str],
+    limit: int,
+    *,
+    details: bool,
 ) -> None:
     console.print(Text(story_headline(s), style="bold"))
     if s.fate == "added" or (s.fate == "gone" and s.before_fusion):
