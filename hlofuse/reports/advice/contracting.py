@@ -457,7 +457,9 @@ def diagonal_alone(x: Instruction) -> bool:
     found = view.of(whole, labels)
     if found is None:
         return False
-    if not any(i.opcode in ("dot", "iota", "broadcast") for i, _ in view.done):
+    if not any(
+        i.opcode in ("dot", "iota") or (i.opcode == "broadcast" and i.dimensions) for i, _ in view.done
+    ):
         return False
     sizes = dict(zip(labels, whole.shape.dimensions, strict=True))
     order = sorted({*labels})
