@@ -58,12 +58,7 @@ def on_both(
     order = sorted({*a[1], *b[1]})
     sizes = sizes_of(a, b)
     left, right = (over(x, one, order, sizes) for one in (a, b))
-    new = make.binary(
-        x,
-        opcode,
-        left,
-        right,
-    )
+    new = make.binary(x, opcode, left, right)
     return new, order
 
 
@@ -170,12 +165,7 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
     if not factors:
         return False
     remaining = [d for d in labels if d not in x.dimensions]
-    found = contracted(
-        value,
-        factors[0],
-        factors[1],
-        remaining,
-    )
+    found = contracted(value, factors[0], factors[1], remaining)
     if opcode != "dot" and found[0].opcode != "dot":
         return False
     new = over(
