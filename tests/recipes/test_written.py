@@ -25,7 +25,8 @@ ADD = """plus { a = f32[] parameter(0)
 def module(lines: str) -> Module:
     if lines.startswith("HloModule"):
         return parse_module(lines)
-    return parse_module(f"HloModule m\n{ADD}ENTRY e {{\n  zero = f32[] constant(0)\n{lines}\n}}\n")
+    above = ADD.replace("plus", "above").replace("f32[] add(a, b)", "pred[] compare(a, b), direction=GE")
+    return parse_module(f"HloModule m\n{ADD}{above}ENTRY e {{\n  zero = f32[] constant(0)\n{lines}\n}}\n")
 
 
 def onehot(labels: str, kind: str = "f32") -> str:

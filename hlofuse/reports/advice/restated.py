@@ -9,7 +9,7 @@ from math import prod
 
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Computation, Instruction, computation_of, grouped, module_of
+from hlofuse.ir import Computation, Instruction, computation_of, grouped, module_of, reach
 from hlofuse.ir.attributes.window import (
     PaddingConfig,
     PaddingDimension,
@@ -320,6 +320,10 @@ def _is_neutral(x: Instruction, value: Instruction) -> bool:
     return given is not None and given == start
 
 
+_OF_GRADIENT = frozenset({"pad", "select-and-scatter"})
+"""Operations by which the gradient of a maximum reads what the maximum does."""
+
+
 def _by_dimension(x: Instruction) -> bool:
     """A window over several dimensions becomes one over each, those that leave out most places first."""
     window = list(window_of(x))
@@ -329,6 +333,10 @@ def _by_dimension(x: Instruction) -> bool:
     if any(w.base_dilation > 1 for w in window):
         return False
     if prod(w.size for w in window) <= sum(window[d].size for d in along):
+        return False
+    # The gradient of a maximum selects in windows as well, and two selections take longer than one.
+    reads = reach(x.operands[:1], lambda o: [u for u in o.users if u.opcode in _OF_GRADIENT])
+    if any(r.opcode == "select-and-scatter" for r in reads):
         return False
     along.sort(key=lambda d: -window[d].stride)
     value = x.operands[0]
