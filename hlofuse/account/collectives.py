@@ -340,9 +340,7 @@ _Place = tuple[Instruction, Instruction | None]
 def _is_of_device(indices: Sequence[Instruction], fusion: Instruction | None) -> bool:
     """True if the indices depend on the number of the device and on constants only."""
 
-    def onwards(
-        place: tuple[Instruction, Instruction | None],
-    ) -> list[tuple[Instruction, Instruction | None]]:
+    def onwards(place: _Place) -> list[_Place]:
         value, within = place
         if value.opcode == "parameter" and within is not None:
             return [(within.operands[within.fused_computation.parameters.index(value)], None)]
