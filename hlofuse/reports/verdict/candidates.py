@@ -299,7 +299,7 @@ def of_flags(
     if not before_fusion(target, config.device) or config.changes:
         return
     own = config.build.flags
-    found = budget.compiled(module, own) if budget.allows() else None
+    found = compiled(observed, module, own) if budget.allows() else None
     if found is None or found[1].totals.kernels != facts.account_replayed.totals.kernels:
         return
     base = found[1]
@@ -311,7 +311,7 @@ def of_flags(
     for flag, (text, rule) in dict(_flags(observed, lowered, facts)).items():
         if module is None and not flag.startswith(effective):
             continue
-        found = budget.compiled(module, merged(own, (flag,))) if budget.allows() else None
+        found = compiled(observed, module, merged(own, (flag,))) if budget.allows() else None
         if found is None:
             continue
         accounts = facts.account_replayed, (after := found[1])
