@@ -8,6 +8,8 @@ JAX := .jax
 
 # Two targets at a time: types are checked while the browser is installed.
 MAKEFLAGS += --jobs=2
+# Tests wait for browsers and compilers: with half as many more workers as processors none is idle.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 3 / 2)
 # Tests start Python often: compiled once, modules need not be compiled again by each.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -18,7 +20,8 @@ help: ## Show the targets.
 
 $(READY): pyproject.toml tools/find_python
 	"$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -e '.[dev]' || $(BIN)/python -m pip install --quiet -e '.[dev]'
 	@touch $@
 
 demo: $(READY) ## Explain a sample and draw its fusions.
@@ -32,7 +35,7 @@ browser: $(READY)
 	tools/get_browser $(BIN)/python
 
 test: $(READY) lint browser ## Lint, check types and import direction, run every test.
-	$(BIN)/python -m pytest -n auto --dist worksteal -rs
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -rs
 
 lint: style types imports words size ## Check style, types, import direction and the size budget.
 
@@ -63,7 +66,7 @@ compiled: browser ## Install hlofuse with its hot modules compiled (docs/compile
 	"$(PYTHON)" -m venv $(COMPILED)
 	HATCH_BUILD_HOOKS_ENABLE=1 $(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
 	PYTHONSAFEPATH=1 $(COMPILED)/bin/hlofuse --version | grep compiled
-	PYTHONSAFEPATH=1 $(COMPILED)/bin/python -m pytest -n auto --dist worksteal -rs
+	PYTHONSAFEPATH=1 $(COMPILED)/bin/python -m pytest -n $(WORKERS) --dist worksteal -rs
 
 bench: $(READY) ## Measure parsing and replay against XLA's own.
 	$(BIN)/python benchmarks/parse.py

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from itertools import product
 
 import pytest
 
@@ -169,11 +170,9 @@ def counted(start: int, step: int, end: int, direction: str) -> int | None:
 @pytest.mark.parametrize("direction", ["LT", "LE", "GT", "GE", "EQ", "NE"])
 def test_a_loop_without_annotation_is_counted(direction: str) -> None:
     """Behind copies, conversions, tuples and fusions; a loop that wraps around or has no end is not."""
-    for start in (-128, -3, 0, 1, 7, 126, 127):
-        for end in (-128, -4, 0, 1, 8, 127):
-            for step in (-3, -1, 1, 2, 100):
-                (loop,) = outermost_loops(parse_module(counting(start, step, end, direction)))
-                assert loop.trips == counted(start, step, end, direction), (start, step, end)
+    for start, end, step in product((-128, -3, 0, 7, 127), (-128, -4, 0, 8, 127), (-3, -1, 1, 100)):
+        (loop,) = outermost_loops(parse_module(counting(start, step, end, direction)))
+        assert loop.trips == counted(start, step, end, direction), (start, step, end)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_any_text(text: str) -> None:
 
 
 HEAD = "HloModule m\n\nENTRY e {\n  p = f32[] parameter(0)\n  ROOT x = "
-N = 10_000
+N = 5_000
 DEEP = {
     "tuples": HEAD + "(" * N + "f32[]" + ")" * N + " parameter(1)\n}\n",
     "open tuples": HEAD + "(" * N,

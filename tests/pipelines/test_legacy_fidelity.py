@@ -30,7 +30,8 @@ LOG_DIFFERS_IN_CORPUS = {
     *("cartpole_unrolled_10", "gpt2_block_grad", "gpt2_train_step", "mlp_grad_bf16", "scan_update_buffer")
 }
 
-NAMES = sorted(cases())
+# Of random ones every second, and those that differ.
+NAMES = [n for k, n in enumerate(sorted(cases())) if "/random_" not in n or k % 2 or n in LOG_DIFFERS]
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def decisions_agree(log: list[str], replay: Compilation) -> bool:
 
 
 def test_there_is_something_to_compare() -> None:
-    assert len(NAMES) > 500
+    assert len(NAMES) > 450
     assert {name.partition("/")[0] for name in NAMES} == set(DEVICES.values())
 
 

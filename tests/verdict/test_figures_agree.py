@@ -24,12 +24,12 @@ CPU = ("--target", "cpu")
 H100 = ("--target", "gpu", "--device", "h100_sxm")
 BEFORE, AT_FUSION, FINAL = ("before-optimizations", "fusion-input", "scheduled")
 ARCHIVES = {
-    "cpu": ("before.hlo", AT_FUSION, CPU, 60),
-    "cpu-unoptimized": ("before.hlo", BEFORE, CPU, 60),
+    "cpu": ("before.hlo", AT_FUSION, CPU, 120),
+    "cpu-unoptimized": ("before.hlo", BEFORE, CPU, 120),
     "cpu-final": ("final.hlo", FINAL, CPU, 30),
-    "gpu": ("before.hlo", AT_FUSION, H100, 90),
-    "gpu-models": ("before.hlo", AT_FUSION, H100, 8),
-    "gpu-h100_sxm-unoptimized": ("before.hlo", BEFORE, H100, 60),
+    "gpu": ("before.hlo", AT_FUSION, H100, 120),
+    "gpu-models": ("before.hlo", AT_FUSION, H100, 16),
+    "gpu-h100_sxm-unoptimized": ("before.hlo", BEFORE, H100, 120),
     "gpu-h100_sxm-final": ("final.hlo", FINAL, H100, 30),
     "h200": ("before.hlo", AT_FUSION, (), 1),
 }
@@ -66,7 +66,7 @@ def _recipes(folder: Path) -> list[Program]:
     found = []
     with tarfile.open(ROOT / "tests" / "recipes" / "data.tar.xz") as tar:
         tar.extractall(folder, filter="data")
-    for recipe in sorted(folder.iterdir())[:: EVERY or 8]:
+    for recipe in sorted(folder.iterdir())[:: EVERY or 16]:
         for path in sorted(recipe.rglob("before/input.hlo")):
             device = path.parent.parent.name
             how = CPU if device == "cpu" else ("--target", "gpu", "--device", device)
