@@ -1,7 +1,7 @@
 """Fail where files of the package import each other in a circle, or hold a second matcher or runner.
 
-import-linter holds folders to their layers; this holds files. Every import counts: those inside functions and
-those for type checkers as well, since either is a way to read and to load one file only with the other.
+import-linter holds folders to their layers; this holds files. Every import counts: those inside functions,
+those for type checkers, and those by `import_module`, since each loads one file only with the other.
 
 `hlofuse/matching` has the only key of an instruction and the only search for pairs of two modules;
 `hlofuse/compilation` has the only loop that runs a target's passes.
@@ -69,9 +69,20 @@ def second_runners(text: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, "a pipeline that is run"
 
 
+def imported_by_name(file: Path) -> Iterator[str]:
+    """The files of the package that a file names in a call of `import_module`."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            names = [a.value for a in node.args if isinstance(a, ast.Constant)]
+            yield from (n for n in names if isinstance(n, str) and n.startswith(f"{PACKAGE}."))
+
+
 def main() -> int:
     graph = grimp.build_graph(PACKAGE, cache_dir=None)
-    imports = {file: graph.find_modules_directly_imported_by(file) for file in graph.modules}
+    imports = {file: set(graph.find_modules_directly_imported_by(file)) for file in graph.modules}
+    for path in (ROOT / PACKAGE).rglob("*.py"):
+        file = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        imports.setdefault(file, set()).update(imported_by_name(path))
     try:
         TopologicalSorter(imports).prepare()
     except CycleError as error:

@@ -13,6 +13,7 @@ from hlofuse.reports.common.head import Head, head_lines, with_heads
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hlofuse.inputs.part import PartError
     from hlofuse.reports.comparison.model import Comparison
 
 D = TypeVar("D")
@@ -143,3 +144,19 @@ def flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
             yield prefix + key, (", ".join(map(str, value)) if is_plain else len(value)) or None
         else:
             yield prefix + key, value
+
+
+def answer_about_part(command: str, error: PartError) -> Answer[Any]:
+    """The answer of a command about a part of a module: what there is of it, and no figures."""
+    from hlofuse.reports.common.part import part_json, print_part
+
+    part = error.part
+    return Answer(
+        "part of a module",
+        lambda: part,
+        json=lambda data: part_json(data, f"hlofuse.{command}/3"),
+        body=lambda console, limit=10, **_how: print_part(part, console, limit),
+        rows_of=lambda document: document["computations"],
+        entries_of=lambda data: data.fragments,
+        prints_heads=True,
+    )

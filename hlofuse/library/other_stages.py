@@ -1,4 +1,4 @@
-"""Answers about a module that is not replayed: a fused one, the dumps of a TPU, a part of a module."""
+"""Answers about a module that is not replayed: a fused one, the dumps of a TPU."""
 
 from functools import cache
 from typing import Any
@@ -8,10 +8,8 @@ from rich.console import Console
 from hlofuse.account import KernelTimes
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.dump_directory import corpus_file, dumped_module
-from hlofuse.inputs.part import PartError
 from hlofuse.ir.record import replace
 from hlofuse.reports.common.names import launched_in
-from hlofuse.reports.common.part import part_json, print_part
 from hlofuse.reports.fused.boundaries import explain_fused
 from hlofuse.reports.fused.json import fused_json
 from hlofuse.reports.fused.model import Fused
@@ -98,17 +96,3 @@ def final_of_tpu(report: Program) -> Program | None:
         module=None,
     )
     return type(report)(changed)
-
-
-def answer_about_part(command: str, error: PartError) -> Answer[Any]:
-    """The answer of a command about a part of a module: what there is of it, and no figures."""
-    part = error.part
-    return Answer(
-        "part of a module",
-        lambda: part,
-        json=lambda data: part_json(data, f"hlofuse.{command}/3"),
-        body=lambda console, limit=10, **_how: print_part(part, console, limit),
-        rows_of=lambda document: document["computations"],
-        entries_of=lambda data: data.fragments,
-        prints_heads=True,
-    )

@@ -72,8 +72,9 @@ class Question(Generic[D]):
         except PartError as error:
             if self.of_whole or len(programs) > 1:
                 raise
-            other_stages = import_module("hlofuse.library.other_stages")
-            found = other_stages.answer_about_part(self.command, error)
+            from .answer import answer_about_part
+
+            found = answer_about_part(self.command, error)
         return found
 
 
