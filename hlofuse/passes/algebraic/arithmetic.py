@@ -30,14 +30,14 @@ def handle_add(c: Context, add: Instruction) -> bool:
     if is_all(lhs, 0) and c.replace_if_compatible(add, rhs):
         return True
     if lhs.opcode == "constant" != rhs.opcode:
-        return c.replace(add, make.binary(add, "add", rhs, lhs, add.shape))
+        return c.become(add, make.binary, "add", rhs, lhs, add.shape)
     for inner, place in (("add", 1), ("subtract", 0)):
         constants = constants_of_both(lhs, rhs, inner, place) if c.may_reassociate(add) else None
         if constants is not None:
             a, c1, c2 = constants
             total = spread(add, make.binary(add, "add", c1, c2))
             operands = (a, total) if inner == "add" else (total, a)
-            return c.replace(add, make.binary(add, inner, *operands, add.shape))
+            return c.become(add, make.binary, inner, *operands, add.shape)
     exact = is_integral(add)
     for x, other in both_orders(add):
         if other.opcode == "subtract" and other.operands[1] is x and exact:
@@ -82,7 +82,7 @@ def _add_to_part(c: Context, add: Instruction) -> bool:
         part, starts = rhs.operands[1], rhs.operands[2:]
         sliced = make.dynamic_slice(lhs, lhs, starts, part.shape.dimensions)
         total = make.binary(rhs, "add", sliced, part)
-        c.replace(add, make.dynamic_update_slice(add, lhs, total, starts))
+        c.become(add, make.dynamic_update_slice, lhs, total, starts)
         return True
     return False
 
@@ -100,7 +100,7 @@ def _distribute(c: Context, add: Instruction) -> bool:
             continue
         if is_integral(add) or is_power_of_two(factor):
             total = make.binary(lhs, "add", a, b, add.shape)
-            c.replace(add, make.binary(add, "multiply", total, factor, add.shape))
+            c.become(add, make.binary, "multiply", total, factor, add.shape)
             return True
         return False
     return False
@@ -110,7 +110,7 @@ def handle_subtract(c: Context, sub: Instruction) -> bool:
     lhs, rhs = sub.operands
     exact = is_integral(sub)
     if exact and lhs is rhs:
-        return c.replace(sub, make.scalar_like(sub, 0))
+        return c.become(sub, make.scalar_like, 0)
     if is_all(rhs, 0) and c.replace_if_compatible(sub, lhs):
         return True
     constant = rhs.operands[0] if rhs.opcode == "broadcast" else rhs
@@ -118,14 +118,14 @@ def handle_subtract(c: Context, sub: Instruction) -> bool:
         negative = make.unary(constant, "negate", constant)
         if rhs.opcode == "broadcast":
             negative = make.broadcast(constant, rhs.shape, negative, rhs.dimensions)
-        return c.replace(sub, make.binary(sub, "add", lhs, negative, sub.shape))
+        return c.become(sub, make.binary, "add", lhs, negative, sub.shape)
     if not exact:
         return False
     if rhs.opcode == "subtract" and rhs.operands[0] is lhs and c.replace_if_compatible(sub, rhs.operands[1]):
         return True
     if rhs.opcode == "add" and lhs in rhs.operands:
         other = rhs.operands[1] if rhs.operands[0] is lhs else rhs.operands[0]
-        return c.replace(sub, make.unary(sub, "negate", other))
+        return c.become(sub, make.unary, "negate", other)
     if lhs.opcode == "add" and rhs in lhs.operands:
         return c.replace_if_compatible(sub, lhs.operands[0] if lhs.operands[1] is rhs else lhs.operands[1])
     return False
@@ -151,7 +151,7 @@ def handle_multiply(c: Context, multiply: Instruction) -> bool:
     for operand, converted in both_orders(multiply):
         if converted.opcode == "convert" and converted.operands[0].shape.element_type == "pred":
             zeros = make.zeros(multiply, multiply.shape)
-            return c.replace(multiply, make.select(multiply, converted.operands[0], operand, zeros))
+            return c.become(multiply, make.select, converted.operands[0], operand, zeros)
     may_reassociate = c.may_reassociate(multiply)
     inside = may_reassociate and "multiply" in (lhs.opcode, rhs.opcode)
     if inside and (_join_constants(c, multiply) or _constant_into_broadcast(c, multiply)):
@@ -161,10 +161,10 @@ def handle_multiply(c: Context, multiply: Instruction) -> bool:
         c1, c2 = broadcast_constant(factor), broadcast_constant(rhs)
         if c1 is not None and c2 is not None:
             product = _product(multiply, c1, c2)
-            return c.replace(multiply, make.binary(multiply, "multiply", a, product, multiply.shape))
+            return c.become(multiply, make.binary, "multiply", a, product, multiply.shape)
     if may_reassociate and lhs.opcode == "exponential" == rhs.opcode:
         total = make.binary(multiply, "add", lhs.operands[0], rhs.operands[0], multiply.shape)
-        return c.replace(multiply, make.unary(multiply, "exponential", total))
+        return c.become(multiply, make.unary, "exponential", total)
     if lhs.opcode == rhs.opcode and lhs.opcode in ("sqrt", "rsqrt") and lhs.operands[0] is rhs.operands[0]:
         x = lhs.operands[0]
         if is_non_negative(x) and lhs.opcode == "sqrt":
@@ -194,12 +194,12 @@ def _join_constants(c: Context, multiply: Instruction) -> bool:
     if left and right:
         product = _product(multiply, left[1], right[1])
         inner = make.binary(multiply, "multiply", left[0], right[0], multiply.shape)
-        c.replace(multiply, make.binary(multiply, "multiply", inner, product, multiply.shape))
+        c.become(multiply, make.binary, "multiply", inner, product, multiply.shape)
         return True
     for inner_, constant in ((left, rhs), (right, lhs)):
         if inner_ and constant.opcode == "constant":
             product = _product(multiply, inner_[1], constant)
-            c.replace(multiply, make.binary(multiply, "multiply", inner_[0], product, multiply.shape))
+            c.become(multiply, make.binary, "multiply", inner_[0], product, multiply.shape)
             return True
     return False
 
@@ -216,7 +216,7 @@ def _constant_into_broadcast(c: Context, multiply: Instruction) -> bool:
     factor = constant if not b.shape.dimensions else make.broadcast(multiply, b.shape, constant, ())
     new = make.binary(multiply, "multiply", b, factor)
     wide = make.broadcast(multiply, multiply.shape, new, op.dimensions)
-    c.replace(multiply, make.binary(multiply, "multiply", a, wide, multiply.shape))
+    c.become(multiply, make.binary, "multiply", a, wide, multiply.shape)
     return True
 
 
@@ -240,18 +240,18 @@ def handle_divide(c: Context, divide: Instruction) -> bool:
     if b.opcode == "exponential" and c.may_reassociate(divide):
         if a.opcode == "exponential":
             difference = make.binary(divide, "subtract", a.operands[0], b.operands[0], divide.shape)
-            return c.replace(divide, make.unary(divide, "exponential", difference))
+            return c.become(divide, make.unary, "exponential", difference)
         negated = make.unary(divide, "negate", b.operands[0], divide.shape)
-        return c.replace(
-            divide, make.binary(divide, "multiply", a, make.unary(b, "exponential", negated), divide.shape)
+        return c.become(
+            divide, make.binary, "multiply", a, make.unary(b, "exponential", negated), divide.shape
         )
     if b.opcode == "power":
         base, exponent = b.operands
         power_ = make.binary(b, "power", base, make.unary(b, "negate", exponent))
-        return c.replace(divide, make.binary(divide, "multiply", a, power_, divide.shape))
+        return c.become(divide, make.binary, "multiply", a, power_, divide.shape)
     if b.opcode in ("sqrt", "rsqrt") and len(b.users) == 1 and a is not b:
         other = make.unary(b, "rsqrt" if b.opcode == "sqrt" else "sqrt", b.operands[0], divide.shape)
-        return c.replace(divide, make.binary(divide, "multiply", a, other, divide.shape))
+        return c.become(divide, make.binary, "multiply", a, other, divide.shape)
     if is_integral(divide):
         return False
     return _divide_by_constant(c, divide) or _divide_by_broadcast(c, divide) or _nested(c, divide)
@@ -269,7 +269,7 @@ def _power_of_two(b: Instruction) -> int | None:
 def _divide_by_shifting(c: Context, divide: Instruction, power: int) -> bool:
     a = divide.operands[0]
     if not is_signed_integer(divide):
-        return c.replace(divide, make.binary(divide, "shift-right-logical", a, make.scalar_like(a, power)))
+        return c.become(divide, make.binary, "shift-right-logical", a, make.scalar_like(a, power))
     return _restore_sign(c, divide, "shift-right-logical", power, make.scalar_like(divide.operands[0], 0))
 
 
@@ -285,7 +285,7 @@ def _restore_sign(
     negative = make.compare(x, "LT", a, zero)
     absolute = make.select(x, negative, make.unary(x, "negate", a), a)
     result = make.binary(x, opcode, absolute, make.scalar_like(absolute, amount), x.shape)
-    return c.replace(x, make.select(x, negative, make.unary(x, "negate", result), result))
+    return c.become(x, make.select, negative, make.unary(x, "negate", result), result)
 
 
 def _divide_by_constant(c: Context, divide: Instruction) -> bool:
@@ -300,7 +300,7 @@ def _divide_by_constant(c: Context, divide: Instruction) -> bool:
         inverse = make.constant(constant, constant.shape, [_inverse(v) for v in values])
     if b is not constant:
         inverse = make.broadcast(b, b.shape, inverse, b.dimensions)
-    c.replace(divide, make.binary(divide, "multiply", a, inverse))
+    c.become(divide, make.binary, "multiply", a, inverse)
     return True
 
 
@@ -325,7 +325,7 @@ def _divide_by_broadcast(c: Context, divide: Instruction) -> bool:
         return False
     inverse = make.binary(wide, "divide", make.scalar_like(b, 1), b)
     spread = make.broadcast(wide, divide.shape, inverse, wide.dimensions)
-    c.replace(divide, make.binary(divide, "multiply", a, spread, divide.shape))
+    c.become(divide, make.binary, "multiply", a, spread, divide.shape)
     return True
 
 
@@ -334,13 +334,13 @@ def _nested(c: Context, divide: Instruction) -> bool:
     if a.opcode == "divide" == b.opcode:
         top = make.binary(divide, "multiply", a.operands[0], b.operands[1])
         bottom = make.binary(divide, "multiply", a.operands[1], b.operands[0])
-        return c.replace(divide, make.binary(divide, "divide", top, bottom))
+        return c.become(divide, make.binary, "divide", top, bottom)
     if a.opcode == "divide":
         bottom = make.binary(divide, "multiply", a.operands[1], b)
-        return c.replace(divide, make.binary(divide, "divide", a.operands[0], bottom))
+        return c.become(divide, make.binary, "divide", a.operands[0], bottom)
     if b.opcode == "divide":
         top = make.binary(divide, "multiply", a, b.operands[1])
-        return c.replace(divide, make.binary(divide, "divide", top, b.operands[0]))
+        return c.become(divide, make.binary, "divide", top, b.operands[0])
     if (
         a.opcode == "convert"
         and a.operands[0].shape.element_type == "pred"
@@ -350,7 +350,7 @@ def _nested(c: Context, divide: Instruction) -> bool:
         scalar = b.operands[0]
         inverse = make.binary(divide, "divide", make.scalar_like(scalar, 1), scalar)
         spread = make.broadcast(b, divide.shape, inverse, ())
-        return c.replace(divide, make.binary(divide, "multiply", spread, a))
+        return c.become(divide, make.binary, "multiply", spread, a)
     return False
 
 
@@ -363,7 +363,7 @@ def handle_remainder(c: Context, remainder: Instruction) -> bool:
         if is_signed_integer(remainder):
             _restore_sign(c, remainder, "and", mask, make.zeros(remainder, a.shape))
         else:
-            c.replace(remainder, make.binary(remainder, "and", a, make.scalar_like(b, mask)))
+            c.become(remainder, make.binary, "and", a, make.scalar_like(b, mask))
         return False
     divisor = broadcast_effective_constant(b)
     value = scalar_of(divisor) if divisor is not None else None
@@ -378,6 +378,6 @@ def handle_remainder(c: Context, remainder: Instruction) -> bool:
                 continue
             most = value + iota.shape.dimensions[int(iota.attributes["iota_dimension"])]
             if most < 1 << (iota.shape.bit_width - is_signed_integer(iota)):
-                c.replace(remainder, make.binary(remainder, "remainder", iota, b))
+                c.become(remainder, make.binary, "remainder", iota, b)
             return False
     return False

@@ -21,7 +21,7 @@ def handle_compare(c: Context, compare: Instruction) -> bool:
     lhs, rhs = compare.operands
     direction = compare.attributes.raw("direction")
     if (existing := _portable(lhs, rhs, direction)) is not None:
-        return c.replace(compare, make.scalar_like(compare, existing))
+        return c.become(compare, make.scalar_like, existing)
     if lhs.shape.element_type == "pred" == rhs.shape.element_type and direction in ("NE", "EQ"):
         for constant, other in ((rhs, lhs), (lhs, rhs)):
             if is_all(constant, direction == "EQ"):
@@ -70,7 +70,7 @@ def handle_and(c: Context, x: Instruction) -> bool:
     left, right = _upper_bound(lhs), _upper_bound(rhs)
     if left is not None and right is not None and left[0] is right[0]:
         bound = make.scalar_like(left[0], min(left[1], right[1]))
-        return c.replace(x, make.compare(x, "LT", left[0], bound))
+        return c.become(x, make.compare, "LT", left[0], bound)
     return False
 
 
@@ -102,7 +102,7 @@ def handle_xor(c: Context, x: Instruction) -> bool:
         and lhs.operands == rhs.operands
         and keys.instruction(lhs) == keys.instruction(rhs)
     ):
-        return c.replace(x, make.scalar_like(x, 0))
+        return c.become(x, make.scalar_like, 0)
     return _is_absorbed(c, x, 0, "other")
 
 
@@ -154,7 +154,7 @@ def handle_extreme(c: Context, x: Instruction) -> bool:
             break
     if lhs.opcode == rhs.opcode and lhs.opcode in _SINKS:
         new = make.binary(x, "maximum", lhs.operands[0], rhs.operands[0])
-        return c.replace(x, make.unary(x, lhs.opcode, new))
+        return c.become(x, make.unary, lhs.opcode, new)
     return False
 
 
@@ -173,7 +173,7 @@ def _clamps(c: Context, x: Instruction) -> bool:
             least, most = scalar_of(lower.operands[0]), scalar_of(upper.operands[0])
             if least is None or most is None or not least < most:
                 return False
-            c.replace(x, make.add(x, "clamp", y.shape, [lower, y, upper]))
+            c.become(x, make.add, "clamp", y.shape, [lower, y, upper])
             return True
     return False
 
@@ -197,7 +197,7 @@ def handle_select(c: Context, select: Instruction) -> bool:
     if is_all(condition, False) and c.replace_if_compatible(select, no):
         return True
     if condition.opcode == "not":
-        return c.replace(select, make.add(select, "select", select.shape, [condition.operands[0], no, yes]))
+        return c.become(select, make.add, "select", select.shape, [condition.operands[0], no, yes])
     return (select.shape.element_type == "pred" and _of_preds(c, select)) or _select_part(c, select)
 
 
@@ -212,7 +212,7 @@ def _select_part(c: Context, select: Instruction) -> bool:
         cut = [make.dynamic_slice(select, x, starts, sizes) if x.shape.rank else x for x in (condition, base)]
         parts = [part if value is update else cut[1] for value in values]
         new = make.add(select, "select", part.shape, [cut[0], *parts])
-        return c.replace(select, make.add(select, update.opcode, select.shape, [base, new, *starts]))
+        return c.become(select, make.add, update.opcode, select.shape, [base, new, *starts])
     return False
 
 
@@ -221,11 +221,11 @@ def _of_preds(c: Context, select: Instruction) -> bool:
     if is_all(yes, True) and is_all(no, False):
         c.replace(select, condition)
     elif is_all(yes, False) and is_all(no, True):
-        c.replace(select, make.unary(select, "not", condition))
+        c.become(select, make.unary, "not", condition)
     elif condition.opcode == "compare" and condition.operands == [yes, no]:
         direction = str(condition.attributes.raw("direction"))
         if direction in _OF_PREDS:
-            c.replace(select, make.binary(select, _OF_PREDS[direction], yes, no))
+            c.become(select, make.binary, _OF_PREDS[direction], yes, no)
         else:
             c.replace(select, no if direction == "EQ" else yes)
     else:

@@ -4,6 +4,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Concatenate, ParamSpec
 
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
@@ -14,6 +15,8 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import Value, highest, lowest, scalar_of, values_of
 from hlofuse.passes.common.shapes import is_identity, ones_moved, permute
 from hlofuse.releases import Release
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,28 +43,27 @@ class Options:
 class Context:
     """One run over one computation (`AlgebraicSimplifierVisitor`)."""
 
-    def __init__(
-        self,
-        computation: Computation,
-        options: Options,
-        release: Release,
-    ) -> None:
+    def __init__(self, computation: Computation, options: Options, release: Release) -> None:
         self.computation = computation
         self.options = options
         self.release = release
         self.changed = False
 
-    def replace(
-        self,
-        old: Instruction,
-        new: Instruction,
-        *,
-        preserve_sharding: bool = False,
-    ) -> bool:
+    def replace(self, old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
         """`new` takes over from `old` (`ReplaceInstruction`)."""
         done = replaced(old, new, preserve_sharding=preserve_sharding)
         self.changed |= done
         return done
+
+    def become(
+        self,
+        old: Instruction,
+        form: Callable[Concatenate[Instruction, P], Instruction],
+        *how: P.args,
+        **more: P.kwargs,
+    ) -> bool:
+        """Replace `old` by `form(old, …)`, a function of `make`."""
+        return self.replace(old, form(old, *how, **more))
 
     def may_reassociate(self, x: Instruction) -> bool:
         """True if the order of operations like `x` may change, and with it how they round."""

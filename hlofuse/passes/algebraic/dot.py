@@ -40,7 +40,7 @@ def handle_dot(c: Context, dot: Instruction) -> bool:
     lhs, rhs = dot.operands
     if 0 in (dot.shape.element_count, lhs.shape.element_count, rhs.shape.element_count):
         zero = make.scalar(dot, dot.shape.element_type, 0)
-        return c.replace(dot, make.broadcast(dot, dot.shape, zero, ()))
+        return c.become(dot, make.broadcast, dot.shape, zero, ())
     supported = dot.attributes.raw("algorithm") in _SUPPORTED
     if supported and c.options.dot_to_multiply and not DotDimensions.of(dot).contracting(0):
         return _as_product(c, dot)
@@ -80,7 +80,7 @@ def _as_product(c: Context, dot: Instruction) -> bool:
         left = make.broadcast(dot, dot.shape, left, range(lhs.shape.rank))
     if rank != rhs.shape.rank:
         right = make.broadcast(dot, dot.shape, right, [*range(batch), *range(lhs.shape.rank, rank)])
-    return c.replace(dot, make.binary(dot, "multiply", left, right, dot.shape))
+    return c.become(dot, make.binary, "multiply", left, right, dot.shape)
 
 
 def _as_reduction(c: Context, dot: Instruction) -> bool:
@@ -103,7 +103,7 @@ def _as_reduction(c: Context, dot: Instruction) -> bool:
     zero = make.scalar(dot, summed, 0)
     function = _add_computation(dot, summed)
     total = make.reduce(dot, product, zero, range(batch + outer, batch + outer + contracting), function)
-    return c.replace(dot, make.convert(dot, total, element_type))
+    return c.become(dot, make.convert, total, element_type)
 
 
 def _add_computation(at: Instruction, element_type: str) -> Computation:
@@ -166,7 +166,7 @@ _NONE = PaddingDimension(0, 0)
 
 def handle_convolution(c: Context, conv: Instruction) -> bool:
     if any(o.shape.element_count == 0 for o in conv.operands):
-        return c.replace(conv, make.scalar_like(conv, 0))
+        return c.become(conv, make.scalar_like, 0)
     return not (_with_padded_input(c, conv) or _with_dilated_filter(c, conv)) and _swap_operands(c, conv)
 
 

@@ -9,7 +9,7 @@ from .context import Context, is_of_parameters
 def handle_gather(c: Context, gather: Instruction) -> bool:
     operand = gather.operands[0]
     if operand.shape.element_count == 0:
-        return c.replace(gather, make.scalar_like(gather, 0))
+        return c.become(gather, make.scalar_like, 0)
     if operand.shape.is_effective_scalar:
         scalar = operand
         if operand.shape.dimensions:

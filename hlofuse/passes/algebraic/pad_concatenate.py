@@ -15,11 +15,11 @@ def handle_pad(c: Context, pad: Instruction) -> bool:
     operand, value = pad.operands
     config: PaddingConfig = pad.attributes["padding"]
     if operand.shape.element_count == 0:
-        return c.replace(pad, make.broadcast(pad, pad.shape, value, ()))
+        return c.become(pad, make.broadcast, pad.shape, value, ())
     sizes = operand.shape.dimensions
     if any(p.interior > 0 and n == 1 for p, n in zip(config, sizes, strict=True)):
         remaining = [replace(p, interior=0) if n == 1 else p for p, n in zip(config, sizes, strict=True)]
-        return c.replace(pad, make.pad(pad, pad.shape, operand, value, PaddingConfig(tuple(remaining))))
+        return c.become(pad, make.pad, pad.shape, operand, value, PaddingConfig(tuple(remaining)))
     if not any(p.low or p.high for p in config) and c.replace_if_compatible(pad, operand):
         return True
     if _of_broadcast(c, pad, config):
@@ -44,7 +44,7 @@ def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
         broadcast, inner, broadcast.operands[0], [padded.index(d) for d in broadcast.dimensions]
     )
     new = make.pad(pad, outer, small, pad.operands[1], PaddingConfig(tuple(config[d] for d in padded)))
-    return c.replace(pad, make.broadcast(pad, pad.shape, new, padded))
+    return c.become(pad, make.broadcast, pad.shape, new, padded)
 
 
 def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
@@ -58,7 +58,7 @@ def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
     bigger = make.pad(pad, array(pad.shape.element_type, sizes), operand, pad.operands[1], grown)
     starts = [max(0, -p.low) for p in config]
     limits = [n + min(0, p.high) for n, p in zip(sizes, config, strict=True)]
-    return c.replace(pad, make.slice_of(pad, bigger, starts, limits))
+    return c.become(pad, make.slice_of, bigger, starts, limits)
 
 
 def _reverse(at: Instruction, operand: Instruction, dimensions: list[int]) -> Instruction:
@@ -83,14 +83,14 @@ def handle_reverse(c: Context, x: Instruction) -> bool:
                 other = inner.operands[1 - place]
                 operands = [_reverse(other, other, dimensions)]
                 operands.insert(place, scalar)
-                return c.replace(x, make.add(x, inner.opcode, inner.shape, operands))
+                return c.become(x, make.add, inner.opcode, inner.shape, operands)
     elif inner.opcode == "reshape":
         moved = ones_moved(inner.operands[0].shape, inner.shape)
         if moved is None or moved[0]:
             return False
         source = inner.operands[0]
         remaining = [d - sum(i < d for i in moved[1]) for d in dimensions if inner.shape.dimensions[d] != 1]
-        return c.replace(x, make.reshape(x, inner.shape, _reverse(source, source, remaining)))
+        return c.become(x, make.reshape, inner.shape, _reverse(source, source, remaining))
     return False
 
 
@@ -109,7 +109,7 @@ def handle_concatenate(c: Context, x: Instruction) -> bool:
     for o in operands:
         flat += o.operands if o.opcode == "concatenate" and o.dimensions == (dimension,) else [o]
     if len(flat) != len(operands):
-        return c.replace(x, make.concatenate(x, flat, dimension))
+        return c.become(x, make.concatenate, flat, dimension)
     joined = _join_slices(operands, dimension)
     if len(joined) < len(operands):
         return c.replace_if_compatible(x, make.copy_of(x, joined))
@@ -165,4 +165,4 @@ def _as_pad(c: Context, x: Instruction) -> bool:
     size = value.shape.dimensions[dimension]
     at = PaddingDimension(size, 0) if low else PaddingDimension(0, size)
     config = [at if d == dimension else PaddingDimension(0, 0) for d in range(x.shape.rank)]
-    return c.replace(x, make.pad(x, x.shape, remaining, value.operands[0], PaddingConfig(tuple(config))))
+    return c.become(x, make.pad, x.shape, remaining, value.operands[0], PaddingConfig(tuple(config)))

@@ -110,7 +110,7 @@ def _of_reduce(c: Context, reduce: Instruction) -> bool:
     for d in inner:
         outer = [k + (k >= d) for k in outer]
     both = sorted([*inner, *outer])
-    return c.replace(reduce, make.reduce(reduce, arg.operands[0], init, both, reduce.called_computations[0]))
+    return c.become(reduce, make.reduce, arg.operands[0], init, both, reduce.called_computations[0])
 
 
 def _identical(a: Instruction, b: Instruction) -> bool:
@@ -135,7 +135,7 @@ def _of_reshape(c: Context, reduce: Instruction) -> bool:
     if all(d in back for d in remaining):
         stay = {back[d] for d in remaining}
         dimensions = [d for d in range(source.shape.rank) if d not in stay]
-        return c.replace(reduce, make.reduce(reduce, source, init, dimensions, function))
+        return c.become(reduce, make.reduce, source, init, dimensions, function)
     once = len(arg.users) == 1 or c.options.unconditional_reduce_of_transpose
     if once and all(d in back for d in reduce.dimensions):
         new = make.reduce(reduce, source, init, [back[d] for d in reduce.dimensions], function)
@@ -184,7 +184,7 @@ def _as_element_of_other(c: Context, reduce: Instruction) -> bool:
             if user is reduce or user.operands[0] is not arg or user.dimensions != reduce.dimensions:
                 continue
             if is_argument_of_extreme(user, greatest=opcode == "maximum"):
-                return c.replace(reduce, make.get_tuple_element(reduce, user, 0))
+                return c.become(reduce, make.get_tuple_element, user, 0)
     return False
 
 
@@ -195,7 +195,7 @@ def _of_broadcast(c: Context, reduce: Instruction) -> bool:
     source, function = arg.operands[0], reduce.called_computations[0]
     idempotent = next((op for op in ("maximum", "minimum", "and", "or") if _function(reduce, op)), None)
     if idempotent and not source.shape.dimensions and len(reduce.dimensions) == arg.shape.rank:
-        return c.replace(reduce, make.binary(reduce, idempotent, source, init))
+        return c.become(reduce, make.binary, idempotent, source, init)
     dimensions = list(arg.dimensions)
     if all(d in dimensions for d in reduce.dimensions):
         inner = [dimensions.index(d) for d in reduce.dimensions]
@@ -203,7 +203,7 @@ def _of_broadcast(c: Context, reduce: Instruction) -> bool:
         left = [
             d - sum(k < d for k in reduce.dimensions) for k_, d in enumerate(dimensions) if k_ not in inner
         ]
-        return c.replace(reduce, make.broadcast(reduce, reduce.shape, new, left))
+        return c.become(reduce, make.broadcast, reduce.shape, new, left)
     if not _function(reduce, "add") or any(d in dimensions for d in reduce.dimensions):
         return False
     times = 1
@@ -213,7 +213,7 @@ def _of_broadcast(c: Context, reduce: Instruction) -> bool:
     start = make.broadcast(init, product.shape, init, ())
     total = make.binary(product, "add", start, product)
     left = [d - sum(k < d for k in reduce.dimensions) for d in dimensions]
-    return c.replace(reduce, make.broadcast(reduce, reduce.shape, total, left))
+    return c.become(reduce, make.broadcast, reduce.shape, total, left)
 
 
 def handle_reduce_window(c: Context, x: Instruction) -> bool:
@@ -223,7 +223,7 @@ def handle_reduce_window(c: Context, x: Instruction) -> bool:
     operand, init = x.operands
     window: Window = x.attributes["window"]
     if 0 in (operand.shape.element_count, x.shape.element_count):
-        return c.replace(x, make.broadcast(x, x.shape, init, ()))
+        return c.become(x, make.broadcast, x.shape, init, ())
     if not operand.shape.dimensions:
         return c.replace(x, operand)
     return _elementwise(c, x, window) or _as_reduce(c, x, window) or _with_padded_operand(c, x, window)
@@ -255,7 +255,7 @@ def _as_reduce(c: Context, x: Instruction, window: Window) -> bool:
     if not plain or not reduced or any(x.shape.dimensions[d] != 1 for d in reduced):
         return False
     new = make.reduce(x, x.operands[0], x.operands[1], reduced, x.called_computations[0])
-    return c.replace(x, make.reshape(x, x.shape, new))
+    return c.become(x, make.reshape, x.shape, new)
 
 
 def _with_padded_operand(c: Context, x: Instruction, window: Window) -> bool:

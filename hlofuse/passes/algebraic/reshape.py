@@ -33,7 +33,7 @@ def simplify_transpose_of_broadcast(c: Context, transpose: Instruction, permutat
         remaining = [d for d in transpose.shape.minor_to_major if d in dimensions]
         if _rank(small.shape.minor_to_major) != _rank(remaining):
             return False
-    return c.replace(transpose, make.broadcast(transpose, transpose.shape, small, dimensions))
+    return c.become(transpose, make.broadcast, transpose.shape, small, dimensions)
 
 
 def _rank(numbers: Sequence[int]) -> list[int]:
@@ -118,7 +118,7 @@ def _move_before_unary(c: Context, bitcast: Instruction) -> bool:
 def handle_bitcast_convert(c: Context, x: Instruction) -> bool:
     operand = x.operands[0]
     if operand.opcode == "bitcast-convert":
-        return c.replace(x, make.add(x, "bitcast-convert", x.shape, [operand.operands[0]]))
+        return c.become(x, make.add, "bitcast-convert", x.shape, [operand.operands[0]])
     if operand.opcode == "concatenate":
         result = x.shape.element_type
         inner = [o.operands[0] for o in operand.operands if o.opcode == "bitcast-convert"]
@@ -133,11 +133,11 @@ def handle_reshape(c: Context, reshape: Instruction) -> bool:
     (operand,) = reshape.operands
     shape = reshape.shape
     if shape.element_count == 0:
-        return c.replace(reshape, make.constant(reshape, shape, []))
+        return c.become(reshape, make.constant, shape, [])
     if c.same_shape(shape, operand.shape):
         return c.replace(reshape, operand)
     if operand.opcode == "reshape":
-        return c.replace(reshape, make.reshape(reshape, shape, operand.operands[0]))
+        return c.become(reshape, make.reshape, shape, operand.operands[0])
     if operand.opcode == "rng" and len(operand.users) == 1:
         operand.shape = shape
         return c.replace(reshape, operand)
@@ -150,7 +150,7 @@ def handle_reshape(c: Context, reshape: Instruction) -> bool:
     if operand.opcode == "broadcast":
         dimensions = unmodified_by_reshape(operand.shape, shape, operand.dimensions)
         if dimensions is not None:
-            return c.replace(reshape, make.broadcast(reshape, shape, operand.operands[0], dimensions))
+            return c.become(reshape, make.broadcast, shape, operand.operands[0], dimensions)
     if operand.opcode == "iota" and _reshape_of_iota(c, reshape):
         return True
     if not sensitive and _move_before_update(c, reshape):
@@ -232,4 +232,4 @@ def _hoist_transpose(c: Context, reshape: Instruction) -> bool:
         order[place] = k
     small = array(reshape.shape.element_type, [size for _, size, _ in runs])
     inner = make.reshape(reshape, small, transpose.operands[0].operands[0])
-    return c.replace(reshape, make.transpose(reshape, inner, order, reshape.shape))
+    return c.become(reshape, make.transpose, inner, order, reshape.shape)

@@ -26,7 +26,7 @@ def handle_slice(c: Context, x: Instruction) -> bool:
         inner = ranges_of(operand).starts
         starts = [r.start + s for r, s in zip(ranges, inner, strict=True)]
         limits = [r.limit + s for r, s in zip(ranges, inner, strict=True)]
-        return c.replace(x, make.slice_of(x, operand.operands[0], starts, limits))
+        return c.become(x, make.slice_of, operand.operands[0], starts, limits)
     if operand.opcode == "broadcast":
         return _slice_of_broadcast(c, x)
     if operand.opcode == "dynamic-update-slice" and c.release.slices_of_updates and _slice_of_update(c, x):
@@ -41,9 +41,7 @@ def handle_slice(c: Context, x: Instruction) -> bool:
             size = operand.shape.dimensions[d]
             starts[d], limits[d] = size - ranges[d].limit, size - ranges[d].start
         new = make.slice_of(x, operand.operands[0], starts, limits, ranges.strides)
-        return c.replace(
-            x, make.add(x, "reverse", new.shape, [new], dimensions=make.numbers(operand.dimensions))
-        )
+        return c.become(x, make.add, "reverse", new.shape, [new], dimensions=make.numbers(operand.dimensions))
     idle = [
         d
         for d, r in enumerate(ranges)
@@ -52,7 +50,7 @@ def handle_slice(c: Context, x: Instruction) -> bool:
     if idle:
         limits = [r.start + 1 if d in idle else r.limit for d, r in enumerate(ranges)]
         strides = [1 if d in idle else r.stride for d, r in enumerate(ranges)]
-        return c.replace(x, make.slice_of(x, operand, ranges.starts, limits, strides))
+        return c.become(x, make.slice_of, operand, ranges.starts, limits, strides)
     return False
 
 
@@ -64,7 +62,7 @@ def _slice_of_pad(c: Context, x: Instruction) -> bool:
         p = pad.attributes["padding"][d]
         edge = pad.shape.dimensions[d] - p.high
         if r.limit <= p.low or r.start >= edge:
-            c.replace(x, make.broadcast(x, x.shape, pad.operands[1], ()))
+            c.become(x, make.broadcast, x.shape, pad.operands[1], ())
             return True
         undoes &= r.start == p.low and r.stride - 1 == p.interior
         inside &= p.low <= r.start and r.limit <= edge and p.interior == 0 and r.stride == 1
@@ -72,7 +70,7 @@ def _slice_of_pad(c: Context, x: Instruction) -> bool:
         limits.append(r.limit - p.low)
     if undoes and c.replace_if_compatible(x, pad.operands[0]):
         return True
-    return inside and c.replace(x, make.slice_of(x, pad.operands[0], starts, limits))
+    return inside and c.become(x, make.slice_of, pad.operands[0], starts, limits)
 
 
 def _slice_of_update(c: Context, x: Instruction) -> bool:
@@ -86,7 +84,7 @@ def _slice_of_update(c: Context, x: Instruction) -> bool:
     if any(r.start < a or r.limit > a + size for r, (a, size) in zip(ranges, ends, strict=True)):
         return False
     moved = [(r.start - a, r.limit - a) for r, a in zip(ranges, first, strict=True)]
-    return c.replace(x, make.slice_of(x, update, [a for a, _ in moved], [b for _, b in moved]))
+    return c.become(x, make.slice_of, update, [a for a, _ in moved], [b for _, b in moved])
 
 
 def _slice_of_broadcast(c: Context, x: Instruction) -> bool:
@@ -149,7 +147,7 @@ def _slice_of_concatenate(c: Context, x: Instruction) -> bool:
         if first + 1 == last
         else make.concatenate(concatenate, operands[first:last], dimension)
     )
-    return c.replace(x, make.slice_of(x, source, starts, limits))
+    return c.become(x, make.slice_of, source, starts, limits)
 
 
 def _slice_of_reshape(c: Context, x: Instruction) -> bool:
@@ -182,7 +180,7 @@ def _slice_of_reshape(c: Context, x: Instruction) -> bool:
         offset //= size
     if offset != 0 or left != 1:
         return False
-    return c.replace(x, make.reshape(x, x.shape, make.slice_of(x, source, starts, limits)))
+    return c.become(x, make.reshape, x.shape, make.slice_of(x, source, starts, limits))
 
 
 def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
@@ -194,7 +192,7 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
     if whole:
         zero = make.scalar_like(starts[0], 0)
         new_starts = [zero if d in whole else s for d, s in enumerate(starts)]
-        return c.replace(x, make.copy_of(x, [operand, *new_starts]))
+        return c.become(x, make.copy_of, [operand, *new_starts])
     if operand.opcode == "broadcast":
         inner = operand.operands[0]
         if operand.dimensions:
@@ -231,7 +229,7 @@ def _dynamic_of_reshape(c: Context, x: Instruction) -> bool:
         if source.shape.dimensions[a] != 1:
             starts[a], sizes[a] = x.operands[1 + b], x.shape.dimensions[b]
     inner = make.dynamic_slice(x, source, starts, sizes)
-    return c.replace(x, make.reshape(x, x.shape, inner))
+    return c.become(x, make.reshape, x.shape, inner)
 
 
 def _at_constant_offset(c: Context, x: Instruction) -> bool:
@@ -243,15 +241,10 @@ def _at_constant_offset(c: Context, x: Instruction) -> bool:
             return False
         starts.append(min(operand.shape.dimensions[d] - x.shape.dimensions[d], int(value)))
     limits = [s + n for s, n in zip(starts, x.shape.dimensions, strict=True)]
-    return c.replace(x, make.slice_of(x, operand, starts, limits))
+    return c.become(x, make.slice_of, operand, starts, limits)
 
 
-def _combine_indices(
-    index: Instruction,
-    inner: Instruction,
-    bound: int,
-    at: Instruction,
-) -> Instruction:
+def _combine_indices(index: Instruction, inner: Instruction, bound: int, at: Instruction) -> Instruction:
     """The outer index and the inner one, which does not go beyond its bounds."""
     low, high = make.scalar_like(inner, 0), make.scalar_like(inner, bound)
     clamped = make.add(inner, "clamp", inner.shape, [low, inner, high])
@@ -265,7 +258,7 @@ def _slice_of_iota(c: Context, x: Instruction) -> bool:
         return False
     low, high = make.scalar_like(index, 0), make.scalar_like(index, counter.shape.dimensions[0] - 1)
     result = make.add(x, "clamp", index.shape, [low, index, high])
-    return c.replace(x, make.reshape(x, x.shape, make.convert(x, result, x.shape.element_type)))
+    return c.become(x, make.reshape, x.shape, make.convert(x, result, x.shape.element_type))
 
 
 def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
@@ -282,7 +275,7 @@ def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
     if whole:
         zero = make.scalar_like(starts[0], 0)
         new_starts = [zero if d in whole else s for d, s in enumerate(starts)]
-        return c.replace(x, make.copy_of(x, [base, update, *new_starts]))
+        return c.become(x, make.copy_of, [base, update, *new_starts])
     if update.shape.element_count == 0:
         return c.replace(x, base)
     if update.opcode != "dynamic-update-slice":
@@ -313,4 +306,4 @@ def _replace_by_pad(c: Context, x: Instruction) -> bool:
         low = min(room, max(0, int(value)))
         padding.append(PaddingDimension(low, room - low))
     shape = array(base.shape.element_type, base.shape.dimensions)
-    return c.replace(x, make.pad(x, shape, update, base.operands[0], PaddingConfig(tuple(padding))))
+    return c.become(x, make.pad, shape, update, base.operands[0], PaddingConfig(tuple(padding)))

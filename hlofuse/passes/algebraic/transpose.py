@@ -19,11 +19,11 @@ def handle_transpose(c: Context, transpose: Instruction) -> bool:
         return c.replace(transpose, operand)
     if operand.opcode == "transpose":
         through = permute(operand.dimensions, permutation)
-        return c.replace(transpose, make.transpose(transpose, operand.operands[0], through, transpose.shape))
+        return c.become(transpose, make.transpose, operand.operands[0], through, transpose.shape)
     if remove_chain(c, transpose) or _transpose_of_dot(c, transpose):
         return True
     if _moves_only_ones(transpose):
-        return c.replace(transpose, make.reshape(transpose, transpose.shape, operand))
+        return c.become(transpose, make.reshape, transpose.shape, operand)
     if operand.opcode == "rng" and len(operand.users) == 1:
         operand.shape = transpose.shape
         return c.replace(transpose, operand)
@@ -104,7 +104,7 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
     shape, dimensions = broadcast.shape, list(broadcast.dimensions)
     if shape.element_count == operand.shape.element_count:
         if is_sorted(dimensions):
-            return c.replace(broadcast, make.reshape(broadcast, shape, operand))
+            return c.become(broadcast, make.reshape, shape, operand)
         if shape.rank == operand.shape.rank:
             new = make.transpose(broadcast, operand, inverse(broadcast.dimensions), shape)
             return c.replace(broadcast, new)
@@ -112,7 +112,7 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
         moved = ones_moved(operand.operands[0].shape, operand.shape)
         if moved is not None and not moved[0]:
             left = [d for k, d in enumerate(dimensions) if k not in moved[1]]
-            return c.replace(broadcast, make.broadcast(broadcast, shape, operand.operands[0], left))
+            return c.become(broadcast, make.broadcast, shape, operand.operands[0], left)
     if _sink(c, broadcast):
         c.changed = True
         return True
@@ -123,13 +123,13 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
         return c.replace(broadcast, new)
     if operand.opcode == "broadcast":
         through = [dimensions[d] for d in operand.dimensions]
-        return c.replace(broadcast, make.broadcast(broadcast, shape, operand.operands[0], through))
+        return c.become(broadcast, make.broadcast, shape, operand.operands[0], through)
     if c.options.layout_sensitive:
         return False
     if 1 in operand.shape.dimensions:
         small = make.reshaped(operand, without_ones(operand.shape))
         remaining = [d for d, size in zip(dimensions, operand.shape.dimensions, strict=True) if size != 1]
-        return c.replace(broadcast, make.broadcast(broadcast, shape, small, remaining))
+        return c.become(broadcast, make.broadcast, shape, small, remaining)
     return False
 
 
@@ -188,7 +188,7 @@ def _rebroadcast_scalar(c: Context, broadcast: Instruction) -> bool:
 
 def handle_iota(c: Context, iota: Instruction) -> bool:
     if iota.shape.dimensions[int(iota.attributes["iota_dimension"])] <= 1:
-        return c.replace(iota, make.scalar_like(iota, 0))
+        return c.become(iota, make.scalar_like, 0)
     return False
 
 
@@ -201,15 +201,15 @@ def handle_constant(c: Context, constant: Instruction) -> bool:
     literals_ = {word_of(constant.shape.element_type, v) for v in values}
     if len(literals_) == 1 and None not in literals_:
         scalar = make.scalar(constant, constant.shape.element_type, values[0])
-        return c.replace(constant, make.broadcast(constant, constant.shape, scalar, ()))
+        return c.become(constant, make.broadcast, constant.shape, scalar, ())
     if constant.shape.rank != 1 or constant.shape.element_type == "pred":
         return False
     if all(v == k for k, v in enumerate(values)):
-        return c.replace(constant, make.iota(constant, constant.shape, 0))
+        return c.become(constant, make.iota, constant.shape, 0)
     stride = values[1]
     whole = isinstance(stride, int) and values[0] == 0 and stride != 0
     if whole and all(v == k * stride for k, v in enumerate(values)):
         step = make.scalar_like(constant, stride)
         counted = make.iota(constant, constant.shape, 0)
-        return c.replace(constant, make.binary(constant, "multiply", counted, step))
+        return c.become(constant, make.binary, "multiply", counted, step)
     return False

@@ -20,7 +20,7 @@ def handle_negate(c: Context, x: Instruction) -> bool:
 def handle_exponential(c: Context, x: Instruction) -> bool:
     operand = x.operands[0]
     constant = operand if scalar_constant(operand) else broadcast_constant(operand)
-    return constant is not None and scalar_of(constant) == 0 and c.replace(x, make.scalar_like(x, 1))
+    return constant is not None and scalar_of(constant) == 0 and c.become(x, make.scalar_like, 1)
 
 
 def handle_log(c: Context, log: Instruction) -> bool:
@@ -32,11 +32,11 @@ def handle_log(c: Context, log: Instruction) -> bool:
         absolute = a if is_complex(a) else make.unary(log, "abs", a, log.shape)
         product = make.binary(operand, "multiply", make.unary(log, "log", absolute, log.shape), b, log.shape)
         is_zero = make.compare(b, "EQ", b, make.scalar_like(b, 0))
-        return c.replace(log, make.select(log, is_zero, make.scalar_like(log, 0), product))
+        return c.become(log, make.select, is_zero, make.scalar_like(log, 0), product)
     if operand.opcode in ("sqrt", "rsqrt"):
         half = 0.5 if operand.opcode == "sqrt" else -0.5
         new = make.unary(log, "log", operand.operands[0], log.shape)
-        return c.replace(log, make.binary(log, "multiply", new, make.scalar_like(log, half)))
+        return c.become(log, make.binary, "multiply", new, make.scalar_like(log, half))
     return False
 
 
@@ -45,7 +45,7 @@ def handle_sqrt(c: Context, x: Instruction) -> bool:
     is_square = operand.opcode == "multiply" and operand.operands[0] is operand.operands[1]
     if not is_square or is_complex(x) or not c.release.undoes_squares_and_exponentials:
         return False
-    return c.replace(x, make.unary(x, "abs", operand.operands[0]))
+    return c.become(x, make.unary, "abs", operand.operands[0])
 
 
 def handle_rsqrt(c: Context, x: Instruction) -> bool:
@@ -53,28 +53,28 @@ def handle_rsqrt(c: Context, x: Instruction) -> bool:
     if operand.opcode == "power" and is_all(operand.operands[1], -2) and is_non_negative(operand.operands[0]):
         return c.replace(x, operand.operands[0])
     if operand.opcode == "divide" and is_all(operand.operands[0], 1) and is_non_negative(operand.operands[1]):
-        return c.replace(x, make.unary(x, "sqrt", operand.operands[1], x.shape))
+        return c.become(x, make.unary, "sqrt", operand.operands[1], x.shape)
     return False
 
 
 def handle_power(c: Context, power: Instruction) -> bool:
     lhs, rhs = power.operands
     if is_all(rhs, 0):
-        return c.replace(power, make.scalar_like(power, 1))
+        return c.become(power, make.scalar_like, 1)
     if is_all(rhs, 1) and c.replace_if_compatible(power, lhs):
         return True
     if lhs.opcode == "exponential":
         product = make.binary(power, "multiply", lhs.operands[0], rhs, power.shape)
-        return c.replace(power, make.unary(power, "exponential", product))
+        return c.become(power, make.unary, "exponential", product)
     if is_all(rhs, 2):
-        return c.replace(power, make.binary(power, "multiply", lhs, lhs, power.shape))
+        return c.become(power, make.binary, "multiply", lhs, lhs, power.shape)
     if is_all(rhs, 3):
         square = make.binary(power, "multiply", lhs, lhs, power.shape)
-        return c.replace(power, make.binary(power, "multiply", lhs, square, power.shape))
+        return c.become(power, make.binary, "multiply", lhs, square, power.shape)
     if is_all(rhs, -1):
-        return c.replace(power, make.binary(power, "divide", make.scalar_like(lhs, 1), lhs, power.shape))
+        return c.become(power, make.binary, "divide", make.scalar_like(lhs, 1), lhs, power.shape)
     if is_all(rhs, 0.5) and is_non_negative(lhs):
-        return c.replace(power, make.unary(power, "sqrt", lhs, power.shape))
+        return c.become(power, make.unary, "sqrt", lhs, power.shape)
     return False
 
 

@@ -44,6 +44,7 @@ def _named(attribute: str, computation: Computation) -> str:
 
 def add(
     at: Instruction,
+    /,
     opcode: str,
     shape: Shape,
     operands: Sequence[Instruction] = (),
@@ -114,12 +115,7 @@ def scalar_like(base: Instruction, value: Value) -> Instruction:
     return derived(base, "broadcast", base.shape, [one], dimensions="{}")
 
 
-def broadcast(
-    at: Instruction,
-    shape: Shape,
-    operand: Instruction,
-    dimensions: Sequence[int],
-) -> Instruction:
+def broadcast(at: Instruction, shape: Shape, operand: Instruction, dimensions: Sequence[int]) -> Instruction:
     return add(at, "broadcast", shape, [operand], dimensions=numbers(dimensions))
 
 
@@ -134,12 +130,7 @@ def transpose(
     return add(at, "transpose", shape, [operand], dimensions=numbers(permutation))
 
 
-def unary(
-    at: Instruction,
-    opcode: str,
-    operand: Instruction,
-    shape: Shape | None = None,
-) -> Instruction:
+def unary(at: Instruction, opcode: str, operand: Instruction, shape: Shape | None = None) -> Instruction:
     return add(at, opcode, shape or operand.shape, [operand])
 
 
@@ -208,11 +199,7 @@ def concatenate(at: Instruction, operands: Sequence[Instruction], dimension: int
 
 
 def reduce(
-    at: Instruction,
-    operand: Instruction,
-    init: Instruction,
-    dimensions: Sequence[int],
-    function: Computation,
+    at: Instruction, operand: Instruction, init: Instruction, dimensions: Sequence[int], function: Computation
 ) -> Instruction:
     shape = without(operand.shape, dimensions)
     return add(
