@@ -70,11 +70,7 @@ def is_softmax_shift(instruction: Instruction) -> bool:
 
 
 def _is_maximum_of(user: Instruction, value: Instruction) -> bool:
-    return (
-        user.opcode == "reduce"
-        and user.operands[0] is value
-        and user.called_computations[0].root.opcode == "maximum"
-    )
+    return user.opcode == "reduce" and user.operands[0] is value and user.to_apply.root.opcode == "maximum"
 
 
 def _is_shift(user: Instruction, value: Instruction, reduce: Instruction) -> bool:

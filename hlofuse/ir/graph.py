@@ -153,6 +153,11 @@ class Instruction:
         return [c for _, c in self.called]
 
     @property
+    def to_apply(self) -> Computation:
+        """The function of a reduction, scatter, sort or call (`HloInstruction::to_apply`)."""
+        return self.called[0][1]
+
+    @property
     def fused_computation(self) -> Computation:
         """The computation of a fusion (`fused_instructions_computation`)."""
         return self.called[0][1]
@@ -554,11 +559,17 @@ class Computation:
         self.append_parsed(instruction)
         return instruction
 
-    def append_parsed(self, instruction: Instruction) -> None:
+    def append_parsed(self, instruction: Instruction) -> Instruction:
         """Put `instruction` at the end under the name it has."""
         self.append_unnumbered(instruction)
         if instruction.opcode == "parameter":
             self._number_parameter(instruction)
+        return instruction
+
+    def append_parameter(self, name: str, shape: Shape) -> Instruction:
+        """A new parameter at the end, with the next number."""
+        number = str(len(self.parameters))
+        return self.append_parsed(Instruction(name, shape, "parameter", payload=number))
 
     def append_unnumbered(self, instruction: Instruction) -> None:
         """Put it at the end, where `replace_parameters` will say of a parameter which number it has."""

@@ -53,19 +53,14 @@ def _joined_body(fusions: Sequence[Instruction], sliced: bool) -> Computation:
     """`CreateFusedComputation`."""
     body = Computation(_PREFIX)
     clones: dict[Instruction, Instruction] = {}
-    number = 0
     for i, fusion in enumerate(fusions):
         for j, old in enumerate(fusion.fused_computation.parameters):
-            new = Instruction(f"param_{i}_{j}", old.shape, "parameter", payload=str(number))
-            body.append_parsed(new)
-            clones[old] = new
-            number += 1
+            clones[old] = body.append_parameter(f"param_{i}_{j}", old.shape)
     for fusion in fusions:
         for old in fusion.fused_computation.post_order():
             if old.opcode == "parameter" or (sliced and old.opcode == "tuple" and old is fusion.fused_root):
                 continue
-            clones[old] = old.clone([clones[o] for o in old.operands])
-            body.append_parsed(clones[old])
+            clones[old] = body.append_parsed(old.clone([clones[o] for o in old.operands]))
     outputs = [[clones[o] for o in fusion.fused_root.outputs] for fusion in fusions]
     if sliced:
         columns = [_slices(body, column) for column in zip(*outputs, strict=True)]

@@ -132,7 +132,7 @@ def _key(x: Instruction, by_dimension: bool = False) -> tuple[Hashable, ...] | N
     dimension = x.attributes.raw("dimensions") if by_dimension else None
     if x.opcode == "all-gather":
         return (devices, dimension, own)
-    function = x.called_computations[0]
+    function = x.to_apply
     if x.control_predecessors or x.control_successors:
         return None
     if len(function.parameters) != 2 or len(function.instructions) != 3:
@@ -242,7 +242,7 @@ class AllReduceReassociate(Pass):
         keys = {_key(s) if s.opcode == "all-reduce" else None for s in sums}
         if None in keys or len(keys) > 1 or any(len(s.users) > 1 for s in sums):
             return False
-        if sums[0].called_computations[0].root.opcode != x.opcode:
+        if sums[0].to_apply.root.opcode != x.opcode:
             return False
         if any(o.opcode in _NOT_REPEATED for chain in chains for o in chain):
             recorder.unimplemented(Counter(s.opcode for s in sums))
@@ -277,7 +277,7 @@ class AllReducePromotion(RewritePass):
         wide = self.widened.get(element_type)
         if wide is None or types or not x.shape.is_array:
             return False
-        function = x.called_computations[0]
+        function = x.to_apply
         name, opcode = f"{function.name}_promoted", function.root.opcode
         promoted = make.reducer(x, name, opcode, wide, ("x", "y"))
         operands = [make.convert(o, o, wide) for o in x.operands]
@@ -418,7 +418,7 @@ class ConvertAsyncCollectivesToSync(Pass):
 def _is_collective_start(x: Instruction) -> bool:
     if x.opcode != "async-start" or len(x.users) != 1 or x.users[0].opcode != "async-done":
         return False
-    return x.called_computations[0].root.opcode in _ASYNCHRONOUS
+    return x.to_apply.root.opcode in _ASYNCHRONOUS
 
 
 def can_overlap(start: Instruction) -> bool:

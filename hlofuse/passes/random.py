@@ -22,8 +22,7 @@ class _Builder:
 
     def __init__(self, module: Module, state: Shape) -> None:
         self._module, self._computation = module, Computation("rng")
-        self._parameter = Instruction("state", state, "parameter", payload="0")
-        self._computation.append_parsed(self._parameter)
+        self._parameter = self._computation.append_parameter("state", state)
         self.state = _Op(self, self._parameter)
 
     def op(

@@ -123,7 +123,7 @@ class MapInliner(Pass):
 
 
 def _inline(x: Instruction) -> bool:
-    root = x.called_computations[0].root
+    root = x.to_apply.root
     if root.opcode == "fusion" or any(o.opcode != "parameter" for o in root.operands):
         return False
     if root.opcode == "parameter":

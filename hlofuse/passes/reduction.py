@@ -47,7 +47,7 @@ class TreeReductionRewriter(Pass):
             padding = max((steps - 1) * width + width - size, 0)
             window.append(WindowDimension(width, width, padding // 2, padding - padding // 2))
             left.append(steps)
-        function = reduce.called_computations[0]
+        function = reduce.to_apply
         first = make.add(
             reduce,
             "reduce-window",
@@ -125,7 +125,7 @@ class AssociativeScanRewriter(VisitPass):
             start = start.operands[0]
         dimension, rank = scan.dimensions[0], source.shape.rank
         length = source.shape.dimensions[dimension]
-        function = scan.called_computations[0]
+        function = scan.to_apply
         values = function.root.operands
         if start.shape.rank or function.root.opcode != "tuple" or values[0] is not values[1]:
             return False
@@ -195,7 +195,7 @@ class _Scan(Record):
         before = make.slice_of(x, before, starts, limits)
         before.shape = total.shape
         before = make.broadcast(x, tiled, before, range(rank))
-        function = x.called_computations[0]
+        function = x.to_apply
         every = make.numbers(range(rank + 1))
         scan = make.add(x, "map", tiled, [within, before], called=[("to_apply", function)], dimensions=every)
         scan = make.reshape(x, source.shape, scan)
@@ -249,7 +249,7 @@ class _Scan(Record):
             "reduce-window",
             shape,
             [operand, self.x.operands[1]],
-            called=[("to_apply", self.x.called_computations[0])],
+            called=[("to_apply", self.x.to_apply)],
             window=window,
         )
 
@@ -270,6 +270,6 @@ def _of_two_dimensions(x: Instruction) -> Instruction:
     operand, init = x.operands
     wider = make.reshape(x, _blocks(operand.shape, 1), operand)
     window = Window((*x.attributes["window"].dimensions, _TRIVIAL))
-    called = [("to_apply", x.called_computations[0])]
+    called = [("to_apply", x.to_apply)]
     new = make.add(x, "reduce-window", _blocks(x.shape, 1), [wider, init], called=called, window=window)
     return make.reshape(x, x.shape, new)

@@ -257,7 +257,7 @@ class _Loops:
         if x.opcode == "reduce":
             each = shape.element_count / max(result.element_count, 1)
             inner = max((d for d in x.dimensions if shape.dimensions[d] > 1), default=None)
-            applied = x.called_computations[0]
+            applied = x.to_apply
             operation = next((i.opcode for i in applied if i.opcode not in ("parameter", "convert")), "add")
             if applied.root.opcode == "convert":
                 operation = "rounded"
@@ -269,12 +269,12 @@ class _Loops:
                 operation = "window of several dimensions"
             elif minor < len(window) and window[minor].size > 1:
                 operation = "window along rows"
-            if x.called_computations[0].root.opcode == "convert":
+            if x.to_apply.root.opcode == "convert":
                 operation = "window rounded"
             each = math.prod(d.size for d in window)
-        if len(arrays) > 1 or x.called_computations[0].root.opcode == "tuple":
+        if len(arrays) > 1 or x.to_apply.root.opcode == "tuple":
             operation = "several"
-            steps = sum(i.opcode not in _FREE for i in x.called_computations[0])
+            steps = sum(i.opcode not in _FREE for i in x.to_apply)
         self._other[f"reduce {operation} {_kind(shape)}"] += count * each * steps
         return [(a, own, inner, count * each) for a in arrays]
 
@@ -461,7 +461,7 @@ def _sort(kernel: Instruction) -> Work:
     compared = shape.element_count * math.log2(max(length, 2))
     several = "one" if len(kernel.operands) == 1 else "more"
     # XLA compares by code of its own for one comparison, else by a function for each pair.
-    own = len([i for i in kernel.called_computations[0] if i.opcode != "parameter"]) == 1
+    own = len([i for i in kernel.to_apply if i.opcode != "parameter"]) == 1
     order = "" if own else " by a function"
     found = {f"sort {several} {_kind(shape)}{order}": compared}
     found["sorted row"] = shape.element_count / max(length, 1)

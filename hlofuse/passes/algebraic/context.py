@@ -215,7 +215,7 @@ def is_argument_of_extreme(reduce: Instruction, *, greatest: bool) -> bool:
     element_type = reduce.operands[2].shape.element_type
     if start is None or start != (lowest(element_type) if greatest else highest(element_type)):
         return False
-    root = reduce.called_computations[0].root
+    root = reduce.to_apply.root
     if root.opcode != "tuple" or [o.opcode for o in root.operands] != ["select", "select"]:
         return False
     better = "GT" if greatest else "LT"

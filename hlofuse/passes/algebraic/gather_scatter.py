@@ -56,7 +56,7 @@ def _adds_into(x: Instruction) -> bool:
         return False
     if x.users[0].operands.count(x) != 1:
         return False
-    return is_of_parameters(x.called_computations[0], "add")
+    return is_of_parameters(x.to_apply, "add")
 
 
 def _sum_of_two(c: Context, add: Instruction, lhs: Instruction, rhs: Instruction) -> bool:

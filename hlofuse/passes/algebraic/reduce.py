@@ -57,7 +57,7 @@ def handle_reduce(c: Context, reduce: Instruction) -> bool:
 
 
 def _function(reduce: Instruction, opcode: str) -> bool:
-    return is_of_parameters(reduce.called_computations[0], opcode)
+    return is_of_parameters(reduce.to_apply, opcode)
 
 
 def _of_negate(c: Context, reduce: Instruction) -> bool:
@@ -90,7 +90,7 @@ def _of_transpose(c: Context, reduce: Instruction) -> bool:
     if not free:
         return False
     dimensions = [arg.dimensions[d] for d in reduce.dimensions]
-    new = make.reduce(reduce, arg.operands[0], init, dimensions, reduce.called_computations[0])
+    new = make.reduce(reduce, arg.operands[0], init, dimensions, reduce.to_apply)
     left = [d for d in arg.dimensions if d not in dimensions]
     if not is_sorted(left):
         order = [d - sum(reduced < d for reduced in dimensions) for d in left]
@@ -104,13 +104,13 @@ def _of_reduce(c: Context, reduce: Instruction) -> bool:
         return False
     if not _identical(init, arg.operands[1]):
         return False
-    if not equivalent(reduce.called_computations[0], arg.called_computations[0]):
+    if not equivalent(reduce.to_apply, arg.to_apply):
         return False
     inner, outer = sorted(arg.dimensions), sorted(reduce.dimensions)
     for d in inner:
         outer = [k + (k >= d) for k in outer]
     both = sorted([*inner, *outer])
-    return c.become(reduce, make.reduce, arg.operands[0], init, both, reduce.called_computations[0])
+    return c.become(reduce, make.reduce, arg.operands[0], init, both, reduce.to_apply)
 
 
 def _identical(a: Instruction, b: Instruction) -> bool:
@@ -128,7 +128,7 @@ def _of_reshape(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
     if arg.opcode != "reshape":
         return False
-    source, function = arg.operands[0], reduce.called_computations[0]
+    source, function = arg.operands[0], reduce.to_apply
     pairs = unmodified_dimensions(source.shape, arg.shape)
     back = {b: a for a, b in pairs}
     remaining = [d for d in range(arg.shape.rank) if d not in reduce.dimensions]
@@ -153,7 +153,7 @@ def _of_concatenate(c: Context, reduce: Instruction) -> bool:
         return False
     if not (c.options.unconditional_reduce_of_concatenate or same_shape or not reduce.shape.dimensions):
         return False
-    function = reduce.called_computations[0]
+    function = reduce.to_apply
     total: Instruction | None = None
     for operand in arg.operands:
         part = make.reduce(reduce, operand, init, reduce.dimensions, function)
@@ -192,7 +192,7 @@ def _of_broadcast(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
     if arg.opcode != "broadcast":
         return False
-    source, function = arg.operands[0], reduce.called_computations[0]
+    source, function = arg.operands[0], reduce.to_apply
     idempotent = next((op for op in ("maximum", "minimum", "and", "or") if _function(reduce, op)), None)
     if idempotent and not source.shape.dimensions and len(reduce.dimensions) == arg.shape.rank:
         return c.become(reduce, make.binary, idempotent, source, init)
@@ -235,7 +235,7 @@ def _elementwise(c: Context, x: Instruction, window: Window) -> bool:
         w.size == w.stride == w.window_dilation == w.base_dilation == 1 and not w.window_reversal
         for w in window
     )
-    function = x.called_computations[0]
+    function = x.to_apply
     opcode = next((op for op in ("add", "minimum", "maximum") if is_of_parameters(function, op)), None)
     if not trivial or opcode is None:
         return False
@@ -254,7 +254,7 @@ def _as_reduce(c: Context, x: Instruction, window: Window) -> bool:
     reduced = [d for d, w in enumerate(window) if w.size != 1]
     if not plain or not reduced or any(x.shape.dimensions[d] != 1 for d in reduced):
         return False
-    new = make.reduce(x, x.operands[0], x.operands[1], reduced, x.called_computations[0])
+    new = make.reduce(x, x.operands[0], x.operands[1], reduced, x.to_apply)
     return c.become(x, make.reshape, x.shape, new)
 
 

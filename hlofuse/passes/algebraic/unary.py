@@ -142,7 +142,7 @@ def handle_reduce_precision(c: Context, x: Instruction) -> bool:
 
 
 def handle_map(c: Context, x: Instruction) -> bool:
-    root = x.called_computations[0].root
+    root = x.to_apply.root
     if root.opcode == "parameter":
         return c.replace_if_compatible(x, x.operands[root.parameter_number])
     if root.opcode == "constant":

@@ -122,7 +122,7 @@ def _operand_of(prefix: str, name: str) -> str:
 def inline(call: Instruction) -> None:
     """Clones of the body, of which the last takes over from the call (`SubcomputationInsertionVisitor`,
     `xla/service/call_inliner.cc`)."""
-    computation, body = computation_of(call), call.called_computations[0]
+    computation, body = computation_of(call), call.to_apply
     module = module_of(computation)
     clones: dict[Instruction, Instruction] = {}
     # An instruction without readers comes first, whatever its id (`HloComputation::Accept`).
@@ -165,19 +165,14 @@ def make_asynchronous(
     computation = computation_of(x)
     module = module_of(computation)
     body = Computation("async_computation")
-    parameters = []
-    for number, operand in enumerate(x.operands):
-        parameter = Instruction(f"param_{number}", operand.shape, "parameter", payload=str(number))
-        body.append_parsed(parameter)
-        parameters.append(parameter)
+    parameters = [body.append_parameter(f"param_{k}", o.shape) for k, o in enumerate(x.operands)]
     root = clone_of(x, parameters)
     if x.opcode == "fusion":
         inner = clone_computation(x.fused_computation)
         root.called = [("calls", inner)]
         root.attributes = root.attributes.updated(calls=f"%{inner.name}")
     root.attributes = root.attributes.without("control-predecessors")
-    body.append_parsed(root)
-    body.root = root
+    body.root = body.append_parsed(root)
     module.add_computation(body)
 
     operands = Shape.tuple_of([o.shape for o in x.operands])

@@ -130,7 +130,7 @@ _SUMMED_AT_ONCE = 512
 
 def _reduce(x: Instruction) -> list[Value]:
     """By a function of a single operation, element after element as they lie in memory."""
-    element_type, function = x.shape.element_type, x.called_computations[0].root
+    element_type, function = x.shape.element_type, x.to_apply.root
     source = x.operands[0]
     if len(x.operands) != 2 or function.opcode not in _REDUCERS:
         raise CannotEvaluate
@@ -180,7 +180,7 @@ _MOST_STEPS = 1 << 20
 
 def _reduce_window(x: Instruction) -> list[Value]:
     """The elements of a `reduce-window` of one array, by a function of a single operation."""
-    function, element_type = x.called_computations[0].root, x.shape.element_type
+    function, element_type = x.to_apply.root, x.shape.element_type
     if len(x.operands) != 2 or [o.payload for o in function.operands] != ["0", "1"]:
         raise CannotEvaluate
     window = x.attributes["window"]

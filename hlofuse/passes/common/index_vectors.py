@@ -128,8 +128,7 @@ def counted_loop(
 
 def _new(at: Instruction, name: str, shape: Shape) -> Computation:
     computation = Computation(name)
-    computation.append_parsed(Instruction("param", shape, "parameter", payload="0"))
-    computation.root = computation.parameters[0]
+    computation.root = computation.append_parameter("param", shape)
     return module_of(computation_of(at)).add_computation(computation)
 
 

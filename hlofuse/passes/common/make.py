@@ -264,10 +264,8 @@ def scalar_computation(
     """A new computation of two scalars of these names (`CreateScalarComputation`)."""
     body = Computation(name)
     shape = array(element_type)
-    sides = [Instruction(n, shape, "parameter", payload=str(k)) for k, n in enumerate(parameters)]
-    body.root = Instruction(opcode, shape, opcode, sides)
-    for i in (*sides, body.root):
-        body.append_parsed(i)
+    sides = [body.append_parameter(n, shape) for n in parameters]
+    body.root = body.append_parsed(Instruction(opcode, shape, opcode, sides))
     return module.add_computation(body)
 
 

@@ -237,7 +237,7 @@ class Partition:
         for part, dimensions in self._sums.items():
             for axes in [sum(dimensions, ())] if folds_sums else reversed(dimensions):
                 if part.called_computations:
-                    function = clone_computation(part.called_computations[0])
+                    function = clone_computation(part.to_apply)
                 else:
                     function = make.reducer(part, "add", "add", part.shape.element_type)
                 channel += 1
@@ -356,7 +356,7 @@ def _rule_of_indices(x: Instruction, ranks: list[int]) -> _Rule:
 
 def _adds_to_zeros(scatter: Instruction) -> bool:
     zero = scatter.operands[0].operands[:1] if scatter.operands[0].opcode == "broadcast" else []
-    is_sum = scatter.called_computations[0].root.opcode == "add" and scatter.shape.is_array
+    is_sum = scatter.to_apply.root.opcode == "add" and scatter.shape.is_array
     return is_sum and any(o.opcode == "constant" and scalar_of(o) == 0 for o in zero)
 
 

@@ -195,12 +195,8 @@ def _outline(loop: Instruction, module: Module) -> Instruction:
     """A call of a new computation that holds a copy of the loop takes its place."""
     operand, computation = loop.operands[0], loop.computation
     assert computation is not None
-    parameter = Instruction(operand.name, operand.shape, "parameter", payload="0")
-    copy = loop.clone([parameter])
     body = Computation(f"{loop.name}_computation")
-    body.append_parsed(parameter)
-    body.append_parsed(copy)
-    body.root = copy
+    body.root = body.append_parsed(loop.clone([body.append_parameter(operand.name, operand.shape)]))
     module.add_computation(body)
     given = (loop.attributes.raw("frontend_attributes") or "").removeprefix("{").removesuffix("}")
     attributes = ",".join(filter(None, (given, f'{SMALL_CALL}="true"')))

@@ -176,7 +176,7 @@ def is_reduction_supported(x: Instruction, release: Release = AROUND_FUSION) -> 
         is_long = source.shape.element_count >= _LEAST_REDUCED
         if types[1] != "f32" or not is_long or source.opcode in _FASTER_FUSED:
             return False
-    function = x.called_computations[0]
+    function = x.to_apply
     if is_of_parameters(function, "add"):
         return types in _SUM_TYPES
     if is_of_parameters(function, "maximum") or is_of_parameters(function, "minimum"):

@@ -186,7 +186,7 @@ def computes_bf16(device: DeviceDescription) -> Supports:
         if opcode in _HOPPER:
             return major >= 9
         if opcode in ("reduce", "sort"):
-            return all(i.opcode == "parameter" or supports(i) for i in hlo.called_computations[0])
+            return all(i.opcode == "parameter" or supports(i) for i in hlo.to_apply)
         return False
 
     return supports

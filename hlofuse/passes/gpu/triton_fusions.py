@@ -231,9 +231,7 @@ def _create_fusion(root: Instruction, producer: Instruction) -> Instruction:
     operands: list[Instruction] = []
 
     def parameter(outer: Instruction) -> None:
-        number = len(operands)
-        inner[outer] = Instruction(f"parameter_{number}", outer.shape, "parameter", payload=str(number))
-        body.append_parsed(inner[outer])
+        inner[outer] = body.append_parameter(f"parameter_{len(operands)}", outer.shape)
         operands.append(outer)
 
     parameter(producer)

@@ -149,7 +149,7 @@ def _constrain_conditional(
 
 def _constrain_call(layouts: LayoutAssignment, call: Instruction) -> None:
     """`AddCallConstraints`, once the callee has been through a round."""
-    callee = layouts.constraint_of(call.called_computations[0])
+    callee = layouts.constraint_of(call.to_apply)
     if callee.result_set:
         layouts.set_instruction_layout(call, callee.result)
         for number, shape in enumerate(callee.parameters):

@@ -65,7 +65,7 @@ def _scatter(scatter: Instruction) -> Instruction:
         "scatter",
         scatter.shape,
         [*scatter.operands[:count], indices, *scatter.operands[count + 1 :]],
-        called=[("to_apply", scatter.called_computations[0])],
+        called=[("to_apply", scatter.to_apply)],
         update_window_dims=make.numbers(numbers_of(scatter, "update_window_dims")),
         inserted_window_dims=make.numbers(inserted),
         scatter_dims_to_operand_dims=make.numbers(index_map),
@@ -148,9 +148,7 @@ def _first_selected(x: Instruction, select: Computation, rank: int) -> Computati
     sides: list[list[Instruction]] = [[], []]
     for k in range(2 * len(types)):
         shape = array(types[k % len(types)])
-        parameter = Instruction(f"side.{k}", shape, "parameter", payload=str(k))
-        computation.append_parsed(parameter)
-        sides[k // len(types)].append(parameter)
+        sides[k // len(types)].append(computation.append_parameter(f"side.{k}", shape))
     computation.root = sides[0][0]
     module_of(computation_of(x)).add_computation(computation)
     lhs, rhs = sides

@@ -253,7 +253,7 @@ def _simplified_scatter(
         "scatter",
         bases[0].shape if count == 1 else Shape.tuple_of([b.shape for b in bases]),
         [*bases, indices, *updates],
-        called=[("to_apply", scatter.called_computations[0])],
+        called=[("to_apply", scatter.to_apply)],
         update_window_dims=make.numbers(range(1, bases[0].shape.rank + 1)),
         inserted_window_dims="{}",
         scatter_dims_to_operand_dims=make.numbers([order.index(d) for d in targets]),
@@ -359,7 +359,7 @@ def _body(
     part = reshaped(part, sizes)
     old = slice_at(base, start, sizes)
     valid = _validity(base, start, sizes)
-    function = scatter.called_computations[0]
+    function = scatter.to_apply
     called = [("to_apply", function)]
     numbers = make.numbers(range(len(sizes)))
     new = make.add(part, "map", part.shape, [old, part], called=called, dimensions=numbers)

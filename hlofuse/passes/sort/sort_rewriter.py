@@ -38,7 +38,7 @@ def unsigned(bits: int) -> str:
 
 def comparator_of(sort: Instruction) -> Comparator | None:
     """None where the sort compares otherwise than by one operand alone."""
-    root = sort.called_computations[0].root
+    root = sort.to_apply.root
     direction = root.attributes.raw("direction")
     if root.opcode != "compare" or direction in ("EQ", "NE"):
         return None

@@ -20,7 +20,7 @@ def _without_unread(sort: Instruction) -> bool:
         return False
     if any(user.opcode != "get-tuple-element" for user in sort.users):
         return False
-    compare = sort.called_computations[0]
+    compare = sort.to_apply
     read = {user.tuple_index for user in sort.users}
     read |= {p.parameter_number // 2 for p in compare if p.opcode == "parameter" and p.users}
     if len(read) == len(sort.operands) or not read:
@@ -66,7 +66,7 @@ class StableSortExpander(RewritePass):
 def _expand(sort: Instruction) -> bool:
     dimension = sort.dimensions[0]
     place = next((k for k, o in enumerate(sort.operands) if _counts(o, dimension)), None)
-    compare = sort.called_computations[0]
+    compare = sort.to_apply
     if place is not None:
         if len(compare.callers) > 1:
             compare = clone_computation(compare)

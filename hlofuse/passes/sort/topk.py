@@ -125,7 +125,7 @@ def _decompose(topk: Instruction) -> None:
         greatest = topk.attributes.raw("largest", "true") == "true"
         function = _comparator(computation_of(topk), types, "GT" if greatest else "LT")
     else:
-        function = topk.called_computations[0]
+        function = topk.to_apply
         values_only = values_only and len(function.parameters) == 2
     attributes = {"is_stable": "true"} if is_stable(topk) else {}
 
@@ -154,18 +154,16 @@ def _comparator(computation: Computation, types: list[str], direction: str) -> C
     """Compares the first of the sorted arrays, floats in total order (`CreateScalarGtComputation`). XLA's
     builder numbers the names of what it builds, which begins with 1."""
     body = Computation("compare-greater-than.1" if direction == "GT" else "compare-less-than.1")
-    sides = []
-    for k, element_type in enumerate(types):
-        for number, side in ((2 * k, "lhs"), (2 * k + 1, "rhs")):
-            parameter = Instruction(f"p.{k}.{side}.1", array(element_type), "parameter", payload=str(number))
-            body.append_parsed(parameter)
-            sides.append(parameter)
+    sides = [
+        body.append_parameter(f"p.{k}.{side}.1", array(element_type))
+        for k, element_type in enumerate(types)
+        for side in ("lhs", "rhs")
+    ]
     root = Instruction("compare.1", array("pred"), "compare", sides[:2])
     root.attributes = root.attributes.updated(direction=direction)
     if types[0] in _TOTAL:
         root.attributes = root.attributes.updated(type="TOTALORDER")
-    body.append_parsed(root)
-    body.root = root
+    body.root = body.append_parsed(root)
     return module_of(computation).add_computation(body)
 
 
@@ -197,7 +195,7 @@ class TopkRewriter(Pass):
 def _result_count(sort: Instruction) -> int | None:
     """The number of sorted elements that are read (`SortIsInTopK`)."""
     count = len(sort.operands)
-    if count > 2 or (count == 2 and not _counts(sort)) or not _is_greater(sort.called_computations[0].root):
+    if count > 2 or (count == 2 and not _counts(sort)) or not _is_greater(sort.to_apply.root):
         return None
     (dimension,) = sort.dimensions
     wanted: int | None = None
@@ -282,11 +280,11 @@ def _call(sort: Instruction, k: int) -> None:
         "custom-call",
         Shape.tuple_of([array(element_type, result), array("s32", result)]),
         [data],
-        called=[("called_computations", sort.called_computations[0])],
+        called=[("called_computations", sort.to_apply)],
         custom_call_target='"TopK"',
     )
     call.attributes = call.attributes.updated(
-        called_computations=f"{{{sort.called_computations[0].name}}}",
+        called_computations=f"{{{sort.to_apply.name}}}",
         backend_config=f"{{is_stable = {stable}}}",
     )
     elements = []

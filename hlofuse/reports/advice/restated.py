@@ -498,8 +498,7 @@ def _cumulate_by_rows(x: Instruction) -> bool:
     init = make.tuple_of(x, [make.scalar(x, "s32", 0), start, given, whole])
     parts = Computation("condition"), Computation("body")
     for part in parts:
-        part.root = Instruction("state", init.shape, "parameter", payload="0")
-        part.append_parsed(part.root)
+        part.root = part.append_parameter("state", init.shape)
         module_of(computation_of(x)).add_computation(part)
     state = parts[0].root
     number = make.get_tuple_element(state, state, 0)
