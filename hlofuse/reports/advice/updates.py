@@ -132,6 +132,32 @@ def _scatter_once(x: Instruction) -> bool:
     return True
 
 
+def add_to_rows(x: Instruction) -> bool:
+    """Have sums over indices that are scaled and added to an array be added to its rows by the scatter."""
+    is_part = len(x.operands) == 3 and 2 * x.operands[2].shape.byte_size < x.shape.byte_size
+    if not is_part or not combines_by(x, "add") or not is_constant(x.operands[0], 0):
+        return False
+    last, update = x, x.operands[2]
+    while (user := only_reader(last)) is not None and last in user.operands:
+        others = [o for o in user.operands if o is not last]
+        if others and (user.opcode == "add" or (user.opcode == "subtract" and user.operands[1] is last)):
+            update = update if user.opcode == "add" else make.unary(x, "negate", update)
+            new = make.copy_of(x, [others[0], x.operands[1], update])
+            user.replace_all_uses_with(new)
+            _donate(new)
+            return True
+        is_scaled = user.opcode in ("multiply", "negate") or (
+            user.opcode == "divide" and user.operands[0] is last
+        )
+        if not is_scaled or any(o.opcode != "broadcast" or o.dimensions for o in others):
+            return False
+        operands = [
+            update if o is last else make.broadcast(x, update.shape, o.operands[0], ()) for o in user.operands
+        ]
+        last, update = user, make.copy_of(user, operands, update.shape)
+    return False
+
+
 _masked = each(_is_row_by_mask, "select")
 _whole = each(_computes_whole, "dynamic-update-slice")
 _twice = each(_is_second_scatter, "scatter")
@@ -140,6 +166,7 @@ UPDATES = (
     Recipe("donate-the-argument", "Donate what is updated: donate_argnums", _not_donated, _donate),
     Recipe("scale-only-the-update", "Scale only what is written, and donate the array", _whole, _update_only),
     Recipe("write-the-row", "Use dynamic_update_slice, not a mask; donate the array", _masked, _write_row),
+    Recipe("update-the-rows", "Add to the rows that are read, not to the whole table; donate it"),
     Recipe("one-scatter", "Concatenate the updates and scatter once", _twice, _scatter_once),
     Recipe("window-not-scatter", "Write or read a window, or every n-th row, without indices"),
     Recipe("write-at-once", "Concatenate what is written side by side, write it once"),
