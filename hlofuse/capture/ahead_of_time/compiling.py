@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,24 +48,25 @@ def _axes(devices: Devices) -> AbstractContextManager[Any]:
 
 
 def _lower(jitted: Any, arguments: tuple[Any, ...], devices: Devices) -> Any:
-    """The function lowered with its arguments on the devices, unless it places them itself."""
+    """The function lowered for the devices. On a mesh, arguments that nothing places stay open, as in a plain
+    `jax.jit`; they are on every device where the program then names no mesh."""
     import jax
 
-    platforms = (PLATFORMS[devices.target],)
-    placed = jax.tree.map(lambda leaf: _shape_with_sharding(leaf, devices), arguments)
+    def lower(is_open: bool) -> Any:
+        placed = jax.tree.map(lambda leaf: _shape_with_sharding(leaf, devices, is_open), arguments)
+        return jitted.trace(*placed).lower(lowering_platforms=(PLATFORMS[devices.target],))
+
+    if devices.mesh is not None:
+        with suppress(Exception):  # what is at fault is raised below
+            lowered = lower(is_open=True)
+            if partitions_of(lowered.compiler_ir("stablehlo").operation) == len(devices.all) > 1:
+                return lowered
     try:
-        return jitted.trace(*placed).lower(lowering_platforms=platforms)
-    except Exception as error:
-        if devices.mesh is not None and not isinstance(error, ValueError):
-            raise
-        try:
-            if devices.mesh is None:  # perhaps it asks which device it is traced for
-                with _axes(alone(devices)):
-                    return jitted.trace(*placed).lower(lowering_platforms=platforms)
-            placed = jax.tree.map(_unplaced_by_default, arguments, placed)
-            return jitted.trace(*placed).lower(lowering_platforms=platforms)
-        except Exception:
-            pass
+        return lower(is_open=False)
+    except Exception:
+        if devices.mesh is None:  # perhaps it asks which device it is traced for
+            with suppress(Exception), _axes(alone(devices)):
+                return lower(is_open=False)
         raise
 
 
@@ -74,34 +75,20 @@ def is_array(leaf: Any) -> bool:
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
 
 
-def _shape_with_sharding(leaf: Any, devices: Devices) -> Any:
+def _shape_with_sharding(leaf: Any, devices: Devices, is_open: bool) -> Any:
+    """The shape of an array on the devices. With `is_open` it has no sharding on a mesh unless the program or
+    the request gives it one."""
     import jax
 
     if not is_array(leaf):
         return leaf
-    spec = jax.sharding.PartitionSpec(*getattr(leaf, "axes", ()))
+    where = leaf.sharding if isinstance(leaf, jax.ShapeDtypeStruct) else None
     if devices.mesh is None:
-        where: Any = jax.sharding.SingleDeviceSharding(devices.all[0])
-    elif _is_placed(leaf):
-        where = leaf.sharding
-    else:
+        where = jax.sharding.SingleDeviceSharding(devices.all[0])
+    elif where is None and (hasattr(leaf, "axes") or not is_open):
+        spec = jax.sharding.PartitionSpec(*getattr(leaf, "axes", ()))
         where = jax.sharding.NamedSharding(devices.mesh, spec)
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where)
-
-
-def _is_placed(leaf: Any) -> bool:
-    import jax
-
-    return isinstance(leaf, jax.ShapeDtypeStruct) and leaf.sharding is not None
-
-
-def _unplaced_by_default(leaf: Any, placed: Any) -> Any:
-    """The shape `placed` of a leaf, without its sharding unless the program or the request gave it."""
-    import jax
-
-    if not is_array(leaf) or _is_placed(leaf) or hasattr(leaf, "axes"):
-        return placed
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
 
 
 def _named(function: Any, name: str) -> Any:

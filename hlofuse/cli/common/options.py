@@ -64,7 +64,14 @@ destination_options: Decorator[Any] = stacked(
     ),
     click.option("--device", metavar="D", help="GPU or TPU name, or device file (hlofuse devices)."),
     click.option("--topology", metavar="T", help="TPU topology, v5e:2x2, or slices x hosts x GPUs, 1x2x8."),
-    click.option("--mesh", metavar="M", help="Partition over devices: 4, or named axes data=2,model=4."),
+    click.option(
+        "--mesh",
+        metavar="M",
+        help=(
+            "Partition over devices: 4, or named axes data=2,model=4. Arguments that nothing places stay"
+            " open, as in jax.jit."
+        ),
+    ),
     click.option("--python", metavar="PYTHON", help="Python whose JAX compiles.  [default: this one]"),
     click.option("--flags", metavar="FLAGS", default="", help="Additional XLA_FLAGS."),
 )
