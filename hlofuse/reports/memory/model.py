@@ -149,7 +149,7 @@ def _changes_of(array: LiveArray, most: int) -> Iterator[str]:
         return  # parts of a product that XLA splits
     if _stacked(array, lambda loop: ""):
         yield "Put jax.checkpoint around the loop's body: each iteration keeps it for the backward loop"
-    elif "jvp(" in (x.op_name or "") and not is_backward(x) and any(map(is_backward, readers)):
+    elif "jvp(" in (x.op_name or "") and not is_backward(x) and _is_for_backward(array):
         yield "Put jax.checkpoint around a part of the forward pass, which keeps it for the backward pass"
     if not computation_of(x).is_entry or x.opcode not in ("fusion", "custom-call"):
         return
@@ -207,15 +207,21 @@ def _stacked(array: LiveArray, at: Callable[[Instruction], str]) -> str:
     if reader is None or loop.opcode != "while" or reader.opcode != "while":
         return ""
     length = array.shape.dimensions[0] if array.shape.rank else 0
-    backward = (part.op_name or "" for _, c in reader.called for x in c for part in _parts(x))
-    if trip_count_of(loop) != length or any("rematted_computation" in name for name in backward):
-        return ""  # it computes the parts again already
-    if is_backward(loop) or not is_backward(reader):
+    if trip_count_of(loop) != length or is_backward(loop) or not _is_for_backward(array):
         return ""
     return (
         f"each iteration keeps a part for the backward loop {reader.name}; jax.checkpoint around the body"
         f"{at(loop)} keeps only the loop's carry and computes the rest again"
     )
+
+
+def _is_for_backward(array: LiveArray) -> bool:
+    """True if the backward pass reads it and no `jax.checkpoint` of the program decides so."""
+    readers = array.readers[-1:]
+    found = [array.instruction, *readers]
+    found += [part for x in found for _, c in x.called for i in c for part in _parts(i)]
+    is_chosen = any("/checkpoint/" in (x.op_name or "") for x in found)
+    return any(map(is_backward, readers)) and not is_chosen
 
 
 def copied_argument(x: Instruction) -> Instruction | None:
