@@ -162,8 +162,7 @@ def _reordered(module: Module, least: float) -> list[Instruction]:
             continue
         (x,) = p.users
         is_moved = x.opcode == "transpose" or (x.opcode == "copy" and x.shape != p.shape)
-        is_default = _order(x) == tuple(range(x.shape.rank))
-        if is_moved and not is_default and x.shape.byte_size >= least:
+        if is_moved and _order(x) != tuple(range(x.shape.rank)) and x.shape.byte_size >= least:
             found.append(x)
     return sorted(found, key=lambda x: -x.shape.byte_size)
 
@@ -184,16 +183,17 @@ def _pass_reordered(name: str, module: Module) -> None:
 
 
 def _repeated(facts: Facts, least: float) -> list[Instruction]:
-    """Operations with an array operand that several kernels compute, the largest first."""
+    """Operations on arrays that several kernels compute, the largest first; none that is differentiated."""
     found = [
         x
         for name, kernels in kernels_of(facts).items()
         if len(kernels) > 1
         and (x := facts.before.get(name)) is not None
         and x.opcode not in SILENT
+        and "jvp(" not in (x.op_name or "")
         and x.shape.is_array
         and x.shape.byte_size >= least
-        and any(o.shape.is_array and o.shape.rank for o in x.operands)
+        and any(o.shape.rank for o in x.operands)
     ]
     return sorted(found, key=lambda x: -x.shape.byte_size)
 

@@ -112,7 +112,7 @@ def _gain(t: Trial, m: MemoryUse) -> str:
     time = f", time {delta(us + t.us_saved, -t.us_saved, us_text)}" if us is not None and t.us_saved else ""
     # Without XLA's schedule a replay may need less or more than XLA's own module.
     whose = "replayed "
-    if abs(before - own) <= own // 10:
+    if abs(before - own) <= own // 100:
         after = after * own // max(before, 1)
         before, whose = own, ""
     return f"{whose}{bytes_text(before)} → {bytes_text(after)} {kind}{time}"
