@@ -81,7 +81,7 @@ class Changes:
         new: dict[str, str] = {}
         for side, attributes in ((old, one.attributes), (new, other.attributes)):
             side.update(self.m.before.keys.attributes(attributes))
-        for name in [*old, *(n for n in new if n not in old)]:
+        for name in {**old, **new}:
             if old.get(name) != new.get(name):
                 kind = Kind.ANNOTATION if name in ANNOTATIONS else Kind.ATTRIBUTE
                 yield Detail(kind, name, one.attributes.raw(name), other.attributes.raw(name))
@@ -89,7 +89,7 @@ class Changes:
     def _callees(self, one: Instruction, other: Instruction) -> Iterator[Detail]:
         m = self.m
         old, new = grouped(one.called), grouped(other.called)
-        for name in [*old, *(n for n in new if n not in old)]:
+        for name in {**old, **new}:
             own = [m.before.regions[c] for c in old.get(name, ())]
             others = [m.after.regions[c] for c in new.get(name, ())]
             agree = len(own) == len(others) and all(
@@ -293,7 +293,7 @@ def _side(graph: Graph) -> ModuleSide:
 
 def _header(before: Module, after: Module, edits: tuple[Edit, ...]) -> Iterator[Detail]:
     own, other = before.attributes.raw_items, after.attributes.raw_items
-    for name in [*own, *(n for n in other if n not in own)]:
+    for name in {**own, **other}:
         old, new = own.get(name), other.get(name)
         if old and new and canonical_attribute(name, old) == canonical_attribute(name, new):
             continue

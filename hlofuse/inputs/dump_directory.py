@@ -311,10 +311,7 @@ def require_case(folder: Path, module: str | None) -> None:
 
 def corpus_cases(folder: Path) -> list[Path]:
     """The folders of a corpus, by name; empty for any other folder."""
-    try:
-        return sorted(p for p in folder.iterdir() if p.is_dir() and is_corpus_case(p))
-    except OSError as e:
-        raise HlofuseError(f"cannot read {printable(str(folder))}: {e.strerror or e}") from None
+    return [p for name in _listed_names(folder) if (p := folder / name).is_dir() and is_corpus_case(p)]
 
 
 def folders_with_dumps(folder: Path) -> list[Path]:

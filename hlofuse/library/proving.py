@@ -167,8 +167,7 @@ class _Compiler:
 
     def __call__(self, module: Module, flag: str = "") -> Totals:
         """The totals of XLA's final module; `CaptureError` where XLA refuses it, `_NoMore` after the last."""
-        for x in [x for x in module.instructions() if x.opcode == "bitcast"]:
-            x.replace_all_uses_with(make.reshape(x, x.shape, x.operands[0]))
+        make.reshape_bitcasts(module)
         text, flags = print_module(module), " ".join(joined((*self._flags, *flag.split())))
         place = place_of_content(repr((text, self._to, flags, self._environment)))
         cached: Totals | None = read(place, self._listener) if place is not None else None

@@ -184,7 +184,7 @@ def _slice_of_reshape(c: Context, x: Instruction) -> bool:
 
 
 def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
-    operand, starts = x.operands[0], x.operands[1:]
+    operand, *starts = x.operands
     sizes = x.shape.dimensions
     if not sizes or c.same_shape(operand.shape, x.shape):
         return c.replace(x, operand)
@@ -262,7 +262,7 @@ def _slice_of_iota(c: Context, x: Instruction) -> bool:
 
 
 def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
-    base, update, starts = x.operands[0], x.operands[1], x.operands[2:]
+    base, update, *starts = x.operands
     if base.opcode == "broadcast" and not base.operands[0].shape.dimensions and _replace_by_pad(c, x):
         return True
     if c.same_shape(x.shape, update.shape):
@@ -294,7 +294,7 @@ def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
 
 def _replace_by_pad(c: Context, x: Instruction) -> bool:
     """An update at a known place of an array of one value is a pad."""
-    base, update, starts = x.operands[0], x.operands[1], x.operands[2:]
+    base, update, *starts = x.operands
     if any(not scalar_constant(s) for s in starts) or len(starts) != base.shape.rank:
         return False
     padding = []

@@ -123,6 +123,12 @@ def reshape(at: Instruction, shape: Shape, operand: Instruction) -> Instruction:
     return add(at, "reshape", shape, [operand])
 
 
+def reshape_bitcasts(module: Module) -> None:
+    """Reshapes take the place of all bitcasts, which XLA does not read before its layouts."""
+    for x in [x for x in module.instructions() if x.opcode == "bitcast"]:
+        x.replace_all_uses_with(reshape(x, x.shape, x.operands[0]))
+
+
 def transpose(
     at: Instruction, operand: Instruction, permutation: Sequence[int], shape: Shape | None = None
 ) -> Instruction:

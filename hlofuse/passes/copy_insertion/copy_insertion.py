@@ -271,13 +271,11 @@ def _clean_up(module: Module) -> None:
 
 
 @dataclass(frozen=True)
-class PostSchedulingCopyInsertion(Pass):
+class PostSchedulingCopyInsertion(CopyInsertion):
     """Removes copies that the schedule makes needless and adds those for read-only memory again. XLA runs it
     as a function and not as a pass. A module without a schedule runs in the order of XLA's scheduler."""
 
     name = "post-scheduling-copy-insertion"
-    alias_info: Callable[[], AliasInfo] = field(default=partial(AliasInfo, AROUND_FUSION), compare=False)
-    """Makes what the backend knows of buffers, for one run."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if not CallSites(module).is_flattened:

@@ -138,7 +138,7 @@ def _pick(x: Instruction) -> bool:
 
 def _take_first(x: Instruction) -> bool:
     """Rows of what was computed become what is computed of rows."""
-    whole, starts = x.operands[0], x.operands[1:]
+    whole, *starts = x.operands
     if x.opcode == "gather":
         is_of_rows = x.attributes.raw("start_index_map") == x.attributes.raw("collapsed_slice_dims") == "{0}"
         along, indices = [0] * is_of_rows, starts[0]

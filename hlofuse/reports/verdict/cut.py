@@ -163,14 +163,14 @@ class _Copy:
         self.copies: dict[Instruction, Instruction] = {}
         self._called: dict[Computation, Computation] = {}
         for x in inside:
-            self.copies[x] = self._add(x, [self._value(o) for o in x.operands])
+            self._add(x)
 
     def _value(self, x: Instruction) -> Instruction:
         """The cut's own value for an operand: constants and views are copied, others become parameters."""
         if x not in self.copies:
             is_leaf = not x.operands and x.opcode != "parameter"
             if is_leaf or x.opcode == "tuple" or (is_view(x) and self._is_inside(x)):
-                self.copies[x] = self._add(x, [self._value(o) for o in x.operands])
+                self._add(x)
             else:
                 number = len(self.entry.parameters)
                 parameter = Instruction(x.name, x.shape, "parameter", payload=str(number))
@@ -180,10 +180,10 @@ class _Copy:
     def _is_inside(self, x: Instruction) -> bool:
         return x.opcode == "bitcast" or through_views(x) in self.copies
 
-    def _add(self, x: Instruction, operands: list[Instruction]) -> Instruction:
-        copy = x.clone(operands)
+    def _add(self, x: Instruction) -> None:
+        copy = x.clone([self._value(o) for o in x.operands])
         copy.called = [(name, self._computation(c)) for name, c in x.called]
-        return self.entry.add_instruction(copy)
+        self.copies[x] = self.entry.add_instruction(copy)
 
     def _computation(self, original: Computation) -> Computation:
         if original not in self._called:

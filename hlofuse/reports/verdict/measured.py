@@ -50,6 +50,5 @@ def _changed(given: Sequence[Suggestion], module: Module) -> Iterator[tuple[Sugg
     """The module with each change that can be made in it; a suggestion of that change is one of `given`."""
     suggested = {(s.recipe, s.text): s for s in reversed(given) if s.recipe}
     for r in rewritten(prepared(module), "cpu", loops=True):
-        for x in [x for x in r.module.instructions() if x.opcode == "bitcast"]:
-            x.replace_all_uses_with(make.reshape(x, x.shape, x.operands[0]))
+        make.reshape_bitcasts(r.module)
         yield suggested.get((r.recipe.name, r.recipe.text)) or r.suggestion(UNKNOWN), r.module
