@@ -21,7 +21,6 @@ SCALED = "scaled to measured time"
 COMPILED, VALUES = "compiled by XLA", "values equal"
 """Proofs in `Trial.how`."""
 _LINES = 3  # of the program named of one suggestion
-_WIDTH = 72  # columns from which a recipe is a command
 
 
 def cut(line: str, width: int) -> str:
@@ -37,10 +36,9 @@ def identity_lines(head: Head, width: int) -> tuple[str, str]:
     """The line about the module's identity; then what does not fit, and the least certain fact."""
     line = head.line()
     line, _, least = line.partition(". Least certain: ")
-    first, *others = line.split(" · ")
-    while others and len(first) + 3 + len(others[0]) <= width:
-        first += f" · {others.pop(0)}"
-    return first, ". ".join(filter(None, (" · ".join(others), f"Least certain: {least}" if least else "")))
+    first = broken(line, width)[0]
+    others = line.removeprefix(first).removeprefix(" · ")
+    return first, ". ".join(filter(None, (others, f"Least certain: {least}" if least else "")))
 
 
 def totals_line(t: Totals) -> str:
@@ -56,7 +54,6 @@ def totals_line(t: Totals) -> str:
     if t.hbm_bytes is not None:
         vmem = f" + {bytes_text(t.vmem_bytes)} VMEM" if t.vmem_bytes else ""
         moved = f"{bytes_text(t.hbm_bytes)} HBM{vmem} moved"
-        return f"{plural(t.kernels, 'kernel')}{launches}{time}{peak}, {moved}"
     return f"{plural(t.kernels, 'kernel')}{launches}{time}, {moved}{peak}"
 
 
@@ -115,12 +112,20 @@ def shares_lines(v: Verdict, width: int) -> list[str]:
     else:
         parts = [_share(s, v.totals.us) for s in v.shares if round(s.us or 0.0, 2) or not v.totals.us]
     measured, timed = bool(v.totals.measured_us), v.totals.us is not None
-    lines = ["Measured: " if measured else "Time: " if timed else "Bytes: "]
+    kind = "Measured" if measured else "Time" if timed else "Bytes"
+    return broken(f"{kind}: {' · '.join(parts)}", width)
+
+
+def broken(line: str, width: int) -> list[str]:
+    """The line; the parts between ` · ` without room go on below, two columns in."""
+    first, *parts = line.split(" · ")
+    lines, below = [first], " " * (len(line) - len(line.lstrip()) + 2)
     for part in parts:
-        if len(lines[-1]) + len(part) > width:
-            lines.append("  ")
-        lines[-1] += part + " · "
-    return [line.removesuffix(" · ") for line in lines]
+        if len(lines[-1]) + 3 + len(part) > width:
+            lines.append(below + part)
+        else:
+            lines[-1] += f" · {part}"
+    return lines
 
 
 def _share(s: Share, total: float) -> str:
@@ -175,14 +180,11 @@ def _headroom(v: Verdict) -> str:
         if round(most, 2) == 0:
             return "Fusion has nothing left to save"
         return f"Fusion is near its optimum: at most {at_most} left to save{how}"
-    if is_found and low <= most:
-        found = f"{text(low)} found{_part(low, total)}, "
+    is_settled = is_found or not v.is_replayed or not v.replays
+    if is_settled or not v.is_ranked:
+        found = f"{text(low)} found{_part(low, total)}, " if is_found and low <= most else ""
+        more = more if is_settled else "; rules not replayed one by one (what-if does)"
         return f"Headroom in fusion: {found}{text(most)} at most{share}{how}{more}"
-    if is_found or not v.is_replayed or not v.replays:
-        return f"Headroom in fusion: {text(most)} at most{share}{how}{more}"
-    if not v.is_ranked:
-        more = "; rules not replayed one by one (what-if does)"
-        return f"Headroom in fusion: {text(most)} at most{share}{how}{more}"
     return f"No better fusion found ({v.replays:,} tried). At most {at_most} is left{how}{more}."
 
 
@@ -226,18 +228,19 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     if v.not_proved:
         what = "Not simulated" if v.tiles is not None else "Not compiled, only replayed"
         return f"{what}: {v.not_proved.splitlines()[0]}"
-    if v.compiled and not v.suggestions:
+    suggested = any(s.kind != "report" for s in v.suggestions[:1])
+    if v.compiled and not suggested:
         return f"No suggestions: XLA compiled {plural(v.compiled, 'change')}, none saves anything"
     if v.tiles is not None and not v.compiled:
         how = "--prove has libtpu compile changes" if v.untried else "--prove needs the dump directory"
         return f"No change was simulated (XLA:TPU is closed); {how}"
     if not v.is_replayed and not v.compiled:
         return "No change was tried on this fused module; give the module before fusion"
-    if not v.suggestions and v.skipped:
+    if not suggested and v.skipped:
         return f"No suggestions{_SOON}"
-    if not v.suggestions and not v.is_ranked:
+    if not suggested and not v.is_ranked:
         return "No suggestions: no recipe applies and saves anything (what-if tries rules)"
-    if not v.suggestions:
+    if not suggested:
         return "No suggestions: no recipe or flag that was tried saves anything"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""
     tried = "replayed on this module" if v.is_ranked or v.skipped else "replayed around each place"
@@ -276,7 +279,7 @@ def where_text(sources: Sequence[str], places: int = 0, room: int | None = None)
         text = ", ".join(shown) + more if shown else ""
         if room is None or len(text) <= room:
             return text
-    return shorten(text.partition(" ")[0], max(room or 0, len("a.py:123")))
+    return shorten(text.partition(" ")[0], max(room or 0, 24))
 
 
 def trial_line(s: Suggestion, v: Verdict, width: int | None = None) -> str:
@@ -309,11 +312,9 @@ def change_line(
     places: int = 0,
     width: int | None = None,
 ) -> str:
-    """Gain, place, name, then counts of a change; all but the counts fit in `width` columns."""
+    """Gain, place, name, then counts of a change; of places as many as `width` columns have room for."""
     gain, *counts = [*_gains(t, totals), ""]
-    if width is not None and width < _WIDTH:
-        name = name.removeprefix("hlofuse ")
-    room = None if width is None else width - len(f"{gain} ·  · {name}") - (len(" …") if any(counts) else 0)
+    room = None if width is None else width - len(f"{gain} ·  · {name}")
     where = where_text(sources, places, room)
     return " · ".join(filter(None, (gain, where, name, ", ".join(filter(None, counts)))))
 

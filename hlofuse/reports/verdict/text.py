@@ -25,7 +25,6 @@ _SUGGESTIONS = 3
 _KERNELS = 5
 _LEAST = 7
 """Lines of advice without suggestions, and of two kernels."""
-_FIRST = 4  # lines of a suggestion with its heading
 _PAIR = 3  # lines of two kernels with theirs
 _CODE = 2
 """Lines of code of the first suggestion."""
@@ -56,13 +55,14 @@ def print_screen(
     top = [*_head(head, notes, difference, width), *figures]
     functions = v.functions.rows[: _FUNCTIONS if limit else None]
     room = _LINES - len(top) - len(functions) - bool(functions) - bool(details)
-    spare = min(len(functions) - 2, _FIRST + _PAIR + 1 - room)
+    first = len([*suggestion_lines(v, 1, width, code=False)]) + (v.together is None)
+    spare = min(len(functions) - 2, first + _PAIR + 1 - room)
     if limit and spare > 0:
         functions, room = functions[:-spare], room + spare
     code = _CODE if room >= _LEAST + 2 + _CODE or not limit else 0
     most = max(1, min(limit, _SUGGESTIONS, (room - _LEAST - code) // 2)) if limit else 0
     rest = [*advice_lines(v, width, most, code=code > 0)] if tried else []
-    rest = rest[: max(_FIRST, room - _PAIR) if limit and v.hot_kernels else None]
+    rest = rest[: max(first, room - _PAIR) if limit and v.hot_kernels else None]
     most = min(limit, _KERNELS, room - len(rest) - 1) if limit else len(v.hot_kernels)
     kernels = [*_kernels(v, most, width)] if most > 0 else []
     rest += kernels[bool(limit) and len(rest) + len(kernels) > room :]  # without its blank line
@@ -101,7 +101,7 @@ def figure_lines(v: Verdict, width: int, limit: int = _KERNELS) -> Iterator[tupl
 def _share_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     yield phrases.totals_line(v.totals), "bold"
     yield from _whole(phrases.counting_lines(v), width)
-    yield from ((line, "") for line in phrases.shares_lines(v, width))
+    yield from _whole(phrases.shares_lines(v, width), width)
     yield from _whole(phrases.times_lines(v), width)
 
 
@@ -141,17 +141,15 @@ def suggestion_lines(
     yield from _whole([title], width, "bold cyan" if shown else "")
     for number, s in enumerate(shown, 1):
         mark = f"{number}. " if s.kind != "report" else ""
-        yield f"{mark}{phrases.suggestion_text(s)}", "bold"
-        yield f"   {phrases.trial_line(s, v, width - 3)}", ""
+        yield from _whole([f"{mark}{phrases.suggestion_text(s)}"], width, "bold")
+        yield from _whole(phrases.broken(f"   {phrases.trial_line(s, v, width - 3)}", width), width)
         if number == 1 and code:
             yield from ((f"   {line}", "cyan") for line in phrases.code_lines(s, width - 3))
     if v.together is not None and shown:
         numbers, trial = v.together
         names = ", ".join(map(str, numbers))
-        yield (
-            phrases.cut(f"Together ({names}): {phrases.change_line(trial, v.totals, (), '')}", width),
-            "bold",
-        )
+        line = f"Together ({names}): {phrases.change_line(trial, v.totals, (), '')}"
+        yield from _whole(phrases.broken(line, width), width, "bold")
 
 
 def _head(
