@@ -40,7 +40,7 @@ def why(report: Program, options: Why) -> Answer[Any]:
     )
     replayed = partial(with_change, report.options, observed)
     found = confirmed(found, observed, replayed, report.facts)
-    found.sort(key=lambda a: -(a.us or 0.0) * a.runs if isinstance(a, Story) else 0.0)
+    found.sort(key=lambda a: -(a.us or 0.0) * a.runs if isinstance(a, Story) else -a.bytes_between)
     queries = (name,) if other is None else (name, other)
     arguments = report.options.input_arguments
 

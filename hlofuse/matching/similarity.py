@@ -4,9 +4,10 @@ import heapq
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import product
 
-from hlofuse.ir import Instruction, Module
+from hlofuse.ir import Instruction, Module, grouped
 from hlofuse.ir.stack_frames import SourceLocation
 from .graph import Graph, Region, Value
 from .structure import TRIVIAL, Matching
@@ -110,37 +111,39 @@ class Similarity:
         others = list(new)
         if len(old) * len(others) <= _MOST_PROPOSALS:
             return [(x, y) for x in old for y in others]
-        buckets: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
-        for side, graph, indices in ((0, self.m.before, old), (1, self.m.after, others)):
-            for i in indices:
-                v = graph.values[i]
-                _, op, line = self._hints(graph, v)
-                key = (v.kind, v.instruction.shape.key_ignoring_layout, op, line)
-                buckets.setdefault(key, ([], []))[side].append(i)
-        return [
-            (x, y)
-            for own, other in buckets.values()
-            if len(own) * len(other) <= _MOST_PROPOSALS
-            for x in own
-            for y in other
-        ]
+
+        def key(graph: Graph, i: int) -> Hashable:
+            v = graph.values[i]
+            return v.kind, v.instruction.shape.key_ignoring_layout, *self._hints(graph, v)[1:]
+
+        return self._paired(old, others, key)
 
     def _propose_by_hints(self) -> None:
         """Far from anything matched, the same kind of operation from the same line is a proposal."""
-        buckets: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
-        sides = ((0, self.m.before, self.m.free_before(self.b)), (1, self.m.after, self.m.free_after(self.a)))
-        for side, graph, indices in sides:
-            for i in indices:
-                v = graph.values[i]
-                stem, op, line = self._hints(graph, v)
-                if v.opcode not in TRIVIAL:
-                    key = (v.opcode, op.rpartition("/")[2], line or stem)
-                    buckets.setdefault(key, ([], []))[side].append(i)
-        for old, new in buckets.values():
-            if len(old) * len(new) <= _MOST_PROPOSALS:
-                for x in old:
-                    for y in new:
-                        self._propose(x, y)
+
+        def key(graph: Graph, i: int) -> Hashable:
+            v = graph.values[i]
+            stem, op, line = self._hints(graph, v)
+            return None if v.opcode in TRIVIAL else (v.opcode, op.rpartition("/")[2], line or stem)
+
+        for x, y in self._paired(self.m.free_before(self.b), self.m.free_after(self.a), key):
+            self._propose(x, y)
+
+    def _paired(
+        self,
+        old: Iterable[int],
+        new: Iterable[int],
+        key: Callable[[Graph, int], Hashable],
+    ) -> Iterator[tuple[int, int]]:
+        """All pairs with the same key, where it is not shared by too many."""
+        sides = [
+            grouped((key(graph, i), i) for i in indices)
+            for graph, indices in ((self.m.before, old), (self.m.after, new))
+        ]
+        for name, own in sides[0].items():
+            other = sides[1].get(name, [])
+            if name is not None and len(own) * len(other) <= _MOST_PROPOSALS:
+                yield from product(own, other)
 
     def _propose(self, b: int, a: int) -> None:
         m = self.m

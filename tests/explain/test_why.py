@@ -42,6 +42,7 @@ def story(run: Compilation, name: str) -> Story:
         ("story", ["add.9"]),
         ("copied", ["broadcast.10"]),
         ("fusion", ["multiply_bitcast_fusion"]),
+        ("lines", ["programs.py:305", "programs.py:305"]),
     ],
 )
 def test_text(

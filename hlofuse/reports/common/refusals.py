@@ -94,71 +94,53 @@ def _refusals(
     refused_user: str | None = None,
 ) -> Iterator[Refusal]:
     """The refusal; where a view was asked about, that of each kernel which reads the value through it."""
+    producer, launched = facts.after.get(key[0]), facts.launched_after
     consumer = facts.after.get(key[1]) if key[1] is not None else None
-    consumers: list[str | None] = [key[1]]
+    if producer is None or (consumer is None and key[1] is not None):
+        return
+    users = [consumer]
     if consumer is not None and is_view(consumer):
-        consumers = [r.name for r in readers(consumer) if r.name in facts.launched_after] or consumers
-    for name in consumers:
-        refusal = _refusal((key[0], name), event, considered, steps, facts, refused_user)
-        if refusal is not None:
-            yield refusal
-
-
-def _refusal(
-    key: KernelNames,
-    event: Event,
-    considered: str | None,
-    steps: list[int],
-    facts: Facts,
-    refused_user: str | None,
-) -> Refusal | None:
-    producer = facts.after.get(key[0])
-    consumer = facts.after.get(key[1]) if key[1] is not None else None
-    if producer is None or producer is consumer:
-        return None
-    size = leaves_size(producer.shape)
-    if key[1] is not None:
-        if consumer is None:
-            return None
-        if view_read(producer, consumer) is None:  # siblings, or no pair any more
-            shared = set(producer.operands).intersection(consumer.operands)
-            if event.pass_name not in FURTHER_RESULTS or not shared:
-                return None
+        users = [*filter(lambda r: r.name in launched, readers(consumer))] or users
+    for user in users:
+        size = leaves_size(producer.shape)
+        if user is not None and view_read(producer, user) is None:  # siblings, or no pair any more
+            shared = set(producer.operands).intersection(user.operands)
+            if event.pass_name not in FURTHER_RESULTS or not shared or user is producer:
+                continue
             size = sum(leaves_size(x.shape) for x in shared)
-    launched = facts.launched_after
-    rule, reason, figures = event.rule, event.reason, event.figures
-    if event.event == "priority":
-        worth = facts.costs.sums(producer) if facts.costs is not None else None
-        if worth is None or worth[1] <= worth[0]:
-            # Later passes have made it cheaper; what counted is what was estimated then.
-            then = event.us_unfused, event.us_fused
-            if then[0] is None or then[1] is None or then[1] <= then[0]:
-                return None
-            worth = float(then[0]), float(then[1])
-        rule, figures = DOES_NOT_PAY.code, {"us_unfused": worth[0], "us_fused": worth[1]}
-        reason = f"fused {us_text(worth[1])}, unfused {us_text(worth[0])}"
-    computed = through_views(producer).name
-    between = consumer is not None and computed in launched and consumer.name in launched
-    at_stake = figures["us_unfused"] - figures["us_fused"] if rule == DOES_NOT_PAY.code else None
-    if at_stake is None and between and event.pass_name == PRIORITY_FUSION:
-        at_stake = facts.at_stake(producer)
-    runs = facts.runs(computed) if between else 1
-    return Refusal(
-        facts.place(event.producer or ""),
-        key[1],
-        considered,
-        rule,
-        reason,
-        figures,
-        tuple(dict.fromkeys(steps)),
-        between,
-        size * runs,
-        refused_user=refused_user,
-        kernel=computed,
-        consumer_final=facts.final_name_of(key[1]) if key[1] is not None else None,
-        created_by=facts.created_by(computed, key[1]) if between else (),
-        us_at_stake=at_stake * runs if at_stake is not None else None,
-    )
+        rule, reason, figures = event.rule, event.reason, event.figures
+        if event.event == "priority":
+            worth = facts.costs.sums(producer) if facts.costs is not None else None
+            if worth is None or worth[1] <= worth[0]:
+                # Later passes have made it cheaper; what counted is what was estimated then.
+                then = event.us_unfused, event.us_fused
+                if then[0] is None or then[1] is None or then[1] <= then[0]:
+                    continue
+                worth = float(then[0]), float(then[1])
+            rule, figures = DOES_NOT_PAY.code, {"us_unfused": worth[0], "us_fused": worth[1]}
+            reason = f"fused {us_text(worth[1])}, unfused {us_text(worth[0])}"
+        computed, name = through_views(producer).name, user.name if user is not None else None
+        between = computed in launched and name in launched
+        at_stake = figures["us_unfused"] - figures["us_fused"] if rule == DOES_NOT_PAY.code else None
+        if at_stake is None and between and event.pass_name == PRIORITY_FUSION:
+            at_stake = facts.at_stake(producer)
+        runs = facts.runs(computed) if between else 1
+        yield Refusal(
+            facts.place(event.producer or ""),
+            name,
+            considered,
+            rule,
+            reason,
+            figures,
+            tuple(dict.fromkeys(steps)),
+            between,
+            size * runs,
+            refused_user=refused_user,
+            kernel=computed,
+            consumer_final=facts.final_name_of(name) if name is not None else None,
+            created_by=facts.created_by(computed, name) if between else (),
+            us_at_stake=at_stake * runs if at_stake is not None else None,
+        )
 
 
 def refusals_between_kernels(created: Compilation, facts: Facts) -> dict[KernelNames, Refusal]:

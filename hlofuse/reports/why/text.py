@@ -18,6 +18,8 @@ from .story import flip_setting
 ANSWERS = 5
 """Stories shown where a name means several things, and decisions of each."""
 _LEFT_OUT = 8
+_PAIRS = 3
+"""Further pairs that are named, of those with the same answer."""
 
 
 def story_headline(s: Story) -> str:
@@ -69,11 +71,12 @@ def answers_headline(
 
 def more_answers_line(left_out: Sequence[Story | PairAnswer]) -> str:
     """`… 3 more (--limit 0 shows all): loop_add_fusion.2 (fusion.3), …`."""
-    found = []
-    for a in left_out:
-        places = (a.described,) if isinstance(a, Story) else (a.producer, a.consumer)
-        found.append(" → ".join(printable(p.final or p.name) for p in places))
-    return f"{more(len(left_out))}: {listing(found, _LEFT_OUT)}"
+    return f"{more(len(left_out))}: {listing(_names_of(left_out), _LEFT_OUT)}"
+
+
+def _names_of(answers: Sequence[Story | PairAnswer]) -> list[str]:
+    places = ((a.described,) if isinstance(a, Story) else (a.producer, a.consumer) for a in answers)
+    return [" → ".join(printable(p.final or p.name) for p in own) for own in places]
 
 
 def meant_line(s: Story) -> str:
@@ -184,24 +187,6 @@ _PRODUCERS = 8  # operands named where one rule refused many
 _READS = 6
 
 
-def print_why(
-    answer: Story | PairAnswer,
-    console: Console,
-    *,
-    input_arguments: Sequence[str] = (),
-    limit: int = 20,
-    details: bool = True,
-    seen: set[object] | None = None,
-) -> None:
-    """The answer in the first line, then what it rests on; with `details` every decision."""
-    if isinstance(answer, PairAnswer):
-        _print_pair(answer, console, input_arguments, limit, details=details)
-    elif details or answer.fate != "kernel" or answer.holder is not None:
-        _print_story(answer, console, input_arguments, limit, details=details)
-    else:
-        _print_kernel(answer, console, set() if seen is None else seen)
-
-
 def _print_kernel(s: Story, console: Console, seen: set[object]) -> None:
     """A kernel's time, the rule that keeps it apart from most bytes, and what helps. `seen` are the pairs and
     rules that earlier answers have shown."""
@@ -241,32 +226,46 @@ def print_answers(
     """The answer; of several a heading, then one after the other, cut where `limit` is not 0. Without
     `details` equal kernels are one answer: they have the same line, shape, time and rule. `total` is the
     number of kernels of the program, if it matters."""
-    headline = answers_headline(queries, answers, total)
+    kinds = [[a] for a in answers]
     if not details:
-        answers = [own[0] for own in grouped((_same(a), a) for a in answers).values()]
-    if len(answers) == 1:
-        print_why(answers[0], console, input_arguments=input_arguments, limit=limit, details=details)
-        return
-    console.print(Text(headline, style="bold cyan"))
-    shown, seen = answers[:ANSWERS] if limit else answers, set[object]()
-    for answer in shown:
+        kinds = [*grouped((_same(a), a) for a in answers).values()]
+    is_one, seen = len(kinds) == 1, set[object]()
+    if not is_one:
+        console.print(Text(answers_headline(queries, answers, total), style="bold cyan"))
+    shown = kinds[:ANSWERS] if limit else kinds
+    most = limit if is_one else min(limit, ANSWERS)
+    for answer, *others in shown:
+        if not is_one:
+            console.print()
+        if isinstance(answer, PairAnswer) and (details or (is_one and not others)):
+            _print_pair(
+                answer,
+                console,
+                input_arguments,
+                most,
+                details=details,
+            )
+        elif isinstance(answer, PairAnswer):
+            _print_pairs(answer, others, console)
+        elif details or answer.fate != "kernel" or answer.holder is not None:
+            _print_story(
+                answer,
+                console,
+                input_arguments,
+                most,
+                details=details,
+            )
+        else:
+            _print_kernel(answer, console, seen)
+    if len(shown) < len(kinds):
         console.print()
-        most = min(limit, ANSWERS)
-        print_why(
-            answer,
-            console,
-            input_arguments=input_arguments,
-            limit=most,
-            details=details,
-            seen=seen,
-        )
-    if len(shown) < len(answers):
-        console.print()
-        console.print(Text(more_answers_line(answers[len(shown) :]), style="dim"))
+        console.print(Text(more_answers_line([own[0] for own in kinds[len(shown) :]]), style="dim"))
 
 
 def _same(a: Story | PairAnswer) -> object:
-    if isinstance(a, PairAnswer) or a.fate != "kernel":
+    if isinstance(a, PairAnswer):
+        return a.outcome, a.settled_by.rule.code if a.settled_by is not None else ""
+    if a.fate != "kernel":
         return id(a)
     rules = tuple(rule.code for _, rule in a.apart)
     stem = (a.described.final or a.described.name).rstrip(".0123456789")
@@ -296,6 +295,23 @@ def _shape_text(shape: str, width: int = 60) -> str:
     while count > 1 and len(", ".join(elements[:count])) > width - 15:
         count -= 1
     return f"{shorten(', '.join(elements[:count]), width)}, … {len(elements)} elements)"
+
+
+def _print_pairs(p: PairAnswer, others: Sequence[PairAnswer | Story], console: Console) -> None:
+    """The pair, its reason and what it costs, and the others of which the same holds."""
+    console.print(pair_headline(p), style="bold")
+    if p.settled_by is not None and p.settled_by.event != "fuse":
+        rule = p.settled_by.rule
+        indented(console, f"{rule.title or verdict(p.settled_by)} ({rule.code}).")
+        if rule.advice and "XLA_FLAGS" not in rule.advice:
+            indented(console, printable(advice_line(rule)))
+    if p.cost is not None and not p.forbidden:
+        indented(console, costs.worth_text(p.cost))
+    if where := kernels_line(p):
+        indented(console, where)
+    if others:
+        rest = listing(_names_of(others), _PAIRS)
+        indented(console, f"Likewise {plural(len(others), 'other pair')}: {rest}")
 
 
 def _print_pair(
