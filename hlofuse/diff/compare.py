@@ -77,10 +77,7 @@ class Changes:
     def _attributes(self, one: Instruction, other: Instruction) -> Iterator[Detail]:
         if one.attributes is other.attributes:
             return
-        old: dict[str, str] = {}
-        new: dict[str, str] = {}
-        for side, attributes in ((old, one.attributes), (new, other.attributes)):
-            side.update(self.m.before.keys.attributes(attributes))
+        old, new = (dict(self.m.before.keys.attributes(x.attributes)) for x in (one, other))
         for name in {**old, **new}:
             if old.get(name) != new.get(name):
                 kind = Kind.ANNOTATION if name in ANNOTATIONS else Kind.ATTRIBUTE

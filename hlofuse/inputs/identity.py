@@ -140,8 +140,10 @@ def _notes(
     partitions = partitions_of(module)
     if partitions > 1:
         if stage.value == Stage.BEFORE and is_of_all_devices(module, target, device, release):
-            whole = f"figures are for all {partitions} devices together: XLA's partitioner is not replayed"
-            found.append(f"{whole}, so the collectives that it adds are missing")
+            found.append(
+                f"figures are for all {partitions} devices together, inside a shard_map for one, and without"
+                " the collectives that XLA's partitioner adds: it is not replayed"
+            )
         else:
             exchanges = any(x.opcode in _EXCHANGES for x in module.instructions())
             alone = "" if exchanges or is_divided(module) else ", without collectives"

@@ -22,23 +22,18 @@ def handle_reduce(c: Context, reduce: Instruction) -> bool:
     several = reduce.shape.is_tuple
     count = len(reduce.operands) // 2
     arg = reduce.operands[0]
-    shape = reduce.shape.tuple_shapes[0] if several else reduce.shape
+    shapes = reduce.shape.tuple_shapes if several else [reduce.shape]
+    shape = shapes[0]
+    values = []
     if 0 in (arg.shape.element_count, shape.element_count):
-        values = [
-            make.broadcast(reduce, s, v, ())
-            for s, v in zip(
-                reduce.shape.tuple_shapes if several else [shape], reduce.operands[count:], strict=True
-            )
-        ]
-        return c.replace(reduce, make.tuple_of(reduce, values) if several else values[0])
-    same_memory = not c.options.layout_sensitive or reshape_is_bitcast(arg.shape, shape)
-    if shape.element_count == arg.shape.element_count and same_memory:
-        values = [
-            make.reshape(reduce, s, v)
-            for s, v in zip(
-                reduce.shape.tuple_shapes if several else [shape], reduce.operands[:count], strict=True
-            )
-        ]
+        starts = zip(shapes, reduce.operands[count:], strict=True)
+        values = [make.broadcast(reduce, s, v, ()) for s, v in starts]
+    elif shape.element_count == arg.shape.element_count and (
+        not c.options.layout_sensitive or reshape_is_bitcast(arg.shape, shape)
+    ):
+        arrays = zip(shapes, reduce.operands[:count], strict=True)
+        values = [make.reshape(reduce, s, v) for s, v in arrays]
+    if values:
         return c.replace(reduce, make.tuple_of(reduce, values) if several else values[0])
     if c.options.layout_sensitive or several:
         return False

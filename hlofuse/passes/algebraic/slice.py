@@ -188,11 +188,8 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
     sizes = x.shape.dimensions
     if not sizes or c.same_shape(operand.shape, x.shape):
         return c.replace(x, operand)
-    whole = [d for d, s in enumerate(starts) if operand.shape.dimensions[d] == sizes[d] and not _is_zero(s)]
-    if whole:
-        zero = make.scalar_like(starts[0], 0)
-        new_starts = [zero if d in whole else s for d, s in enumerate(starts)]
-        return c.become(x, make.copy_of, [operand, *new_starts])
+    if _start_at_zero(c, x, operand):
+        return True
     if operand.opcode == "broadcast":
         inner = operand.operands[0]
         if operand.dimensions:
@@ -261,21 +258,26 @@ def _slice_of_iota(c: Context, x: Instruction) -> bool:
     return c.become(x, make.reshape, x.shape, make.convert(x, result, x.shape.element_type))
 
 
+def _start_at_zero(c: Context, x: Instruction, *arrays: Instruction) -> bool:
+    """Read or write whole dimensions from zero on. `arrays` are the operands before the starts."""
+    starts = x.operands[len(arrays) :]
+    sizes = zip(arrays[-1].shape.dimensions, x.shape.dimensions, starts, strict=True)
+    moved = [a == b and not _is_zero(start) for a, b, start in sizes]
+    if not any(moved):
+        return False
+    zero = make.scalar_like(starts[0], 0)
+    new = [zero if m else s for m, s in zip(moved, starts, strict=True)]
+    return c.become(x, make.copy_of, [*arrays, *new])
+
+
 def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
     base, update, *starts = x.operands
     if base.opcode == "broadcast" and not base.operands[0].shape.dimensions and _replace_by_pad(c, x):
         return True
     if c.same_shape(x.shape, update.shape):
         return c.replace(x, update)
-    whole = [
-        d
-        for d, s in enumerate(starts)
-        if update.shape.dimensions[d] == x.shape.dimensions[d] and not _is_zero(s)
-    ]
-    if whole:
-        zero = make.scalar_like(starts[0], 0)
-        new_starts = [zero if d in whole else s for d, s in enumerate(starts)]
-        return c.become(x, make.copy_of, [base, update, *new_starts])
+    if _start_at_zero(c, x, base, update):
+        return True
     if update.shape.element_count == 0:
         return c.replace(x, base)
     if update.opcode != "dynamic-update-slice":

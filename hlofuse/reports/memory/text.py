@@ -17,7 +17,7 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int = 20) -> None:
     """Print the bytes of each kind, then the arrays alive at the peak, the largest first."""
     console.print(Text(summary(m), style="bold"))
     if m.alive and m.peak:
-        console.print(Text(_largest(m)))
+        console.print(_largest(m))
     if m.is_estimated:
         text = "Estimated: XLA's final module is not in the input, and the order of execution is a replay's."
         console.print(Text(text, style="dim"))
@@ -32,9 +32,9 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int = 20) -> None:
     if count:
         time = f", {us_text(us)} in all" if us is not None else ""
         text = f"XLA computes {plural(count, 'kernel')} again to save memory (.remat in the name){time}"
-        console.print(Text(text))
+        console.print(text)
     for line in _change_lines(m):
-        console.print(Text(line))
+        console.print(line)
     shown = m.alive[: limit or None]
     if not shown:
         return
@@ -77,7 +77,7 @@ def _change_lines(m: MemoryUse) -> Iterator[str]:
     if m.changes:
         yield "\nChanges that need less memory, replayed on this module"
     for number, c in enumerate(m.changes, 1):
-        where = f" ({printable(where_text(c.sources))})" if c.sources else ""
+        where = f" ({where_text(c.sources)})" if c.sources else ""
         yield f"{number}. {c.text}{where}"
         yield f"   {_gain(c.trial, m)}"
 
@@ -85,7 +85,7 @@ def _change_lines(m: MemoryUse) -> Iterator[str]:
     if untried:
         yield "\nWorth trying (not simulated), and the bytes at the peak that each is about"
     for u in untried:
-        where = f" ({printable(where_text(u.sources))})" if u.sources else ""
+        where = f" ({where_text(u.sources)})" if u.sources else ""
         yield f"{bytes_text(u.bytes)}: {printable(u.text)}{where}"
 
 
