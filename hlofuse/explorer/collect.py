@@ -347,15 +347,18 @@ def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Ite
     root = module.entry.root
     results = {through_views(x) for x in root.outputs}
     for row in rows:
-        i, place = row.instruction, facts.final_place(row.instruction)
+        i = row.instruction
+        place = facts.final_place(i)
+        at = facts.instruction(place.name) or (i, module)
         time = costs.kernel(i) if costs is not None else None
-        us, estimated = row.us or 0.0, time if not row.is_floor else None
+        us = row.us or 0.0
+        estimated = time if not row.is_floor else None
         kind = cpu.kind_text(i) if cpu is not None else ""
         yield Kernel(
             row,
             place,
             boxes.get(place.name, -1),
-            files.line(source_bearer(i, module), module),
+            files.line(source_bearer(*at), at[1]),
             tuple(_read(o, number) for o in i.operands),
             i in results,
             floor_us(i, row.cost, device) + device.launch_overhead_us if device is not None else None,
@@ -566,7 +569,4 @@ def _path(i: Instruction, module: Module) -> str:
 
 
 def _source(module: Module, i: Instruction) -> str:
-    found = module.source_of(i)
-    if found is None:
-        return ""
-    return printable(source_in_function(found))
+    return printable(source_in_function(module.source_of(i)))
