@@ -70,7 +70,7 @@ def with_flags(
     given = parse_flags(flags)
     if not given or (unknown := not_honoured(given)):
         shown = " ".join(unknown) if given else flags
-        raise HlofuseError(f"the replay does not model {shown}; capture --flags compiles with it")
+        raise HlofuseError(f"the replay does not model {shown}; capture --flags has XLA read it")
     module = comparable(observed, observed.replay.input.unoptimized or unoptimized)
     found = compiled(observed, module, merged(observed.replay.config.build.flags, given))
     if found is None:
