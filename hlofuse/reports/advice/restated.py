@@ -50,7 +50,6 @@ from .contracting import (
 )
 from .matching import MIN_ELEMENTS, combines_by, has, is_constant, only_reader, origins, source
 from .updates import add_to_rows
-from .updates import add_to_rows
 from .written import Numbers, Rewriting, counted, fold, gather_rows, numbers, onehot, replace, spread
 
 
@@ -867,7 +866,6 @@ RESTATED = {
     "top-k-not-sort": Rewriting("sort", _few_sorted),
     "reshape-not-segments": Rewriting("scatter", _segments),
     "window-not-scatter": Rewriting("scatter gather", _window),
-    "update-the-rows": Rewriting("scatter", add_to_rows),
     "update-the-rows": Rewriting("scatter", add_to_rows),
     "one-segment-sum": Rewriting("scatter", _scatter_stacked, "gpu"),
     "write-at-once": Rewriting("dynamic-update-slice scatter", _write_at_once),
