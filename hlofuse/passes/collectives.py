@@ -299,11 +299,8 @@ class AllToAllDecomposer(RewritePass):
             return False
         dimension, count = x.dimensions[0], len(groups[0])
         size = x.shape.dimensions[dimension] // count
-        parts = []
-        for k in range(count):
-            starts, limits = [0] * x.shape.rank, list(x.shape.dimensions)
-            starts[dimension], limits[dimension] = k * size, (k + 1) * size
-            parts.append(make.slice_of(x, x.operands[0], starts, limits))
+        given = x.operands[0]
+        parts = [make.part(x, given, k * size, (k + 1) * size, dimension) for k in range(count)]
         shape = Shape.tuple_of([part.shape for part in parts])
         devices = x.attributes.given("channel_id", "replica_groups")
         exchange = make.add(x, x.opcode, shape, parts, copied_attributes=devices)

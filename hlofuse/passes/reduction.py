@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir import Computation, Instruction, Layout, Module, Record, Shape, clone_of, module_of
-from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
+from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.rules.rewrites import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
 from .base import Explained, Pass, VisitPass, replaced, substituted, visit_module
@@ -181,8 +181,7 @@ class _Scan(Record):
         rank, last = source.shape.rank, source.shape.rank - 1
         padded = -(-self.length // _BASE) * _BASE
         if padded != self.length:
-            shape = self._resize(source.shape, last, padded)
-            source = make.pad(x, shape, source, init, self._padding(rank, last, 0, padded - self.length))
+            source = make.padded(x, source, 0, padded - self.length, last, value=init)
         columns = padded // _BASE
         tiled = _blocks(self._resize(source.shape, last, columns), _BASE)
         within = self._reduce_window(make.reshape(x, tiled, source), tiled, rank, _BASE, _BASE - 1)
@@ -190,10 +189,7 @@ class _Scan(Record):
         further = self._resize(total.shape, last, columns + 1)
         before = self._reduce_window(total, further, last, columns, columns)
         start = 0 if self.forward else 1
-        starts = [start if d == last else 0 for d in range(rank)]
-        limits = [start + columns if d == last else n for d, n in enumerate(further.dimensions)]
-        before = make.slice_of(x, before, starts, limits)
-        before.shape = total.shape
+        before = make.part(x, before, start, start + columns, last)
         before = make.broadcast(x, tiled, before, range(rank))
         function = x.to_apply
         every = make.numbers(range(rank + 1))
@@ -202,12 +198,10 @@ class _Scan(Record):
         if self.dimension != last:
             scan = make.transpose(x, scan, permutation)
         if padded != self.length:
-            sizes = [self.length if d == self.dimension else n for d, n in enumerate(x.shape.dimensions)]
-            scan = make.slice_of(x, scan, [0] * rank, sizes)
-            scan.shape = self._resize(x.shape, self.dimension, self.length)
+            scan = make.part(x, scan, 0, self.length, self.dimension)
         if self.exclusive:
             low, high = (1, 0) if self.forward else (0, 1)
-            scan = make.pad(x, x.shape, scan, init, self._padding(rank, self.dimension, low, high))
+            scan = make.padded(x, scan, low, high, self.dimension, value=init)
         return scan
 
     def _transpose(self) -> tuple[Instruction, Sequence[int]]:
@@ -222,16 +216,6 @@ class _Scan(Record):
     def _resize(self, shape: Shape, dimension: int, size: int) -> Shape:
         sizes = tuple(size if d == dimension else n for d, n in enumerate(shape.dimensions))
         return Shape(shape.element_type, sizes, Layout(shape.minor_to_major))
-
-    def _padding(
-        self,
-        rank: int,
-        dimension: int,
-        low: int,
-        high: int,
-    ) -> PaddingConfig:
-        none, some = PaddingDimension(0, 0), PaddingDimension(low, high)
-        return PaddingConfig(tuple(some if d == dimension else none for d in range(rank)))
 
     def _reduce_window(
         self,
@@ -254,15 +238,8 @@ class _Scan(Record):
         )
 
     def _edge(self, within: Instruction, dimension: int) -> Instruction:
-        sizes = within.shape.dimensions
-        starts, limits = [0] * len(sizes), list(sizes)
-        if self.forward:
-            starts[dimension] = sizes[dimension] - 1
-        else:
-            limits[dimension] = 1
-        edge = make.slice_of(self.x, within, starts, limits)
-        edge.shape = self._resize(within.shape, dimension, 1)
-        return edge
+        place = within.shape.dimensions[dimension] - 1 if self.forward else 0
+        return make.part(self.x, within, place, place + 1, dimension)
 
 
 def _of_two_dimensions(x: Instruction) -> Instruction:

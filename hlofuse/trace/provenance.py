@@ -1,11 +1,11 @@
 """The fate of each instruction while passes run, by watching the graph; rewrites before fusion, followed."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir import Instruction, Module, Record
 from hlofuse.ir.names import names_in, own_name
+from hlofuse.rules.verdict import Verdict
 from .recorder import Event, OnlySkipped
 
 
@@ -137,11 +137,9 @@ class BeforeFusion(OnlySkipped):
         name = added[0].computation_name if added else ""
         self._keep("rewrite", name, tuple(added), {"removed": (removed,)}, rule, reason)
 
-    def ineligible(
-        self, producer: Instruction, consumer: Instruction | None, *, rule: str, reason: str, **_: Any
-    ) -> None:
+    def ineligible(self, producer: Instruction, consumer: Instruction | None, verdict: Verdict) -> None:
         ends = (producer,) if consumer is None else (producer, consumer)
-        self._keep("ineligible", producer.computation_name, ends, {}, rule, reason)
+        self._keep("ineligible", producer.computation_name, ends, {}, verdict.rule.code, verdict.reason)
 
     def _keep(
         self,

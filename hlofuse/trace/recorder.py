@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.names import NO_ORIGIN, Origin
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.verdict import Figures
+from hlofuse.rules.verdict import Figures, Verdict
 
 NO_FIGURES: Figures = {}
 """Shared by all events that have none."""
@@ -159,24 +159,16 @@ class Recorder:
         verdict = fusion.name, kind, created, duplicated, rule, reason, figures or NO_FIGURES
         self.events.append(_event((*head, *verdict, *_NO_CHANGE, (producer.origin, fusion.origin))))
 
-    def ineligible(
-        self,
-        producer: Instruction,
-        consumer: Instruction | None,
-        *,
-        rule: str,
-        reason: str,
-        figures: Figures | None = None,
-    ) -> None:
-        """`producer` was not fused into `consumer` (or into anything); `reason` in XLA's words."""
+    def ineligible(self, producer: Instruction, consumer: Instruction | None, verdict: Verdict) -> None:
+        """`producer` was not fused into `consumer` (or into anything)."""
         self._step += 1
         head = "ineligible", self._pass, producer.computation_name, self._step, producer.name
-        verdict = rule, reason, figures or NO_FIGURES
+        reasons = verdict.rule.code, verdict.reason, verdict.figures
         user: str | None = None
         origins: tuple[Origin, ...] = (producer.origin,)
         if consumer is not None:
             user, origins = consumer.name, (producer.origin, consumer.origin)
-        self.events.append(_event((*head, user, *_NO_FUSION, *verdict, *_NO_CHANGE, origins)))
+        self.events.append(_event((*head, user, *_NO_FUSION, *reasons, *_NO_CHANGE, origins)))
 
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
         """The cost of fusing `producer` into its users, and of not fusing it (microseconds)."""

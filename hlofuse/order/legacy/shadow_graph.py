@@ -37,9 +37,13 @@ class Node:
         if last is not user:
             self.users[self.users.index(user)] = last
 
+    def reads(self, old: Node, new: Node) -> None:
+        """Read `new` wherever this read `old`."""
+        self.operands = [new if o is old else o for o in self.operands]
+
     def give_user(self, user: Node, to: Node) -> None:
         """`user` reads `to` wherever it read this (`ReplaceUseWith`)."""
-        user.operands = [to if o is self else o for o in user.operands]
+        user.reads(self, to)
         self.remove_user(user)
         to.add_user(user)
 
@@ -70,7 +74,7 @@ class ShadowGraph:
         place = operand.users.index(node)
         operand.users[place : place + 1] = node.users
         for user in node.users:
-            user.operands = [operand if o is node else o for o in user.operands]
+            user.reads(node, operand)
         node.dead, node.operands, node.users = True, [], []
 
     def put_before(self, user: Node, new: Node) -> None:
@@ -85,7 +89,7 @@ class ShadowGraph:
         self.add(new)
         new.operands, new.users, operand.users = [operand], operand.users, [new]
         for user in new.users:
-            user.operands = [new if o is operand else o for o in user.operands]
+            user.reads(operand, new)
 
     def put_bitcasts_after(self, node: Node, between: Hashable) -> None:
         """Insert a bitcast to the shape `between` and one back between `node` and its users. As
@@ -100,7 +104,7 @@ class ShadowGraph:
         back = self.add(Node(None, node.shape, [there], is_bitcast=True))
         back.users = users
         for user in users:
-            user.operands = [back if o is node else o for o in user.operands]
+            user.reads(node, back)
 
     def merged_chain(self, end: Node, is_link: Callable[[Node], bool]) -> Iterator[Node]:
         """The bitcasts of a chain up to `end`, each reading what the chain reads. The innermost comes first,
@@ -123,7 +127,7 @@ class ShadowGraph:
         """Users other than `new` itself, and the root role, go over (`ReplaceAllUsesWith`)."""
         for user in list(old.users):
             if user is not new:
-                user.operands = [new if o is old else o for o in user.operands]
+                user.reads(old, new)
                 new.add_user(user)
         old.users = [new] if new in old.users else []
         if old is self.root:

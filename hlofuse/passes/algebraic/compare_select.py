@@ -5,7 +5,7 @@ from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.ir.graph import Instruction
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import highest, lowest, scalar_of
+from hlofuse.passes.common.literals import bounds, scalar_of
 from .context import (
     Context,
     both_orders,
@@ -133,7 +133,7 @@ def handle_extreme(c: Context, x: Instruction) -> bool:
     if is_integral(x) or is_floating(x):
         for bound, other in ((lhs, rhs), (rhs, lhs)):
             element_type = bound.shape.element_type
-            neutral = lowest(element_type) if maximum else highest(element_type)
+            neutral = bounds(element_type)[not maximum]
             if neutral is not None and is_all(bound, neutral):
                 return c.replace(x, other)
     if lhs.opcode == x.opcode and rhs in lhs.operands:

@@ -12,7 +12,7 @@ from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, Shape
 from hlofuse.passes.base import replaced
 from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import Value, highest, lowest, scalar_of, values_of
+from hlofuse.passes.common.literals import Value, bounds, scalar_of, values_of
 from hlofuse.passes.common.shapes import is_identity, ones_moved, permute
 from hlofuse.releases import Release
 
@@ -213,7 +213,7 @@ def is_argument_of_extreme(reduce: Instruction, *, greatest: bool) -> bool:
         return False
     start = scalar_of(reduce.operands[2])
     element_type = reduce.operands[2].shape.element_type
-    if start is None or start != (lowest(element_type) if greatest else highest(element_type)):
+    if start is None or start != bounds(element_type)[not greatest]:
         return False
     root = reduce.to_apply.root
     if root.opcode != "tuple" or [o.opcode for o in root.operands] != ["select", "select"]:

@@ -5,7 +5,7 @@ from hlofuse.ir import Instruction, replace
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import highest, lowest, scalar_of
+from hlofuse.passes.common.literals import bounds, scalar_of
 from hlofuse.passes.common.shapes import array, is_sorted, unmodified_dimensions
 from .context import (
     Context,
@@ -172,7 +172,7 @@ def _as_element_of_other(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
     start = scalar_of(init)
     element_type = init.shape.element_type
-    for opcode, neutral in (("maximum", lowest(element_type)), ("minimum", highest(element_type))):
+    for opcode, neutral in zip(("maximum", "minimum"), bounds(element_type), strict=True):
         if start is None or start != neutral or not _function(reduce, opcode):
             continue
         for user in arg.users:

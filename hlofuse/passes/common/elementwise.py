@@ -1,188 +1,114 @@
-"""Elementwise operations on single values (`xla/hlo/evaluator/hlo_evaluator_typed_visitor.h`). Functions such
-as exp are computed in double precision; the caller rounds; XLA's last digit may differ."""
+"""Elementwise operations on arrays (`xla/hlo/evaluator/hlo_evaluator_typed_visitor.h`). Functions such as exp
+are computed in double precision; the caller rounds; XLA's last digit may differ."""
 
 import math
-import operator
 from collections.abc import Callable
-from functools import cache
+from typing import Any
+
+import numpy as np
 
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES
-from .literals import Value
+from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES
+from .literals import Elements, bounds
 
 
 class CannotEvaluate(Exception):
     """The operation, or a value it reads, is not worked out here."""
 
 
-def value_function(x: Instruction) -> Callable[..., Value]:
-    """From a value of each operand to that of `x`, not rounded; CannotEvaluate where it is not known."""
-    element_type = x.operands[0].shape.element_type if x.operands else ""
-    if x.opcode == "compare":
-        return _COMPARE[str(x.attributes.raw("direction"))]
-    if x.opcode == "convert":
-        return _convert(element_type, x.shape.element_type)
-    if element_type in INTEGER_TYPES:
-        function = _integer(x.opcode, element_type)
-    elif element_type == "pred":
-        function = _PREDS.get(x.opcode)
-    elif element_type in COMPLEX_TYPES:
-        function = _COMPLEX.get(x.opcode)
-    elif element_type in FLOATING_TYPES:
-        function = _FLOATS.get(x.opcode)
-    else:
-        raise CannotEvaluate
-    if function is None:
-        function = _ANY.get(x.opcode)
-    if function is None:
-        raise CannotEvaluate
-    return function
+Function = Callable[..., Any]
 
 
-def _convert(source: str, result: str) -> Callable[[Value], Value]:
+def array_function(x: Instruction) -> Function:
+    """From an array of each operand to that of `x`, not rounded; CannotEvaluate where it is not known."""
+    kind = x.operands[0].shape.element_type if x.operands else ""
+    name = str(x.attributes.raw("direction")) if x.opcode == "compare" else x.opcode
+    if name == "convert":
+        return _converted(kind, x.shape.element_type)
+    found = _OF_ALL.get(name)
+    if kind in COMPLEX_TYPES:
+        found = _OF_COMPLEX.get(name)
+    elif kind in INTEGER_TYPES and name in _OF_INTEGERS:
+        found = _OF_INTEGERS[name](int(kind[1:]))
+    if found is None:
+        raise CannotEvaluate
+    return found
+
+
+def _converted(kind: str, result: str) -> Function:
     if result == "pred":
-        return lambda v: v != 0
-    if result in INTEGER_TYPES and source not in INTEGER_TYPES:
-        low = -(1 << (int(result[1:]) - 1)) if result[0] == "s" else 0
-        high = (1 << (int(result[1:]) - (result[0] == "s"))) - 1
+        return lambda a: a != 0
+    if result not in INTEGER_TYPES or kind in (*INTEGER_TYPES, "pred"):
+        return lambda a: a
+    low, high = bounds(result)
 
-        def to_integer(v: Value) -> Value:
-            if isinstance(v, complex):
-                raise CannotEvaluate
-            if math.isnan(v):
-                return 0
-            if math.isinf(v):
-                return high if v > 0 else low
-            return min(high, max(low, math.trunc(v)))
+    def integer(value: float) -> Any:
+        return 0 if math.isnan(value) else math.trunc(min(high, max(low, value)))
 
-        return to_integer
-    return lambda v: v
+    return _each(integer)
 
 
-_COMPARE: dict[str, Callable[..., Value]] = {
-    "EQ": operator.eq,
-    "NE": operator.ne,
-    "LT": operator.lt,
-    "LE": operator.le,
-    "GT": operator.gt,
-    "GE": operator.ge,
+def _each(function: Function, operands: int = 1) -> Function:
+    """A function of single values, applied to each."""
+    found = np.frompyfunc(function, operands, 1)
+    return lambda *given: np.asarray(found(*given), object)
+
+
+def _bare(a: Elements, bits: int) -> Elements:
+    """The bits of integers as numbers from 0 on."""
+    return a.astype("u8") & np.uint64((1 << bits) - 1)
+
+
+def _shifted(shift: np.ufunc, a: Elements, by: Elements, bits: int) -> Elements:
+    places = by.astype("u8")
+    return np.where(places < bits, shift(_bare(a, bits), places % 64), np.uint64(0))
+
+
+def _quotient(a: Elements, b: Elements) -> Elements:
+    by = np.where(b == 0, a * 0 + 1, b)
+    rest = (a % by != 0) & ((a < 0) != (b < 0))
+    return np.where(b == 0, ~(a * 0), a // by + rest.astype(a.dtype))
+
+
+_OF_INTEGERS: dict[str, Callable[[int], Function]] = {
+    "divide": lambda bits: _quotient,
+    "remainder": lambda bits: lambda a, b: np.where(b == 0, a, np.fmod(a, b)),
+    "shift-left": lambda bits: lambda a, by: _shifted(np.left_shift, a, by, bits),
+    "shift-right-logical": lambda bits: lambda a, by: _shifted(np.right_shift, a, by, bits),
+    "shift-right-arithmetic": lambda bits: lambda a, by: a >> np.where(_bare(by, 64) < bits, by, bits - 1),
+    "popcnt": lambda bits: lambda a: _each(int.bit_count)(_bare(a, bits)),
+    "count-leading-zeros": lambda bits: lambda a: bits - _each(int.bit_length)(_bare(a, bits)),
 }
-
-
-_ANY: dict[str, Callable[..., Value]] = {
-    "select": lambda p, a, b: a if p else b,
+"""The functions that integers have of their own, from their bits."""
+_UFUNCS = """
+    EQ=equal NE=not_equal LT=less LE=less_equal GT=greater GE=greater_equal and=bitwise_and or=bitwise_or
+    xor=bitwise_xor not=invert add=add subtract=subtract multiply=multiply divide=divide remainder=fmod
+    power=power maximum=maximum minimum=minimum negate=negative abs=abs floor=floor ceil=ceil
+    round-nearest-even=rint sqrt=sqrt is-finite=isfinite exponential=exp exponential-minus-one=expm1 log=log
+    log-plus-one=log1p tanh=tanh sine=sin cosine=cos cbrt=cbrt select=where
+"""
+_OF_ALL: dict[str, Function] = {
+    **{key: getattr(np, name) for key, _, name in (pair.partition("=") for pair in _UFUNCS.split())},
     "copy": lambda a: a,
-    "clamp": lambda low, a, high: min(max(a, low), high),
+    "clamp": lambda low, a, high: np.minimum(np.maximum(a, low), high),
+    "complex": _each(complex, 2),
+    "sign": lambda a: np.where(a == 0, a, np.sign(a)),
+    "rsqrt": lambda a: 1.0 / np.sqrt(a),
+    "erf": _each(math.erf),
+    "logistic": lambda a: 1 / (1 + np.exp(-a)),
 }
 
 
-_PREDS: dict[str, Callable[..., Value]] = {
-    "and": lambda a, b: a and b,
-    "or": lambda a, b: a or b,
-    "xor": operator.ne,
-    "not": operator.not_,
-    "maximum": lambda a, b: a or b,
-    "minimum": lambda a, b: a and b,
-    "add": lambda a, b: a or b,
-    "multiply": lambda a, b: a and b,
-}
-
-
-@cache
-def _integer(opcode: str, element_type: str) -> Callable[..., Value] | None:
-    bits = int(element_type[1:])
-    mask = (1 << bits) - 1
-
-    def quotient(a: int, b: int) -> int:
-        if b == 0:
-            return -1
-        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-    def remainder(a: int, b: int) -> int:
-        return a if b == 0 else abs(a) % abs(b) * (-1 if a < 0 else 1)
-
-    def power(a: int, b: int) -> int:
-        if b < 0:
-            raise ValueError
-        return pow(a, b, 1 << bits)
-
-    table: dict[str, Callable[..., Value]] = {
-        "add": operator.add,
-        "subtract": operator.sub,
-        "multiply": operator.mul,
-        "divide": quotient,
-        "remainder": remainder,
-        "power": power,
-        "maximum": max,
-        "minimum": min,
-        "negate": operator.neg,
-        "abs": abs,
-        "sign": lambda a: (a > 0) - (a < 0),
-        "and": operator.and_,
-        "or": operator.or_,
-        "xor": operator.xor,
-        "not": operator.invert,
-        "shift-left": lambda a, b: (a & mask) << b if 0 <= b < bits else 0,
-        "shift-right-logical": lambda a, b: (a & mask) >> b if 0 <= b < bits else 0,
-        "shift-right-arithmetic": lambda a, b: a >> (b if 0 <= b < bits else bits - 1),
-        "popcnt": lambda a: (a & mask).bit_count(),
-        "count-leading-zeros": lambda a: bits - (a & mask).bit_length(),
-    }
-    return table.get(opcode)
-
-
-def _divide(a: float, b: float) -> float:
-    if b != 0:
-        return a / b
-    if a == 0 or math.isnan(a):
-        return math.nan
-    return math.copysign(math.inf, a) * math.copysign(1, b)
-
-
-def _complex_product(a: complex, b: complex) -> Value:
+def _complex_product(a: Elements, b: Elements) -> Elements:
     """The product if one factor is real, which needs no sum to be rounded as in XLA."""
-    if a.imag and b.imag:
+    if np.any(a.imag * b.imag):
         raise CannotEvaluate
     return a * b
 
 
-_COMPLEX: dict[str, Callable[..., Value]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
+_OF_COMPLEX: dict[str, Function] = {
+    **{name: _OF_ALL[name] for name in "EQ NE add subtract negate select copy".split()},
     "multiply": _complex_product,
-    "negate": operator.neg,
-    "real": lambda a: a.real,
-    "imag": lambda a: a.imag,
-}
-
-
-_FLOATS: dict[str, Callable[..., Value]] = {
-    "complex": complex,
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": _divide,
-    "remainder": math.fmod,
-    "power": math.pow,
-    "maximum": lambda a, b: math.nan if math.isnan(a) or math.isnan(b) else max(a, b),
-    "minimum": lambda a, b: math.nan if math.isnan(a) or math.isnan(b) else min(a, b),
-    "negate": operator.neg,
-    "abs": abs,
-    "sign": lambda a: a if a == 0 or math.isnan(a) else math.copysign(1.0, a),
-    "floor": lambda a: float(math.floor(a)) if math.isfinite(a) else a,
-    "ceil": lambda a: float(math.ceil(a)) if math.isfinite(a) else a,
-    "round-nearest-even": lambda a: float(round(a)) if math.isfinite(a) else a,
-    "sqrt": math.sqrt,
-    "rsqrt": lambda x: _divide(1.0, math.sqrt(x)),
-    "is-finite": math.isfinite,
-    "erf": math.erf,
-    "exponential": math.exp,
-    "exponential-minus-one": math.expm1,
-    "log": math.log,
-    "log-plus-one": math.log1p,
-    "tanh": math.tanh,
-    "sine": math.sin,
-    "cosine": math.cos,
-    "cbrt": math.cbrt,
-    "logistic": lambda a: 1 / (1 + math.exp(-a)),
+    "real": np.real,
+    "imag": np.imag,
 }

@@ -1,85 +1,75 @@
 """The result of an operation on constants (`xla/hlo/evaluator/hlo_evaluator.cc`). Elementwise operations
 (`elementwise.py`) and those that only move elements."""
 
+import itertools
 import math
-import struct
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from hlofuse.ir import Instruction, with_trait
-from hlofuse.ir.shape import INTEGER_TYPES, Shape
-from .elementwise import CannotEvaluate, value_function
-from .literals import MOST_ELEMENTS, Value, rounded, values_of
-from .shapes import reduced_windows, reinterpreted
-
-Elements = npt.NDArray[Any]
+from hlofuse.ir.shape import INTEGER_TYPES
+from .elementwise import CannotEvaluate, Function, array_function
+from .literals import MOST_ELEMENTS, Elements, Value, rounded, values_of
+from .shapes import reinterpreted, window_of
 
 
-def evaluate(x: Instruction, given_values: Mapping[Instruction, list[Value]] | None = None) -> list[Value]:
-    """The elements of `x` in row-major order, `given_values` given; CannotEvaluate where not known."""
-    if given_values is not None and x in given_values:
-        return given_values[x]
-    if not x.shape.is_array or x.shape.element_count > MOST_ELEMENTS or x.shape.dynamic_dimensions:
+def evaluate(x: Instruction) -> list[Value]:
+    """The elements of `x` in row-major order; CannotEvaluate where not known."""
+    found: list[Value] = elements(x, {}).ravel().tolist()
+    return found
+
+
+def elements(x: Instruction, cache: dict[Instruction, Elements], most: int = MOST_ELEMENTS) -> Elements:
+    """The elements of `x`, with those that are known already; CannotEvaluate where there are more than `most`
+    of an array, and where they are not known."""
+    if x in cache:
+        return cache[x]
+    if not x.shape.is_array or x.shape.element_count > most or x.shape.dynamic_dimensions:
         raise CannotEvaluate
-    if x.opcode == "constant":
-        values = values_of(x)
-        if values is None:
-            raise CannotEvaluate
-        return values
     if x.opcode == "get-tuple-element" and x.operands[0].opcode == "tuple":
-        return evaluate(x.operands[0].operands[x.tuple_index])
+        return elements(x.operands[0].operands[x.tuple_index], cache, most)
     if x.opcode in MOVES:
-        found: list[Value] = MOVES[x.opcode](x, *map(_elements, x.operands)).ravel().tolist()
-        return found
-    if x.opcode in _OTHERS:
-        return _OTHERS[x.opcode](x)
-    compute = value_function(x)
-    columns = [_as_wide_as(evaluate(o, given_values), o.shape, x.shape) for o in x.operands]
-    out: list[Value] = []
-    for row in zip(*columns, strict=True):
-        try:
-            value = rounded(x.shape.element_type, compute(*row))
-        except (ValueError, OverflowError, ZeroDivisionError, TypeError):
-            raise CannotEvaluate from None
-        if value is None or (value != value and x.opcode not in _KEEPS_NAN):
-            raise CannotEvaluate  # which NaN an operation makes is up to the machine
-        out.append(value)
-    return out
+        found = MOVES[x.opcode](x, *(elements(o, cache, most) for o in x.operands))
+    else:
+        function = array_function(x)
+        parts = [elements(o, cache, most) for o in x.operands]
+        found = _as_elements(x, function, *parts)
+    cache[x] = found
+    return found
 
 
-def _elements(x: Instruction) -> Elements:
-    found = np.empty(x.shape.element_count, object)
-    found[:] = evaluate(x)
-    return found.reshape(x.shape.dimensions)
+_KEEPS_NAN = frozenset({"convert", "copy", "select", "bitcast-convert"})
 
 
-def _iota(x: Instruction) -> list[Value]:
-    along = int(x.attributes["iota_dimension"])
-    numbers = [rounded(x.shape.element_type, k) for k in range(x.shape.dimensions[along])]
-    if None in numbers:
+def _as_elements(x: Instruction, function: Function, *given: Elements) -> Elements:
+    """What a function makes of arrays, as elements of `x`; CannotEvaluate for NaN that it makes."""
+    try:
+        with np.errstate(all="ignore"):
+            found = rounded(x.shape.element_type, function(*given))
+    except (ValueError, OverflowError, TypeError):
+        raise CannotEvaluate from None
+    # Which NaN an operation makes is up to the machine.
+    if found is None or (x.opcode not in _KEEPS_NAN and (found != found).any()):
         raise CannotEvaluate
-    inner = math.prod(x.shape.dimensions[along + 1 :])
-    row = [n for n in numbers if n is not None for _ in range(inner)]
-    return row * math.prod(x.shape.dimensions[:along])
+    return found
 
 
-_KEEPS_NAN = frozenset({"convert", "copy", "select"})
-
-
-def _as_wide_as(values: list[Value], shape: Shape, wanted: Shape) -> list[Value]:
-    if shape.dimensions == wanted.dimensions:
-        return values
-    if shape.dimensions:
+def _constant(x: Instruction) -> Elements:
+    values = values_of(x)
+    if values is None:
         raise CannotEvaluate
-    return values * wanted.element_count  # a scalar bound of a clamp, a scalar predicate
+    return np.asarray(rounded(x.shape.element_type, values)).reshape(x.shape.dimensions)
 
 
-def _broadcast(x: Instruction, given: Elements) -> Elements:
-    sizes = x.shape.dimensions
-    return np.broadcast_to(given.reshape([n if d in x.dimensions else 1 for d, n in enumerate(sizes)]), sizes)
+def _iota(x: Instruction) -> Elements:
+    sizes, along = x.shape.dimensions, int(x.attributes["iota_dimension"])
+    return _spread(sizes, [along], _as_elements(x, np.arange, np.asarray(sizes[along])))
+
+
+def _spread(sizes: Sequence[int], own: Sequence[int], given: Elements) -> Elements:
+    """An array along its own dimensions of a larger one."""
+    return np.broadcast_to(given.reshape([n if d in own else 1 for d, n in enumerate(sizes)]), sizes)
 
 
 def _box(x: Instruction, part: Sequence[int], starts: Sequence[Elements]) -> tuple[slice, ...]:
@@ -104,102 +94,73 @@ def _pad(x: Instruction, given: Elements, value: Elements) -> Elements:
     return out
 
 
-_FORMATS = {
-    "f32": "f",
-    "f64": "d",
-    "f16": "e",
-    "s32": "i",
-    "u32": "I",
-    "s64": "q",
-    "u64": "Q",
-    "s16": "h",
-    "u16": "H",
-}
-
-
-def _bitcast_convert(x: Instruction) -> list[Value]:
-    source, result = (_FORMATS.get(t) for t in (x.operands[0].shape.element_type, x.shape.element_type))
-    if source is None or result is None or struct.calcsize(source) != struct.calcsize(result):
+def _bitcast_convert(x: Instruction, given: Elements) -> Elements:
+    kinds = [s.element_type for s in (x.operands[0].shape, x.shape)]
+    bits = {k[1:] for k in kinds}
+    if len(bits) > 1 or not bits < {"16", "32", "64"}:
         raise CannotEvaluate
-    return [struct.unpack(result, struct.pack(source, v))[0] for v in evaluate(x.operands[0])]
+    source, result = (f"{k[0].replace('s', 'i')}{int(k[1:]) // 8}" for k in kinds)
+    return _as_elements(x, lambda a: a.astype(source).view(result), given)
 
 
 _REDUCERS = with_trait("commutative")
 _SUMMED_AT_ONCE = 512
 
 
-def _reduce(x: Instruction) -> list[Value]:
+def _reducer(x: Instruction) -> Function:
+    """The single operation by which `x` combines two values; CannotEvaluate for others, and for tuples."""
+    root = x.to_apply.root
+    given = {o.parameter_number for o in root.operands if o.opcode == "parameter"}
+    if len(x.operands) != 2 or root.opcode not in _REDUCERS or given != {0, 1}:
+        raise CannotEvaluate
+    return array_function(root)
+
+
+def _reduce(x: Instruction, values: Elements, *rest: Elements) -> Elements:
     """By a function of a single operation, element after element as they lie in memory."""
-    element_type, function = x.shape.element_type, x.to_apply.root
-    source = x.operands[0]
-    if len(x.operands) != 2 or function.opcode not in _REDUCERS:
+    kind, shape, compute, total = x.shape.element_type, x.operands[0].shape, _reducer(x), rest[0]
+    exact = kind in (*INTEGER_TYPES, "pred")
+    if not exact and shape.minor_to_major not in (None, tuple(reversed(range(shape.rank)))):
         raise CannotEvaluate
-    if sorted(o.parameter_number if o.opcode == "parameter" else -1 for o in function.operands) != [0, 1]:
-        raise CannotEvaluate
-    exact = element_type in (*INTEGER_TYPES, "pred")
-    if not exact and source.shape.minor_to_major not in (None, tuple(reversed(range(source.shape.rank)))):
-        raise CannotEvaluate
-    values, (init,) = _elements(source), evaluate(x.operands[1])
-    remaining = [d for d in range(source.shape.rank) if d not in x.dimensions]
-    reduced = values.transpose([*remaining, *x.dimensions]).reshape(x.shape.element_count, -1).tolist()
-    if element_type.startswith(("f", "bf")) and function.opcode == "add":
-        return [_sum(element_type, init, part) for part in reduced]
-    compute = value_function(function)
-    return [_in_steps(element_type, compute, init, part) for part in reduced]
-
-
-def _in_steps(
-    element_type: str, compute: Callable[..., Value], init: Value, values: Sequence[Value]
-) -> Value:
-    total = init
-    for value in values:
-        total = _portable(rounded(element_type, compute(total, value)))
-    return total
-
-
-def _sum(element_type: str, init: Value, values: Sequence[Value]) -> Value:
-    total: Value = init
-    for start in range(0, len(values), _SUMMED_AT_ONCE):
-        part: Value = 0.0
-        for value in values[start : start + _SUMMED_AT_ONCE]:
-            part += value
-        total += part
-    return _portable(rounded(element_type, total))
-
-
-def _portable(value: Value | None) -> Value:
-    """The value; raises `CannotEvaluate` for NaN, whose bits depend on the machine."""
-    if value is None or value != value:
-        raise CannotEvaluate
-    return value
+    remaining = [d for d in range(shape.rank) if d not in x.dimensions]
+    count = math.prod(shape.dimensions[d] for d in x.dimensions)
+    rows = values.transpose([*remaining, *x.dimensions]).reshape([*x.shape.dimensions, count])
+    if compute is np.add and kind.startswith(("f", "bf")):
+        for start in range(0, count, _SUMMED_AT_ONCE):
+            total = total + rows[..., start : start + _SUMMED_AT_ONCE].cumsum(-1)[..., -1]
+        total = _as_elements(x, np.asarray, total)
+    else:
+        for k in range(count):
+            total = _as_elements(x, compute, total, rows[..., k])
+    return np.broadcast_to(total, x.shape.dimensions)
 
 
 _MOST_STEPS = 1 << 20
 """XLA works out more; it would take long here."""
 
 
-def _reduce_window(x: Instruction) -> list[Value]:
-    """The elements of a `reduce-window` of one array, by a function of a single operation."""
-    function, element_type = x.to_apply.root, x.shape.element_type
-    if len(x.operands) != 2 or [o.payload for o in function.operands] != ["0", "1"]:
+def _reduce_window(x: Instruction, values: Elements, *rest: Elements) -> Elements:
+    """The windows of one array, each summed up in order by a function of a single operation
+    (`HloEvaluator::HandleReduceWindow`)."""
+    window, sizes, compute, total = window_of(x), x.shape.dimensions, _reducer(x), rest[0]
+    steps = x.shape.element_count * math.prod(w.size for w in window)
+    if steps > _MOST_STEPS or not values.size:
         raise CannotEvaluate
-    window = x.attributes["window"]
-    if x.shape.element_count * math.prod(w.size for w in window) > _MOST_STEPS:
-        raise CannotEvaluate
-    compute = value_function(function)
-
-    def step(total: Value, value: Value) -> Value:
-        result = rounded(element_type, compute(total, value))
-        if result is None:
-            raise CannotEvaluate
-        return result
-
-    source, (init,) = x.operands[0], evaluate(x.operands[1])
-    return reduced_windows(evaluate(source), source.shape.dimensions, window, init, x.shape.dimensions, step)
+    places = []
+    for w, n in zip(window, sizes, strict=True):
+        offsets = np.arange(w.size)[:: -1 if w.window_reversal else 1] * w.window_dilation
+        places.append(offsets[:, None] + np.arange(n) * w.stride - w.padding_low)
+    for step in itertools.product(*places):
+        inside, at = np.asarray(True), []
+        for row, w, n in zip(np.ix_(*step), window, values.shape, strict=True):
+            inside = inside & (row >= 0) & (row % w.base_dilation == 0) & (row < n * w.base_dilation)
+            at.append(row // w.base_dilation % n)
+        total = np.where(inside, _as_elements(x, compute, total, values[tuple(at)]), total)
+    return np.broadcast_to(total, sizes)
 
 
 MOVES: dict[str, Callable[..., Elements]] = {
-    "broadcast": _broadcast,
+    "broadcast": lambda x, a: _spread(x.shape.dimensions, x.dimensions, a),
     "reshape": lambda x, a: a.reshape(x.shape.dimensions),
     "transpose": lambda x, a: a.transpose(x.dimensions),
     "reverse": lambda x, a: np.flip(a, x.dimensions),
@@ -208,12 +169,11 @@ MOVES: dict[str, Callable[..., Elements]] = {
     "dynamic-slice": lambda x, a, *starts: a[_box(x, x.shape.dimensions, starts)],
     "dynamic-update-slice": _dynamic_update_slice,
     "pad": _pad,
-}
-"""What an instruction that moves elements makes of those of its operands."""
-_OTHERS: dict[str, Callable[[Instruction], list[Value]]] = {
+    "constant": _constant,
     "iota": _iota,
     "reduce": _reduce,
     "reduce-window": _reduce_window,
     "bitcast-convert": _bitcast_convert,
-    "bitcast": lambda x: reinterpreted(evaluate(x.operands[0]), x.operands[0].shape, x.shape),
+    "bitcast": lambda x, a: reinterpreted(a, x.operands[0].shape, x.shape),
 }
+"""What an instruction that is not elementwise makes of the elements of its operands."""

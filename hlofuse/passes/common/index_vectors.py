@@ -4,7 +4,6 @@ helpers of `xla/service/hlo_creation_utils.cc`."""
 from collections.abc import Callable, Sequence
 
 from hlofuse.ir import Computation, Instruction, Shape, computation_of, module_of
-from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.passes.common import make
 from .make import elements
 from .shapes import array, is_identity, is_sorted, numbers_of, permute
@@ -37,7 +36,7 @@ def index_vector(indices: Instruction, place: Instruction) -> Instruction:
     if indices.shape.rank == 1:
         return slice_at(indices, place, [1])
     size = indices.shape.dimensions[1]
-    return without_dimensions(slice_at(indices, padded(place, 1), [1, size]), [0])
+    return without_dimensions(slice_at(indices, make.padded(place, place, 0, 1), [1, size]), [0])
 
 
 def in_operand_space(index: Instruction, rank: int, where: Sequence[int]) -> Instruction:
@@ -48,7 +47,7 @@ def in_operand_space(index: Instruction, rank: int, where: Sequence[int]) -> Ins
     for d in range(rank):
         if d in where:
             k = where.index(d)
-            parts.append(make.slice_of(index, index, [k], [k + 1]))
+            parts.append(make.part(index, index, k, k + 1))
         else:
             parts.append(zero)
     return make.concatenate(index, parts, 0)
@@ -60,16 +59,9 @@ def slice_at(x: Instruction, start: Instruction, sizes: Sequence[int]) -> Instru
 
 def scalars(index: Instruction) -> list[Instruction]:
     return [
-        make.reshape(index, array(index.shape.element_type), make.slice_of(index, index, [k], [k + 1]))
+        make.reshape(index, array(index.shape.element_type), make.part(index, index, k, k + 1))
         for k in range(index.shape.dimensions[0])
     ]
-
-
-def padded(x: Instruction, zeros: int) -> Instruction:
-    """`PadVectorWithZeros`."""
-    shape = array(x.shape.element_type, [x.shape.dimensions[0] + zeros])
-    zero = make.scalar(x, x.shape.element_type, 0)
-    return make.pad(x, shape, x, zero, PaddingConfig((PaddingDimension(0, zeros),)))
 
 
 def reshaped(x: Instruction, sizes: Sequence[int]) -> Instruction:

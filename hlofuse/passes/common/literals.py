@@ -2,21 +2,24 @@
 
 import math
 import re
-import struct
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from hlofuse.ir import Instruction, Literal
 from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES, Shape
 
 Value = bool | int | float | complex
 Real = bool | int | float
+Elements = npt.NDArray[Any]
 MOST_ELEMENTS = 1 << 16
 _TOKEN = re.compile(r"\([^()]*\)|[^\s{},]+")
 _PARTS = {"c64": "f32", "c128": "f64"}
 # Digits that tell any two values apart, and those tried before (`RoundTripFpToString`, `xla/util.cc`).
 _DIGITS = {"f16": (5, 5), "bf16": (4, 4), "f32": (6, 9), "f64": (15, 17)}
-_WORKED_OUT = frozenset({*_DIGITS, *INTEGER_TYPES, *COMPLEX_TYPES, "pred"})
 
 
 def values_of(constant: Instruction) -> list[Value] | None:
@@ -32,15 +35,14 @@ def values_of(constant: Instruction) -> list[Value] | None:
 @lru_cache(maxsize=4096)
 def _read(shape: Shape, text: str) -> Sequence[Value] | None:
     literal = Literal(shape, text)
-    if literal.is_elided or shape.element_type not in _WORKED_OUT:
-        return None
-    tokens = _TOKEN.findall(literal.canonical_text)
-    if len(tokens) != shape.element_count:
+    tokens = [] if literal.is_elided else _TOKEN.findall(literal.canonical_text)
+    if literal.is_elided or len(tokens) != shape.element_count:
         return None
     try:
-        return [_number(shape.element_type, word) for word in tokens]
+        found = rounded(shape.element_type, [_number(shape.element_type, word) for word in tokens])
     except ValueError:
         return None
+    return None if found is None else found.tolist()
 
 
 def scalar_of(constant: Instruction) -> Real | None:
@@ -64,50 +66,40 @@ def _number(element_type: str, word: str) -> Value:
         part = _PARTS[element_type]
         return complex(float(_number(part, real)), float(_number(part, imag)))  # type: ignore[arg-type]
     if element_type == "pred":
-        return {"true": True, "false": False, "1": True, "0": False}[word] if word in _PREDS else bool(word)
-    if element_type not in _DIGITS:
-        return int(word)
-    value = rounded(element_type, float(word))
-    assert value is not None
-    return value
+        return word not in ("false", "0")
+    return float(word) if element_type in _DIGITS else int(word)
 
 
-_PREDS = frozenset("true false 1 0".split())
+_WIDE = {**dict.fromkeys(_DIGITS, "f8"), **dict.fromkeys(INTEGER_TYPES, "i8"), "u64": "u8", "pred": "?"}
+_NARROW = {"f16": "f2", "bf16": "f4", "f32": "f4", "c64": "c8"}
 
 
-def rounded(element_type: str, value: Value) -> Value | None:
-    """`value` as an element of this type holds it; None for types that are not worked out here."""
-    if element_type in _PARTS:
-        parts = [rounded(_PARTS[element_type], v) for v in (complex(value).real, complex(value).imag)]
-        return complex(*parts)  # type: ignore[arg-type]
-    if isinstance(value, complex):
+def rounded(element_type: str, values: object) -> Elements | None:
+    """Numbers as elements of this type hold them, in the widest type of NumPy; None for a number that none
+    holds, and for types that are not worked out here."""
+    found = np.asarray(values, object if isinstance(values, list | tuple) else None)
+    wide = "c16" if element_type in _PARTS else _WIDE.get(element_type)
+    if wide is None or (found.dtype.kind == "c" and wide != "c16"):
         return None
-    if element_type == "pred":
-        return bool(value)
     if element_type in INTEGER_TYPES:
         bits = int(element_type[1:])
-        if isinstance(value, float):
-            if not math.isfinite(value):
-                return None
-            value = math.trunc(value)
-        number = int(value) & ((1 << bits) - 1)
-        return number - (1 << bits) if element_type[0] == "s" and number >> (bits - 1) else number
-    if element_type not in _DIGITS:
-        return None
-    number_ = float(value)
-    if element_type == "f64" or not math.isfinite(number_):
-        return number_
-    try:
-        if element_type == "f16":
-            return float(struct.unpack("e", struct.pack("e", number_))[0])
-        single = float(struct.unpack("f", struct.pack("f", number_))[0])
-    except OverflowError:
-        return math.copysign(math.inf, number_)
-    if element_type == "f32":
-        return single
-    word = int(struct.unpack("I", struct.pack("f", single))[0])
-    word += 0x7FFF + ((word >> 16) & 1)
-    return float(struct.unpack("f", struct.pack("I", word & 0xFFFF0000))[0])
+        if found.dtype.kind in "fO" and not np.isfinite(found.astype(float)).all():
+            return None
+        if found.dtype == object:
+            whole = [int(v) & ((1 << 64) - 1) for v in found.flat]
+            found = np.asarray(whole, "u8").reshape(found.shape)
+        found = found.astype(wide)
+        if bits < 64:
+            found = found & ((1 << bits) - 1)
+            return found - (found >> (bits - 1) << bits) if element_type[0] == "s" else found
+        return found
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = found.astype(_NARROW.get(element_type, wide))
+    if element_type == "bf16":
+        word = found.view("u4").astype("u8")
+        word = (word + 0x7FFF + ((word >> 16) & 1)) & 0xFFFF0000
+        found = np.where(np.isfinite(found), word.astype("u4").view("f4"), found)
+    return found.astype(wide)
 
 
 def text_of(shape: Shape, values: Sequence[Value]) -> str | None:
@@ -136,7 +128,8 @@ def word_of(element_type: str, value: Value) -> str | None:
     if math.isnan(value):
         return "nan" if math.copysign(1, value) > 0 else None  # a negative NaN has no unique bits
     short = f"{float(value):.{digits[0]}g}"
-    if digits[0] != digits[1] and rounded(element_type, float(short)) != value:
+    own = np.float32 if element_type == "f32" else float
+    if digits[0] != digits[1] and own(float(short)) != value:
         short = f"{float(value):.{digits[1]}g}"
     return short
 
@@ -151,20 +144,14 @@ def _nest(tokens: list[str], dimensions: Sequence[int]) -> str:
     return "{" + ", ".join(parts) + "}"
 
 
-def lowest(element_type: str) -> Real | None:
-    """The least value (`LiteralUtil::MinValue`): -inf for floats."""
+def bounds(element_type: str) -> tuple[Any, Any]:
+    """The least and the greatest value (`LiteralUtil::MinValue`), infinite for floats; None for others."""
     if element_type in _DIGITS:
-        return -math.inf
-    if element_type in INTEGER_TYPES:
-        return -(1 << (int(element_type[1:]) - 1)) if element_type[0] == "s" else 0
-    return False if element_type == "pred" else None
-
-
-def highest(element_type: str) -> Real | None:
-    """The greatest value (`LiteralUtil::MaxValue`)."""
-    if element_type in _DIGITS:
-        return math.inf
-    if element_type in INTEGER_TYPES:
-        bits = int(element_type[1:])
-        return (1 << (bits - 1)) - 1 if element_type[0] == "s" else (1 << bits) - 1
-    return True if element_type == "pred" else None
+        return -math.inf, math.inf
+    if element_type == "pred":
+        return False, True
+    if element_type not in INTEGER_TYPES:
+        return None, None
+    is_signed = element_type[0] == "s"
+    end = 1 << (int(element_type[1:]) - is_signed)
+    return -end * is_signed, end - 1

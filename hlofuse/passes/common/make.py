@@ -4,8 +4,17 @@ attributes (`HloInstruction::AddInstruction`)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hlofuse.ir import Attributes, Computation, Instruction, Module, computation_of, module_of, set_attribute
-from hlofuse.ir.attributes.window import PaddingConfig, SliceRange, SliceRanges
+from hlofuse.ir import (
+    Attributes,
+    Computation,
+    Instruction,
+    Module,
+    computation_of,
+    module_of,
+    replace,
+    set_attribute,
+)
+from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, SliceRange, SliceRanges
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.passes.base import NotRepresentable
 from hlofuse.passes.common import literals
@@ -87,9 +96,8 @@ def numbers(values: Iterable[int]) -> str:
 
 def constant(at: Instruction, shape: Shape, values: Sequence[Value]) -> Instruction:
     """NotRepresentable for values that cannot be written."""
-    rounded = [literals.rounded(shape.element_type, v) for v in values]
-    representable = [v for v in rounded if v is not None]
-    text = literals.text_of(shape, representable) if len(representable) == len(rounded) else None
+    rounded = literals.rounded(shape.element_type, values)
+    text = literals.text_of(shape, rounded.tolist()) if rounded is not None else None
     if text is None:
         raise NotRepresentable("a constant whose elements cannot be written")
     return add(at, "constant", shape, payload=text)
@@ -178,6 +186,18 @@ def slice_of(
     return add(at, "slice", with_dimensions(operand.shape, sizes), [operand], slice=ranges)
 
 
+def part(
+    at: Instruction, x: Instruction, start: int, limit: int, along: int = 0, stride: int = 1
+) -> Instruction:
+    """The elements of `x` from `start` to `limit` along one dimension, lying as they did."""
+    rank = x.shape.rank
+    starts, limits, strides = [0] * rank, list(x.shape.dimensions), [1] * rank
+    starts[along], limits[along], strides[along] = start, limit, stride
+    found = slice_of(at, x, starts, limits, strides)
+    found.shape = replace(x.shape, dimensions=found.shape.dimensions)
+    return found
+
+
 def dynamic_slice(
     at: Instruction, operand: Instruction, starts: Sequence[Instruction], sizes: Sequence[int]
 ) -> Instruction:
@@ -195,6 +215,24 @@ def pad(
     at: Instruction, shape: Shape, operand: Instruction, value: Instruction, config: PaddingConfig
 ) -> Instruction:
     return add(at, "pad", shape, [operand, value], padding=config)
+
+
+def padded(
+    at: Instruction,
+    x: Instruction,
+    low: int,
+    high: int,
+    along: int = 0,
+    between: int = 0,
+    value: Instruction | None = None,
+) -> Instruction:
+    """`x` with so many values, zeros if not given, before, after and between its elements along one
+    dimension, lying as they did."""
+    each, sizes = [PaddingDimension(0, 0)] * x.shape.rank, list(x.shape.dimensions)
+    each[along] = PaddingDimension(low, high, between)
+    sizes[along] += low + high + between * (sizes[along] - 1)
+    shape, config = replace(x.shape, dimensions=tuple(sizes)), PaddingConfig(tuple(each))
+    return pad(at, shape, x, value or zero(at, x.shape.element_type), config)
 
 
 def concatenate(at: Instruction, operands: Sequence[Instruction], dimension: int) -> Instruction:

@@ -1,16 +1,17 @@
 """Shapes to make new instructions of, and how the dimensions of a reshape correspond."""
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
+
+import numpy as np
 
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Instruction, Layout, Shape, replace
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, SliceRanges, Window
 from .elementwise import CannotEvaluate
-from .literals import Value
+from .literals import Elements
 
 
 def array(element_type: str, dimensions: Iterable[int] = ()) -> Shape:
@@ -200,27 +201,14 @@ def aligned(source: Shape, result: Shape) -> Shape | None:
     return relaid(result, tuple(order))
 
 
-def reinterpreted(values: Sequence[Value], source: Shape, result: Shape) -> list[Value]:
-    """The elements, in row-major order, of what lies where an array of the same element type does
+def reinterpreted(values: Elements, source: Shape, result: Shape) -> Elements:
+    """The elements of what lies where an array of the same element type does
     (`HandleBitcast`, `xla/hlo/evaluator/hlo_evaluator.cc`)."""
     if source.element_type != result.element_type or source.element_count != result.element_count:
         raise CannotEvaluate
-    out = list(values)
-    for own, other in zip(_places(source), _places(result), strict=True):
-        out[other] = values[own]
-    return out
-
-
-def places_along(sizes: Sequence[int], dimensions: Sequence[int]) -> Iterator[int]:
-    """Row-major numbers of the elements along `dimensions`, the last one fastest, other indices being 0."""
-    steps = ((d, math.prod(sizes[d + 1 :])) for d in dimensions)
-    ranges = [range(0, sizes[d] * step, step or 1) for d, step in steps]
-    return map(sum, itertools.product(*ranges))
-
-
-def _places(shape: Shape) -> Iterator[int]:
-    """Row-major numbers of the elements in memory order."""
-    return places_along(shape.dimensions, tuple(reversed(shape.minor_to_major)))
+    own, other = (s.minor_to_major[::-1] for s in (source, result))
+    places = values.transpose(own).reshape([result.dimensions[d] for d in other])
+    return places.transpose(np.argsort(other))
 
 
 def numbers_of(x: Instruction, name: str) -> tuple[int, ...]:
@@ -245,40 +233,3 @@ def ranges_of(slice_: Instruction) -> SliceRanges:
     """Start, limit and stride of each dimension."""
     ranges: SliceRanges = slice_.attributes["slice"]
     return ranges
-
-
-Compute = Callable[[Value, Value], Value]
-
-
-def reduced_windows(
-    values: Sequence[Value],
-    sizes: Sequence[int],
-    window: Window,
-    init: Value,
-    result: Sequence[int],
-    compute: Compute,
-) -> list[Value]:
-    """The windows of an array of these sizes, each summed up from `init`, in order
-    (`HloEvaluator::HandleReduceWindow`)."""
-    strides = [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
-    out = []
-    for index in itertools.product(*(range(n) for n in result)):
-        total = init
-        for place in _window_places(sizes, strides, window, index):
-            total = compute(total, values[place])
-        out.append(total)
-    return out
-
-
-def _window_places(
-    sizes: Sequence[int], strides: Sequence[int], window: Window, index: Sequence[int]
-) -> Iterator[int]:
-    """The elements that a window covers, without padding and gaps."""
-    inside = []
-    for size, stride, w, k in zip(sizes, strides, window, index, strict=True):
-        first = k * w.stride - w.padding_low
-        covered = (first + n * w.window_dilation for n in range(w.size))
-        elements = (c // w.base_dilation for c in covered if c >= 0 and c % w.base_dilation == 0)
-        found = [e * stride for e in elements if e < size]
-        inside.append(found[::-1] if w.window_reversal else found)
-    return map(sum, itertools.product(*inside))

@@ -18,7 +18,7 @@ from hlofuse.passes.base import (
     substituted,
 )
 from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import Value, highest, lowest, rounded, values_of
+from hlofuse.passes.common.literals import Value, bounds, rounded, values_of
 from hlofuse.passes.common.make import added, derived
 from hlofuse.passes.common.shapes import array
 from hlofuse.rules.rewrites import LOGISTIC
@@ -109,14 +109,13 @@ def _fits(value: Value, element_type: str) -> bool:
     if isinstance(value, complex) or (isinstance(value, float) and math.isnan(value)):
         raise NotRepresentable("a constant that is complex or not a number")
     if element_type in FLOATING_TYPES:
-        return rounded(element_type, value) == value
+        return bool(rounded(element_type, value) == value)
     if element_type == "pred":
         return value in (0, 1)
     if element_type not in INTEGER_TYPES or not math.isfinite(value) or value != int(value):
         return False
-    width = int(element_type[1:])
-    low, high = (0, 1 << width) if element_type[0] == "u" else (-(1 << (width - 1)), 1 << (width - 1))
-    return low <= value < high
+    low, high = bounds(element_type)
+    return bool(low <= value <= high)
 
 
 class SimplifyFPConversions(Pass):
@@ -186,12 +185,11 @@ class ComparisonExpander(RewritePass):
 
 def _of_integers(x: Instruction, operands: Sequence[Instruction]) -> Instruction:
     shape = operands[0].shape.with_element_type(f"s{operands[0].shape.bit_width}")
-    bounds = []
-    for value in (0, lowest(shape.element_type), highest(shape.element_type)):
-        assert value is not None
+    values = []
+    for value in (0, *bounds(shape.element_type)):
         scalar = make.scalar(x, shape.element_type, value)
-        bounds.append(make.broadcast(x, shape, scalar, ()))
-    zero, _, most = bounds
+        values.append(make.broadcast(x, shape, scalar, ()))
+    zero, _, most = values
     sides = []
     for operand in operands:
         bits = make.add(x, "bitcast-convert", shape, [operand])

@@ -146,9 +146,7 @@ class CpuFusionWrapper(Pass):
             if verdict is None:
                 continue
             if not verdict.allows:
-                recorder.ineligible(
-                    instruction, None, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
-                )
+                recorder.ineligible(instruction, None, verdict)
                 continue
             name = instruction.name
             parent = computation_of(instruction)

@@ -195,9 +195,7 @@ class _Siblings:
         self._pushed += 1
 
     def _refuse(self, fusion: Instruction, other: Instruction, verdict: Verdict) -> None:
-        self.recorder.ineligible(
-            other, fusion, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
-        )
+        self.recorder.ineligible(other, fusion, verdict)
 
     def _join(self, fusion: Instruction, other: Instruction, profit: int) -> None:
         self._reachability.merge(other, fusion)

@@ -62,9 +62,7 @@ class _Driver:
                 self._merge(producer, verdict)
                 changed = True
             else:
-                self._recorder.ineligible(
-                    producer, user, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
-                )
+                self._recorder.ineligible(producer, user, verdict)
         return changed
 
     def _decide(self, producer: Instruction) -> tuple[Verdict, Instruction | None]:

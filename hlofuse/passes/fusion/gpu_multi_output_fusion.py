@@ -171,10 +171,8 @@ class _Driver:
     def _refuse(
         self, producer: Instruction, consumer: Instruction | None, verdict: Verdict, **more: str
     ) -> None:
-        figures = {**verdict.figures, **more}
-        self._recorder.ineligible(
-            producer, consumer, rule=verdict.rule.code, reason=verdict.reason, figures=figures
-        )
+        found = Verdict(verdict.rule, {**verdict.figures, **more}, verdict.message)
+        self._recorder.ineligible(producer, consumer, found)
 
     def _record(
         self,

@@ -101,7 +101,7 @@ class _LoopDriver:
                 message = (
                     f"sliced_input_fusion={int(self._sliced)} {refusal.message.replace('…', kernel.name)}"
                 )
-                self._recorder.ineligible(kernel, consumer, rule=refusal.code, reason=message)
+                self._recorder.ineligible(kernel, consumer, Verdict(refusal, message=message))
         return fusible
 
     def _refusal(
@@ -156,9 +156,8 @@ class _LoopDriver:
                 elif cost >= self._settings.value(rules.MAX_UNROLL_COST) and not self._unlike_ones:
                     message = f"hit max instr unroll cost: {cost}"
             if message:
-                self._recorder.ineligible(
-                    kernel, first if end > start else None, rule=rule.code, reason=message
-                )
+                consumer = first if end > start else None
+                self._recorder.ineligible(kernel, consumer, Verdict(rule, message=message))
                 return max(end, start + 1)
         return len(kernels)
 
@@ -302,9 +301,7 @@ class _InputDriver:
                     self._join(anchor, other)
                     changed = True
                 else:
-                    self._recorder.ineligible(
-                        other, anchor, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
-                    )
+                    self._recorder.ineligible(other, anchor, verdict)
                     anchor = other
         return changed
 

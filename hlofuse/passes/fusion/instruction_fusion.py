@@ -15,7 +15,6 @@ from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.releases import Release
-from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.instruction_fusion import (
     CANNOT_BE_DUPLICATED,
     MULTI_OUTPUT_CYCLE,
@@ -30,7 +29,7 @@ from hlofuse.rules.instruction_fusion import (
     producer_is_root,
 )
 from hlofuse.rules.settings import first_verdict, in_force
-from hlofuse.rules.verdict import Figures, Verdict
+from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 from .fusion_queue import ReversePostOrderQueue, globally_unfusible
 
@@ -157,14 +156,13 @@ class FusionDriver:
         """Decide one pair, record it, and apply it when allowed; the fusion, or None."""
         producer = consumer.operands[number]
         if not is_fusible(producer):
-            self._refuse(
-                producer, consumer, OPERAND_NOT_FUSIBLE, f"Operand ({producer.name}) is not fusible", {}
-            )
+            message = f"Operand ({producer.name}) is not fusible"
+            self._refuse(producer, consumer, Verdict(OPERAND_NOT_FUSIBLE, message=message))
             return None
         verdict = unfusible.get(producer) or self.should_fuse(consumer, number)
         if verdict.allows:
             return self._fuse(producer, consumer, verdict)
-        self._refuse(producer, consumer, verdict.rule, verdict.reason, verdict.figures)
+        self._refuse(producer, consumer, verdict)
         if reachability is None:
             return None
         multi = self.should_fuse_multi_output(consumer, number)
@@ -172,17 +170,15 @@ class FusionDriver:
             multi = Verdict(MULTI_OUTPUT_CYCLE)
         if multi.allows:
             return self._fuse(producer, consumer, multi, multi_output=True)
-        self._refuse(producer, consumer, multi.rule, multi.reason, multi.figures)
+        self._refuse(producer, consumer, multi)
         return None
 
     def _offers_multi_output(self) -> bool:
         return type(self).should_fuse_multi_output is not FusionDriver.should_fuse_multi_output
 
-    def _refuse(
-        self, producer: Instruction, consumer: Instruction, rule: Rule, reason: str, figures: Figures
-    ) -> None:
-        self._settled = self._settles and rule.lasting and consumer.opcode == "fusion"
-        self.recorder.ineligible(producer, consumer, rule=rule.code, reason=reason, figures=figures)
+    def _refuse(self, producer: Instruction, consumer: Instruction, verdict: Verdict) -> None:
+        self._settled = self._settles and verdict.rule.lasting and consumer.opcode == "fusion"
+        self.recorder.ineligible(producer, consumer, verdict)
 
     def _fuse(
         self, producer: Instruction, consumer: Instruction, verdict: Verdict, *, multi_output: bool = False

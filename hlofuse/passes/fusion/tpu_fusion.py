@@ -64,9 +64,9 @@ class Prediction(OnlySkipped):
                 self._kernels.setdefault(own_name(i.origin), set()).add(id(group))
 
     def ineligible(self, *args: Any, **kwargs: Any) -> None:
-        producer, consumer = args
+        producer, consumer, verdict = args
         for reader, _ in readers(producer, consumer):
-            self._refused[own_name(producer.origin), own_name(reader.origin)] = kwargs["rule"]
+            self._refused[own_name(producer.origin), own_name(reader.origin)] = verdict.rule.code
 
     def together(self, producer: Instruction, consumer: Instruction) -> bool:
         """True if one kernel is predicted to hold both."""

@@ -5,6 +5,8 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from hlofuse.analysis.slice_copies import copied_dynamic_slice, has_byte_strides, is_contiguous_slice
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.shapes import strides_of
@@ -12,7 +14,7 @@ from hlofuse.ir import Instruction, Module, Shape, reach
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.calls import make_asynchronous
 from hlofuse.passes.common.elementwise import CannotEvaluate
-from hlofuse.passes.common.evaluation import evaluate
+from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.literals import integer_of
 from hlofuse.trace import Recorder
 
@@ -91,7 +93,7 @@ def _in_loop(moving: Sequence[tuple[Instruction, int]], fixed: int, series: _Ser
     try:
         for o, _ in moving:
             if o not in series:
-                series[o] = [int(evaluate(o, {c: [n] for c in counters})[0].real) for n in numbers]
+                series[o] = [int(elements(o, {c: np.asarray(n) for c in counters}).item()) for n in numbers]
     except CannotEvaluate:
         return None
     places = [fixed + sum(series[o][k] * s for o, s in moving) for k in range(count)]

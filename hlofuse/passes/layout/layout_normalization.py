@@ -4,6 +4,8 @@ reshapes and broadcasts that keep memory in order."""
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
 from hlofuse.ir import Instruction, Module, Shape, set_attribute
@@ -332,7 +334,9 @@ def _reorder(constant: Instruction) -> Instruction:
         return make.add(constant, "constant", physical(shape), payload=constant.payload)
     if values is None:
         raise NotRepresentable(f"{constant.name} is a constant whose elements are not known")
-    return make.constant(constant, physical(shape), reinterpreted(values, shape, physical(shape)))
+    given = np.asarray(values).reshape(shape.dimensions)
+    places = reinterpreted(given, shape, physical(shape))
+    return make.constant(constant, physical(shape), places.ravel().tolist())
 
 
 def _split(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from hlofuse.passes.base import Pass, RewritePass, replaced, substituted, visit_
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import inline
 from hlofuse.passes.common.index_vectors import is_simplified_scatter, reshaped
-from hlofuse.passes.common.literals import highest
+from hlofuse.passes.common.literals import bounds
 from hlofuse.passes.common.shapes import array, is_sorted, numbers_of, with_dimensions
 from hlofuse.trace import Recorder
 
@@ -88,7 +88,7 @@ def _with_batch(x: Instruction, indices: Instruction, of_indices: Sequence[int])
     vector = int(x.attributes["index_vector_dim"])
     element_type = indices.shape.element_type
     for d in of_indices:
-        most = highest(element_type)
+        most = bounds(element_type)[1]
         if most is not None and indices.shape.dimensions[d] > most:
             element_type = "s32" if indices.shape.dimensions[d] < 1 << 31 else "s64"
     indices = make.convert(indices, indices, element_type)

@@ -17,7 +17,6 @@ from hlofuse.passes.common.index_vectors import (
     index_vector,
     is_simplified_scatter,
     moved,
-    padded,
     reshaped,
     scalars,
     slice_at,
@@ -179,7 +178,7 @@ def _slice(gather: Instruction) -> Instruction:
         start = in_operand_space(index, operand.shape.rank, numbers_of(gather, "start_index_map"))
         part = without_dimensions(slice_at(operand, start, sizes), dropped)
         update = reshaped(part, [1, *part.shape.dimensions])
-        at = scalars(padded(place, part.shape.rank))
+        at = scalars(make.padded(place, place, 0, part.shape.rank))
         return [operand, indices, make.dynamic_update_slice(result, result, update, at)]
 
     result = counted_loop(gather, state, body)[-1]
@@ -351,7 +350,8 @@ def _body(
     place = make.broadcast(number, array("s32", [1]), number, ())
     index = index_vector(indices, place)
     start = in_operand_space(index, base.shape.rank, numbers_of(scatter, "scatter_dims_to_operand_dims"))
-    update = slice_at(updates, padded(place, updates.shape.rank - 1), [1, *updates.shape.dimensions[1:]])
+    first = make.padded(place, place, 0, updates.shape.rank - 1)
+    update = slice_at(updates, first, [1, *updates.shape.dimensions[1:]])
     part = without_dimensions(update, [0])
     sizes = list(part.shape.dimensions)
     for d in sorted(numbers_of(scatter, "inserted_window_dims")):

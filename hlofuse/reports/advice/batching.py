@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, Shape, clone_of, computation_of
-from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import drop, replace_parameter
 from hlofuse.passes.common.dots import DotDimensions, new_dot
@@ -153,9 +152,7 @@ class Batch:
         start: int,
         limit: int | None = None,
     ) -> Instruction:
-        rest = x.shape.dimensions[1:]
-        limit = start + 1 if limit is None else limit
-        return make.slice_of(self.loop, x, [start, *[0] * len(rest)], [limit, *rest])
+        return make.part(self.loop, x, start, start + 1 if limit is None else limit)
 
     def _leading(self, shape: Shape) -> Shape:
         if shape.is_tuple:
@@ -433,13 +430,9 @@ def _linear(x: Instruction, batch: Batch, k: int) -> tuple[Instruction, Instruct
 def _recurrence(at: Instruction, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction]:
     """All products of a and all sums h = a·h + b, h 0 before the first, as `jax.lax.associative_scan` has
     them: of pairs, then of pairs of pairs (Blelloch, Prefix Sums and Their Applications, 1990)."""
-    n, *rest = a.shape.dimensions
+    n = a.shape.dimensions[0]
     if n < 2:
         return a, b
-
-    def rows(x: Instruction, start: int, limit: int, stride: int = 1) -> Instruction:
-        ones = [1] * len(rest)
-        return make.slice_of(at, x, [start, *[0] * len(rest)], [limit, *rest], [stride, *ones])
 
     def joined(
         first: Sequence[Instruction], second: Sequence[Instruction]
@@ -448,20 +441,16 @@ def _recurrence(at: Instruction, a: Instruction, b: Instruction) -> tuple[Instru
         after = make.binary(at, "add", make.binary(at, "multiply", a2, b1), b2)
         return make.binary(at, "multiply", a1, a2), after
 
-    pairs = joined([rows(x, 0, n - 1, 2) for x in (a, b)], [rows(x, 1, n, 2) for x in (a, b)])
+    pairs = joined(*([make.part(at, x, k, n - 1 + k, 0, 2) for x in (a, b)] for k in (0, 1)))
     odd = _recurrence(at, *pairs)
-    even = [rows(x, 0, 1) for x in (a, b)]
+    even = [make.part(at, x, 0, 1) for x in (a, b)]
     if n > 2:
-        further = joined([rows(x, 0, (n - 1) // 2) for x in odd], [rows(x, 2, n, 2) for x in (a, b)])
+        before = [make.part(at, x, 0, (n - 1) // 2) for x in odd]
+        further = joined(before, [make.part(at, x, 2, n, 0, 2) for x in (a, b)])
         even = [make.concatenate(at, two, 0) for two in zip(even, further, strict=True)]
-    zero = make.zero(at, a.shape.element_type)
-    plain = [PaddingDimension(0, 0)] * len(rest)
-    places = [PaddingDimension(0, 1 - n % 2, 1), PaddingDimension(1, n % 2, 1)]
-    spread = [
-        [make.pad(at, a.shape, x, zero, PaddingConfig((place, *plain))) for x in xs]
-        for xs, place in zip((even, odd), places, strict=True)
-    ]
-    products, sums = (make.binary(at, "add", *two) for two in zip(*spread, strict=True))
+    first = [make.padded(at, x, 0, 1 - n % 2, 0, 1) for x in even]
+    second = [make.padded(at, x, 1, n % 2, 0, 1) for x in odd]
+    products, sums = (make.binary(at, "add", *two) for two in zip(first, second, strict=True))
     return products, sums
 
 

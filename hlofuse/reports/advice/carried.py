@@ -150,11 +150,10 @@ def _put_in_order(
     """Have all that reads an element after the loop read its rows from `first` on, then those before."""
     readers = [u for u in loop.users if u.tuple_index == k] if first else []
     window = make.get_tuple_element(loop, loop, k)
-    starts, ends = [0] * window.shape.rank, list(window.shape.dimensions)
-    starts[along], ends[along] = first, first + ends[along]
     twice = make.concatenate(loop, [window, window], along)
     for reader in readers:
-        reader.replace_all_uses_with(make.slice_of(reader, twice, starts, ends))
+        end = first + window.shape.dimensions[along]
+        reader.replace_all_uses_with(make.part(reader, twice, first, end, along))
 
 
 def wait_for_reads(loop: Instruction) -> bool:
@@ -217,10 +216,10 @@ class Together(Batch):
 
     def parts(self, whole: Instruction, lanes: Sequence[Instruction]) -> list[Instruction]:
         """The values that are joined."""
-        rest, found, start = whole.shape.dimensions[1:], list[Instruction](), 0
+        found, start = list[Instruction](), 0
         for x in lanes:
             end = start + self._one(x.shape).dimensions[0]
-            part = make.slice_of(whole, whole, [start, *[0] * len(rest)], [end, *rest])
+            part = make.part(whole, whole, start, end)
             found.append(make.reshape(whole, x.shape, part))
             start = end
         return found

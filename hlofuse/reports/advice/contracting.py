@@ -376,29 +376,6 @@ def _delta(x: Instruction) -> list[int]:
     return sorted(map(own.index, along))
 
 
-def apply_diagonal(x: Instruction) -> bool:
-    """A product with a diagonal matrix becomes a product of elements."""
-    factors = labelled(x)
-    for (matrix, labels), (other, own) in (factors, factors[::-1]):
-        row = max(labels, default=-1)
-        if matrix.opcode != "select" or matrix.shape.rank != 2 or not min(labels) < 0 <= row:
-            continue
-        test, values, none = matrix.operands
-        if values.opcode != "broadcast" or len(values.dimensions) != 1:
-            continue
-        if not _delta(test) or not is_constant(none, 0):
-            continue
-        moved = [row if d < 0 else d for d in own]
-        new, _ = on_both(
-            x,
-            "multiply",
-            (values.operands[0], [row]),
-            (other, moved),
-        )
-        return replace(x, new)
-    return False
-
-
 def _equal_places(x: Instruction) -> list[int] | None:
     """The label of each dimension of what a gather reads at equal places of two dimensions."""
     table, where = x.operands[0].shape, x.operands[1]
@@ -413,7 +390,7 @@ def _equal_places(x: Instruction) -> list[int] | None:
     if any(table.dimensions[d] != where.shape.dimensions[0] for d in pair):
         return None
     first, second = where.operands
-    if first is not second or numbers(first) != Numbers((), 1, 1):
+    if first is not second or numbers(first) != Numbers(0, (), 1, 1):
         return None
     (place,) = {*range(x.shape.rank)} - {*offsets}
     return [place if d in pair else offsets[rest.index(d)] for d in range(table.rank)]

@@ -3,7 +3,6 @@
 from math import prod
 
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
 from .carried import changed_by
@@ -35,6 +34,7 @@ INDEXING = (
     Recipe("take-not-onehot", "Index the table: a one-hot product reads all"),
     Recipe("multiply-the-small-first", "Multiply in the order that takes fewest operations"),
     Recipe("add-the-small-products", "Write products of small matrices as sums"),
+    Recipe("use-the-structure", "Slice, sum up or index: a formula writes this matrix"),
     Recipe("scale-not-diagonal", "Multiply by the vector, not by diag(v)"),
     Recipe("window-by-dimension", "Take a window over each dimension in turn, not over all at once"),
     Recipe("real-fft", "Transform real numbers with rfft and irfft"),
@@ -82,16 +82,10 @@ def _joins(x: Instruction) -> bool:
 def _pads_for_parts(x: Instruction) -> bool:
     if x.opcode != "concatenate":
         return False
-    (dimension,), (a, b) = x.dimensions, x.operands
-    zero, rank = make.zero(x, x.shape.element_type), len(x.shape.dimensions)
-
-    def padded(part: Instruction, low: int, high: int) -> Instruction:
-        each = [PaddingDimension(0, 0)] * rank
-        each[dimension] = PaddingDimension(low, high)
-        return make.pad(x, x.shape, part, zero, PaddingConfig(tuple(each)))
-
-    sizes = [o.shape.dimensions[dimension] for o in (a, b)]
-    x.replace_all_uses_with(make.binary(x, "add", padded(a, 0, sizes[1]), padded(b, sizes[0], 0)))
+    (along,), (a, b) = x.dimensions, x.operands
+    first = make.padded(x, a, 0, b.shape.dimensions[along], along)
+    second = make.padded(x, b, a.shape.dimensions[along], 0, along)
+    x.replace_all_uses_with(make.binary(x, "add", first, second))
     return True
 
 

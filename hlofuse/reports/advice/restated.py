@@ -10,32 +10,25 @@ from math import prod
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Computation, Instruction, computation_of, grouped, module_of, reach
-from hlofuse.ir.attributes.window import (
-    PaddingConfig,
-    PaddingDimension,
-    SliceRange,
-    SliceRanges,
-    Window,
-    WindowDimension,
-)
+from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.elementwise import CannotEvaluate
-from hlofuse.passes.common.evaluation import evaluate
-from hlofuse.passes.common.literals import highest, integer_of, lowest, scalar_of, values_of
+from hlofuse.passes.common.evaluation import elements
+from hlofuse.passes.common.literals import bounds, integer_of, scalar_of, values_of
 from hlofuse.passes.common.shapes import (
     array,
     numbers_of,
     ranges_of,
     window_of,
     with_dimensions,
+    without,
     without_ones,
 )
 from .contracting import (
     Labelled,
     View,
-    apply_diagonal,
     contracted,
     diagonal_alone,
     labelled,
@@ -49,14 +42,27 @@ from .contracting import (
     terms_of,
 )
 from .matching import MIN_ELEMENTS, combines_by, has, is_constant, only_reader, origins, source
+from .structure import use_structure
 from .updates import add_to_rows
-from .written import Numbers, Rewriting, counted, fold, gather_rows, numbers, onehot, replace, spread
+from .written import (
+    MOST_EVALUATED,
+    Numbers,
+    Rewriting,
+    counted,
+    fold,
+    gather_rows,
+    numbers,
+    onehot,
+    replace,
+    spread,
+)
 
 
 def _leaves_out(indices: Instruction, classes: int) -> bool:
     """True for indices that a formula writes, of which one is no class: its row is 0."""
     with suppress(CannotEvaluate):
-        return not {*evaluate(indices)} <= {*range(classes)}
+        found = elements(indices, {}, MOST_EVALUATED)
+        return bool(((found < 0) | (found >= classes)).any())
     return False
 
 
@@ -207,11 +213,8 @@ def _add_products(x: Instruction) -> bool:
 def _one_place(x: Instruction, one: Labelled, number: int) -> Labelled:
     """A factor at a place along the dimension that a product sums over."""
     (value, labels), along = one, one[1].index(-1)
-    starts, limits = [0] * value.shape.rank, list(value.shape.dimensions)
-    starts[along], limits[along] = number, number + 1
-    sizes = [n for d, n in enumerate(value.shape.dimensions) if d != along]
-    part = make.slice_of(x, value, starts, limits)
-    return make.reshape(x, with_dimensions(part.shape, sizes), part), [d for d in labels if d != -1]
+    part = make.part(x, value, number, number + 1, along)
+    return make.reshape(x, without(part.shape, [along]), part), [d for d in labels if d != -1]
 
 
 def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None:
@@ -310,8 +313,7 @@ def _is_neutral(x: Instruction, value: Instruction) -> bool:
     kind = x.shape.element_type
     starts = {
         **_NEUTRAL,
-        "maximum": lowest(kind),
-        "minimum": highest(kind),
+        **dict(zip(("maximum", "minimum"), bounds(kind), strict=True)),
     }
     root = x.called_computations[0].root
     if [o.opcode for o in root.operands] != ["parameter"] * 2:
@@ -579,7 +581,7 @@ def _extreme(x: Instruction) -> bool:
         is_largest = (start > 0) == low_first
         kind = x.shape.element_type
         function = make.reducer(x, "extreme", "maximum" if is_largest else "minimum", kind)
-        bound = lowest(kind) if is_largest else highest(kind)
+        bound = bounds(kind)[not is_largest]
         if bound is None:
             return False
         init = make.scalar(x, kind, bound)
@@ -651,7 +653,7 @@ def _segments(x: Instruction) -> bool:
     found, along = _rows_of(x) or (None, 0)
     updates = x.operands[2]
     count, *rest = x.shape.dimensions
-    if found is None or along or found.starts or found.step != 1 or not combines_by(x, "add"):
+    if found is None or along or found.first or found.starts or found.step != 1 or not combines_by(x, "add"):
         return False
     if found.repeat < 2 or updates.shape.dimensions[0] != count * found.repeat:
         return False
@@ -669,8 +671,8 @@ def _window(x: Instruction) -> bool:
     table = x.operands[0]
     sizes = (x.operands[2].shape if x.opcode == "scatter" else x.shape).dimensions
     size = table.shape.dimensions[along]
-    last = None if found.constant is None else found.constant + (sizes[along] - 1) * found.step
-    if last is not None and last >= size:
+    last = None if found.starts else found.first + (sizes[along] - 1) * found.step
+    if last is not None and (last >= size or found.first < 0):
         return False
     kind = x.operands[1].shape.element_type
     if found.step == 1:
@@ -681,24 +683,19 @@ def _window(x: Instruction) -> bool:
             return replace(x, old)
         update = _combined(x, old, x.operands[2])
         return update is not None and replace(x, make.dynamic_update_slice(x, table, update, starts))
-    if found.constant is None or last is None:
+    if last is None:
         return False
     if x.opcode == "gather":
-        firsts, ends, strides = [0] * len(sizes), list(sizes), [1] * len(sizes)
-        firsts[along], ends[along], strides[along] = found.constant, last + 1, found.step
-        return replace(x, make.slice_of(x, table, firsts, ends, strides))
-    paddings = [PaddingDimension(0, 0)] * len(sizes)
-    paddings[along] = PaddingDimension(found.constant, size - last - 1, found.step - 1)
-    config = PaddingConfig(tuple(paddings))
-    spread_out = make.pad(x, x.shape, x.operands[2], make.zero(x, x.shape.element_type), config)
+        return replace(x, make.part(x, table, found.first, last + 1, along, found.step))
+    places = found.first, size - last - 1, along, found.step - 1
+    spread_out = make.padded(x, x.operands[2], *places)
     if combines_by(x, "add"):
         return replace(x, make.binary(x, "add", table, spread_out))
     if not combines_by(x, "parameter"):
         return False
     given = x.operands[2].shape.with_element_type("pred")
     ones = make.broadcast(x, given, make.add(x, "constant", array("pred"), payload="true"), ())
-    is_new = make.pad(x, x.shape.with_element_type("pred"), ones, make.zero(x, "pred"), config)
-    return replace(x, make.select(x, is_new, spread_out, table))
+    return replace(x, make.select(x, make.padded(x, ones, *places), spread_out, table))
 
 
 def _combined(x: Instruction, old: Instruction, new: Instruction) -> Instruction | None:
@@ -732,9 +729,8 @@ def _scatter_stacked(x: Instruction) -> bool:
     init = stacked(0)
     new = make.copy_of(x, [init, indices, stacked(2)], init.shape)
     new.attributes = new.attributes.updated(update_window_dims="{1}")
-    rows = x.shape.dimensions[0]
     for k, u in enumerate(same):
-        column = make.slice_of(x, new, [0, k], [rows, k + 1])
+        column = make.part(x, new, k, k + 1, 1)
         u.replace_all_uses_with(make.reshape(x, u.shape, column))
     return True
 
@@ -847,7 +843,8 @@ RESTATED = {
     "take-first": Rewriting("gather slice dynamic-slice", _take_first),
     "take-not-onehot": Rewriting("dot reduce", _take),
     "pick-the-label": Rewriting("reduce", _pick),
-    "scale-not-diagonal": Rewriting("dot", apply_diagonal),
+    "use-the-structure": Rewriting("dot", use_structure),
+    "scale-not-diagonal": Rewriting("dot", partial(use_structure, is_diagonal=True)),
     "attention-by-cudnn": Rewriting("dot", _attend, "gpu", "cuDNN attention"),
     "window-by-dimension": Rewriting("reduce-window", _by_dimension),
     "real-fft": Rewriting("slice real", _real_transform),

@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import reduce
-from math import prod
+
+import numpy as np
 
 from hlofuse.analysis.kernels import kernel_source
 from hlofuse.format import printable, quantity
@@ -13,7 +15,8 @@ from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import integer_of
+from hlofuse.passes.common.elementwise import CannotEvaluate
+from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.shapes import array, window_of
 from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
@@ -22,6 +25,8 @@ from hlofuse.releases.named import AROUND_FUSION
 from hlofuse.trace import OnlySkipped
 from .matching import is_below_zero, is_constant, source
 
+MOST_EVALUATED = 1 << 24
+"""Elements of an array that a formula writes, and that is worked out."""
 _INTEGERS = frozenset("s32 u32 s64 s16 u16 u8 s8".split())
 
 
@@ -86,7 +91,14 @@ def gather_rows(
         "slice_sizes": sizes,
     }
     texts = {n: make.numbers(v) for n, v in numbers.items() if v or "batching" not in n}
-    return make.add(at, "gather", shape, [table, indices], index_vector_dim=rank, copied_attributes=texts)
+    return make.add(
+        at,
+        "gather",
+        shape,
+        [table, indices],
+        index_vector_dim=rank,
+        copied_attributes=texts,
+    )
 
 
 def replace(x: Instruction, new: Instruction) -> bool:
@@ -107,51 +119,46 @@ def counted(x: Instruction) -> int | None:
 
 
 class Numbers(Record):
-    """start + step · (i // repeat), for i from 0."""
+    """first + all starts + step · (i // repeat), for i from 0."""
 
+    first: int
     starts: tuple[Instruction, ...]
     step: int
     repeat: int
 
-    @property
-    def constant(self) -> int | None:
-        """The start where it is known."""
-        values = [integer_of(s) for s in self.starts]
-        return None if None in values else sum(v for v in values if v is not None)
-
     def start(self, at: Instruction, kind: str) -> Instruction:
-        return fold(at, "add", [make.scalar(at, kind, 0), *(make.convert(at, s, kind) for s in self.starts)])
+        starts = [make.convert(at, s, kind) for s in self.starts]
+        return fold(at, "add", [make.scalar(at, kind, self.first), *starts])
 
 
 def numbers(x: Instruction) -> Numbers | None:
+    """The numbers that a formula writes, plus values that are not known; None for others."""
     if x.opcode in ("reshape", "convert"):
         return numbers(x.operands[0])
-    sizes = x.shape.dimensions
-    if (along := counted(x)) is not None:
-        return None if prod(sizes[:along]) > 1 else Numbers((), 1, prod(sizes[along + 1 :]))
-    if x.opcode == "broadcast" and x.dimensions == (0,):
-        below = numbers(x.operands[0])
-        return below and Numbers(below.starts, below.step, below.repeat * prod(sizes[1:]))
-    if x.opcode == "select" and len(x.operands[0].operands) == 2:  # of negative ones, or of their quotient
-        test, other, same = x.operands
-        wraps = other.opcode == "add" and same in other.operands
-        return numbers(same) if wraps and (is_below_zero(test) or test.opcode == "and") else None
-    if len(x.operands) != 2 or x.opcode not in ("add", "multiply", "shift-right-logical", "divide"):
-        return None
-    for a, b in (x.operands, x.operands[::-1]) if x.opcode in ("add", "multiply") else (x.operands,):
-        other = source(b)
-        found = numbers(a) if not other.shape.dimensions else None
-        value = integer_of(other)
-        if found is None:
-            continue
-        if x.opcode == "add":
-            return Numbers((*found.starts, other), found.step, found.repeat)
-        if value is None or value < 1 or found.starts:
+    with suppress(CannotEvaluate):
+        values = elements(x, {}, MOST_EVALUATED).ravel()
+        if values.size < 2 or (repeat := int(np.argmax(values != values[0]))) == 0:
             return None
-        if x.opcode == "multiply":
-            return Numbers((), found.step * value, found.repeat)
-        times = 1 << value if "shift" in x.opcode else value
-        return Numbers((), 1, found.repeat * times) if found.step == 1 else None
+        found = Numbers(
+            int(values[0]),
+            (),
+            int(values[repeat] - values[0]),
+            repeat,
+        )
+        counts = np.arange(values.size) // repeat
+        return found if np.array_equal(values, found.first + found.step * counts) else None
+    if x.opcode == "select" and is_below_zero(x.operands[0]):
+        _, other, same = x.operands
+        return numbers(same) if other.opcode == "add" and same in other.operands else None
+    for a, b in (x.operands, x.operands[::-1]) if x.opcode == "add" else ():
+        below = numbers(a) if not source(b).shape.dimensions else None
+        if below is not None:
+            return Numbers(
+                below.first,
+                (*below.starts, source(b)),
+                below.step,
+                below.repeat,
+            )
     return None
 
 

@@ -232,9 +232,7 @@ class Driver:
             if preferred is not None:
                 self._preferred[producer] = preferred
                 return self._saved_by(producer, preferred)
-            self._recorder.ineligible(
-                producer, user, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
-            )
+            self._recorder.ineligible(producer, user, verdict)
             for observer in self._observers:
                 observer.refused(producer, verdict, legality)
             return None

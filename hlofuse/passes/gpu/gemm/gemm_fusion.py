@@ -25,6 +25,7 @@ from hlofuse.passes.common.make import added
 from hlofuse.passes.gpu.layout_assignment import is_tiny
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.rewrites import EPILOGUE_READERS, EPILOGUE_USER, TRITON_PRODUCT
+from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 from .dimension_order import NO_SPLIT, DimensionOrder, combined
 from .propagation import DotProperties, added_parameters, carried, carried_if_worth
@@ -251,10 +252,10 @@ def _record_end(
         if readers[0].opcode != "tuple":
             reason = f"{value} is read by {readers[0].name}, and the GEMM fusion cannot contain such a"
             reason += f" {readers[0].opcode}"
-            recorder.ineligible(fusion, readers[0], rule=EPILOGUE_USER.code, reason=reason)
+            recorder.ineligible(fusion, readers[0], Verdict(EPILOGUE_USER, message=reason))
         return
     names = [r.name for r in readers]
     shown = ", ".join(names if len(names) <= 4 else [*names[:4], "…"])
     reason = f"{value} is read by {len(readers)} operations ({shown}), and the GEMM fusion ends there"
     for reader in readers:
-        recorder.ineligible(fusion, reader, rule=EPILOGUE_READERS.code, reason=reason)
+        recorder.ineligible(fusion, reader, Verdict(EPILOGUE_READERS, message=reason))

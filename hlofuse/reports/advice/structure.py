@@ -1,0 +1,226 @@
+"""Products with matrices that a formula writes: their elements, and the same products in slices and sums."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import numpy as np
+
+from hlofuse.ir import Instruction
+from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.passes.common import make
+from hlofuse.passes.common.elementwise import CannotEvaluate
+from hlofuse.passes.common.evaluation import elements
+from hlofuse.passes.common.literals import Elements
+from hlofuse.passes.common.shapes import array, with_dimensions
+from .contracting import labelled, over, sizes_of
+from .written import MOST_EVALUATED, fold, gather_rows, replace
+
+_MOST_PARTS = 8
+"""Parts that are added: each is code of its own."""
+_LEAST = 8
+"""Rows and columns of a matrix that is worth another form."""
+_DEEPEST = 6
+"""Sums of sums that are looked into."""
+
+Term = tuple[Elements, Instruction | None, int | None]
+"""Weights of a part of a matrix, and what scales it: a scalar, or a value for each row (0) or column (1)."""
+Cache = dict[Instruction, Elements]
+
+
+def _terms(x: Instruction, cache: Cache, most: int, depth: int = 0) -> Iterator[Term]:
+    """The parts whose sum a matrix is, each with weights that a formula writes, of tests of at most `most`
+    elements; else CannotEvaluate."""
+    with suppress(CannotEvaluate):
+        yield elements(x, cache, most if x.opcode == "broadcast" else MOST_EVALUATED), None, None
+        return
+    first, *rest = x.operands or (x,)
+    if x.opcode == "broadcast" and first.shape.rank < 2:
+        yield np.broadcast_to(True, x.shape.dimensions), first, x.dimensions[0] if x.dimensions else None
+    elif depth == _DEEPEST or x.opcode not in ("add", "subtract", "select", "multiply"):
+        raise CannotEvaluate
+    elif x.opcode == "select":
+        chosen = elements(first, cache, most)
+        for part, value in zip((chosen, ~chosen), rest, strict=True):
+            for weights, data, place in _terms(value, cache, most, depth + 1):
+                if weights.any():
+                    yield weights * part, data, place
+    elif x.opcode == "multiply":
+        try:
+            scale, first = elements(first, cache, MOST_EVALUATED), rest[0]
+        except CannotEvaluate:
+            scale = elements(rest[0], cache, MOST_EVALUATED)
+        for weights, data, place in _terms(first, cache, most, depth + 1):
+            yield weights * scale, data, place
+    else:
+        yield from _terms(first, cache, most, depth + 1)
+        for weights, data, place in _terms(rest[0], cache, most, depth + 1):
+            yield 0 - weights if x.opcode == "subtract" else weights, data, place
+
+
+def _scaled(x: Instruction, value: Instruction, weights: Elements) -> Instruction:
+    """Rows times weights."""
+    if (weights == weights[0]).all():
+        factor = make.scalar_like(value, float(weights[0]))
+        return value if weights[0] == 1 else make.binary(x, "multiply", value, factor)
+    column = make.constant(x, array(value.shape.element_type, weights.shape), weights.tolist())
+    return _by(x, value, column, [0])
+
+
+def _by(x: Instruction, value: Instruction, factor: Instruction | None, along: list[int]) -> Instruction:
+    if factor is None:
+        return value
+    scale = make.broadcast(x, value.shape, make.convert(x, factor, value.shape.element_type), along)
+    return make.binary(
+        x,
+        "multiply",
+        value,
+        scale,
+    )
+
+
+def _banded(x: Instruction, y: Instruction, weights: Elements) -> list[Instruction]:
+    """Rows of `y` times a matrix of few diagonals: for each a slice, with weights, in place; else
+    CannotEvaluate."""
+    rows, columns = weights.shape
+    if np.count_nonzero(weights) > _MOST_PARTS * max(rows, columns):
+        raise CannotEvaluate
+    at, places = np.nonzero(weights)
+    diagonals = np.unique(places - at)
+    if 4 * len(diagonals) - 4 > min(rows, columns, 4 * _MOST_PARTS):
+        raise CannotEvaluate
+    found = list[Instruction]()
+    for d in map(int, diagonals):
+        own = at[places - at == d]
+        start, end = int(own[0]), int(own[-1]) + 1
+        part = make.part(
+            x,
+            y,
+            start + d,
+            end + d,
+        )
+        line = weights[np.arange(start, end), np.arange(start, end) + d]
+        found.append(
+            make.padded(
+                x,
+                _scaled(x, part, line),
+                start,
+                rows - end,
+            )
+        )
+    return found
+
+
+def _picked(x: Instruction, y: Instruction, weights: Elements) -> Instruction:
+    """Rows of `y` times a matrix with one number in each row, or in each column of equal runs; else
+    CannotEvaluate."""
+    (rows, columns), (_, *sizes) = weights.shape, y.shape.dimensions
+    at, places = np.nonzero(weights)
+    values = weights[at, places]
+    run = columns // rows
+    kind = y.shape.element_type
+    if np.array_equal(at, np.arange(rows)):
+        indices = make.constant(x, array("s32", places.shape), places.tolist())
+        rows_at = gather_rows(x, y, indices, 0)
+        return _scaled(x, rows_at, values)
+    order = np.argsort(places)
+    if not np.array_equal(at[order], np.arange(rows * run) // max(run, 1)) or columns != rows * run:
+        raise CannotEvaluate
+    runs = make.reshape(x, with_dimensions(y.shape, [rows, run, *sizes]), _scaled(x, y, values[order]))
+    return make.reduce(
+        x,
+        runs,
+        make.zero(x, kind),
+        [1],
+        make.reducer(x, "sum", "add", kind),
+    )
+
+
+def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instruction]:
+    """Parts whose sum is a matrix of these weights times `y`; CannotEvaluate where no structure is found."""
+    (rows, columns), kind = weights.shape, y.shape.element_type
+    if not np.isfinite(weights).all():
+        raise CannotEvaluate
+    with suppress(CannotEvaluate):
+        return _banded(x, y, weights)
+    if min(rows, columns) < _LEAST:
+        raise CannotEvaluate
+    if np.count_nonzero(weights) <= max(rows, columns):
+        return [_picked(x, y, weights)]
+    zero = make.zero(x, kind)
+    add = make.reducer(x, "sum", "add", kind)
+    above, below = float(weights[0, -1]), float(weights[-1, 0])
+    if rows != columns and above != below:
+        raise CannotEvaluate
+    near = _banded(x, y, weights - np.where(np.tri(rows, columns, dtype=bool), below, above))
+    if above:
+        total = make.reduce(
+            x,
+            _scaled(x, y, np.full(columns, above)),
+            zero,
+            [0],
+            add,
+        )
+        shape = with_dimensions(y.shape, [rows, *y.shape.dimensions[1:]])
+        near.append(
+            make.broadcast(
+                x,
+                shape,
+                total,
+                range(1, y.shape.rank),
+            )
+        )
+    if above != below:
+        ones = y.shape.rank - 1
+        window = f"{{size={rows}{'x1' * ones} pad={rows - 1}_0{'x0_0' * ones}}}"
+        total = make.add(
+            x,
+            "reduce-window",
+            y.shape,
+            [y, zero],
+            called=[("to_apply", add)],
+            window=window,
+        )
+        near.append(_scaled(x, total, np.full(rows, below - above)))
+    return near
+
+
+def use_structure(
+    x: Instruction,
+    is_diagonal: bool = False,
+) -> bool:
+    """A product with a band, a triangle, runs or one number in each row becomes slices and sums."""
+    factors = labelled(x)
+    kind = x.shape.element_type
+    for (matrix, labels), (other, own) in (factors, factors[::-1]):
+        row = max(labels, default=-1)
+        if matrix.shape.rank != 2 or not min(labels) < 0 <= row or kind not in FLOATING_TYPES:
+            continue
+        along = own.index(min(labels))
+        order = [along, *(d for d in range(len(own)) if d != along)]
+        y = make.transpose(x, make.convert(x, other, kind), order)
+        parts = list[Instruction]()
+        with suppress(CannotEvaluate):
+            terms = list(_terms(matrix, {}, MOST_EVALUATED * (4 if is_diagonal else 1)))
+            if is_diagonal != all(np.count_nonzero(w) == np.count_nonzero(w.diagonal()) for w, *_ in terms):
+                continue
+            for weights, data, place in terms:
+                is_column = place is not None and labels[place] < 0
+                scaled = y
+                if is_column:
+                    scaled = _by(x, y, data, [0])
+                found = _times(x, scaled, weights if labels[1] < 0 else weights.T)
+                scale = None if is_column else data
+                own_dims = [] if place is None else [0]
+                parts += [_by(x, value, scale, own_dims) for value in found]
+            if 0 < len(parts) <= _MOST_PARTS:
+                whole = fold(x, "add", parts), [row, *(own[d] for d in order[1:])]
+                return replace(
+                    x,
+                    over(
+                        x,
+                        whole,
+                        [*range(x.shape.rank)],
+                        sizes_of(*factors),
+                    ),
+                )
+    return False
