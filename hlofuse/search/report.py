@@ -19,16 +19,16 @@ def _number(value: float) -> str:
     return f"{value:,.0f}"
 
 
-_Figure = tuple[str, str, Callable[[Score], float | None], _Written]
+_Figure = tuple[str, str, str, _Written]
 _FIGURES: tuple[_Figure, ...] = (
-    ("operations before XLA's passes", "ops", lambda s: s.ops, _number),
-    ("operations at the fusion input", "lowered", lambda s: s.lowered_ops, _number),
-    ("kernels", "kernels", lambda s: s.kernels, _number),
-    ("launches", "launches", lambda s: s.launches, _number),
-    ("bytes moved", "moved", lambda s: s.bytes, bytes_text),
-    ("est. time", "est. time", lambda s: s.us, us_text),
-    ("measured time, scaled", "scaled", lambda s: s.scaled_us, us_text),
-    ("peak memory", "peak", lambda s: s.peak_temporary_bytes, bytes_text),
+    ("operations before XLA's passes", "ops", "ops", _number),
+    ("operations at the fusion input", "lowered", "lowered_ops", _number),
+    ("kernels", "kernels", "kernels", _number),
+    ("launches", "launches", "launches", _number),
+    ("bytes moved", "moved", "bytes", bytes_text),
+    ("est. time", "est. time", "us", us_text),
+    ("measured time, scaled", "scaled", "scaled_us", us_text),
+    ("peak memory", "peak", "peak_temporary_bytes", bytes_text),
 )
 _OBJECTIVES: dict[str, tuple[str, _Written]] = {
     "time": ("Estimated time", us_text),
@@ -50,8 +50,8 @@ def change(before: float, after: float) -> str:
 
 
 def _cell(figure: _Figure, s: Score) -> str:
-    title, _, value, written = figure
-    found = value(s)
+    title, _, name, written = figure
+    found = getattr(s, name)
     return "–" if found is None else ("≥ " if title == "est. time" and s.floor_us else "") + written(found)
 
 
@@ -79,11 +79,12 @@ def print_found(found: Found, objective: Objective, how: str, console: Console) 
         console.print(Text(f"After XLA's own passes: {lowered}, {_kernels(found)}"))
     console.print(Text(how, style="dim"))
     console.print()
-    figures = [f for f in _FIGURES if None not in (f[2](found.default), f[2](found.score))]
+    scores = found.default, found.score
+    figures = [f for f in _FIGURES if None not in (getattr(s, f[2]) for s in scores)]
     rows = []
     for figure in figures:
-        a, b = figure[2](found.default) or 0, figure[2](found.score) or 0
-        rows.append((figure[0], *(_cell(figure, s) for s in (found.default, found.score)), change(a, b)))
+        a, b = (getattr(s, figure[2]) for s in scores)
+        rows.append((figure[0], *(_cell(figure, s) for s in scores), change(a, b)))
     columns = (("", "left"), ("XLA's order", "right"), ("found", "right"), ("change", "right"))
     print_rows(console, columns, rows)
     if found.steps:

@@ -11,16 +11,20 @@ from .space import Moves, Score, Space, SpentBudget
 
 LONGEST = 40
 """Moves in a sequence at most."""
-_A = "algsimp(dot_strength_reduction=false)"
-_ONCE = "call-inliner(single_call_site=true)"
-_D = "computation-deduplicator"
-_R = "reshape-mover"
-_F = "constant_folding"
-PORTFOLIO: tuple[Moves, ...] = (
-    (_A, _D, _R, _R, _A, "call-inliner", _F, _A, "cse", "transpose-folding"),
-    (_A, _ONCE, _D, _F, "cse", _A, _F, _ONCE, "cse"),
-    (_D, _R, _A, "call-inliner", "tuple-simplifier", _F, "cse"),
-    (_A, _F, _R, "call-inliner", _A, _R, "convert-mover", _F, _A, _D, "cse"),
+_NAMES = {
+    "A": "algsimp(dot_strength_reduction=false)",
+    "I": "call-inliner(single_call_site=true)",
+    "D": "computation-deduplicator",
+    "R": "reshape-mover",
+    "F": "constant_folding",
+    "C": "call-inliner",
+    "S": "cse",
+    "T": "transpose-folding",
+    "U": "tuple-simplifier",
+    "M": "convert-mover",
+}
+PORTFOLIO: tuple[Moves, ...] = tuple(
+    tuple(_NAMES[k] for k in word) for word in "ADRRACFAST AIDFSAFIS DRACUFS AFRCARMFADS".split()
 )
 """The best together on the train split of `benchmarks/pass_ordering`; tried ahead of everything else."""
 

@@ -21,8 +21,7 @@ def evaluate(x: Instruction) -> list[Value]:
 
 
 def elements(x: Instruction, cache: dict[Instruction, Elements], most: int = MOST_ELEMENTS) -> Elements:
-    """The elements of `x`, with those that are known already; CannotEvaluate where there are more than `most`
-    of an array, and where they are not known."""
+    """The elements of `x`, those in `cache` given; CannotEvaluate for others, and for more than `most`."""
     if x in cache:
         return cache[x]
     if not x.shape.is_array or x.shape.element_count > most or x.shape.dynamic_dimensions:
@@ -140,8 +139,7 @@ _MOST_STEPS = 1 << 20
 
 
 def _reduce_window(x: Instruction, values: Elements, *rest: Elements) -> Elements:
-    """The windows of one array, each summed up in order by a function of a single operation
-    (`HloEvaluator::HandleReduceWindow`)."""
+    """Windows of one array, each summed up in order (`HloEvaluator::HandleReduceWindow`)."""
     window, sizes, compute, total = window_of(x), x.shape.dimensions, _reducer(x), rest[0]
     steps = x.shape.element_count * math.prod(w.size for w in window)
     if steps > _MOST_STEPS or not values.size:

@@ -75,8 +75,7 @@ _NARROW = {"f16": "f2", "bf16": "f4", "f32": "f4", "c64": "c8"}
 
 
 def rounded(element_type: str, values: object) -> Elements | None:
-    """Numbers as elements of this type hold them, in the widest type of NumPy; None for a number that none
-    holds, and for types that are not worked out here."""
+    """Numbers as elements of this type, in NumPy's widest; None for others, and types not worked out here."""
     found = np.asarray(values, object if isinstance(values, list | tuple) else None)
     wide = "c16" if element_type in _PARTS else _WIDE.get(element_type)
     if wide is None or (found.dtype.kind == "c" and wide != "c16"):

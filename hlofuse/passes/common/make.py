@@ -226,8 +226,7 @@ def padded(
     between: int = 0,
     value: Instruction | None = None,
 ) -> Instruction:
-    """`x` with so many values, zeros if not given, before, after and between its elements along one
-    dimension, lying as they did."""
+    """`x` with values, zeros if not given, before, after and between its elements along a dimension."""
     each, sizes = [PaddingDimension(0, 0)] * x.shape.rank, list(x.shape.dimensions)
     each[along] = PaddingDimension(low, high, between)
     sizes[along] += low + high + between * (sizes[along] - 1)

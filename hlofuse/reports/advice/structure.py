@@ -15,28 +15,22 @@ from hlofuse.passes.common.shapes import array, with_dimensions
 from .contracting import labelled, over, sizes_of
 from .written import MOST_EVALUATED, fold, gather_rows, replace
 
-_MOST_PARTS = 8
-"""Parts that are added: each is code of its own."""
-_LEAST = 8
-"""Rows and columns of a matrix that is worth another form."""
-_DEEPEST = 6
-"""Sums of sums that are looked into."""
+_FEW = 8
+"""Parts that are added, sums in sums that are looked into, and the side of a matrix that stays as it is."""
 
 Term = tuple[Elements, Instruction | None, int | None]
 """Weights of a part of a matrix, and what scales it: a scalar, or a value for each row (0) or column (1)."""
-Cache = dict[Instruction, Elements]
 
 
-def _terms(x: Instruction, cache: Cache, most: int, depth: int = 0) -> Iterator[Term]:
-    """The parts whose sum a matrix is, each with weights that a formula writes, of tests of at most `most`
-    elements; else CannotEvaluate."""
+def _terms(x: Instruction, cache: dict[Instruction, Elements], most: int, depth: int = 0) -> Iterator[Term]:
+    """The parts whose sum a matrix is, tests having at most `most` elements; else CannotEvaluate."""
     with suppress(CannotEvaluate):
         yield elements(x, cache, most if x.opcode == "broadcast" else MOST_EVALUATED), None, None
         return
     first, *rest = x.operands or (x,)
     if x.opcode == "broadcast" and first.shape.rank < 2:
         yield np.broadcast_to(True, x.shape.dimensions), first, x.dimensions[0] if x.dimensions else None
-    elif depth == _DEEPEST or x.opcode not in ("add", "subtract", "select", "multiply"):
+    elif depth == _FEW or x.opcode not in ("add", "subtract", "select", "multiply"):
         raise CannotEvaluate
     elif x.opcode == "select":
         chosen = elements(first, cache, most)
@@ -70,23 +64,17 @@ def _by(x: Instruction, value: Instruction, factor: Instruction | None, along: l
     if factor is None:
         return value
     scale = make.broadcast(x, value.shape, make.convert(x, factor, value.shape.element_type), along)
-    return make.binary(
-        x,
-        "multiply",
-        value,
-        scale,
-    )
+    return make.binary(x, "multiply", value, scale)
 
 
 def _banded(x: Instruction, y: Instruction, weights: Elements) -> list[Instruction]:
-    """Rows of `y` times a matrix of few diagonals: for each a slice, with weights, in place; else
-    CannotEvaluate."""
+    """A matrix of few diagonals times `y`: for each a slice, with weights; else CannotEvaluate."""
     rows, columns = weights.shape
-    if np.count_nonzero(weights) > _MOST_PARTS * max(rows, columns):
+    if np.count_nonzero(weights) > _FEW * max(rows, columns):
         raise CannotEvaluate
     at, places = np.nonzero(weights)
     diagonals = np.unique(places - at)
-    if 4 * len(diagonals) - 4 > min(rows, columns, 4 * _MOST_PARTS):
+    if 4 * len(diagonals) - 4 > min(rows, columns, 4 * _FEW):
         raise CannotEvaluate
     found = list[Instruction]()
     for d in map(int, diagonals):
@@ -111,8 +99,7 @@ def _banded(x: Instruction, y: Instruction, weights: Elements) -> list[Instructi
 
 
 def _picked(x: Instruction, y: Instruction, weights: Elements) -> Instruction:
-    """Rows of `y` times a matrix with one number in each row, or in each column of equal runs; else
-    CannotEvaluate."""
+    """A matrix of one number in each row, or of equal runs, times `y`; else CannotEvaluate."""
     (rows, columns), (_, *sizes) = weights.shape, y.shape.dimensions
     at, places = np.nonzero(weights)
     values = weights[at, places]
@@ -120,8 +107,7 @@ def _picked(x: Instruction, y: Instruction, weights: Elements) -> Instruction:
     kind = y.shape.element_type
     if np.array_equal(at, np.arange(rows)):
         indices = make.constant(x, array("s32", places.shape), places.tolist())
-        rows_at = gather_rows(x, y, indices, 0)
-        return _scaled(x, rows_at, values)
+        return _scaled(x, gather_rows(x, y, indices, 0), values)
     order = np.argsort(places)
     if not np.array_equal(at[order], np.arange(rows * run) // max(run, 1)) or columns != rows * run:
         raise CannotEvaluate
@@ -142,7 +128,7 @@ def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instructio
         raise CannotEvaluate
     with suppress(CannotEvaluate):
         return _banded(x, y, weights)
-    if min(rows, columns) < _LEAST:
+    if min(rows, columns) < _FEW:
         raise CannotEvaluate
     if np.count_nonzero(weights) <= max(rows, columns):
         return [_picked(x, y, weights)]
@@ -184,10 +170,7 @@ def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instructio
     return near
 
 
-def use_structure(
-    x: Instruction,
-    is_diagonal: bool = False,
-) -> bool:
+def use_structure(x: Instruction, is_diagonal: bool = False) -> bool:
     """A product with a band, a triangle, runs or one number in each row becomes slices and sums."""
     factors = labelled(x)
     kind = x.shape.element_type
@@ -212,7 +195,7 @@ def use_structure(
                 scale = None if is_column else data
                 own_dims = [] if place is None else [0]
                 parts += [_by(x, value, scale, own_dims) for value in found]
-            if 0 < len(parts) <= _MOST_PARTS:
+            if 0 < len(parts) <= _FEW:
                 whole = fold(x, "add", parts), [row, *(own[d] for d in order[1:])]
                 return replace(
                     x,

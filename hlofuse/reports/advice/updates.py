@@ -105,11 +105,10 @@ def _write_row(x: Instruction) -> bool:
         return False
     along, position = row
     new, old = x.operands[1:]
-    sizes = [1 if k == along else n for k, n in enumerate(x.shape.dimensions)]
-    shape = make.slice_of(x, old, [0] * len(sizes), sizes).shape
+    shape = make.part(x, old, 0, 1, along).shape
     zero = make.scalar(x, position.shape.element_type, 0)
     update = make.broadcast(x, shape, new.operands[0], new.dimensions)
-    starts = [position if k == along else zero for k in range(len(sizes))]
+    starts = [position if k == along else zero for k in range(x.shape.rank)]
     new = make.dynamic_update_slice(x, old, update, starts)
     x.replace_all_uses_with(new)
     _donate(new)

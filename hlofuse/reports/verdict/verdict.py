@@ -87,7 +87,15 @@ def verdict(
         suggestions += of_rules(ranking, suggestions)
     # A pass that is off may as well make matrix products slower as faster.
     timed = account.totals.us is not None
-    untried = [s for s in suggestions if s.trial is UNKNOWN or (timed and s.flag and not s.trial.us_saved)]
+    base = facts.account_replayed.totals
+    trials = [s.trial for s in suggestions]
+    dropped = [t for t in trials if not t.is_to_be_measured and not t.helps(base)]
+    dropped = [t for t in dropped if timed and t.us_saved is t.scaled_us_saved is None]
+    untried = [
+        s
+        for s in suggestions
+        if s.trial is UNKNOWN or s.trial in dropped or (timed and s.flag and not s.trial.us_saved)
+    ]
     suggestions = [s for s in suggestions if s not in untried]
     untried.sort(key=lambda s: -s.touched)
     helpful = _rank(suggestions, facts.account_replayed)
