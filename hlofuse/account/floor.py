@@ -52,7 +52,7 @@ def products(kernel: Instruction) -> list[tuple[int, str]]:
     found = []
     for x in _computing_instructions(kernel):
         if flops := _product_flops(x):
-            found.append((flops, x.operands[0].shape.element_type))
+            found.append((flops, x.operands[0].element_type))
     return found
 
 
@@ -63,7 +63,7 @@ def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float
     found = [x for x in _computing_instructions(kernel) if _product_flops(x)]
     if len(found) != 1 or (sizes := _sizes(found[0])) is None:
         return None
-    lhs, rhs = (o.shape.element_type for o in found[0].operands[:2])
+    lhs, rhs = (o.element_type for o in found[0].operands[:2])
     stated = map(found[0].attributes.raw, ("operand_precision", "algorithm", "backend_config"))
     if lhs == "f32" and any(_PRECISE.search(text or "") for text in stated):
         return None

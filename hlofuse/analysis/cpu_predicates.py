@@ -27,9 +27,7 @@ def is_expensive_on_cpu(instruction: Instruction, release: Release) -> bool:
     opcode = instruction.opcode
     if opcode == "convert":
         # Rounding to bf16 has to look out for NaN.
-        return (
-            instruction.shape.element_type == "bf16" and instruction.operands[0].shape.element_type == "f32"
-        )
+        return instruction.element_type == "bf16" and instruction.operands[0].element_type == "f32"
     if opcode in ("divide", "remainder"):
         # The dividend is looked at here, the divisor in the shared list: XLA's code is so.
         return is_expensive_division(instruction, constant_operand=0)
@@ -41,7 +39,7 @@ def is_vector_dot(instruction: Instruction) -> bool:
     return (
         instruction.opcode == "dot"
         and instruction.shape.rank <= 1
-        and instruction.shape.element_type not in COMPLEX_TYPES
+        and instruction.element_type not in COMPLEX_TYPES
         and not instruction.attributes.get("lhs_batch_dims", ())
     )
 
@@ -95,18 +93,18 @@ def dot_strategy(dot: Instruction) -> tuple[str, str]:
     batch = len(_numbers(dot, "lhs_batch_dims"))
     left, right = (o.shape.dimensions[batch:] for o in dot.operands[:2])
     result = dot.shape.dimensions[batch:]
-    is_number = not dot.shape.element_type.startswith("c") and dot.shape.element_type != "pred"
+    is_number = not dot.element_type.startswith("c") and dot.element_type != "pred"
     if is_number and (len(result) <= 1 or (len(result) == 2 and 1 in result)):
         return VECTOR, f"one matmul result is {_sizes(result)}"
     if is_number and _is_small(left) and _is_small(right):
         return NAIVE, f"{_sizes(left)} and {_sizes(right)} each have a side of at most {_SIDE_ELEMENTS}"
     matrices = len(left) == len(right) == len(result) == 2
     has_elements = all(o.shape.element_count for o in dot.operands[:2])
-    if matrices and dot.shape.element_type in _EIGEN_TYPES and has_elements:
-        return EIGEN, f"{_sizes(left)} times {_sizes(right)}, {dot.shape.element_type}"
+    if matrices and dot.element_type in _EIGEN_TYPES and has_elements:
+        return EIGEN, f"{_sizes(left)} times {_sizes(right)}, {dot.element_type}"
     if not matrices:
         return NAIVE, f"{_sizes(left)} times {_sizes(right)} is not a matrix product"
-    return NAIVE, f"Eigen has no matmul for {dot.shape.element_type}"
+    return NAIVE, f"Eigen has no matmul for {dot.element_type}"
 
 
 def _numbers(dot: Instruction, name: str) -> list[int]:
@@ -181,7 +179,7 @@ def _is_supported(instruction: Instruction) -> bool:
     """`IsSupportedInstruction`."""
     opcode = instruction.opcode
     if opcode == "convert":
-        return (instruction.operands[0].shape.element_type, instruction.shape.element_type) != ("pred", "u8")
+        return (instruction.operands[0].element_type, instruction.element_type) != ("pred", "u8")
     if opcode == "bitcast":
         source, result = instruction.operands[0].shape, instruction.shape
         if source.element_count != result.element_count:
@@ -196,7 +194,7 @@ def _is_supported(instruction: Instruction) -> bool:
         return instruction.shape.is_effective_scalar
     if opcode in _REFUSED or not is_elementwise(instruction):
         return False
-    types = (instruction.shape.element_type, *(o.shape.element_type for o in instruction.operands))
+    types = (instruction.element_type, *(o.element_type for o in instruction.operands))
     return opcode in _COMPLEX or not any(t.startswith("c") for t in types)
 
 

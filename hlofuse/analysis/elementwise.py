@@ -125,7 +125,7 @@ def is_expensive(instruction: Instruction) -> bool:
     if opcode in CHEAP_OPCODES:
         return False
     if opcode in _CHEAP_UNLESS_COMPLEX:
-        return instruction.shape.element_type in COMPLEX_TYPES
+        return instruction.element_type in COMPLEX_TYPES
     if opcode in ("divide", "remainder"):
         return is_expensive_division(instruction, constant_operand=1)
     return True
@@ -133,7 +133,7 @@ def is_expensive(instruction: Instruction) -> bool:
 
 def is_expensive_division(instruction: Instruction, constant_operand: int) -> bool:
     """Integer division by a constant becomes multiplications and shifts, anything else is expensive."""
-    if instruction.shape.element_type not in INTEGER_TYPES:
+    if instruction.element_type not in INTEGER_TYPES:
         return True
     operand = instruction.operands[constant_operand]
     if operand.opcode == "broadcast":

@@ -102,13 +102,13 @@ class _Counter:
         if index is None or self._looked_at > _MOST:
             return None
         x, index = self.source(x, index)
-        if x.opcode == "constant" and index == _WHOLE and x.shape.element_type in INTEGER_TYPES:
+        if x.opcode == "constant" and index == _WHOLE and x.element_type in INTEGER_TYPES:
             try:
                 return _Linear(False, int((x.payload or "").strip("{} ")))
             except ValueError:  # many elements
                 return None
         if x.opcode in ("add", "subtract") and index == _WHOLE:
-            self.types.add(x.shape.element_type)
+            self.types.add(x.element_type)
             left, right = (self.linear(o) for o in x.operands)
             if left is None or right is None or (right.counts and (left.counts or x.opcode == "subtract")):
                 return None
@@ -127,8 +127,8 @@ class _Counter:
         """The instruction that computes the value, and the element of its result."""
         while True:
             opcode = x.opcode
-            if index == _WHOLE and x.shape.is_array and x.shape.element_type != "pred":
-                self.types.add(x.shape.element_type)
+            if index == _WHOLE and x.shape.is_array and x.element_type != "pred":
+                self.types.add(x.element_type)
             if opcode in _SAME_VALUE:
                 index = _WHOLE if opcode == "copy-start" else index
                 x = x.operands[0]

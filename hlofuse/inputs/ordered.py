@@ -158,7 +158,7 @@ def _literals(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _restore(constant: Instruction, data: bytes) -> None:
-    values = _values(constant.shape.element_type, data)
+    values = _values(constant.element_type, data)
     if len(values) != constant.shape.element_count:
         return
     text = text_of(constant.shape, values)

@@ -151,7 +151,7 @@ def _wrapped_marks(module: Module) -> Iterator[Shown]:
 def _unwrapped_marks(module: Module) -> Iterator[Shown]:
     """Evidence in operations that XLA:CPU left unwrapped after all passes."""
     for i in module.entry:
-        if module.is_scheduled and i.opcode in _UNWRAPPED_UNTIL and i.shape.element_type == "f32":
+        if module.is_scheduled and i.opcode in _UNWRAPPED_UNTIL and i.element_type == "f32":
             yield releases_in(Span(until=_UNWRAPPED_UNTIL[i.opcode])), f"{i.opcode} is not wrapped"
 
 

@@ -149,6 +149,11 @@ class Instruction:
         return caller if caller is not None and caller.opcode in opcodes else None
 
     @property
+    def element_type(self) -> str:
+        """`f32`, the type of the elements of an array."""
+        return self.shape.element_type
+
+    @property
     def called_computations(self) -> list[Computation]:
         return [c for _, c in self.called]
 

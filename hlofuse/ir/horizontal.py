@@ -78,7 +78,7 @@ def _slices(body: Computation, results: Sequence[Instruction]) -> list[Instructi
         if result.shape.rank != 1:
             result = Instruction(
                 "reshape",
-                Shape(result.shape.element_type, (result.shape.element_count,), Layout((0,))),
+                Shape(result.element_type, (result.shape.element_count,), Layout((0,))),
                 "reshape",
                 [result],
             )

@@ -112,7 +112,7 @@ def _arithmetic(x: Instruction) -> str | None:
     shape = x.shape
     for o in x.operands:
         if o.shape is not shape:
-            types = o.shape.element_type, shape.element_type
+            types = o.element_type, shape.element_type
             if (
                 types[0] != types[1]
                 and not FLOATING_TYPES.issuperset(types)

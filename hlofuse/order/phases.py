@@ -182,8 +182,8 @@ def _is_spread_last(e: Evidence, x: Instruction) -> bool:
     source = source.operands[0] if source.opcode == "bitcast" else source
     if not _is_inserted_convert(e, source):
         return False
-    created = {u.shape.element_type for u in x.users}
-    narrow = source.operands[0].shape.element_type if source.operands else ""
+    created = {u.element_type for u in x.users}
+    narrow = source.operands[0].element_type if source.operands else ""
     return not (all(u.opcode == "convert" for u in x.users) and created == {narrow})
 
 
@@ -197,7 +197,7 @@ def _is_computed_wide(e: Evidence, x: Instruction) -> bool:
 def _is_inserted_convert(e: Evidence, x: Instruction) -> bool:
     if x.opcode != "convert" or is_of_program(x) or LOWERED.get(operation(x)) == x.opcode:
         return False
-    return {x.operands[0].shape.element_type, x.shape.element_type} <= FLOATING_TYPES
+    return {x.operands[0].element_type, x.element_type} <= FLOATING_TYPES
 
 
 def _is_regrouped(e: Evidence, x: Instruction) -> bool:

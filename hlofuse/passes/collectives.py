@@ -140,7 +140,7 @@ def _key(x: Instruction, by_dimension: bool = False) -> tuple[Hashable, ...] | N
     if x.opcode == "all-reduce" and "_scheduling_group_id" in frontend:
         return None
     root = function.root
-    return (root.opcode, root.shape.element_type, devices, dimension, own)
+    return (root.opcode, root.element_type, devices, dimension, own)
 
 
 def _is_constrained(module: Module, opcode: str) -> bool:
@@ -272,7 +272,7 @@ class AllReducePromotion(RewritePass):
     widened: Mapping[str, str]
 
     def handle(self, x: Instruction) -> bool:
-        types = {o.shape.element_type for o in x.operands}
+        types = {o.element_type for o in x.operands}
         element_type = types.pop()
         wide = self.widened.get(element_type)
         if wide is None or types or not x.shape.is_array:
@@ -284,7 +284,7 @@ class AllReducePromotion(RewritePass):
         new = make.copy_of(x, operands, x.shape.with_element_type(wide))
         set_called(new, [("to_apply", promoted)])
         new.attributes = new.attributes.updated(to_apply=f"%{promoted.name}")
-        return replace_instruction(x, make.convert(new, new, x.shape.element_type), has_side_effect)
+        return replace_instruction(x, make.convert(new, new, x.element_type), has_side_effect)
 
 
 class AllToAllDecomposer(RewritePass):
@@ -325,7 +325,7 @@ class AllReduceContiguous(Pass):
 
 
 def _make_contiguous(x: Instruction) -> Instruction:
-    element_type = x.operands[0].shape.element_type
+    element_type = x.operands[0].element_type
     shapes = [array(element_type, [o.shape.element_count]) for o in x.operands]
     flat = [make.added(x, "bitcast", s, [o]) for o, s in zip(x.operands, shapes, strict=True)]
     total = array(element_type, [sum(o.shape.element_count for o in x.operands)])

@@ -97,7 +97,7 @@ def _split(x: Instruction) -> bool:
     index = x.operands[first]
     if not index.shape.dimensions:
         return False
-    one, of = array(index.shape.element_type, [1]), array(index.shape.element_type)
+    one, of = array(index.element_type, [1]), array(index.element_type)
     starts = [
         make.added(x, "reshape", of, [make.added(x, "slice", one, [index], slice=f"{{[{d}:{d + 1}]}}")])
         for d in range(rank)

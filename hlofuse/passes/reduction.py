@@ -51,7 +51,7 @@ class TreeReductionRewriter(Pass):
         first = make.add(
             reduce,
             "reduce-window",
-            array(init.shape.element_type, left),
+            array(init.element_type, left),
             [operand, init],
             called=[("to_apply", function)],
             window=Window(tuple(window)),
@@ -152,7 +152,7 @@ def _of_scalars(function: Computation, module: Module) -> Computation:
     for x in function.post_order():
         if x.opcode != "tuple":
             clones[x] = clone_of(x, [clones[o] for o in x.operands])
-            clones[x].shape = array(x.shape.element_type)
+            clones[x].shape = array(x.element_type)
             if x.opcode == "parameter":
                 clones[x].payload = str(1 - x.parameter_number)
             body.append_parsed(clones[x])

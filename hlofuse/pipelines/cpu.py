@@ -25,14 +25,14 @@ _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 
 
 def _is_of_f32(sort: Instruction) -> bool:
-    return sort.operands[0].shape.element_type == "f32"
+    return sort.operands[0].element_type == "f32"
 
 
 def _has_groups(x: Instruction) -> bool:
     """True for a convolution of groups that XLA:CPU takes apart."""
     if x.attributes.raw("batch_group_count") not in (None, "1"):
         return True
-    is_native = x.shape.element_type in ("f16", "f32")
+    is_native = x.element_type in ("f16", "f32")
     return x.attributes.raw("feature_group_count") not in (None, "1") and not is_native
 
 

@@ -63,7 +63,7 @@ def copy_of_narrow_type(candidate: WrapCandidate) -> Figures | None:
     instruction = candidate.instruction
     if instruction.opcode != "copy":
         return None
-    element_type = instruction.shape.element_type
+    element_type = instruction.element_type
     if is_tiling_type(element_type, instruction.shape.bit_width, candidate.release):
         return None
     return {"element_type": element_type}

@@ -74,7 +74,7 @@ def is_horizontal_candidate(instruction: Instruction, model: KernelModel) -> boo
         return True
     if instruction.fusion_kind != "kLoop":
         return False
-    return len({output.shape.element_type for output in outputs_of(instruction)}) == 1
+    return len({output.element_type for output in outputs_of(instruction)}) == 1
 
 
 def feeds_only(instruction: Instruction, consumer: Instruction) -> bool:
@@ -109,7 +109,7 @@ def unroll_cost(instruction: Instruction) -> int:
         return sum(map(unroll_cost, instruction.fused_computation))
     if instruction.opcode in _FREE:
         return 0
-    is_integer = instruction.shape.element_type in INTEGER_TYPES
+    is_integer = instruction.element_type in INTEGER_TYPES
     return 20 if instruction.opcode in _EXPENSIVE and not is_integer else 1
 
 

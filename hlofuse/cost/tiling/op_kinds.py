@@ -304,7 +304,7 @@ class OpKinds:
             along = instruction.dimensions[0]
             return 400 if along > 0 and instruction.operands[0].shape.dimensions[along] & 31 else 6
         if opcode != "fusion" and is_elementwise(instruction):
-            return self._profile.get(opcode, {}).get(instruction.shape.element_type, DEFAULT_FLOPS)
+            return self._profile.get(opcode, {}).get(instruction.element_type, DEFAULT_FLOPS)
         if opcode == "reduce":
             region = sum(self._flops(i) for i in instruction.called[0][1])
             factor = 1

@@ -115,7 +115,7 @@ def dot_problem(view: FusionView, op: int) -> Dot | None:
         return None
     kind = view.kinds[op]
     dims = cast("DotDimensions", kind.instruction_key)
-    types = [o.shape.element_type for o in view.instructions[op].operands[:2]]
+    types = [o.element_type for o in view.instructions[op].operands[:2]]
     lhs, rhs = kind.operand_dims[:2]
     return dot_of(dims, lhs, rhs, (types[0], types[1], kind.shape.element_type))
 

@@ -35,8 +35,8 @@ def dot_refusal(
     dot: Instruction, conversion: Callable[[str, str], str | None], rocm: bool, capability: tuple[int, int]
 ) -> str | None:
     """XLA's reason against the dot; None if it is supported. `conversion` gives the same for conversions."""
-    result = dot.shape.element_type
-    lhs, rhs = (o.shape.element_type for o in dot.operands[:2])
+    result = dot.element_type
+    lhs, rhs = (o.element_type for o in dot.operands[:2])
     mixed = {lhs, rhs}
     if (
         lhs != rhs
@@ -101,7 +101,7 @@ def _algorithm(
 
 def scaled_dot_refusal(dot: Instruction) -> str | None:
     """`IsTritonSupportedScaledDot`."""
-    types = [o.shape.element_type for o in dot.operands[:4]]
+    types = [o.element_type for o in dot.operands[:4]]
     for side, element_type in zip(("LHS", "RHS"), types, strict=False):
         if element_type not in ("f8e4m3fn", "f4e2m1fn", "f8e5m2", "bf16"):
             return f"Unsupported {side} operand type: {element_type.upper()}"
@@ -219,12 +219,12 @@ class TritonSupport:
         element_type = shape.element_type
         operands = instruction.operands
         if opcode == "convert":
-            return self.conversion(operands[0].shape.element_type, element_type)
+            return self.conversion(operands[0].element_type, element_type)
         if opcode == "scaled-dot":
             return scaled_dot_refusal(instruction)
         if (reason := self.data_type(element_type)) is not None:
             return f"Unsupported output data type: {reason}" if release.triton_names_types else _OUTPUT_TYPE
-        if any(self.data_type(o.shape.element_type) is not None for o in operands):
+        if any(self.data_type(o.element_type) is not None for o in operands):
             word = "allowed" if release.triton_takes_dots else "fusing"
             return f"Unsupported input data type: Not {word}" if release.triton_names_types else _INPUT_TYPE
         if opcode in _MOVES:
@@ -244,7 +244,7 @@ class TritonSupport:
             return "Nested fusions are not supported."
         if is_elementwise(instruction):
             # The type of the last operand: compare and select have a fixed type elsewhere.
-            last = operands[-1].shape.element_type if operands else element_type
+            last = operands[-1].element_type if operands else element_type
             cached = _elementwise_opcodes(last, self._rocm, release)
             return None if opcode in cached else "Unsupported elementwise operation."
         return f"Unsupported instruction opcode {opcode}"
@@ -325,7 +325,7 @@ class TritonSupport:
         return "S4 is not supported." if shape.element_type == "s4" else None
 
     def _reduce(self, reduce: Instruction) -> str | None:
-        if reduce.shape.element_type in self._f8:
+        if reduce.element_type in self._f8:
             return "F8E4M3FN and F8E5M2 are not supported for reductions."
         if self._first(reduce.called[0][1]) is not None:
             return "Unsupported reduction computation by Triton."

@@ -68,8 +68,8 @@ def _is_widening(x: Instruction) -> bool:
     """True if float normalization put the convert before an operation that cannot compute in bf16."""
     return (
         x.opcode == "convert"
-        and x.shape.element_type in ("f16", "f32")
-        and x.operands[0].shape.element_type == "bf16"
+        and x.element_type in ("f16", "f32")
+        and x.operands[0].element_type == "bf16"
         and not x.op_name
         and not x.name.startswith("convert_element_type")
     )
@@ -308,7 +308,7 @@ def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> No
             for operand in node.operands:
                 # Readable by nodes later found to be equal, and without users.
                 graph.add_bitcast(operand)
-        elif source.shape.is_array or source.shape.element_type == "opaque":
+        elif source.shape.is_array or source.element_type == "opaque":
             graph.put_bitcasts_after(node, node.shape)
 
     graph.visit(action)

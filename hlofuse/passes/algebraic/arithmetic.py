@@ -149,7 +149,7 @@ def handle_multiply(c: Context, multiply: Instruction) -> bool:
         c.changed = True
         return True
     for operand, converted in both_orders(multiply):
-        if converted.opcode == "convert" and converted.operands[0].shape.element_type == "pred":
+        if converted.opcode == "convert" and converted.operands[0].element_type == "pred":
             zeros = make.zeros(multiply, multiply.shape)
             return c.become(multiply, make.select, converted.operands[0], operand, zeros)
     may_reassociate = c.may_reassociate(multiply)
@@ -343,7 +343,7 @@ def _nested(c: Context, divide: Instruction) -> bool:
         return c.become(divide, make.binary, "divide", top, b.operands[0])
     if (
         a.opcode == "convert"
-        and a.operands[0].shape.element_type == "pred"
+        and a.operands[0].element_type == "pred"
         and b.opcode == "broadcast"
         and not b.operands[0].shape.dimensions
     ):

@@ -22,7 +22,7 @@ def handle_compare(c: Context, compare: Instruction) -> bool:
     direction = compare.attributes.raw("direction")
     if (existing := _portable(lhs, rhs, direction)) is not None:
         return c.become(compare, make.scalar_like, existing)
-    if lhs.shape.element_type == "pred" == rhs.shape.element_type and direction in ("NE", "EQ"):
+    if lhs.element_type == "pred" == rhs.element_type and direction in ("NE", "EQ"):
         for constant, other in ((rhs, lhs), (lhs, rhs)):
             if is_all(constant, direction == "EQ"):
                 return c.replace(compare, other)
@@ -52,7 +52,7 @@ def handle_compare(c: Context, compare: Instruction) -> bool:
 
 def _portable(lhs: Instruction, rhs: Instruction, direction: str | None) -> bool | None:
     """The answer, if it does not depend on the values."""
-    unsigned = lhs.shape.element_type[0] == "u" or lhs.shape.element_type == "pred"
+    unsigned = lhs.element_type[0] == "u" or lhs.element_type == "pred"
     if direction in ("LT", "GE") and is_all(rhs, 0) and (unsigned or is_non_negative(lhs)):
         return direction == "GE"
     if direction in ("GT", "LE") and is_all(lhs, 0) and (unsigned or is_non_negative(rhs)):
@@ -64,7 +64,7 @@ def _portable(lhs: Instruction, rhs: Instruction, direction: str | None) -> bool
 
 def handle_and(c: Context, x: Instruction) -> bool:
     lhs, rhs = x.operands
-    is_pred = lhs.shape.element_type == "pred" == rhs.shape.element_type
+    is_pred = lhs.element_type == "pred" == rhs.element_type
     if (is_pred and _is_absorbed(c, x, 1, "other")) or _is_absorbed(c, x, 0, "constant"):
         return True
     left, right = _upper_bound(lhs), _upper_bound(rhs)
@@ -83,13 +83,13 @@ def _upper_bound(x: Instruction) -> tuple[Instruction, int] | None:
         a, b = b, a
     elif x.attributes.raw("direction") != "LT":
         return None
-    value = scalar_of(b) if is_constant_effective_scalar(b) and b.shape.element_type == "s32" else None
+    value = scalar_of(b) if is_constant_effective_scalar(b) and b.element_type == "s32" else None
     return (a, int(value)) if value is not None else None
 
 
 def handle_or(c: Context, x: Instruction) -> bool:
     lhs, rhs = x.operands
-    is_pred = lhs.shape.element_type == "pred" == rhs.shape.element_type
+    is_pred = lhs.element_type == "pred" == rhs.element_type
     return (is_pred and _is_absorbed(c, x, 1, "constant")) or _is_absorbed(c, x, 0, "other")
 
 
@@ -132,7 +132,7 @@ def handle_extreme(c: Context, x: Instruction) -> bool:
     maximum = x.opcode == "maximum"
     if is_integral(x) or is_floating(x):
         for bound, other in ((lhs, rhs), (rhs, lhs)):
-            element_type = bound.shape.element_type
+            element_type = bound.element_type
             neutral = bounds(element_type)[not maximum]
             if neutral is not None and is_all(bound, neutral):
                 return c.replace(x, other)
@@ -198,7 +198,7 @@ def handle_select(c: Context, select: Instruction) -> bool:
         return True
     if condition.opcode == "not":
         return c.become(select, make.add, "select", select.shape, [condition.operands[0], no, yes])
-    return (select.shape.element_type == "pred" and _of_preds(c, select)) or _select_part(c, select)
+    return (select.element_type == "pred" and _of_preds(c, select)) or _select_part(c, select)
 
 
 def _select_part(c: Context, select: Instruction) -> bool:

@@ -94,7 +94,7 @@ def is_all(x: Instruction, value: Value) -> bool:
         x = x.operands[0]
     if x.opcode != "constant" or not x.shape.is_array:
         return False
-    if x.shape.element_type == "pred" and value not in (0, 1):
+    if x.element_type == "pred" and value not in (0, 1):
         return False
     values = values_of(x)
     if not values or values.count(value) < len(values):
@@ -135,19 +135,19 @@ def is_power_of_two(x: Instruction) -> bool:
 
 
 def is_integral(x: Instruction) -> bool:
-    return x.shape.element_type in INTEGER_TYPES
+    return x.element_type in INTEGER_TYPES
 
 
 def is_floating(x: Instruction) -> bool:
-    return x.shape.element_type in FLOATING_TYPES
+    return x.element_type in FLOATING_TYPES
 
 
 def is_complex(x: Instruction) -> bool:
-    return x.shape.element_type in COMPLEX_TYPES
+    return x.element_type in COMPLEX_TYPES
 
 
 def is_signed_integer(x: Instruction) -> bool:
-    return is_integral(x) and x.shape.element_type[0] == "s"
+    return is_integral(x) and x.element_type[0] == "s"
 
 
 def is_non_negative(x: Instruction) -> bool:
@@ -171,7 +171,7 @@ def is_non_negative(x: Instruction) -> bool:
             return is_non_negative(operands[0])
         case "constant":
             value = scalar_of(x)
-            if value is None or math.isnan(value) or x.shape.element_type == "pred":
+            if value is None or math.isnan(value) or x.element_type == "pred":
                 return False
             return math.copysign(1, value) > 0
         case "minimum":
@@ -212,7 +212,7 @@ def is_argument_of_extreme(reduce: Instruction, *, greatest: bool) -> bool:
     if reduce.operands[1].opcode != "iota" or not is_scalar_value(reduce.operands[3], 0):
         return False
     start = scalar_of(reduce.operands[2])
-    element_type = reduce.operands[2].shape.element_type
+    element_type = reduce.operands[2].element_type
     if start is None or start != bounds(element_type)[not greatest]:
         return False
     root = reduce.to_apply.root

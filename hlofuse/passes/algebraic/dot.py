@@ -25,7 +25,7 @@ def swapped(dot: Instruction, shape: Shape, order: Sequence[int]) -> Instruction
     """dot(b, a), its batch dimensions in `order`."""
     batch = [[DotDimensions.of(dot).batch(side)[k] for k in order] for side in (1, 0)]
     contracting = [DotDimensions.of(dot).contracting(side) for side in (1, 0)]
-    new = new_dot(dot, dot.operands[::-1], batch, contracting, dot.shape.element_type, dot)
+    new = new_dot(dot, dot.operands[::-1], batch, contracting, dot.element_type, dot)
     new.shape = shape
     if (precision := dot.attributes.raw("operand_precision")) is not None:
         precisions = precision.strip("{}").split(",")
@@ -39,7 +39,7 @@ def handle_dot(c: Context, dot: Instruction) -> bool:
         return False
     lhs, rhs = dot.operands
     if 0 in (dot.shape.element_count, lhs.shape.element_count, rhs.shape.element_count):
-        zero = make.scalar(dot, dot.shape.element_type, 0)
+        zero = make.scalar(dot, dot.element_type, 0)
         return c.become(dot, make.broadcast, dot.shape, zero, ())
     supported = dot.attributes.raw("algorithm") in _SUPPORTED
     if supported and c.options.dot_to_multiply and not DotDimensions.of(dot).contracting(0):
@@ -68,7 +68,7 @@ def _normalize(dot: Instruction, side: int) -> Instruction:
     order = [*batch, *rest, *contracting]
     if not is_sorted(order):
         operand = make.transpose(operand, operand, order)
-    return make.convert(operand, operand, dot.shape.element_type)
+    return make.convert(operand, operand, dot.element_type)
 
 
 def _as_product(c: Context, dot: Instruction) -> bool:
@@ -95,7 +95,7 @@ def _as_reduction(c: Context, dot: Instruction) -> bool:
         left = make.broadcast(dot, right.shape, left, across)
     elif outer_left > 0:
         right = make.broadcast(dot, left.shape, right, across)
-    element_type = dot.shape.element_type
+    element_type = dot.element_type
     summed = element_type
     if element_type in FLOATING_TYPES and element_type != "f64":
         summed = "f32"
@@ -132,7 +132,7 @@ def _drop_ones(c: Context, dot: Instruction) -> bool:
     operands = [
         make.reshape(dot, without_ones(o.shape), o) if 1 in o.shape.dimensions else o for o in dot.operands
     ]
-    new = new_dot(dot, operands, batch, contracting, dot.shape.element_type, dot)
+    new = new_dot(dot, operands, batch, contracting, dot.element_type, dot)
     if new.shape.key_ignoring_layout != dot.shape.key_ignoring_layout:
         new = make.reshape(dot, dot.shape, new)
     return c.replace(dot, new)
@@ -155,7 +155,7 @@ def _drop_transposes(c: Context, dot: Instruction) -> bool:
     a, b = lhs.operands[0], rhs.operands[0]
     flipped = permutation[-1] == rank - 2
     operands = [b, a] if flipped else [a, b]
-    new = new_dot(dot, operands, batch, contracting, dot.shape.element_type, dot)
+    new = new_dot(dot, operands, batch, contracting, dot.element_type, dot)
     new.shape = permuted(dot.shape, permutation)
     result = make.transpose(dot, new, permutation, dot.shape)
     return c.replace(dot, result)

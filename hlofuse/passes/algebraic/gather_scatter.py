@@ -13,7 +13,7 @@ def handle_gather(c: Context, gather: Instruction) -> bool:
     if operand.shape.is_effective_scalar:
         scalar = operand
         if operand.shape.dimensions:
-            scalar = make.reshape(operand, array(operand.shape.element_type), operand)
+            scalar = make.reshape(operand, array(operand.element_type), operand)
         return c.replace(gather, make.broadcast(scalar, gather.shape, scalar, ()))
     return False
 
@@ -112,6 +112,6 @@ def _join(lhs: Instruction, rhs: Instruction) -> bool:
         return False
     window = numbers_of(lhs, "update_window_dims")
     a, b = lhs.operands, rhs.operands
-    return a[1].shape.element_type == b[1].shape.element_type and all(
+    return a[1].element_type == b[1].element_type and all(
         a[2].shape.dimensions[d] == b[2].shape.dimensions[d] for d in window
     )

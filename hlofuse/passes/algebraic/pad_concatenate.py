@@ -37,7 +37,7 @@ def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
         return False
     if any(d not in padded for d in broadcast.dimensions):
         return False
-    element_type = pad.shape.element_type
+    element_type = pad.element_type
     inner = array(element_type, [broadcast.shape.dimensions[d] for d in padded])
     outer = array(element_type, [pad.shape.dimensions[d] for d in padded])
     small = make.broadcast(
@@ -55,7 +55,7 @@ def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
         n + p.low + p.high + max(0, n - 1) * p.interior
         for n, p in zip(operand.shape.dimensions, grown, strict=True)
     ]
-    bigger = make.pad(pad, array(pad.shape.element_type, sizes), operand, pad.operands[1], grown)
+    bigger = make.pad(pad, array(pad.element_type, sizes), operand, pad.operands[1], grown)
     starts = [max(0, -p.low) for p in config]
     limits = [n + min(0, p.high) for n, p in zip(sizes, config, strict=True)]
     return c.become(pad, make.slice_of, bigger, starts, limits)

@@ -171,7 +171,7 @@ def _as_element_of_other(c: Context, reduce: Instruction) -> bool:
     """The greatest or least element, where another reduction of the same array finds it with its index."""
     arg, init = reduce.operands
     start = scalar_of(init)
-    element_type = init.shape.element_type
+    element_type = init.element_type
     for opcode, neutral in zip(("maximum", "minimum"), bounds(element_type), strict=True):
         if start is None or start != neutral or not _function(reduce, opcode):
             continue
@@ -237,7 +237,7 @@ def _elementwise(c: Context, x: Instruction, window: Window) -> bool:
     new = make.binary(operand, opcode, operand, make.broadcast(init, operand.shape, init, ()))
     if any(w.padding_low > 0 or w.padding_high > 0 for w in window):
         config = PaddingConfig(tuple(PaddingDimension(w.padding_low, w.padding_high) for w in window))
-        new = make.pad(new, array(x.shape.element_type, x.shape.dimensions), new, init, config)
+        new = make.pad(new, array(x.element_type, x.shape.dimensions), new, init, config)
     return c.replace(x, new)
 
 
@@ -271,7 +271,7 @@ def _with_padded_operand(c: Context, x: Instruction, window: Window) -> bool:
     if value is not init and (scalar_of(value) is None or scalar_of(value) != scalar_of(init)):
         return False
     if pad is not operand:
-        source = make.convert(x, source, operand.shape.element_type)
+        source = make.convert(x, source, operand.element_type)
     grown = [
         replace(
             w,

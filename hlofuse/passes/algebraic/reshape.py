@@ -54,7 +54,7 @@ def handle_bitcast(c: Context, bitcast: Instruction) -> bool:
             return False
         bitcast = new
     source = bitcast.operands[0]
-    if source.shape.element_type != bitcast.shape.element_type:
+    if source.element_type != bitcast.element_type:
         return False
     if c.replace_if_compatible(bitcast, source):
         bitcast = source
@@ -109,7 +109,7 @@ def _move_before_unary(c: Context, bitcast: Instruction) -> bool:
     if inner.opcode != "bitcast":
         return False
     source = inner.operands[0]
-    if len({i.shape.element_type for i in (bitcast, unary, inner, source)}) > 1:
+    if len({i.element_type for i in (bitcast, unary, inner, source)}) > 1:
         return False
     new = make.copy_of(unary, [source], source.shape)
     return as_bitcast(c, bitcast, new) is not None
@@ -120,9 +120,9 @@ def handle_bitcast_convert(c: Context, x: Instruction) -> bool:
     if operand.opcode == "bitcast-convert":
         return c.become(x, make.add, "bitcast-convert", x.shape, [operand.operands[0]])
     if operand.opcode == "concatenate":
-        result = x.shape.element_type
+        result = x.element_type
         inner = [o.operands[0] for o in operand.operands if o.opcode == "bitcast-convert"]
-        if len(inner) == len(operand.operands) and all(i.shape.element_type == result for i in inner):
+        if len(inner) == len(operand.operands) and all(i.element_type == result for i in inner):
             return c.replace(x, make.concatenate(inner[0], inner, operand.dimensions[0]))
     if c.options.layout_sensitive and c.options.bitcast_convert_as_bitcast and bitcast_convert_is_bitcast(x):
         return as_bitcast(c, x) is not None
@@ -209,7 +209,7 @@ def _move_before_update(c: Context, reshape: Instruction) -> bool:
         if k < part.shape.rank:
             sizes.append(part.shape.dimensions[k])
             starts.append(update.operands[2 + k])
-    new_part = make.reshape(reshape, array(part.shape.element_type, sizes), part)
+    new_part = make.reshape(reshape, array(part.element_type, sizes), part)
     return c.replace(reshape, make.copy_of(update, [base, new_part, *starts], reshape.shape))
 
 
@@ -230,6 +230,6 @@ def _hoist_transpose(c: Context, reshape: Instruction) -> bool:
     order = [0] * len(runs)
     for k, (_, _, place) in enumerate(runs):
         order[place] = k
-    small = array(reshape.shape.element_type, [size for _, size, _ in runs])
+    small = array(reshape.element_type, [size for _, size, _ in runs])
     inner = make.reshape(reshape, small, transpose.operands[0].operands[0])
     return c.become(reshape, make.transpose, inner, order, reshape.shape)

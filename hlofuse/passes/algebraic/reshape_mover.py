@@ -74,7 +74,7 @@ class ReshapeMover(Pass):
         first = self._first_to_move(i)
         assert first is not None
         operands = [_undone(first, o) for o in i.operands]
-        small = first.operands[0].shape.with_element_type(i.shape.element_type)
+        small = first.operands[0].shape.with_element_type(i.element_type)
         new = make.copy_of(i, operands, small)
         new.attributes = new.attributes.without("sharding")
         if first.opcode == "reshape":
@@ -117,7 +117,7 @@ def _undone(rearrangement: Instruction, operand: Instruction) -> Instruction:
         if is_identity(rearrangement.dimensions):
             return operand
         return make.transpose(operand, operand, inverse(rearrangement.dimensions))
-    shape = rearrangement.operands[0].shape.with_element_type(operand.shape.element_type)
+    shape = rearrangement.operands[0].shape.with_element_type(operand.element_type)
     if operand.shape.key == shape.key:
         return operand
     if operand.opcode == "reshape" and operand.operands[0].shape.key == shape.key:
@@ -176,7 +176,7 @@ def _group(i: Instruction) -> list[Instruction]:
 
 def _is_similar(i: Instruction, candidate: Instruction) -> bool:
     """`IsSimilarOperationOnSlices`, the operation apart."""
-    if candidate.shape.element_type != i.shape.element_type:
+    if candidate.element_type != i.element_type:
         return False
     first = candidate.operands[0]
     return all(
@@ -188,7 +188,7 @@ def _is_similar(i: Instruction, candidate: Instruction) -> bool:
 
 
 def _sink(group: list[Instruction], sources: list[Instruction]) -> None:
-    shape = sources[0].shape.with_element_type(group[0].shape.element_type)
+    shape = sources[0].shape.with_element_type(group[0].element_type)
     whole = make.copy_of(group[0], sources, shape)
     for user in group:
         user.replace_all_uses_with(make.copy_of(user.operands[0], [whole], user.shape))

@@ -245,17 +245,17 @@ def _combine_indices(index: Instruction, inner: Instruction, bound: int, at: Ins
     """The outer index and the inner one, which does not go beyond its bounds."""
     low, high = make.scalar_like(inner, 0), make.scalar_like(inner, bound)
     clamped = make.add(inner, "clamp", inner.shape, [low, inner, high])
-    return make.binary(at, "add", index, make.convert(inner, clamped, index.shape.element_type))
+    return make.binary(at, "add", index, make.convert(inner, clamped, index.element_type))
 
 
 def _slice_of_iota(c: Context, x: Instruction) -> bool:
     counter, index = x.operands[0], x.operands[1]
-    integers = {x.shape.element_type, index.shape.element_type} <= {"s32", "u32"}
+    integers = {x.element_type, index.element_type} <= {"s32", "u32"}
     if counter.opcode != "iota" or x.shape.dimensions != (1,) or not integers:
         return False
     low, high = make.scalar_like(index, 0), make.scalar_like(index, counter.shape.dimensions[0] - 1)
     result = make.add(x, "clamp", index.shape, [low, index, high])
-    return c.become(x, make.reshape, x.shape, make.convert(x, result, x.shape.element_type))
+    return c.become(x, make.reshape, x.shape, make.convert(x, result, x.element_type))
 
 
 def _start_at_zero(c: Context, x: Instruction, *arrays: Instruction) -> bool:
@@ -307,5 +307,5 @@ def _replace_by_pad(c: Context, x: Instruction) -> bool:
         room = base.shape.dimensions[d] - update.shape.dimensions[d]
         low = min(room, max(0, int(value)))
         padding.append(PaddingDimension(low, room - low))
-    shape = array(base.shape.element_type, base.shape.dimensions)
+    shape = array(base.element_type, base.shape.dimensions)
     return c.become(x, make.pad, shape, update, base.operands[0], PaddingConfig(tuple(padding)))

@@ -162,9 +162,9 @@ def _sink(c: Context, broadcast: Instruction) -> bool:
         for o in user.operands:
             inner = o.operands[0]
             if is_scalar(o):
-                inner = make.broadcast(o, operand.shape.with_element_type(o.shape.element_type), inner, ())
+                inner = make.broadcast(o, operand.shape.with_element_type(o.element_type), inner, ())
             operands.append(inner)
-        small = make.copy_of(user, operands, operand.shape.with_element_type(user.shape.element_type))
+        small = make.copy_of(user, operands, operand.shape.with_element_type(user.element_type))
         wide = make.broadcast(broadcast, user.shape, small, broadcast.dimensions)
         user.replace_all_uses_with(wide)
         sunk = True
@@ -198,11 +198,11 @@ def handle_constant(c: Context, constant: Instruction) -> bool:
     values = values_of(constant)
     if values is None:
         return False
-    literals_ = {word_of(constant.shape.element_type, v) for v in values}
+    literals_ = {word_of(constant.element_type, v) for v in values}
     if len(literals_) == 1 and None not in literals_:
-        scalar = make.scalar(constant, constant.shape.element_type, values[0])
+        scalar = make.scalar(constant, constant.element_type, values[0])
         return c.become(constant, make.broadcast, constant.shape, scalar, ())
-    if constant.shape.rank != 1 or constant.shape.element_type == "pred":
+    if constant.shape.rank != 1 or constant.element_type == "pred":
         return False
     if all(v == k for k, v in enumerate(values)):
         return c.become(constant, make.iota, constant.shape, 0)

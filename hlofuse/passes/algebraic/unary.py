@@ -92,18 +92,18 @@ def handle_part(c: Context, x: Instruction) -> bool:
     if not is_complex(operand):
         if x.opcode == "real":
             return c.replace(x, operand)
-        return c.replace(x, spread(x, make.scalar(x, x.shape.element_type, 0)))
+        return c.replace(x, spread(x, make.scalar(x, x.element_type, 0)))
     return False
 
 
 def handle_convert(c: Context, convert: Instruction) -> bool:
     operand = convert.operands[0]
-    result = convert.shape.element_type
-    if operand.shape.element_type == result:
+    result = convert.element_type
+    if operand.element_type == result:
         return c.replace(convert, operand)
     if operand.opcode == "convert":
-        source = operand.operands[0].shape.element_type
-        if source == result and keeps_values(source, operand.shape.element_type):
+        source = operand.operands[0].element_type
+        if source == result and keeps_values(source, operand.element_type):
             return c.replace(convert, operand.operands[0])
     return False
 
@@ -134,9 +134,7 @@ def keeps_values(source: str, result: str) -> bool:
 
 
 def handle_reduce_precision(c: Context, x: Instruction) -> bool:
-    bits = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}.get(
-        x.operands[0].shape.element_type
-    )
+    bits = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}.get(x.operands[0].element_type)
     precision = (x.attributes.get("exponent_bits"), x.attributes.get("mantissa_bits"))
     return c.options.remove_no_op_reduce_precision and bits == precision and c.replace(x, x.operands[0])
 
@@ -172,7 +170,7 @@ def handle_conditional(c: Context, conditional: Instruction) -> bool:
     is_on = c.options.conditional_simplification and c.release.simplifies_conditionals
     if not is_on or predicate.opcode != "convert":
         return False
-    if predicate.operands[0].shape.element_type != "pred" or len(conditional.called_computations) != 2:
+    if predicate.operands[0].element_type != "pred" or len(conditional.called_computations) != 2:
         return False
     zero, one = conditional.called_computations
     attributes = {n: v for n, v in conditional.attributes.raw_items.items() if n != "branch_computations"}

@@ -151,7 +151,7 @@ def chosen_branch(conditional: Instruction) -> int | None:
     value = scalar_of(index)
     if value is None:
         return None
-    if index.shape.element_type == "pred":
+    if index.element_type == "pred":
         return 0 if value else 1
     last = len(conditional.called_computations) - 1
     return int(value) if 0 <= value <= last else last

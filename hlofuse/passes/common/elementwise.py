@@ -21,10 +21,10 @@ Function = Callable[..., Any]
 
 def array_function(x: Instruction) -> Function:
     """From an array of each operand to that of `x`, not rounded; CannotEvaluate where it is not known."""
-    kind = x.operands[0].shape.element_type if x.operands else ""
+    kind = x.operands[0].element_type if x.operands else ""
     name = str(x.attributes.raw("direction")) if x.opcode == "compare" else x.opcode
     if name == "convert":
-        return _converted(kind, x.shape.element_type)
+        return _converted(kind, x.element_type)
     found = _OF_ALL.get(name)
     if kind in COMPLEX_TYPES:
         found = _OF_COMPLEX.get(name)

@@ -45,7 +45,7 @@ def _as_elements(x: Instruction, function: Function, *given: Elements) -> Elemen
     """What a function makes of arrays, as elements of `x`; CannotEvaluate for NaN that it makes."""
     try:
         with np.errstate(all="ignore"):
-            found = rounded(x.shape.element_type, function(*given))
+            found = rounded(x.element_type, function(*given))
     except (ValueError, OverflowError, TypeError):
         raise CannotEvaluate from None
     # Which NaN an operation makes is up to the machine.
@@ -58,7 +58,7 @@ def _constant(x: Instruction) -> Elements:
     values = values_of(x)
     if values is None:
         raise CannotEvaluate
-    return np.asarray(rounded(x.shape.element_type, values)).reshape(x.shape.dimensions)
+    return np.asarray(rounded(x.element_type, values)).reshape(x.shape.dimensions)
 
 
 def _iota(x: Instruction) -> Elements:
@@ -117,7 +117,7 @@ def _reducer(x: Instruction) -> Function:
 
 def _reduce(x: Instruction, values: Elements, *rest: Elements) -> Elements:
     """By a function of a single operation, element after element as they lie in memory."""
-    kind, shape, compute, total = x.shape.element_type, x.operands[0].shape, _reducer(x), rest[0]
+    kind, shape, compute, total = x.element_type, x.operands[0].shape, _reducer(x), rest[0]
     exact = kind in (*INTEGER_TYPES, "pred")
     if not exact and shape.minor_to_major not in (None, tuple(reversed(range(shape.rank)))):
         raise CannotEvaluate

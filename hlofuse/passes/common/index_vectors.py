@@ -42,7 +42,7 @@ def index_vector(indices: Instruction, place: Instruction) -> Instruction:
 def in_operand_space(index: Instruction, rank: int, where: Sequence[int]) -> Instruction:
     """A start in each of `rank` dimensions, of which the index says those in `where`
     (`ExpandIndexVectorIntoOperandSpace`)."""
-    zero = make.constant(index, array(index.shape.element_type, [1]), [0])
+    zero = make.constant(index, array(index.element_type, [1]), [0])
     parts = []
     for d in range(rank):
         if d in where:
@@ -59,13 +59,13 @@ def slice_at(x: Instruction, start: Instruction, sizes: Sequence[int]) -> Instru
 
 def scalars(index: Instruction) -> list[Instruction]:
     return [
-        make.reshape(index, array(index.shape.element_type), make.part(index, index, k, k + 1))
+        make.reshape(index, array(index.element_type), make.part(index, index, k, k + 1))
         for k in range(index.shape.dimensions[0])
     ]
 
 
 def reshaped(x: Instruction, sizes: Sequence[int]) -> Instruction:
-    return make.reshape(x, array(x.shape.element_type, sizes), x)
+    return make.reshape(x, array(x.element_type, sizes), x)
 
 
 def without_dimensions(x: Instruction, dimensions: Sequence[int]) -> Instruction:
@@ -76,7 +76,7 @@ def moved(x: Instruction, order: Sequence[int]) -> Instruction:
     """`MaybeTranspose`: the result lies in memory in the order of its dimensions."""
     if is_identity(order):
         return x
-    return make.transpose(x, x, order, array(x.shape.element_type, permute(x.shape.dimensions, order)))
+    return make.transpose(x, x, order, array(x.element_type, permute(x.shape.dimensions, order)))
 
 
 def is_simplified_scatter(scatter: Instruction) -> bool:

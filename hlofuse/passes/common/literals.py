@@ -49,14 +49,14 @@ def scalar_of(constant: Instruction) -> Real | None:
     """The value of a constant of one real element."""
     if constant.opcode != "constant" or not constant.shape.is_effective_scalar:
         return None
-    if constant.shape.element_type in COMPLEX_TYPES:
+    if constant.element_type in COMPLEX_TYPES:
         return None
     values = values_of(constant)
     return values[0] if values else None  # type: ignore[return-value]
 
 
 def integer_of(x: Instruction) -> int | None:
-    value = scalar_of(x) if x.shape.element_type in INTEGER_TYPES else None
+    value = scalar_of(x) if x.element_type in INTEGER_TYPES else None
     return int(value) if value is not None else None
 
 

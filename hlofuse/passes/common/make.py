@@ -116,7 +116,7 @@ def scalar(at: Instruction, element_type: str, value: Value) -> Instruction:
 
 def scalar_like(base: Instruction, value: Value) -> Instruction:
     """`value` in the shape of `base`, of which the same is said (`MakeScalarLike`)."""
-    one = scalar(base, base.shape.element_type, value)
+    one = scalar(base, base.element_type, value)
     _copy_sharding(one, base)
     if not base.shape.dimensions:
         return one
@@ -164,7 +164,7 @@ def compare(at: Instruction, direction: str, a: Instruction, b: Instruction) -> 
 
 def convert(at: Instruction, operand: Instruction, element_type: str) -> Instruction:
     """`operand` itself where it has that type."""
-    if operand.shape.element_type == element_type:
+    if operand.element_type == element_type:
         return operand
     return add(at, "convert", operand.shape.with_element_type(element_type), [operand])
 
@@ -231,7 +231,7 @@ def padded(
     each[along] = PaddingDimension(low, high, between)
     sizes[along] += low + high + between * (sizes[along] - 1)
     shape, config = replace(x.shape, dimensions=tuple(sizes)), PaddingConfig(tuple(each))
-    return pad(at, shape, x, value or zero(at, x.shape.element_type), config)
+    return pad(at, shape, x, value or zero(at, x.element_type), config)
 
 
 def concatenate(at: Instruction, operands: Sequence[Instruction], dimension: int) -> Instruction:

@@ -117,7 +117,7 @@ def _remove(x: Instruction) -> bool:
     if x.operands[0].opcode == "constant":
         branch = chosen_branch(x)
         return branch is not None and _replace(x, _call(x, branch))
-    if count != 2 or x.operands[0].shape.element_type != "pred":
+    if count != 2 or x.operands[0].element_type != "pred":
         return False
     others = (i for branch in x.called_computations for i in branch if i.opcode not in _CHEAP)
     if any(not is_elementwise(i) and i.opcode != "constant" for i in others):

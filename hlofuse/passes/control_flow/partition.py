@@ -239,7 +239,7 @@ class Partition:
                 if part.called_computations:
                     function = clone_computation(part.to_apply)
                 else:
-                    function = make.reducer(part, "add", "add", part.shape.element_type)
+                    function = make.reducer(part, "add", "add", part.element_type)
                 channel += 1
                 found = make.add(
                     part,

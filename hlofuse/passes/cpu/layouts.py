@@ -85,9 +85,9 @@ class ConvolutionGroupConverter(VisitPass):
             line = make.constant(x, array("s32", [sizes[dimension]]), each)
             ids.append(make.broadcast(x, array("s32", sizes), line, [dimension]))
         raw = x.attributes.given("window", "dim_labels", "operand_precision")
-        whole = make.derived(x, "convolution", array(x.shape.element_type, sizes), [source, kernel], **raw)
+        whole = make.derived(x, "convolution", array(x.element_type, sizes), [source, kernel], **raw)
         chosen = make.select(x, make.compare(x, "EQ", *ids), whole, make.zeros(x, whole.shape))
-        wide = x.shape.element_type if x.shape.bit_width >= 32 else "f32"
+        wide = x.element_type if x.shape.bit_width >= 32 else "f32"
         step = WindowDimension(count, count)
         window = Window(tuple(step if d == batch else WindowDimension(1) for d in range(len(sizes))))
         total = make.add(
@@ -98,7 +98,7 @@ class ConvolutionGroupConverter(VisitPass):
             called=[("to_apply", make.reducer(x, "add_computation", "add", wide))],
             window=window,
         )
-        return replaced(x, make.convert(x, total, source.shape.element_type))
+        return replaced(x, make.convert(x, total, source.element_type))
 
 
 class ConvCanonicalization(Pass):
@@ -136,7 +136,7 @@ def _canonicalize(x: Instruction) -> None:
     operands = [_transpose(o, order) for o, order in zip((source, kernel), orders, strict=False)]
     spatial = "".join(str(k) for k in range(len(numbers.output_spatial_dimensions)))
     raw = x.attributes.given("window", "feature_group_count", "batch_group_count", "operand_precision")
-    result = array(x.shape.element_type, [x.shape.dimensions[d] for d in orders[2]])
+    result = array(x.element_type, [x.shape.dimensions[d] for d in orders[2]])
     new = make.add(
         x,
         "convolution",
@@ -149,4 +149,4 @@ def _canonicalize(x: Instruction) -> None:
 
 
 def _transpose(x: Instruction, order: list[int]) -> Instruction:
-    return make.transpose(x, x, order, array(x.shape.element_type, [x.shape.dimensions[d] for d in order]))
+    return make.transpose(x, x, order, array(x.element_type, [x.shape.dimensions[d] for d in order]))

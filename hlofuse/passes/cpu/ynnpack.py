@@ -63,18 +63,18 @@ def is_preferred(x: Instruction) -> bool:
 
 def is_supported(x: Instruction, release: Release = AROUND_FUSION) -> bool:
     """True if it can be in a fusion of the library (`YnnMatcher::IsOpSupported`)."""
-    is_supported = x.shape.element_type in _TYPES
+    is_supported = x.element_type in _TYPES
     match x.opcode:
         case "constant":
             return is_supported
         case opcode if release.ynn_reduces_at_length and opcode not in STARTS:
             return False
         case "iota":
-            return x.shape.element_type in ("f32", "s32") and _is_row_major(x.shape)
+            return x.element_type in ("f32", "s32") and _is_row_major(x.shape)
         case "reshape":
             return is_supported and _laid_out(x) and reshape_is_bitcast(x.operands[0].shape, x.shape)
         case "bitcast" | "transpose":
-            return is_supported and _laid_out(x) and x.shape.element_type == x.operands[0].shape.element_type
+            return is_supported and _laid_out(x) and x.element_type == x.operands[0].element_type
         case "broadcast":
             return is_supported and _laid_out(x) and list(x.dimensions) == sorted(set(x.dimensions))
         case "pad":
@@ -97,7 +97,7 @@ def is_computed_by_ynn(x: Instruction, release: Release = AROUND_FUSION) -> bool
     match x.opcode:
         case "dot":
             # A product of bf16 that is too small for Eigen is too small for the library as well.
-            is_narrow = x.shape.element_type == "bf16"
+            is_narrow = x.element_type == "bf16"
             return is_dot_supported(x, release) and (is_narrow or dot_strategy(x)[0] == EIGEN)
         case "convolution":
             return is_convolution_supported(x)
@@ -117,7 +117,7 @@ def _laid_out(x: Instruction) -> bool:
 
 def _is_pad_supported(x: Instruction) -> bool:
     operand, value = x.operands
-    same = x.shape.element_type == operand.shape.element_type == value.shape.element_type
+    same = x.element_type == operand.element_type == value.element_type
     if not same or not _laid_out(x):
         return False
     return not any(
@@ -161,7 +161,7 @@ def is_dot_supported(dot: Instruction, release: Release = AROUND_FUSION) -> bool
 
 def is_reduction_supported(x: Instruction, release: Release = AROUND_FUSION) -> bool:
     """`IsReduceLikeOpSupportedByYnn`; in 0.9 `IsReduceLikeOpOffloadedToYnn`."""
-    if len(x.operands) != 2 or x.shape.element_type not in _TYPES or not _laid_out(x):
+    if len(x.operands) != 2 or x.element_type not in _TYPES or not _laid_out(x):
         return False
     source, init = x.operands
     if x.opcode == "reduce":
@@ -169,8 +169,8 @@ def is_reduction_supported(x: Instruction, release: Release = AROUND_FUSION) -> 
             return False
     elif not _is_window_supported(x):
         return False
-    types = (source.shape.element_type, x.shape.element_type)
-    if init.shape.element_type != types[1]:
+    types = (source.element_type, x.element_type)
+    if init.element_type != types[1]:
         return False
     if release.ynn_reduces_at_length:
         is_long = source.shape.element_count >= _LEAST_REDUCED
@@ -367,7 +367,7 @@ def _move_root_out(fusion: Instruction) -> None:
 
 def _widen(inner: Instruction, original: Instruction, release: Release) -> None:
     """A dot that the library computes in f32 is converted back (`InsertConvertIfNecessary`)."""
-    if original.opcode != "dot" or inner.shape.element_type != "bf16" or release.cpu_keeps_bf16:
+    if original.opcode != "dot" or inner.element_type != "bf16" or release.cpu_keeps_bf16:
         return
     converted = make.add(inner, "convert", inner.shape, [inner])
     inner.replace_all_uses_with(converted)

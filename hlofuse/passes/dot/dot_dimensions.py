@@ -53,7 +53,7 @@ def _canonicalize(dot: Instruction) -> None:
         [left, right],
         [batch, batch],
         [[left_contracted], [right_contracted]],
-        dot.shape.element_type,
+        dot.element_type,
         dot,
     )
     replace_instruction(dot, make.reshape(dot, dot.shape, new), has_side_effect)
@@ -78,7 +78,7 @@ def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
     first = [n for d, n in enumerate(left) if d in DotDimensions.of(dot).batch(0)]
     shape = [*first, *remaining, *new] if side == 0 else [*first, *new, *remaining]
     place = len(batch) + (len(remaining) if side == 0 else 0)
-    return make.reshape(transposed, array(operand.shape.element_type, shape), transposed), place
+    return make.reshape(transposed, array(operand.element_type, shape), transposed), place
 
 
 class DotDimensionMerger(VisitPass):
@@ -145,7 +145,7 @@ class DotDimensionNormalizer(VisitPass):
             return False
         lhs, left = self._operand(sides[0], dot.operands[0])
         rhs, right = self._operand(sides[1], dot.operands[1])
-        shape = array(dot.shape.element_type, product_sizes(lhs, rhs))
+        shape = array(dot.element_type, product_sizes(lhs, rhs))
         new = dot_like(dot, shape, left, right, dimensions_of(lhs, rhs))
         if shape.dimensions != dot.shape.dimensions:
             new = added(dot, "reshape", dot.shape, [new], like=dot)
@@ -353,7 +353,7 @@ def _dense(
     """`x` once for each group, a dimension at `place`, zero where a row is of another (`RaggedToDense`)."""
     ends = _running_sum(sizes)
     groups = sizes.shape.dimensions[-1]
-    kind = sizes.shape.element_type
+    kind = sizes.element_type
     bounds = [*sizes.shape.dimensions[:-1], groups - 1]
     ranges = SliceRanges(SliceRange(0, n, 1) for n in bounds)
     group_starts = added(x, "slice", with_dimensions(ends.shape, bounds), [ends], slice=str(ranges))
@@ -374,7 +374,7 @@ def _dense(
     is_in = added(x, "and", mask, [is_after, is_before])
 
     rows = [d if d < place else d + 1 for d in range(x.shape.rank)]
-    each = added(x, "broadcast", array(x.shape.element_type, laid), [x], dimensions=numbers(rows))
+    each = added(x, "broadcast", array(x.element_type, laid), [x], dimensions=numbers(rows))
     return added(x, "select", each.shape, [is_in, each, zeros(x, each.shape)])
 
 
@@ -383,7 +383,7 @@ def _running_sum(sizes: Instruction) -> Instruction:
     groups = sizes.shape.dimensions[-1]
     plain = [WindowDimension(1)] * (sizes.shape.rank - 1)
     window = Window((*plain, WindowDimension(groups, padding_low=groups - 1)))
-    kind = sizes.shape.element_type
+    kind = sizes.element_type
     summed = reducer(sizes, "add", "add", kind)
     start = zero(sizes, kind)
     return added(

@@ -58,7 +58,7 @@ def merge(group: Sequence[Usage]) -> tuple[Instruction, list[Instruction]]:
     shared_dims = _without_waste(_source_operand(first))
     shared = first.source
     if shared.shape.dimensions != shared_dims.sizes:
-        shared = added(shared, "reshape", array(shared.shape.element_type, shared_dims.sizes), [shared])
+        shared = added(shared, "reshape", array(shared.element_type, shared_dims.sizes), [shared])
     free_last = first.other_dimensions.categories()[-1:] != (CONTRACTING,)
     others, dims = [], []
     for usage in group:
@@ -69,7 +69,7 @@ def merge(group: Sequence[Usage]) -> tuple[Instruction, list[Instruction]]:
     place = dims[0].groups[FREE][0]
     sizes = list(dims[0].sizes)
     sizes[place] = sum(d.sizes[place] for d in dims)
-    shape = array(chained[0].shape.element_type, sizes)
+    shape = array(chained[0].element_type, sizes)
     whole = derived(shared, "concatenate", shape, chained, dimensions=numbers([place]))
     product = _product(shared, whole, shared_dims, DotOperand(tuple(sizes), dims[0].groups), on_left, group)
     results, start = [], 0
@@ -151,7 +151,7 @@ def _product(
     sides = [(shared, shared_dims), (other, other_dims)]
     (left, left_dims), (right, right_dims) = sides if on_left else sides[::-1]
     first = group[0].dot
-    shape = array(first.shape.element_type, product_sizes(left_dims, right_dims))
+    shape = array(first.element_type, product_sizes(left_dims, right_dims))
     given = first.attributes.given("operand_precision", "algorithm")
     out = derived(left, "dot", shape, [left, right], **dimensions_of(left_dims, right_dims).raw(), **given)
     if (named := next((usage.dot for usage in group if usage.dot.op_name), None)) is not None:
@@ -171,7 +171,7 @@ def _slice(
         SliceRange(start, start + size, 1) if d == dimension else SliceRange(0, n, 1)
         for d, n in enumerate(product.shape.dimensions)
     )
-    return derived(product, "slice", array(product.shape.element_type, sizes), [product], slice=str(ranges))
+    return derived(product, "slice", array(product.element_type, sizes), [product], slice=str(ranges))
 
 
 def _result(
@@ -303,7 +303,7 @@ def _bytes(dot: Instruction) -> int:
 
 
 def _size_of(instruction: Instruction) -> int:
-    return array(instruction.shape.element_type).byte_size
+    return array(instruction.element_type).byte_size
 
 
 def _classes(computation: Computation, *, tracked: bool) -> dict[Key, list[Usage]]:
@@ -326,9 +326,9 @@ def _classes(computation: Computation, *, tracked: bool) -> dict[Key, list[Usage
             key = (
                 source.id,
                 dims.without_ones().categories(),
-                dot.operands[side].shape.element_type,
-                dot.operands[1 - side].shape.element_type,
-                dot.shape.element_type,
+                dot.operands[side].element_type,
+                dot.operands[1 - side].element_type,
+                dot.element_type,
                 dot.attributes.raw("operand_precision") or "",
                 dot.attributes.raw("algorithm") or "",
             )
@@ -352,7 +352,7 @@ def _of_narrow_type(instruction: Instruction) -> bool:
     """Made of numbers smaller than a byte (`HasSubByteUpcast`)."""
     while instruction.opcode in (*_SHAPES, "convert"):
         operand = instruction.operands[0]
-        narrow = operand.shape.bit_width < 8 and operand.shape.element_type != "pred"
+        narrow = operand.shape.bit_width < 8 and operand.element_type != "pred"
         if instruction.opcode == "convert" and narrow:
             return True
         instruction = operand

@@ -54,13 +54,13 @@ class GemvRewriter(VisitPass):
         if of_lhs == of_rhs or any(s != array(s.element_type, s.dimensions) for s in shapes):
             return False
         opcode = "bitcast" if self.layout_sensitive else "reshape"
-        wide = array(vector.shape.element_type, (*vector.shape.dimensions, 1))
+        wide = array(vector.element_type, (*vector.shape.dimensions, 1))
         matrix = make.added(dot, opcode, wide, [vector])
         sizes = list(dot.shape.dimensions)
         sizes.insert(len(sizes) if of_lhs else len(sizes) - 1, 1)
         operands = [lhs, matrix] if of_lhs else [matrix, rhs]
         given = dot.attributes.given(*_OF_DOT)
-        product = make.added(dot, "dot", array(dot.shape.element_type, sizes), operands, raw_attributes=given)
+        product = make.added(dot, "dot", array(dot.element_type, sizes), operands, raw_attributes=given)
         return replaced(dot, make.added(dot, opcode, dot.shape, [product]))
 
 
@@ -86,7 +86,7 @@ class DotOperandConverter(RewritePass):
     opcodes = ("dot",)
 
     def handle(self, dot: Instruction) -> bool:
-        types = [o.shape.element_type for o in dot.operands[:2]]
+        types = [o.element_type for o in dot.operands[:2]]
         if types[0] == types[1] or _UNCONVERTED.issuperset(types):
             return False
         wider = max(types, key=_precision)
@@ -116,7 +116,7 @@ class OperandUpcaster(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         def upcast(x: Instruction) -> bool:
-            types, of = [o.shape.element_type for o in x.operands[:2]], x.shape.element_type
+            types, of = [o.element_type for o in x.operands[:2]], x.element_type
             if {of} == {*types} or _wider(*types, of) != of or self.is_skipped(x):
                 return False
             for k, operand in enumerate(x.operands[:2]):
@@ -136,7 +136,7 @@ class ResultCaster(OperandUpcaster):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         def cast(x: Instruction) -> bool:
-            of, wider = x.shape.element_type, _wider(*(o.shape.element_type for o in x.operands[:2]))
+            of, wider = x.element_type, _wider(*(o.element_type for o in x.operands[:2]))
             if of in (wider, _wider(wider, of)) or self.is_skipped(x):
                 return False
             product = make.copy_of(x, x.operands, x.shape.with_element_type(wider))
@@ -175,7 +175,7 @@ def _simplify(dot: Instruction) -> None:
     operands = [make.reshaped(o, without(o.shape, trivial)) for o in dot.operands]
     batch = range(len(numbers.lhs_batch) - len(trivial))
     contracting = [[numbers.contracting(k)[0] - len(trivial)] for k in (0, 1)]
-    new = new_dot(dot, operands, [batch, batch], contracting, dot.shape.element_type, dot)
+    new = new_dot(dot, operands, [batch, batch], contracting, dot.element_type, dot)
     replace_instruction(dot, make.reshaped(new, dot.shape), has_side_effect)
 
 
@@ -239,7 +239,7 @@ def _fold(dot: Instruction, sides: list[int]) -> None:
         batch[side] = [order[d] for d in batch[side]]
         contracting[side] = [order[d] for d in contracting[side]]
         operands[side] = operands[side].operands[0]
-    new = new_dot(dot, operands, batch, contracting, dot.shape.element_type, dot)
+    new = new_dot(dot, operands, batch, contracting, dot.element_type, dot)
     new.shape = dot.shape
     replace_instruction(dot, new, has_side_effect)
 

@@ -310,7 +310,7 @@ class ShapeTracker:
         current = source
         for kind, values in self.uncombined_steps():
             if kind == "reshape":
-                current = added(source, kind, array(current.shape.element_type, values), [current])
+                current = added(source, kind, array(current.element_type, values), [current])
             else:
                 shape = permuted(current.shape, values)
                 current = added(source, kind, shape, [current], dimensions=numbers(values))

@@ -49,7 +49,7 @@ def _move_down(x: Instruction) -> bool:
     constants = [o for o in x.operands if o.opcode == "constant"]
     if x.opcode not in _COMMUTES or not converts or len(converts) + len(constants) != len(x.operands):
         return False
-    sources = {o.operands[0].shape.element_type for o in converts}
+    sources = {o.operands[0].element_type for o in converts}
     narrow = converts[0].operands[0].shape
     if len(sources) > 1 or narrow.bit_width >= converts[0].shape.bit_width or _is_packed(narrow.element_type):
         return False
@@ -69,7 +69,7 @@ def _move_up(computation: Computation) -> bool:
         convert = work.popleft()
         if convert.opcode != "convert" or convert.computation is None:
             continue
-        x, of = convert.operands[0], convert.shape.element_type
+        x, of = convert.operands[0], convert.element_type
         if len(x.users) != 1 or x.opcode not in _COMMUTES:
             continue
         if x.shape.bit_width <= convert.shape.bit_width or _is_packed(of):
@@ -131,12 +131,12 @@ class SimplifyFPConversions(Pass):
 
 def _shorten(convert: Instruction) -> bool:
     source, length = convert, 0
-    while source.opcode == "convert" and source.shape.element_type in FLOATING_TYPES:
+    while source.opcode == "convert" and source.element_type in FLOATING_TYPES:
         source = source.operands[0]
         length += 1
     if length < 2:
         return False
-    if source.shape.element_type == convert.shape.element_type:
+    if source.element_type == convert.element_type:
         return replaced(convert, source)
     return replaced(convert, added(convert, "convert", convert.shape, [source]))
 
@@ -152,11 +152,11 @@ class ChangeOpDataType(RewritePass):
     """True for instructions that a library computes in the narrow type."""
 
     def handle(self, x: Instruction) -> bool:
-        if self.is_skipped(x) or any(o.shape.element_type != "f16" for o in x.operands):
+        if self.is_skipped(x) or any(o.element_type != "f16" for o in x.operands):
             return False
         operands = [make.convert(o, o, "f32") for o in x.operands]
         wide = make.copy_of(x, operands, x.shape.with_element_type("f32"))
-        new = make.convert(wide, wide, x.shape.element_type)
+        new = make.convert(wide, wide, x.element_type)
         return substituted(x, new)
 
 
@@ -173,12 +173,12 @@ class ComparisonExpander(RewritePass):
     opcodes = ("compare",)
 
     def handle(self, x: Instruction) -> bool:
-        if x.attributes.raw("type") != "TOTALORDER" or x.operands[0].shape.element_type not in _FLOATS:
+        if x.attributes.raw("type") != "TOTALORDER" or x.operands[0].element_type not in _FLOATS:
             return False
         return substituted(x, self._expand(x))
 
     def _expand(self, x: Instruction) -> Instruction:
-        element_type = x.operands[0].shape.element_type
+        element_type = x.operands[0].element_type
         wide = self.widened.get(element_type, element_type)
         return _of_integers(x, [make.convert(x, o, wide) for o in x.operands])
 
@@ -228,13 +228,13 @@ class BitcastDtypesExpander(RewritePass):
         if widths[0] == widths[1] or min(widths) < 8 or max(widths) > 64:
             return False
         expand = _narrower if widths[0] > widths[1] else _wider
-        new = _bits(x, expand(x, *widths), x.shape.element_type)
+        new = _bits(x, expand(x, *widths), x.element_type)
         return substituted(x, new)
 
 
 def _bits(at: Instruction, operand: Instruction, element_type: str) -> Instruction:
     """`MakeBitcastConvertToHlo`"""
-    if operand.shape.element_type == element_type:
+    if operand.element_type == element_type:
         return operand
     return make.add(at, "bitcast-convert", operand.shape.with_element_type(element_type), [operand])
 
@@ -244,7 +244,7 @@ def _narrower(x: Instruction, width: int, new_width: int) -> Instruction:
     source = x.operands[0]
     rank = source.shape.rank
     sizes = (*source.shape.dimensions, width // new_width)
-    wide = make.broadcast(x, array(source.shape.element_type, sizes), source, range(rank))
+    wide = make.broadcast(x, array(source.element_type, sizes), source, range(rank))
     wide = _bits(x, wide, f"u{width}")
     counter = make.iota(x, wide.shape, rank)
     shift = make.binary(x, "multiply", make.scalar_like(wide, new_width), counter)
@@ -259,7 +259,7 @@ def _wider(x: Instruction, width: int, new_width: int) -> Instruction:
     *outer, last = source.shape.dimensions
     if outer:
         sizes = [*outer[:-1], outer[-1] * last]
-        source = make.reshape(x, array(source.shape.element_type, sizes), source)
+        source = make.reshape(x, array(source.element_type, sizes), source)
     factor = new_width // width
     sizes = list(source.shape.dimensions)
     strides = [*(1 for _ in sizes[1:]), factor]

@@ -105,9 +105,7 @@ class _Normalizing:
         x.shape = _retype(x.shape, self._low, self._high)
         narrow = _converted(x, original)
         converts = [
-            u
-            for u in users
-            if u.opcode == "convert" and u.shape.element_type == self._high and x.shape.is_array
+            u for u in users if u.opcode == "convert" and u.element_type == self._high and x.shape.is_array
         ]
         for user in users:
             if user not in converts:

@@ -131,7 +131,7 @@ class _LegacyDriver(FusionDriver):
 
     def is_expensive(self, instruction: Instruction) -> bool:
         """Some operations are fast on a GPU (`GpuInstructionFusion::IsExpensive`)."""
-        if instruction.opcode in _CHEAP_IN_HARDWARE and instruction.shape.element_type in ("f16", "f32"):
+        if instruction.opcode in _CHEAP_IN_HARDWARE and instruction.element_type in ("f16", "f32"):
             return False
         return is_expensive(instruction)
 

@@ -77,11 +77,11 @@ def is_for_cublas(dot: Instruction, of_vectors: bool = True) -> bool:
         if len(free) > 1:
             return False
         matrices += any(sizes[d] != 1 for d in free)
-    of = dot.shape.element_type
+    of = dot.element_type
     if matrices == 0 or (matrices == 1 and (not of_vectors or of == "c128")):
         return False
     if of == "s32":
-        return all(o.shape.element_type == "s8" for o in dot.operands)
+        return all(o.element_type == "s8" for o in dot.operands)
     return of in FLOATING_TYPES or of in COMPLEX_TYPES
 
 
@@ -220,8 +220,8 @@ class _GpuLayouts(LayoutAssignment):
     def _constrain_dot(self, constraint: ComputationConstraint, dot: Instruction) -> None:
         """`AddDotBackendConstraints`."""
         dims = DotDimensions.of(dot)
-        types = [o.shape.element_type for o in dot.operands]
-        minor = dot.shape.element_type == "s32" and types == ["s8", "s8"]
+        types = [o.element_type for o in dot.operands]
+        minor = dot.element_type == "s32" and types == ["s8", "s8"]
         minor |= self._device.compute_capability[0] != 10 and all(t in _FP8 for t in types)
         needs_result = bool(dims.lhs_batch)
         for number, operand in enumerate(dot.operands):

@@ -101,7 +101,7 @@ class ReductionDimensionGrouper(VisitPass):
                 dimensions.append(len(sizes))
             sizes.append(refused * size)
             refused = 1
-        inputs = [bitcast(i, array(i.shape.element_type, sizes)) for i in inputs_of(reduce)]
+        inputs = [bitcast(i, array(i.element_type, sizes)) for i in inputs_of(reduce)]
         return replaced(reduce, reduce_like(reduce, reduce.shape, inputs, dimensions))
 
 
@@ -179,7 +179,7 @@ class ReductionSplitter(Pass):
         sizes = operand.shape.dimensions
         largest = max(dimensions, key=lambda d: sizes[d])
         left = [size for d, size in enumerate(sizes) if d != largest]
-        first = reduce_like(reduce, array(reduce.shape.element_type, left), [operand], [largest])
+        first = reduce_like(reduce, array(reduce.element_type, left), [operand], [largest])
         rest = [d - (d > largest) for d in dimensions if d != largest]
         return replaced(reduce, reduce_like(reduce, reduce.shape, [first], rest))
 
@@ -257,14 +257,14 @@ def _split(reduce: Instruction, dimensions: list[int], k1: int, k2: int) -> bool
         sizes[split] = k1 * k2
         padding = "x".join(f"0_{more}" if d == split else "0_0" for d in range(len(sizes)))
         inputs = [
-            added(i, "pad", array(i.shape.element_type, sizes), [i, zero], like=i, padding=padding)
+            added(i, "pad", array(i.element_type, sizes), [i, zero], like=i, padding=padding)
             for i, zero in zip(inputs, initial_values_of(reduce), strict=True)
         ]
     viewed = [*sizes[:split], k1, k2, *sizes[split + 1 :]]
     inner = [d + 1 if d == split else d for d in dimensions]
     left = [size for d, size in enumerate(viewed) if d not in inner]
-    views = [bitcast(i, array(i.shape.element_type, viewed)) for i in inputs]
-    shape = Shape.maybe_tuple_of([array(i.shape.element_type, left) for i in inputs])
+    views = [bitcast(i, array(i.element_type, viewed)) for i in inputs]
+    shape = Shape.maybe_tuple_of([array(i.element_type, left) for i in inputs])
     first = reduce_like(reduce, shape, views, inner)
     outer = split - (len(dimensions) - 1)
     return replaced(reduce, reduce_like(reduce, reduce.shape, _elements(reduce, first), [outer]))
@@ -307,7 +307,7 @@ def _equalize(reduce: Instruction) -> bool:
     new = [
         i
         if i.shape.minor_to_major == order
-        else make.copied(i, with_layout(i.shape.element_type, i.shape.dimensions, order))
+        else make.copied(i, with_layout(i.element_type, i.shape.dimensions, order))
         for i in inputs
     ]
     if new == inputs:
@@ -329,6 +329,6 @@ def _decompose(reduce: Instruction) -> bool:
     if len(reduce.users) == 1 and reduce.users[0].opcode == "convert":
         # The two stay side by side.
         convert = reduce.users[0]
-        wide = make.convert(convert, new, convert.shape.element_type)
-        return replaced(convert, make.copied(wide, shape.with_element_type(convert.shape.element_type)))
+        wide = make.convert(convert, new, convert.element_type)
+        return replaced(convert, make.copied(wide, shape.with_element_type(convert.element_type)))
     return replaced(reduce, make.copied(new, shape))

@@ -365,4 +365,4 @@ def _is_slow_transpose(fusion: Instruction) -> bool:
 def _is_integer_sum(fusion: Instruction) -> bool:
     """A reduce of s32: a dot of integers may have been rewritten as one."""
     root = fusion.fused_root
-    return root.opcode == "reduce" and all(x.shape.element_type == "s32" for x in (root, *root.operands))
+    return root.opcode == "reduce" and all(x.element_type == "s32" for x in (root, *root.operands))

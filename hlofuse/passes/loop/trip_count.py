@@ -70,7 +70,7 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
 
 
 def _step_of(x: Instruction, index: int, element_type: str) -> Instruction | None:
-    if x.opcode != "add" or x.shape.element_type != element_type:
+    if x.opcode != "add" or x.element_type != element_type:
         return None
     a, b = x.operands
     for variable, constant in ((a, b), (b, a)):
@@ -236,4 +236,4 @@ def _forward_last_value(loop: Instruction, counter: Counter) -> None:
     last = counter.init + counter.step * counter.trips
     for user in list(loop.users):
         if user.opcode == "get-tuple-element" and user.tuple_index == counter.index and user.users:
-            user.replace_all_uses_with(make.scalar(user, user.shape.element_type, last))
+            user.replace_all_uses_with(make.scalar(user, user.element_type, last))

@@ -86,7 +86,7 @@ def _still_sorted(x: Instruction, of_indices: Sequence[int], index_map: Sequence
 def _with_batch(x: Instruction, indices: Instruction, of_indices: Sequence[int]) -> Instruction:
     """The indices with a counter for each batch dimension in front (`CreateConcatIndices`)."""
     vector = int(x.attributes["index_vector_dim"])
-    element_type = indices.shape.element_type
+    element_type = indices.element_type
     for d in of_indices:
         most = bounds(element_type)[1]
         if most is not None and indices.shape.dimensions[d] > most:
@@ -144,7 +144,7 @@ def _expand(x: Instruction) -> Instruction:
 def _first_selected(x: Instruction, select: Computation, rank: int) -> Computation:
     """The selected of two elements together with its indices; -1 stands for outside of the array."""
     computation = Computation(f"{select.name}.reduce_window")
-    types = [x.operands[0].shape.element_type, *["s32"] * rank]
+    types = [x.operands[0].element_type, *["s32"] * rank]
     sides: list[list[Instruction]] = [[], []]
     for k in range(2 * len(types)):
         shape = array(types[k % len(types)])
@@ -218,7 +218,7 @@ def _sizes_read(scatter: Instruction) -> Sequence[int] | None:
 def _slice_from_start(x: Instruction, sizes: Sequence[int]) -> Instruction:
     """`CreateSliceFrom`."""
     ranges = SliceRanges(SliceRange(0, n, 1) for n in sizes)
-    shape = array(x.shape.element_type, sizes)
+    shape = array(x.element_type, sizes)
     return make.derived(x, "slice", shape, [x], slice=str(ranges))
 
 
@@ -245,5 +245,5 @@ def _replace_users(old: Instruction, new: Instruction, smaller: dict[Instruction
         else:
             sizes = new.shape.dimensions
             operands = [smaller.get(o) or _slice_from_start(o, sizes) for o in user.operands]
-            element = make.copy_of(user, operands, array(user.shape.element_type, sizes))
+            element = make.copy_of(user, operands, array(user.element_type, sizes))
         _replace_users(user, element, smaller)

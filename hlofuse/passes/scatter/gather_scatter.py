@@ -73,7 +73,7 @@ def _simplified_gather(gather: Instruction, order: Sequence[int]) -> Instruction
     collapsed = numbers_of(gather, "collapsed_slice_dims")
     vector = int(gather.attributes["index_vector_dim"])
     if 0 in sizes:
-        zero = make.scalar(gather, gather.shape.element_type, 0)
+        zero = make.scalar(gather, gather.element_type, 0)
         return make.broadcast(gather, gather.shape, zero, ())
     if not operand.shape.dimensions:
         return make.broadcast(gather, gather.shape, operand, ())
@@ -87,7 +87,7 @@ def _simplified_gather(gather: Instruction, order: Sequence[int]) -> Instruction
     result = make.add(
         gather,
         "gather",
-        array(operand.shape.element_type, [flat.shape.dimensions[0], *taken]),
+        array(operand.element_type, [flat.shape.dimensions[0], *taken]),
         [moved(operand, order), flat],
         offset_dims=make.numbers(range(1, operand.shape.rank + 1)),
         collapsed_slice_dims="{}",
@@ -166,9 +166,9 @@ def _slice(gather: Instruction) -> Instruction:
     dropped = _dropped_dimensions(gather)
     sizes = numbers_of(gather, "slice_sizes")
     state = [operand, _canonical(gather, indices)]
-    zero = make.scalar(gather, gather.shape.element_type, 0)
+    zero = make.scalar(gather, gather.element_type, 0)
     remaining = [n for d, n in enumerate(sizes) if d not in dropped]
-    state.append(make.broadcast(gather, array(gather.shape.element_type, [1, *remaining]), zero, ()))
+    state.append(make.broadcast(gather, array(gather.element_type, [1, *remaining]), zero, ()))
 
     def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
         """`GatherLoopBody`."""
@@ -369,7 +369,7 @@ def _body(
 
 def _validity(base: Instruction, start: Instruction, sizes: list[int]) -> Instruction:
     """`CheckIndexValidity`: an update that does not fit is not made."""
-    zero = make.scalar(start, start.shape.element_type, 0)
+    zero = make.scalar(start, start.element_type, 0)
     zeros = make.broadcast(start, start.shape, zero, ())
     above = make.compare(start, "LE", zeros, start)
     room = [n - size for n, size in zip(base.shape.dimensions, sizes, strict=True)]

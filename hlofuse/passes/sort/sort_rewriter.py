@@ -62,7 +62,7 @@ def _types(sort: Instruction, key: int, numpy_order: bool) -> tuple[str, str | N
     """Types of keys and values; in NumPy's order keys are generated, and values hold the sorted data."""
     shape = sort.operands[key].shape
     pair = len(sort.operands) == 2
-    value_type = sort.operands[1 - key].shape.element_type if pair else None
+    value_type = sort.operands[1 - key].element_type if pair else None
     if not numpy_order:
         return shape.element_type, value_type
     if shape.element_type not in _FLOATS:

@@ -96,7 +96,7 @@ def _expand(sort: Instruction) -> bool:
 
 
 def _counts(operand: Instruction, dimension: int) -> bool:
-    if operand.opcode != "iota" or operand.shape.element_type != "s32":
+    if operand.opcode != "iota" or operand.element_type != "s32":
         return False
     return int(operand.attributes["iota_dimension"]) == dimension
 

@@ -121,7 +121,7 @@ def _decompose(topk: Instruction) -> None:
         len(topk.users) == 1 and topk.users[0].opcode == "get-tuple-element" and not topk.users[0].tuple_index
     )
     if topk.opcode == "topk":
-        types = [data.shape.element_type] + ([] if values_only else ["s32"])
+        types = [data.element_type] + ([] if values_only else ["s32"])
         greatest = topk.attributes.raw("largest", "true") == "true"
         function = _comparator(computation_of(topk), types, "GT" if greatest else "LT")
     else:
@@ -221,11 +221,11 @@ def _result_count(sort: Instruction) -> int | None:
 def _counts(sort: Instruction) -> bool:
     """`HasIota`: the second operand tells places."""
     data, other = sort.operands
-    if other.opcode == "iota" and other.shape.element_type == "s32":
+    if other.opcode == "iota" and other.element_type == "s32":
         return other.shape.dimensions == data.shape.dimensions
     inner = other.operands[0] if other.opcode == "broadcast" else other
     size = data.shape.dimensions[sort.dimensions[0]]
-    return inner.opcode == "iota" and inner.shape.element_type == "s32" and inner.shape.dimensions == (size,)
+    return inner.opcode == "iota" and inner.element_type == "s32" and inner.shape.dimensions == (size,)
 
 
 def _is_greater(root: Instruction) -> bool:
@@ -235,7 +235,7 @@ def _is_greater(root: Instruction) -> bool:
     a, b = root.operands
     if a.opcode == "parameter" == b.opcode:
         numbers = (a.parameter_number, b.parameter_number)
-        return numbers == (0, 1) and a.shape.element_type in _COMPARED
+        return numbers == (0, 1) and a.element_type in _COMPARED
     return _in_total_order(a, 0) and _in_total_order(b, 1)
 
 
@@ -247,7 +247,7 @@ def _in_total_order(x: Instruction, number: int) -> bool:
     if bits.opcode != "bitcast-convert" or flipped.opcode != "xor" or bits not in flipped.operands:
         return False
     source = bits.operands[0]
-    types = (source.shape.element_type, bits.shape.element_type)
+    types = (source.element_type, bits.element_type)
     if source.opcode == "convert" and types == ("f32", "s32"):
         source = source.operands[0]
     if source.opcode != "parameter" or source.parameter_number != number or types not in _AS_INTEGERS:
@@ -290,7 +290,7 @@ def _call(sort: Instruction, k: int) -> None:
     elements = []
     for index in (0, 1):
         element = make.get_tuple_element(sort, call, index)
-        of = element.shape.element_type
+        of = element.element_type
         if several and dimension == 0:
             element = make.transpose(sort, element, [1, 0], array(of, [k, rows]))
         if shape.rank > 2:

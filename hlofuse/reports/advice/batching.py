@@ -113,7 +113,7 @@ class Batch:
     def finish(self) -> bool:
         """Have the loop replaced by what is known; False where that is not all."""
         state = list(self.init)
-        state[self.number] = make.scalar(self.loop, state[self.number].shape.element_type, self.trips)
+        state[self.number] = make.scalar(self.loop, state[self.number].element_type, self.trips)
         for k, x in self.changed():
             part = self.written(k, (1, -1))
             value = x if part is None else part
@@ -239,7 +239,7 @@ class Batch:
         if x.operands[1] not in self.fixed:
             return None
         dimensions = [d + 1 for d in x.dimensions]
-        return make.reduce(self.loop, first, self.fixed[x.operands[1]], dimensions, x.called_computations[0])
+        return make.reduce(self.loop, first, self.fixed[x.operands[1]], dimensions, x.to_apply)
 
     def _copy(
         self,
@@ -282,7 +282,7 @@ class Batch:
 
     def _parts(self, x: Instruction, whole: Instruction, batch: int) -> Instruction:
         """Slices of an array, or with `batch` each of its own, that begin anywhere."""
-        column = array(x.operands[1].shape.element_type, [self.trips, 1])
+        column = array(x.operands[1].element_type, [self.trips, 1])
         starts = [make.reshape(self.loop, column, self.over_all(o)) for o in x.operands[1:]]
         numbers = {
             "offset_dims": range(1, x.shape.rank + 1),
@@ -337,7 +337,7 @@ class Batch:
         if is_at_places:
             operands = [self.init[k], *map(self.over_all, rest)]
             return self._copy(x, operands, x.shape, **_after_leading(x))
-        kind = x.shape.element_type
+        kind = x.element_type
         add, zero = make.reducer(self.loop, "total", "add", kind), make.zero(self.loop, kind)
         totals = [make.reduce(self.loop, self.over_all(t), zero, [0], add) for t in rest]
         return fold(self.loop, "add", [self.init[k], *totals])
@@ -354,7 +354,7 @@ class Batch:
             if both or o in self.computed:
                 batch[side] = (*((0,) if both else ()), *(d + 1 for d in batch[side]))
                 contracting[side] = tuple(d + 1 for d in contracting[side])
-        kind = x.shape.element_type
+        kind = x.element_type
         found = new_dot(self.loop, operands, batch, contracting, kind, x)
         is_first = both or x.operands[0] in self.computed
         rows = 0 if is_first else x.operands[0].shape.rank - len(contracting[0])
@@ -506,7 +506,7 @@ def row_at(
 
 
 def row_starts(whole: Instruction, number: Instruction, at: Instruction) -> list[Instruction]:
-    return [number, *[make.scalar(at, number.shape.element_type, 0)] * (whole.shape.rank - 1)]
+    return [number, *[make.scalar(at, number.element_type, 0)] * (whole.shape.rank - 1)]
 
 
 def _compute_before(loop: Instruction) -> bool:
@@ -532,7 +532,7 @@ def sum_in_carry(loop: Instruction) -> bool:
         for total, own, place in zip(totals, inside, range(-len(totals), 0), strict=True):
             new = make.binary(root, "add", own, rows[total.operands[0]])
             root.replace_operand(len(after) + place, new)
-            others, add = [d - 1 for d in total.dimensions if d], total.called_computations[0]
+            others, add = [d - 1 for d in total.dimensions if d], total.to_apply
             end = after[place]
             replace(total, make.reduce(total, end, total.operands[1], others, add) if others else end)
         sum_in_carry(after[0].operands[0])
@@ -560,8 +560,8 @@ def _rows_to_sum(x: Instruction) -> tuple[list[Instruction], list[Instruction]]:
 def _constant_like(at: Instruction, x: Instruction, shape: Shape) -> Instruction:
     """The scalar constant that `x` is, in another computation and shape."""
     one = computation_of(at).add_instruction(clone_of(source(x), []))
-    one = make.convert(at, one, x.shape.element_type)
-    return make.broadcast(at, shape.with_element_type(x.shape.element_type), one, ())
+    one = make.convert(at, one, x.element_type)
+    return make.broadcast(at, shape.with_element_type(x.element_type), one, ())
 
 
 BATCHED = {

@@ -44,7 +44,7 @@ def write_ring(loop: Instruction) -> bool:
         if size % rows or not all(_is_free_of_order(v, along, skipped) for v in own):
             continue
         number = make.get_tuple_element(new, given, counter.index)
-        kind = number.shape.element_type
+        kind = number.element_type
         place = make.binary(new, "multiply", number, make.scalar(new, kind, rows))
         place = make.binary(new, "remainder", place, make.scalar(new, kind, size))
         starts = [make.scalar(new, kind, 0)] * window.shape.rank
@@ -236,7 +236,7 @@ class Together(Batch):
             return x if x.dimensions else x.operands[0]
         if x.opcode not in ELEMENTWISE_OPCODES and (self.is_flat or x.opcode not in _STACKED):
             return x
-        shape = x.shape.element_type if self.is_flat else str(x.shape)
+        shape = x.element_type if self.is_flat else str(x.shape)
         return self.keys.operation(x), shape, len(x.operands)
 
 
@@ -245,7 +245,7 @@ _STACKED = frozenset("dot reshape broadcast transpose slice reduce concatenate".
 
 def _equivalent(values: Iterable[tuple[int, Instruction]]) -> Iterator[list[tuple[int, Instruction]]]:
     """The values that may be computed by one operation, with their numbers, where they are worth joining."""
-    keys = (((x.shape.element_type, *(o.opcode for o in origins(x, 40))), (k, x)) for k, x in values)
+    keys = (((x.element_type, *(o.opcode for o in origins(x, 40))), (k, x)) for k, x in values)
     return (group for group in grouped(keys).values() if len(group) >= _FEWEST)
 
 
@@ -298,7 +298,7 @@ def reduce_as_vector(x: Instruction) -> bool:
     whole.join(lanes)
     if not whole.lanes:
         return False
-    function = sums[0].called_computations[0]
+    function = sums[0].to_apply
     new = make.reduce(x, whole.over_all(lanes[0]), sums[0].operands[1], [0], function)
     taken = {sums[k] for k, _ in found}
     return replace(x, fold(x, x.opcode, [new, *(t for t in terms if t not in taken)]))
@@ -332,7 +332,7 @@ def batch_operands(x: Instruction) -> bool:
         return False
     new = whole.over_all(lanes[0])
     if x.opcode == "add":
-        kind = x.shape.element_type
+        kind = x.element_type
         add = make.reducer(x, "total", "add", kind)
         return replace(x, make.reduce(x, new, make.zero(x, kind), [0], add))
     along = x.dimensions[0]

@@ -43,8 +43,8 @@ def over(
     """A factor over the dimensions of all these labels, with the type of `x`."""
     value, labels = one
     own = [d for d in order if d in labels]
-    value = make.transpose(x, make.convert(x, value, x.shape.element_type), list(map(labels.index, own)))
-    shape = array(x.shape.element_type, [sizes[d] for d in order])
+    value = make.transpose(x, make.convert(x, value, x.element_type), list(map(labels.index, own)))
+    shape = array(x.element_type, [sizes[d] for d in order])
     return make.broadcast(x, shape, value, list(map(order.index, own)))
 
 
@@ -70,7 +70,7 @@ def summed(
     if not removed:
         return one
     value, labels = one
-    kind = x.shape.element_type
+    kind = x.element_type
     total = make.reduce(
         x,
         make.convert(x, value, kind),
@@ -79,7 +79,7 @@ def summed(
         make.reducer(x, "sum", "add", kind),
     )
     rest = [d for d in labels if d not in removed]
-    return make.convert(x, total, value.shape.element_type), rest
+    return make.convert(x, total, value.element_type), rest
 
 
 def contracted(
@@ -97,8 +97,8 @@ def contracted(
     if not sums or not free:
         return summed(x, on_both(x, "multiply", a, b), sums)
     sides = (a, b) if free == sorted(free) else (b, a)
-    types = {value.shape.element_type for value, _ in sides}
-    kind = types.pop() if len(types) == 1 and types <= FLOATING_TYPES else x.shape.element_type
+    types = {value.element_type for value, _ in sides}
+    kind = types.pop() if len(types) == 1 and types <= FLOATING_TYPES else x.element_type
     batch = [d for d in both if d in remaining]
     batches, along = ([[labels.index(d) for d in ds] for _, labels in sides] for ds in (batch, sums))
     operands = [make.convert(x, value, kind) for value, _ in sides]
@@ -107,7 +107,7 @@ def contracted(
         operands,
         batches,
         along,
-        x.shape.element_type,
+        x.element_type,
         x,
     )
     return found, batch + [d for _, labels in sides for d in labels if d in free]
@@ -157,7 +157,7 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
     labels = [*range(value.shape.rank)]
     if value.opcode != opcode or len(value.users) > 1:
         return False
-    if x.shape.element_type not in FLOATING_TYPES:
+    if x.element_type not in FLOATING_TYPES:
         return False
     if not combines_by(x, "add") or not is_constant(x.operands[1], 0):
         return False
@@ -299,7 +299,7 @@ class View:
         rest = [*dict.fromkeys(labels)]
         shape = with_dimensions(x.shape, [own[d] for d in rest])
         if x.opcode == "iota" and (along := labels[counted(x) or 0]) not in self.sizes:
-            row = array(x.shape.element_type, [own[along]])
+            row = array(x.element_type, [own[along]])
             return self.rows.setdefault(row, make.iota(x, row, 0)), [along]
         if x.opcode == "broadcast":
             return self.of(below[0], [labels[d] for d in x.dimensions])
@@ -335,7 +335,7 @@ class View:
             value,
             x.operands[1],
             [k for k, d in enumerate(order) if d not in labels],
-            x.called_computations[0],
+            x.to_apply,
         )
         return new, [d for d in order if d in labels]
 

@@ -113,7 +113,7 @@ class _Unrolling:
         condition, body = parts
         test = condition.root
         number = make.get_tuple_element(test, condition.parameters[0], self._number)
-        last = make.scalar(test, number.shape.element_type, trips)
+        last = make.scalar(test, number.element_type, trips)
         condition.root = make.compare(test, "LT", number, last)
         drop_unused(condition)
         given = body.parameters[0]
@@ -131,7 +131,7 @@ class _Unrolling:
     def _iterations(self, at: Instruction, before: list[Instruction]) -> list[Instruction]:
         self._at, self._before, self._state = at, before, list(before)
         number = before[self._number]
-        first, kind = number, number.shape.element_type
+        first, kind = number, number.element_type
         if at is not self._loop:
             first = make.binary(at, "multiply", number, make.scalar(at, kind, self._times))
         for iteration in range(self._times):
@@ -178,7 +178,7 @@ class _Unrolling:
 
     def _starts(self, x: Instruction, along: int) -> list[Instruction]:
         number = self._before[self._number]
-        zero = make.scalar(self._at, number.shape.element_type, 0)
+        zero = make.scalar(self._at, number.element_type, 0)
         return [number if k == along else zero for k in range(x.shape.rank + 1)]
 
     def _part(
@@ -295,7 +295,7 @@ def _select(x: Instruction) -> bool:
         results.append(make.elements(call, range(len(x.shape.tuple_shapes))))
         inline(call)
     number, chosen = x.operands[0], results[-1]
-    is_test = number.shape.element_type == "pred"  # then the first branch is for true
+    is_test = number.element_type == "pred"  # then the first branch is for true
     for k, result in reversed(list(enumerate(results[:-1]))):
         is_k = number if is_test else make.compare(x, "EQ", number, make.scalar(x, "s32", k))
         tests = [make.broadcast(x, r.shape.with_element_type("pred"), is_k, ()) for r in result]

@@ -46,9 +46,7 @@ def is_product(x: Instruction) -> bool:
     """True for a matrix product, whoever computes it."""
     if x.opcode == "custom-call":
         return "gemm" in (x.attributes.raw("custom_call_target") or "")
-    return x.opcode == "dot" or (
-        x.opcode == "fusion" and any(i.opcode == "dot" for i in x.called_computations[0])
-    )
+    return x.opcode == "dot" or (x.opcode == "fusion" and any(i.opcode == "dot" for i in x.fused_computation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +184,7 @@ def is_below_zero(x: Instruction) -> bool:
 
 def sum_of(x: Instruction | None) -> Instruction | None:
     """The sum that `x` is, or that a library call takes first."""
-    inside = x.called_computations[0] if x is not None and x.opcode == "fusion" else [x]
+    inside = x.fused_computation if x is not None and x.opcode == "fusion" else [x]
     sums = [i for i in inside if i is not None and i.opcode == "reduce" and combines_by(i, "add")]
     is_first = len(sums) == 1 and (sums[0] is x or sums[0].operands[0].opcode == "parameter")
     return sums[0] if is_first else None
@@ -194,4 +192,4 @@ def sum_of(x: Instruction | None) -> Instruction | None:
 
 def combines_by(x: Instruction, opcode: str) -> bool:
     """True for a reduction or scatter by this operation."""
-    return bool(x.called_computations) and x.called_computations[0].root.opcode == opcode
+    return bool(x.called_computations) and x.to_apply.root.opcode == opcode

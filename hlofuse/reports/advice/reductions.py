@@ -74,7 +74,7 @@ def _split_in_two(total: Instruction) -> bool:
     if rows % 64 or start.opcode != "constant" or scalar_of(start) != 0:
         return False
     blocks = make.bitcast(array, with_dimensions(array.shape, [64, rows // 64, *others]))
-    add = total.called_computations[0]
+    add = total.to_apply
     total.replace_all_uses_with(
         make.reduce(total, make.reduce(total, blocks, start, [1], add), start, [0], add)
     )

@@ -101,7 +101,7 @@ def _sums_at(
     batch: int,
 ) -> Instruction:
     """Sums of rows by index, apart for each place of the first `batch` dimensions of the indices."""
-    rank, kind = indices.shape.rank, rows.shape.element_type
+    rank, kind = indices.shape.rank, rows.element_type
     shape = array(kind, [*indices.shape.dimensions[:batch], count, *rows.shape.dimensions[rank:]])
     numbers = {
         "inserted_window_dims": [batch],
@@ -125,7 +125,7 @@ def _take(x: Instruction) -> bool:
     labels = [*range(x.operands[0].shape.rank)]
     if not combines_by(x, "add") or not is_constant(x.operands[1], 0):
         return False
-    ones = make.scalar(x, x.shape.element_type, 1), list[int]()
+    ones = make.scalar(x, x.element_type, 1), list[int]()
     return _at_indices(x, [(x.operands[0], labels), ones], [d for d in labels if d not in x.dimensions])
 
 
@@ -159,7 +159,7 @@ def _take_first(x: Instruction) -> bool:
         indices = make.binary(x, "add", indices, make.broadcast(x, indices.shape, start, ()))
     if len(along) != 1 or rows * 4 > whole.shape.dimensions[along[0]] or len(whole.users) > 1:
         return False
-    indices = make.reshape(x, array(indices.shape.element_type, [rows]), indices)
+    indices = make.reshape(x, array(indices.element_type, [rows]), indices)
 
     def last(value: Instruction, labels: list[int]) -> Labelled:
         place = labels.index(along[0])
@@ -182,8 +182,8 @@ def _take_first(x: Instruction) -> bool:
 def _narrow(x: Instruction) -> bool:
     """Operands that were widened are multiplied as they were."""
     operands = [o.operands[0] if o.opcode == "convert" else o for o in x.operands]
-    types = {o.shape.element_type for o in operands}
-    if x.shape.element_type != "f32" or len(types) > 1 or types - {"bf16", "f16"}:
+    types = {o.element_type for o in operands}
+    if x.element_type != "f32" or len(types) > 1 or types - {"bf16", "f16"}:
         return False
     return replace(x, dot_like(x, x.shape, operands[0], operands[1], DotDimensions.of(x)))
 
@@ -248,7 +248,7 @@ def _sum_once(x: Instruction) -> bool:
         parts.append(summand)
     first = found[0][1][0]
     added = fold(x, "add", parts)
-    new = make.reduce(x, added, first.operands[1], first.dimensions, first.called_computations[0])
+    new = make.reduce(x, added, first.operands[1], first.dimensions, first.to_apply)
     taken = {t for t, _ in found}
     return replace(x, fold(x, "add", [new, *(t for t in terms if t not in taken)]))
 
@@ -310,12 +310,12 @@ _NEUTRAL = {"add": 0, "multiply": 1, "and": True, "or": False}
 
 def _is_neutral(x: Instruction, value: Instruction) -> bool:
     """True for a start that may be combined once more, by what `x` combines with."""
-    kind = x.shape.element_type
+    kind = x.element_type
     starts = {
         **_NEUTRAL,
         **dict(zip(("maximum", "minimum"), bounds(kind), strict=True)),
     }
-    root = x.called_computations[0].root
+    root = x.to_apply.root
     if [o.opcode for o in root.operands] != ["parameter"] * 2:
         return False
     start = starts.get(root.opcode)
@@ -356,7 +356,7 @@ def _by_dimension(x: Instruction) -> bool:
             "reduce-window",
             with_dimensions(x.shape, sizes),
             [value, x.operands[1]],
-            called=[("to_apply", x.called_computations[0])],
+            called=[("to_apply", x.to_apply)],
             window=Window(tuple(own)),
         )
         taken = {*along[along.index(d) + 1 :][:1]}
@@ -386,7 +386,7 @@ def _is_of_real(x: Instruction) -> bool:
     below = x.operands[0]
     if below.opcode != "convert":
         return False
-    return below.operands[0].shape.element_type in FLOATING_TYPES
+    return below.operands[0].element_type in FLOATING_TYPES
 
 
 def _transformed(
@@ -466,7 +466,7 @@ def _cumulated(x: Instruction) -> tuple[int, bool] | None:
 def _cumulate_by_product(x: Instruction) -> bool:
     """A cumulative sum over a short dimension becomes a product with a triangle of ones."""
     found = _cumulated(x)
-    if found is None or x.shape.element_type not in FLOATING_TYPES or not combines_by(x, "add"):
+    if found is None or x.element_type not in FLOATING_TYPES or not combines_by(x, "add"):
         return False
     d, is_forward = found
     n = x.shape.dimensions[d]
@@ -475,7 +475,7 @@ def _cumulate_by_product(x: Instruction) -> bool:
     square = array("s32", [n, n])
     direction = "LE" if is_forward else "GE"
     test = make.compare(x, direction, make.iota(x, square, 0), make.iota(x, square, 1))
-    ones = make.convert(x, test, x.shape.element_type)
+    ones = make.convert(x, test, x.element_type)
     result = [*range(x.shape.rank)]
     a, b = (x.operands[0], [-1 if k == d else k for k in result]), (ones, [-1, d])
     return replace(x, over(x, contracted(x, a, b, result), result, sizes_of(a, b)))
@@ -487,7 +487,7 @@ _LEAST_ROW = 32
 
 def _cumulate_by_rows(x: Instruction) -> bool:
     """A cumulative sum over rows becomes a loop that adds a row in each iteration."""
-    found, root = _cumulated(x), x.called_computations[0].root
+    found, root = _cumulated(x), x.to_apply.root
     if found is None or [o.opcode for o in root.operands] != ["parameter"] * 2:
         return False
     d, is_forward = found
@@ -527,7 +527,7 @@ _AS_IT_IS = ("custom-call", "bitcast-convert", "rng-bit-generator", "infeed", "o
 
 def _compute_narrow(x: Instruction) -> bool:
     """All that is computed in float64 from float32 is computed in float32."""
-    if x.shape.element_type != "f64" or x.operands[0].shape.element_type != "f32":
+    if x.element_type != "f64" or x.operands[0].element_type != "f32":
         return False
     module = module_of(computation_of(x))
     entry = module.entry
@@ -537,7 +537,7 @@ def _compute_narrow(x: Instruction) -> bool:
         return False
     root = entry.root
     results = root.outputs
-    types = [r.shape.element_type for r in results]
+    types = [r.element_type for r in results]
     for i in wide:
         if i not in given:
             i.shape = _narrower(i.shape)
@@ -560,7 +560,7 @@ def _narrower(shape: Shape) -> Shape:
 
 def _has_low_first(x: Instruction) -> bool | None:
     """False for a sort that has the greatest of its first operand first; None for other orders."""
-    root = x.called_computations[0].root
+    root = x.to_apply.root
     compared = [{i.payload for i in origins(o) if i.opcode == "parameter"} for o in root.operands]
     is_plain = root.opcode == "compare" and compared == [{"0"}, {"1"}]
     return {"LT": True, "GT": False}.get(root.attributes.raw("direction") or "") if is_plain else None
@@ -579,7 +579,7 @@ def _extreme(x: Instruction) -> bool:
         return False
     for user, start in zip(list(x.users), ends, strict=True):
         is_largest = (start > 0) == low_first
-        kind = x.shape.element_type
+        kind = x.element_type
         function = make.reducer(x, "extreme", "maximum" if is_largest else "minimum", kind)
         bound = bounds(kind)[not is_largest]
         if bound is None:
@@ -611,7 +611,7 @@ def _few_sorted(x: Instruction) -> bool:
     ends = max(r.limit for r in ranges), size - min(r.start for r in ranges)
     count, is_last = min(ends), ends[1] < ends[0]
     is_one = count == 1 and not x.shape.is_tuple
-    if count * _SORTED > size or is_one or data.shape.element_type not in FLOATING_TYPES:
+    if count * _SORTED > size or is_one or data.element_type not in FLOATING_TYPES:
         return False
     others = [d for d in range(data.shape.rank) if d != along]
     sign = "copy" if is_last == low_first else "negate"
@@ -658,8 +658,8 @@ def _segments(x: Instruction) -> bool:
     if found.repeat < 2 or updates.shape.dimensions[0] != count * found.repeat:
         return False
     blocks = make.reshape(x, with_dimensions(x.shape, [count, found.repeat, *rest]), updates)
-    kind = x.shape.element_type
-    total = make.reduce(x, blocks, make.zero(x, kind), [1], x.called_computations[0])
+    kind = x.element_type
+    total = make.reduce(x, blocks, make.zero(x, kind), [1], x.to_apply)
     return replace(x, make.binary(x, "add", total, x.operands[0]))
 
 
@@ -674,7 +674,7 @@ def _window(x: Instruction) -> bool:
     last = None if found.starts else found.first + (sizes[along] - 1) * found.step
     if last is not None and (last >= size or found.first < 0):
         return False
-    kind = x.operands[1].shape.element_type
+    kind = x.operands[1].element_type
     if found.step == 1:
         starts = [make.scalar(x, kind, 0)] * len(sizes)
         starts[along] = found.start(x, kind)
@@ -699,7 +699,7 @@ def _window(x: Instruction) -> bool:
 
 
 def _combined(x: Instruction, old: Instruction, new: Instruction) -> Instruction | None:
-    root = x.called_computations[0].root
+    root = x.to_apply.root
     if root.opcode == "parameter":
         return new if root.parameter_number else old
     is_plain = len(root.operands) == 2 and all(o.opcode == "parameter" for o in root.operands)
@@ -783,7 +783,7 @@ def _below(x: Instruction) -> list[Instruction]:
 
 
 def _before_widening(x: Instruction) -> Instruction:
-    return x.operands[0] if x.opcode == "convert" and x.shape.element_type == "f32" else x
+    return x.operands[0] if x.opcode == "convert" and x.element_type == "f32" else x
 
 
 def _attend(scores: Instruction) -> bool:
@@ -793,7 +793,7 @@ def _attend(scores: Instruction) -> bool:
     dims, head = DotDimensions.of(scores), 1
     for d in dims.lhs_contracting:
         head *= scores.operands[0].shape.dimensions[d]
-    is_narrow = {o.shape.element_type for o in operands} in ({"bf16"}, {"f16"})
+    is_narrow = {o.element_type for o in operands} in ({"bf16"}, {"f16"})
     if not is_narrow or not dims.lhs_batch or head % 8 or head > 256:
         return False
     products: dict[tuple[bool, bool], tuple[Instruction, Instruction]] = {}
@@ -815,7 +815,7 @@ def _attend(scores: Instruction) -> bool:
     output, value = products.get((True, False)), products.get((False, False))
     if output is None and value is None:
         return False
-    narrow = operands[0].shape.element_type
+    narrow = operands[0].element_type
     config = json.dumps({"dimensions": [str(n) for n in scores.shape.dimensions]})
     raw = f'{{"cudnn_fmha_backend_config": {{"intermediate_tensor_shape": {config}}}}}'
 

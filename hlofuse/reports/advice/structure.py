@@ -56,14 +56,14 @@ def _scaled(x: Instruction, value: Instruction, weights: Elements) -> Instructio
     if (weights == weights[0]).all():
         factor = make.scalar_like(value, float(weights[0]))
         return value if weights[0] == 1 else make.binary(x, "multiply", value, factor)
-    column = make.constant(x, array(value.shape.element_type, weights.shape), weights.tolist())
+    column = make.constant(x, array(value.element_type, weights.shape), weights.tolist())
     return _by(x, value, column, [0])
 
 
 def _by(x: Instruction, value: Instruction, factor: Instruction | None, along: list[int]) -> Instruction:
     if factor is None:
         return value
-    scale = make.broadcast(x, value.shape, make.convert(x, factor, value.shape.element_type), along)
+    scale = make.broadcast(x, value.shape, make.convert(x, factor, value.element_type), along)
     return make.binary(x, "multiply", value, scale)
 
 
@@ -104,7 +104,7 @@ def _picked(x: Instruction, y: Instruction, weights: Elements) -> Instruction:
     at, places = np.nonzero(weights)
     values = weights[at, places]
     run = columns // rows
-    kind = y.shape.element_type
+    kind = y.element_type
     if np.array_equal(at, np.arange(rows)):
         indices = make.constant(x, array("s32", places.shape), places.tolist())
         return _scaled(x, gather_rows(x, y, indices, 0), values)
@@ -123,7 +123,7 @@ def _picked(x: Instruction, y: Instruction, weights: Elements) -> Instruction:
 
 def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instruction]:
     """Parts whose sum is a matrix of these weights times `y`; CannotEvaluate where no structure is found."""
-    (rows, columns), kind = weights.shape, y.shape.element_type
+    (rows, columns), kind = weights.shape, y.element_type
     if not np.isfinite(weights).all():
         raise CannotEvaluate
     with suppress(CannotEvaluate):
@@ -173,7 +173,7 @@ def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instructio
 def use_structure(x: Instruction, is_diagonal: bool = False) -> bool:
     """A product with a band, a triangle, runs or one number in each row becomes slices and sums."""
     factors = labelled(x)
-    kind = x.shape.element_type
+    kind = x.element_type
     for (matrix, labels), (other, own) in (factors, factors[::-1]):
         row = max(labels, default=-1)
         if matrix.shape.rank != 2 or not min(labels) < 0 <= row or kind not in FLOATING_TYPES:

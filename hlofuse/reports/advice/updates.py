@@ -106,7 +106,7 @@ def _write_row(x: Instruction) -> bool:
     along, position = row
     new, old = x.operands[1:]
     shape = make.part(x, old, 0, 1, along).shape
-    zero = make.scalar(x, position.shape.element_type, 0)
+    zero = make.scalar(x, position.element_type, 0)
     update = make.broadcast(x, shape, new.operands[0], new.dimensions)
     starts = [position if k == along else zero for k in range(x.shape.rank)]
     new = make.dynamic_update_slice(x, old, update, starts)
@@ -195,7 +195,7 @@ def _move(x: Instruction) -> bool:
     if user is None or x not in user.operands:
         return False
     part = x.operands[0]
-    shape = user.shape if x.opcode == "all-reduce" else part.shape.with_element_type(user.shape.element_type)
+    shape = user.shape if x.opcode == "all-reduce" else part.shape.with_element_type(user.element_type)
     operands = [part if o is x else o for o in user.operands]
     for k, o in enumerate(operands):
         if o is not part and o.shape.dimensions:

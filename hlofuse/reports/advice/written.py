@@ -69,7 +69,7 @@ def onehot(x: Instruction) -> tuple[Instruction, int] | None:
         classes = of_iota.index(along)
         others = [dims[d] for d in order if d is not None and d != classes]
         is_plain = dims[classes] is None and others == list(range(indices.shape.rank))
-        if is_plain and None not in order and indices.shape.element_type in _INTEGERS:
+        if is_plain and None not in order and indices.element_type in _INTEGERS:
             return indices, order.index(classes)
     return None
 
@@ -80,7 +80,7 @@ def gather_rows(
     """Elements of `table` along a dimension, those of the batch by the first dimensions of the indices."""
     rest = [d for d in range(table.shape.rank) if d != along and d not in batch]
     sizes = [table.shape.dimensions[d] if d in rest else 1 for d in range(table.shape.rank)]
-    shape = array(table.shape.element_type, [*indices.shape.dimensions, *(sizes[d] for d in rest)])
+    shape = array(table.element_type, [*indices.shape.dimensions, *(sizes[d] for d in rest)])
     rank = indices.shape.rank
     numbers = {
         "offset_dims": range(rank, rank + len(rest)),
@@ -103,7 +103,7 @@ def gather_rows(
 
 def replace(x: Instruction, new: Instruction) -> bool:
     """Have the readers of `x` read another form of the same values."""
-    new = make.convert(x, new, x.shape.element_type)
+    new = make.convert(x, new, x.element_type)
     is_same = new.shape.dimensions == x.shape.dimensions
     x.replace_all_uses_with(new if is_same else make.reshape(x, x.shape, new))
     return True

@@ -61,13 +61,13 @@ def _read_narrow(element: Instruction) -> bool:
         raise NotRepresentable("a convolution of 8-bit floats whose result is used at once")
     new = call_like(call, operands, FORWARD)
     set_attribute(new, "custom_call_target", f'"{FORWARD_GRAPH}"')
-    element_type = element.shape.element_type
+    element_type = element.element_type
     configure(new, {**config_of(call), "serialized_graph": f"{element.id}:[{element_type}]conv();"})
     return replaced(element, derived(new, "get-tuple-element", element.shape, [new], index="0"))
 
 
 def _has_eight_bits(x: Instruction) -> bool:
-    return x.shape.element_type.startswith("f8")
+    return x.element_type.startswith("f8")
 
 
 def _narrow(x: Instruction) -> Instruction:
@@ -130,7 +130,7 @@ def _scale(multiply: Instruction) -> bool:
 
 def _check(x: Instruction) -> bool:
     """NotRepresentable if a result is narrowed, which cuDNN might do."""
-    if x.opcode == "convert" and x.shape.element_type in _NARROWER:
+    if x.opcode == "convert" and x.element_type in _NARROWER:
         source = x.operands[0]
         if source.opcode == "get-tuple-element" and _is_call(source.operands[0]):
             raise NotRepresentable("a convolution whose result is narrowed")
@@ -154,7 +154,7 @@ def _sum(add: Instruction) -> bool:
         if takes_bias and places == (feature,):
             operands[2] = addend.operands[0]
         elif takes_bias and places == ():
-            shape = array(element.shape.element_type, [element.shape.dimensions[feature]])
+            shape = array(element.element_type, [element.shape.dimensions[feature]])
             operands[2] = added(add, "broadcast", shape, [addend.operands[0]], dimensions="{}")
         elif takes_side_input:
             operands.append(addend)

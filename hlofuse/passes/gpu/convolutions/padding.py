@@ -96,13 +96,13 @@ def _padded_and_sliced(
 
 def _padded(source: Instruction, config: dict[int, PaddingDimension]) -> Instruction:
     """`MakePadHlo` with zeros."""
-    zero = make.zero(source, source.shape.element_type)
+    zero = make.zero(source, source.element_type)
     dimensions = [config.get(d, PaddingDimension(0, 0)) for d in range(source.shape.rank)]
     sizes = [
         n + p.low + p.high + max(n - 1, 0) * p.interior
         for n, p in zip(source.shape.dimensions, dimensions, strict=True)
     ]
-    shape = array(source.shape.element_type, sizes)
+    shape = array(source.element_type, sizes)
     return make.pad(source, shape, source, zero, PaddingConfig(tuple(dimensions)))
 
 
@@ -156,7 +156,7 @@ _FEATURE_MULTIPLE = 8
 
 def is_padded_for_tensor_cores(call: Instruction) -> bool:
     """True for a convolution of f16 or s8 whose features `cudnn_pad_for_convolutions` may pad."""
-    if custom_call_target(call) not in NAMES or call.operands[0].shape.element_type not in ("f16", "s8"):
+    if custom_call_target(call) not in NAMES or call.operands[0].element_type not in ("f16", "s8"):
         return False
     labels = labels_of(call)
     kernel = call.operands[1].shape.dimensions

@@ -132,7 +132,7 @@ def _order(labels: str, first: str, channels: str, last: bool) -> tuple[int, ...
 
 def _channels_last(call: Instruction, device: DeviceDescription) -> bool:
     """NHWC for integers and FP8, from Hopper on for most, on older devices for 16 bits in two dimensions."""
-    element = call.operands[0].shape.element_type
+    element = call.operands[0].element_type
     if element in INTEGER_TYPES or element.startswith("f8"):
         return True
     spatial = sum(c.isdigit() for c in call.attributes["dim_labels"].lhs)
@@ -191,7 +191,7 @@ class _Call(NamedTuple):
 
 
 def _rewrite(conv: Instruction) -> bool:
-    types = {x.shape.element_type for x in (conv, *conv.operands)}
+    types = {x.element_type for x in (conv, *conv.operands)}
     if not types <= _TYPES:
         raise NotRepresentable("a convolution of other element types")
     found = _backward_input(conv) or _backward_filter(conv) or _forward(conv)
@@ -231,7 +231,7 @@ def _in_groups_of_features(conv: Instruction) -> Instruction:
     groups, labels = _batch_groups(conv), labels_of(conv)
     lhs, rhs = conv.operands
     batch, feature = labels.input_batch_dimension, labels.input_feature_dimension
-    kind, sizes = lhs.shape.element_type, list(lhs.shape.dimensions)
+    kind, sizes = lhs.element_type, list(lhs.shape.dimensions)
     split = [*sizes[:batch], groups, sizes[batch] // groups, *sizes[batch + 1 :]]
     order = [d for d in range(len(split)) if d != batch]
     order.insert(feature, batch)

@@ -99,12 +99,7 @@ def with_factor(multiply: Instruction) -> bool:
             continue
         config = config_of(call)
         value = scalar_of(factor)
-        if (
-            value is None
-            or call.shape.element_type == "s32"
-            or config["beta"]
-            or config["epilogue"] != "DEFAULT"
-        ):
+        if value is None or call.element_type == "s32" or config["beta"] or config["epilogue"] != "DEFAULT":
             return False
         if isinstance(value, complex):
             raise NotRepresentable("a complex factor")
@@ -214,7 +209,7 @@ def _with_vector(
 
 def _has_epilogues(call: Instruction) -> bool:
     """`SupportsEpilogueFusion`."""
-    return call.shape.element_type in FLOATING_TYPES
+    return call.element_type in FLOATING_TYPES
 
 
 def _with_matrix(add: Instruction) -> bool:
@@ -253,15 +248,15 @@ def _with_padded_matrix(add: Instruction) -> bool:
 def _may_add_matrix(call: Instruction) -> bool:
     config = config_of(call)
     free = not config["beta"] and config["epilogue"] in ("DEFAULT", "BIAS")
-    return free and call.shape.element_type != "s32"
+    return free and call.element_type != "s32"
 
 
 def _with_summand(call: Instruction, bias: Instruction, summand: Instruction) -> Instruction:
     """`call` with the `summand`, which is made of `bias`, in the type of that."""
     config = {**config_of(call), "beta": 1}
     shape = call.shape
-    if bias.shape.element_type != shape.element_type:
-        shape = Shape(bias.shape.element_type, shape.dimensions, shape.layout)
+    if bias.element_type != shape.element_type:
+        shape = Shape(bias.element_type, shape.dimensions, shape.layout)
     overwrites = _may_overwrite(bias)
     new = call_like(call, [*call.operands[:2], summand, *call.operands[2:]], config, shape)
     if overwrites:
@@ -271,15 +266,15 @@ def _with_summand(call: Instruction, bias: Instruction, summand: Instruction) ->
 
 def _pad(x: Instruction, shape: Shape) -> Instruction:
     """`x` padded with zeros at the end of each dimension (`PadOperandToTargetShape`)."""
-    if x.shape == shape or x.shape.element_type != shape.element_type:
+    if x.shape == shape or x.element_type != shape.element_type:
         return x
     missing = [wanted - size for wanted, size in zip(shape.dimensions, x.shape.dimensions, strict=True)]
     edges = "x".join(f"0_{n}" for n in missing)
-    return derived(x, "pad", shape, [x, zero(x, x.shape.element_type)], padding=edges)
+    return derived(x, "pad", shape, [x, zero(x, x.element_type)], padding=edges)
 
 
 def _converts(call: Instruction, add: Instruction) -> bool:
-    if (call.operands[0].shape.element_type, add.shape.element_type) not in _PAIRS:
+    if (call.operands[0].element_type, add.element_type) not in _PAIRS:
         return False
     users = list(add.users)
     return not users or (len(users) == 1 and users[0].opcode == "tuple" and not users[0].users)
@@ -342,7 +337,7 @@ def _is_number(x: Instruction, number: float, *, exact: bool = False) -> bool:
         return False
     if exact:
         return value == number
-    epsilon = 128 * _EPSILON.get(x.shape.element_type, 0)
+    epsilon = 128 * _EPSILON.get(x.element_type, 0)
     return abs(value - number) < abs(value + number) * epsilon
 
 

@@ -38,7 +38,7 @@ def with_one_batch(dot: Instruction) -> Instruction:
         operands.append(reshaped(operand, replace(laid, dimensions=side.sizes)))
         sides.append(side)
     batch, contracting = ([side.groups[kind] for side in sides] for kind in (BATCH, CONTRACTING))
-    new = new_dot(dot, operands, batch, contracting, dot.shape.element_type, dot)
+    new = new_dot(dot, operands, batch, contracting, dot.element_type, dot)
     return reshaped(new, dot.shape)
 
 
@@ -96,8 +96,8 @@ def _handle_dot(dot: Instruction) -> bool:
     """`HandleDot`."""
     if not is_for_cublas(dot):
         return False
-    of = dot.shape.element_type
-    types = {x.shape.element_type for x in (dot, *dot.operands)}
+    of = dot.element_type
+    types = {x.element_type for x in (dot, *dot.operands)}
     if of != "s32" and not (types <= _TYPES and len(types) == 1):
         raise NotRepresentable("a product of other element types")
     return not (is_tiny(dot) and of in _SMALL_IN_KERNELS) and replaced(dot, called_instead(dot))
@@ -177,11 +177,11 @@ class CublasPadForGemms(Pass):
     def _pad(self, dot: Instruction) -> bool:
         """`PadForGemm`: the result is cut back."""
         lhs, rhs = dot.operands
-        if lhs.shape.element_type != self.element_type or not _is_padded(dot):
+        if lhs.element_type != self.element_type or not _is_padded(dot):
             return False
         old = (lhs.shape, rhs.shape)
         new = (self._pad_shape(lhs.shape), self._pad_shape(rhs.shape))
-        if new == old or rhs.shape.element_type != self.element_type:
+        if new == old or rhs.element_type != self.element_type:
             return False
         zero = make.scalar(dot, self.element_type, 0)
         pads = [

@@ -47,7 +47,7 @@ class SplitkRewriter(VisitPass):
         dims = DotDimensions.of(dot)
         if len(dims.lhs_contracting) != 1 or len(dims.rhs_contracting) != 1:
             return False
-        if any(o.shape.element_type == "s32" for o in dot.operands):
+        if any(o.element_type == "s32" for o in dot.operands):
             return False
         costs = [_cost(_Sizes.of(dot), count, self.device) for count in _COUNTS]
         count = _COUNTS[costs.index(min(costs))]
@@ -100,7 +100,7 @@ def _source_bits(operand: Instruction) -> int:
 
 def sum_type(dot: Instruction) -> str:
     """`GetGemmAccumulatorType`."""
-    result = dot.shape.element_type
+    result = dot.element_type
     return "f32" if result in ("f16", "bf16") or result.startswith("f8") else result
 
 
@@ -165,9 +165,9 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
         dimensions=numbers([place]),
         called=[("to_apply", reducer(product, f"{product.name}.reduce_sub_computation", "add", kind))],
     )
-    if kind == dot.shape.element_type:
+    if kind == dot.element_type:
         return total
-    return added(dot, "convert", replace(shape, element_type=dot.shape.element_type), [total], like=dot)
+    return added(dot, "convert", replace(shape, element_type=dot.element_type), [total], like=dot)
 
 
 def _with_batch(batch: tuple[int, ...], k: int, place: int) -> tuple[int, ...]:
@@ -180,7 +180,7 @@ def _split_operand(operand: Instruction, k: int, count: int, padded: int) -> Ins
     """Padded to a multiple, and `k` viewed as `count` times the rest."""
     size = operand.shape.dimensions[k]
     if padded != size:
-        filler = zero(operand, operand.shape.element_type)
+        filler = zero(operand, operand.element_type)
         sizes = list(operand.shape.dimensions)
         sizes[k] = padded
         edges = "x".join(f"0_{padded - size}" if d == k else "0_0" for d in range(len(sizes)))
@@ -191,7 +191,7 @@ def _split_operand(operand: Instruction, k: int, count: int, padded: int) -> Ins
     order: list[int] = []
     for d in operand.shape.minor_to_major:
         order += ([d + 1] if d >= k else []) + ([d] if d <= k else [])
-    shape = with_layout(operand.shape.element_type, sizes, order)
+    shape = with_layout(operand.element_type, sizes, order)
     return added(operand, "reshape", shape, [operand])
 
 
@@ -280,7 +280,7 @@ class DotStrengthReduction(Pass):
             return False
         dims = DotDimensions.of(dot)
         vectors = [not dims.free(k, o.shape.rank) for k, o in enumerate(dot.operands)]
-        types = {dot.shape.element_type, *(o.shape.element_type for o in dot.operands)}
+        types = {dot.element_type, *(o.element_type for o in dot.operands)}
         if not any(vectors) and not (types == {"s32"} and dims.rhs_contracting == (1,)):
             return False
         return all(vectors) or is_tiny(dot, _TINY_DOT_ELEMENTS) or not can_handle_gemm(dot, self.device)
@@ -293,7 +293,7 @@ def _expand(dot: Instruction) -> Instruction:
     sizes = [[o.shape.dimensions[d] for d in f] for o, f in zip(dot.operands, free, strict=True)]
     sides = []
     for k, operand in enumerate(dot.operands):
-        side = _convert(operand, dot.shape.element_type, dot)
+        side = _convert(operand, dot.element_type, dot)
         order = (*dims.batch(k), *free[k], *dims.contracting(k))
         if list(order) != sorted(order):
             shape = permuted(side.shape, order)
@@ -301,11 +301,11 @@ def _expand(dot: Instruction) -> Instruction:
         before = len(dims.lhs_batch) + (len(free[0]) if k == 0 else 0)
         sides.append(_spread(side, before, sizes[1 - k], dot))
     product = added(dot, "multiply", sides[0].shape, sides, like=dot)
-    return _convert(_sum(product, len(dims.lhs_contracting), dot), dot.shape.element_type, dot)
+    return _convert(_sum(product, len(dims.lhs_contracting), dot), dot.element_type, dot)
 
 
 def _convert(x: Instruction, element_type: str, dot: Instruction) -> Instruction:
-    if x.shape.element_type == element_type:
+    if x.element_type == element_type:
         return x
     return added(dot, "convert", x.shape.with_element_type(element_type), [x], like=dot)
 

@@ -50,7 +50,7 @@ class GemmFusion(Pass):
         tilings = TilingModel(self.device, release)
 
         def handle(dot: Instruction) -> bool:
-            if is_tiny(dot) and dot.shape.element_type in ("f16", "f32", "bf16"):
+            if is_tiny(dot) and dot.element_type in ("f16", "f32", "bf16"):
                 return False
             if support.instruction(dot) is not None:
                 return False

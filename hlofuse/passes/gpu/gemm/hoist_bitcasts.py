@@ -157,7 +157,7 @@ def _root_shape_without_bitcasts(dot: Instruction) -> Shape | None:
 
     def spread(users: list[Instruction], shape: Shape) -> bool:
         for user in users:
-            new = shape.with_element_type(user.operands[0].shape.element_type)
+            new = shape.with_element_type(user.operands[0].element_type)
             if shapes.setdefault(user, new).key != new.key:
                 return False
         return True
@@ -176,7 +176,7 @@ def _root_shape_without_bitcasts(dot: Instruction) -> Shape | None:
         else:
             return None
         if i.is_root:
-            return result.with_element_type(i.shape.element_type)
+            return result.with_element_type(i.element_type)
         if not spread(i.users, result):
             return None
     return None
@@ -229,13 +229,13 @@ def _plan(bitcast: Instruction) -> list[_Step] | None:
     producers = _reachable(bitcast, lambda x: x.operands)
     if any(u is not bitcast and u not in producers for p in producers for u in p.users):
         return None
-    if bitcast.shape.element_type != bitcast.operands[0].shape.element_type:
+    if bitcast.element_type != bitcast.operands[0].element_type:
         return None
     shapes: dict[Instruction, Shape] = {}
 
     def spread(operands: list[Instruction], shape: Shape) -> bool:
         for operand in operands:
-            new = shape.with_element_type(operand.shape.element_type)
+            new = shape.with_element_type(operand.element_type)
             if shapes.setdefault(operand, new).key != new.key:
                 return False
         return True

@@ -45,21 +45,17 @@ def is_elementwise_for_triton(opcode: str, operand_type: str) -> bool:
 def is_supported(hlo: Instruction, device: DeviceDescription) -> bool:
     """`IsTritonSupportedInstruction`, dots and tuples aside."""
     if is_elementwise(hlo):
-        types = [hlo.shape.element_type]
+        types = [hlo.element_type]
         types += [
-            o.shape.element_type
-            for o in hlo.operands
-            if not (hlo.opcode == "convert" and o.shape.element_type == "s4")
+            o.element_type for o in hlo.operands if not (hlo.opcode == "convert" and o.element_type == "s4")
         ]
         if not all(_is_data_type(t, device) for t in types):
             return False
         if hlo.opcode == "constant":
             return True
-        return bool(hlo.operands) and is_elementwise_for_triton(
-            hlo.opcode, hlo.operands[0].shape.element_type
-        )
+        return bool(hlo.operands) and is_elementwise_for_triton(hlo.opcode, hlo.operands[0].element_type)
     if hlo.opcode == "bitcast":
-        return hlo.shape.element_type == hlo.operands[0].shape.element_type
+        return hlo.element_type == hlo.operands[0].element_type
     return hlo.opcode in _MOVES
 
 
@@ -71,8 +67,8 @@ def can_handle_gemm(dot: Instruction, device: DeviceDescription) -> bool:
             return False
     elif algorithm not in _ALGORITHMS:
         return False
-    result = dot.shape.element_type
-    left, right = (o.shape.element_type for o in dot.operands)
+    result = dot.element_type
+    left, right = (o.element_type for o in dot.operands)
     if result in ("pred", "s8", "s16") or not _is_data_type(result, device):
         return False
     if result == "s32" and device.compute_capability[0] < 8:
@@ -245,7 +241,7 @@ def _orders(
         return through_altering(hlo, source, to_operands=to_operands)
     if opcode in ("broadcast", "slice"):
         return through_altering(hlo, source, to_operands=True) if to_operands else None
-    if hlo.operands and is_elementwise_for_triton(opcode, hlo.operands[0].shape.element_type):
+    if hlo.operands and is_elementwise_for_triton(opcode, hlo.operands[0].element_type):
         return dict.fromkeys(hlo.operands, source) if to_operands else {hlo: source}
     if opcode == "reshape" and not reshape_is_bitcast(hlo.operands[0].shape, hlo.shape):
         return None

@@ -131,7 +131,7 @@ class TileableFusion:
     def _hoist(self, view: Instruction) -> Instruction:
         """The replacement of a view that goes ahead of what it reads, or the view (`HoistBitcast`)."""
         source, shape = view.operands[0], view.shape
-        if shape.element_type != source.shape.element_type:
+        if shape.element_type != source.element_type:
             return view
         if source.opcode == "parameter":
             return _narrowed(source, shape) or view
@@ -162,7 +162,7 @@ class TileableFusion:
     def _sink(self, view: Instruction) -> Instruction | None:
         """The new reader of what the view reads, which it now follows; None past the root (`SinkBitcast`)."""
         source = view.operands[0]
-        if view.shape.element_type != source.shape.element_type:
+        if view.element_type != source.element_type:
             return view
         if view.is_root:
             computation_of(view).root = source
@@ -177,7 +177,7 @@ class TileableFusion:
             found = transpose_of_bitcast(user, source.shape)
             if found is None:
                 return view
-            new = make.transposed(source, found[1], found[0].with_element_type(source.shape.element_type))
+            new = make.transposed(source, found[1], found[0].with_element_type(source.element_type))
         elif is_elementwise(user):
             operands = [source if o is view else _view(o, source.shape) for o in user.operands]
             new = _reshaped(user, operands, source.shape)
@@ -307,12 +307,12 @@ def _has_one_stride(tracker: ShapeTracker, dimensions: tuple[int, ...]) -> bool:
 
 
 def _view(x: Instruction, shape: Shape) -> Instruction:
-    return make.added(x, "bitcast", shape.with_element_type(x.shape.element_type), [x])
+    return make.added(x, "bitcast", shape.with_element_type(x.element_type), [x])
 
 
 def _reshaped(x: Instruction, operands: list[Instruction], shape: Shape) -> Instruction:
     new = clone_of(x, operands)
-    new.shape = shape.with_element_type(x.shape.element_type)
+    new.shape = shape.with_element_type(x.element_type)
     return computation_of(operands[0]).add_instruction(new)
 
 
