@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from hlofuse.analysis.cost import Cost
@@ -362,8 +362,12 @@ class Account:
     def memory(self) -> Assignment:
         """The memory that the module takes."""
         from hlofuse.memory import assign  # with numpy and passes, and slow to import
+        from .floor import scheduled_us
 
-        return assign(self.module, self.backend, self._device)
+        device, cost = self._device, None
+        if device is not None and self._estimate is not None and device.compute_capability >= (9, 0):
+            cost = partial(scheduled_us, device, self._estimate)
+        return assign(self.module, self.backend, device, cost=cost)
 
     @property
     def machine(self) -> DeviceDescription | TpuDevice | None:

@@ -4,7 +4,7 @@ not measure), and where XLA's estimate is impossibly low."""
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target, is_library_convolution
@@ -17,9 +17,11 @@ from hlofuse.cost.gpu.rates import tabled_collective_us as collective_us
 from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
 from hlofuse.cost.tiling.triton_support import dot_dimensions
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import with_trait
 
-__all__ = ["collective_us", "floor_us", "modelled_product_us", "product_peak", "products"]
+__all__ = ["collective_us", "floor_us", "modelled_product_us", "product_peak", "products", "scheduled_us"]
 
+_FREE = with_trait("free")
 _PRODUCTS = ("dot", "scaled-dot")
 _DIMENSIONS = tuple(
     f"{side}_{kind}_dimensions" for kind in ("batch", "contracting") for side in ("lhs", "rhs")
@@ -68,6 +70,14 @@ def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float
     if lhs == "f32" and any(_PRECISE.search(text or "") for text in stated):
         return None
     return tabled_product_us(device, sizes, lhs, rhs)
+
+
+def scheduled_us(
+    device: DeviceDescription, modelled: Callable[[Instruction], float | None], x: Instruction
+) -> float:
+    """Microseconds by which XLA:GPU orders instructions (`SolLatencyEstimator::NodeCost`)."""
+    us = modelled(x) if x.fusion_kind in ("kLoop", "kInput") else modelled_product_us(x, device)
+    return us or (0.0 if x.opcode in _FREE else 10.0 if x.opcode == "custom-call" else 0.01)
 
 
 def _attention_us(kernel: Instruction, device: DeviceDescription) -> float | None:

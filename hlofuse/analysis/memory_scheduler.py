@@ -1,7 +1,7 @@
 """The orders in which XLA runs a module that has no schedule (`hlo_memory_scheduler.cc`)."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import count as numbers
 from sys import maxsize
@@ -16,6 +16,10 @@ from .hlo_value import HloValue
 
 _GIVEN = frozenset({"parameter", "constant"})
 _Sizes: TypeAlias = Mapping[HloBuffer, int]
+_Cost: TypeAlias = Callable[[Instruction], float]
+_WAIT = 5000.0
+"""Units between the start and the end of a copy, those of `cost`: XLA has no time for it."""
+_FREE = frozenset({"get-tuple-element", "bitcast", "constant", "parameter", "broadcast", "iota"})
 
 
 def live_ranges(
@@ -24,15 +28,20 @@ def live_ranges(
     info: AliasInfo,
     backend: str,
     sizes: _Sizes,
+    cost: _Cost | None = None,
 ) -> LiveRanges:
-    """The live ranges in the order of the schedule, or else in the order that XLA's scheduler finds."""
+    """The live ranges in the order of the schedule, or else in the order that XLA's schedulers find. `cost`
+    has an instruction's microseconds where XLA hides latencies."""
     if module.is_scheduled:
         return LiveRanges(module, alias, lambda c: c.instructions)
     if backend == "cpu":
         return LiveRanges(module, alias, breadth_first)
     if backend != "gpu":
         return LiveRanges(module, alias, Computation.post_order)
-    return with_least_memory(module, alias, info, sizes)
+    found = with_least_memory(module, alias, info, sizes)
+    if cost is None:
+        return found
+    return LiveRanges(module, alias, lambda c: _hiding_latency(found.order_of(c), cost))
 
 
 def with_least_memory(
@@ -58,6 +67,49 @@ def breadth_first(computation: Computation) -> list[Instruction]:
             if not waits[user]:
                 order.append(user)
     return order
+
+
+def _hiding_latency(order: Sequence[Instruction], cost: _Cost) -> Sequence[Instruction]:
+    """The order in which asynchronous copies start as early and end as late as others allow, found from the
+    last instruction to the first; `order` where there are none (`DefaultSchedulerCore`)."""
+    if not any(x.opcode == "async-done" for x in order):
+        return order
+    before: dict[Instruction, list[Instruction]] = {x: [] for x in order}
+    copies: dict[Instruction, int] = {}
+    for x in order:
+        copies[x] = max((copies[p] for p in before[x]), default=0) + (x.opcode == "async-done")
+        for user in (*x.users, *x.control_successors):
+            before[user].append(x)
+    left = Counter(p for found in before.values() for p in found)
+    costs, due, place = (
+        {x: cost(x) for x in order},
+        dict.fromkeys(order, 0.0),
+        {x: k for k, x in enumerate(order)},
+    )
+    ready, found = dict[Instruction, int](), list[Instruction]()
+    entered, serial, now = [x for x in order if not left[x]], numbers(1), 0.0
+
+    def key(x: Instruction) -> tuple[float, ...]:
+        stall, waste = max(due[x] - now, 0), abs(wait - now - costs[x]) if wait else 0
+        unlocked = sum(left[p] == 1 for p in before[x])
+        return ready[x], x.opcode == "async-done", -stall, copies[x], -waste, unlocked, place[x]
+
+    while entered or ready:
+        ready |= {x: next(serial) * _is_free(x) for x in entered}
+        wait = min((due[x] for x in ready if due[x] > now), default=0)
+        found.append(x := max(ready, key=key))
+        time, entered = max(now, due[x]), []
+        now = time + costs[x]
+        del ready[x]
+        for p in before[x]:
+            due[p] = max(due[p], time + (_WAIT if x.opcode == "async-done" else 1))
+            left[p] -= 1
+            entered += [p] if not left[p] else []
+    return found[::-1]
+
+
+def _is_free(x: Instruction) -> bool:
+    return x.opcode in _FREE or (x.opcode == "tuple" and [u.opcode for u in x.users] == ["while"])
 
 
 def _predecessor_counts(computation: Computation) -> dict[Instruction, int]:

@@ -1,7 +1,7 @@
 """XLA's buffer assignment on a scheduled module (`xla/service/buffer_assignment.cc`)."""
 
 from bisect import bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
@@ -87,11 +87,13 @@ def assign(
     backend: str,
     device: DeviceDescription | None = None,
     other: Assignment | None = None,
+    cost: Callable[[Instruction], float] | None = None,
 ) -> Assignment:
     """The memory of a module in the order of its schedule, or, without one, in post-order. `backend` is
     `cpu`, `gpu` or `tpu`; the rules of a GPU's kernels need its `device`. For TPUs it is that of HBM; `vmem`
-    has the rest. With `other`, which is in another order, arrays die as early as they can."""
-    return _Assigner(module, backend, device, other).result()
+    has the rest. With `other`, which is in another order, arrays die as early as they can; `cost` as in
+    `live_ranges`."""
+    return _Assigner(module, backend, device, other, cost).result()
 
 
 @dataclass(eq=False, slots=True)
@@ -133,6 +135,7 @@ class _Assigner:
         backend: str,
         device: DeviceDescription | None,
         other: Assignment | None,
+        cost: Callable[[Instruction], float] | None,
     ) -> None:
         self._module = module
         self._backend = backend
@@ -148,7 +151,7 @@ class _Assigner:
             unit = self._alignment
             self._sizes = {b: -(-size // unit) * unit for b, size in self._sizes.items()}
         if other is None:
-            self._live = live_ranges(module, self._alias, self._info, backend, self._sizes)
+            self._live = live_ranges(module, self._alias, self._info, backend, self._sizes, cost)
         else:
             self._live = with_least_memory(module, self._alias, self._info, self._sizes)
         self._spaces = {b: _space(b) for b in self._buffers}
