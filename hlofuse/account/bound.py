@@ -194,7 +194,7 @@ def open_end(row: Launched) -> str:
     if work == "custom kernels" and not is_own and counted and x.shape.is_tiled:
         return f"XLA:TPU counts {bytes_text(counted)}, but no time"
     inside = x.fused_computation if x.opcode == "fusion" else [x]
-    if any(i.opcode == "scatter" and i.attributes.raw("unique_indices") != "true" for i in inside):
+    if any(i.opcode == "scatter" and i.raw("unique_indices") != "true" for i in inside):
         return "atomic updates of one address wait"
     return "" if is_own else _OPEN.get(work, "")
 

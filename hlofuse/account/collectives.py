@@ -167,7 +167,7 @@ def _is_asynchronous(instruction: Instruction) -> bool:
     """True for a start that does not block the kernels after it (`is_sync` of `CollectiveBackendConfig`)."""
     if not instruction.opcode.endswith("-start") and instruction.opcode not in ("send", "recv"):
         return False
-    return re.search(r'"is_sync"\s*:\s*true', instruction.attributes.raw("backend_config") or "") is None
+    return re.search(r'"is_sync"\s*:\s*true', instruction.raw("backend_config") or "") is None
 
 
 # The cause: the sharding of arguments, and arrays that are gathered to keep a part.
@@ -261,7 +261,7 @@ def argument_shardings(entry: Computation) -> dict[Instruction, str | None]:
     """The sharding of the arguments of each instruction, if all that are not replicated have the same."""
     found: dict[Instruction, set[str]] = {}
     for i in entry.post_order():
-        own = {i.attributes.raw("sharding") or ""} if i.opcode == "parameter" else set()
+        own = {i.raw("sharding") or ""} if i.opcode == "parameter" else set()
         found[i] = set(sorted(own.union(*(found[o] for o in i.operands)) - {"{replicated}"})[:2])
     return {i: (next(iter(s)) or None) if len(s) == 1 else None for i, s in found.items()}
 

@@ -315,10 +315,10 @@ def _inputs_of_work(kernel: Instruction) -> object:
             else []
         )
         if x.opcode in _WITH_ATTRIBUTES:
-            more += [x.attributes.raw(name) or "" for name in _DECIDING]
+            more += [x.raw(name) or "" for name in _DECIDING]
         rows.append((x.opcode, x.shape, x.dimensions, operands, tuple(more)))
     given = tuple([o.shape for o in kernel.operands])
-    return kernel.fusion_kind, kernel.attributes.raw("backend_config"), given, tuple(rows)
+    return kernel.fusion_kind, kernel.raw("backend_config"), given, tuple(rows)
 
 
 def _updated_bytes(kernel: Instruction) -> int:

@@ -10,7 +10,7 @@ from hlofuse.ir.graph import Instruction
 
 def dimension_numbers(convolution: Instruction) -> ConvolutionDimensionNumbers | None:
     """Its `dim_labels`; None where they are missing or not readable."""
-    text = convolution.attributes.raw("dim_labels")
+    text = convolution.raw("dim_labels")
     try:
         found = parse_value("dim_labels", text) if text is not None else None
     except HlofuseError:
@@ -28,7 +28,7 @@ def why_not_eigen(convolution: Instruction) -> str | None:
         return "the input or the kernel is empty"
     if source.element_type not in ("f16", "f32"):
         return f"the element type is {source.element_type}, not f16 or f32"
-    window = str(convolution.attributes.raw("window") or "")
+    window = str(convolution.raw("window") or "")
     if re.search(r"rhs_reversal=[\dx]*1", window):
         return "the window is reversed"
     numbers = dimension_numbers(convolution)

@@ -153,7 +153,7 @@ class CostAnalysis:
             return self._callee(instruction).work(count.elements(updates[0].shape) if updates else 0)
         if opcode == "select-and-scatter" and len(operands) > 1:
             sources = count.elements(operands[1].shape)
-            size = math.prod(d.size for d in window_dimensions(instruction.attributes.raw("window")))
+            size = math.prod(d.size for d in window_dimensions(instruction.raw("window")))
             select, scatter = self._callee(instruction), self._callee(instruction, 1)
             return select.work(sources * (size - 1)) + scatter.work(sources)
         return NOTHING

@@ -108,7 +108,7 @@ def dot_strategy(dot: Instruction) -> tuple[str, str]:
 
 
 def _numbers(dot: Instruction, name: str) -> list[int]:
-    text = (dot.attributes.raw(name) or "").strip("{}")
+    text = (dot.raw(name) or "").strip("{}")
     return [int(n) for n in text.split(",") if n.strip()]
 
 

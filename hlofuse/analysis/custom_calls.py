@@ -96,7 +96,7 @@ def has_own_side_effect(instruction: Instruction) -> bool:
         # partitions went through the partitioner, and the text does not say more.
         if attributes.raw("channel_id") is not None and not _is_partitioned(instruction):
             return True
-    return opcode == "custom-call" and instruction.attributes.raw("custom_call_has_side_effect") == "true"
+    return opcode == "custom-call" and instruction.raw("custom_call_has_side_effect") == "true"
 
 
 def is_flagged(x: Instruction, names: tuple[str, ...]) -> bool:
@@ -142,5 +142,5 @@ def is_divided(module: Module) -> bool:
     partitions = module.attributes.raw("num_partitions") or "1"
     if partitions == "1" or "_spmd" in module.entry.name:  # the partitioner's suffix
         return False
-    shardings = (x.attributes.raw("sharding") or custom_call_target(x) for x in module.instructions())
+    shardings = (x.raw("sharding") or custom_call_target(x) for x in module.instructions())
     return any("devices=" in found or found in CROSSINGS for found in shardings)

@@ -36,7 +36,7 @@ def dot_flops(instruction: Instruction) -> int:
 
 def ragged_dot_flops(instruction: Instruction) -> int:
     """FLOP of ragged-dot: the result without as many leading dimensions as there are group dimensions."""
-    groups = _numbers(instruction.attributes.raw("rhs_group_dims"))
+    groups = _numbers(instruction.raw("rhs_group_dims"))
     shape = instruction.shape
     return _contraction_flops(instruction, Shape(shape.element_type, shape.dimensions[len(groups) :]))
 
@@ -44,7 +44,7 @@ def ragged_dot_flops(instruction: Instruction) -> int:
 def _contraction_flops(instruction: Instruction, result: Shape) -> int:
     left = instruction.operands[0].shape.dimensions
     width = 1
-    for d in _numbers(instruction.attributes.raw("lhs_contracting_dims")):
+    for d in _numbers(instruction.raw("lhs_contracting_dims")):
         width *= left[d] if d < len(left) else 1
     return FMA_FLOPS * elements(result) * width
 
@@ -73,15 +73,15 @@ def convolution_flops(instruction: Instruction) -> int:
         return 0
     features, batch = left[inputs.index("f")], left[inputs.index("b")]
     positions = 1
-    for n, dimension in enumerate(window_dimensions(instruction.attributes.raw("window"))):
+    for n, dimension in enumerate(window_dimensions(instruction.raw("window"))):
         d = str(n)
         if d not in inputs or d not in kernel or d not in output:
             return 0
         positions *= valid_positions(
             left[inputs.index(d)], right[kernel.index(d)], result[output.index(d)], dimension
         )
-    feature_groups = int(instruction.attributes.raw("feature_group_count") or 1) or 1
-    batch_groups = int(instruction.attributes.raw("batch_group_count") or 1) or 1
+    feature_groups = int(instruction.raw("feature_group_count") or 1) or 1
+    batch_groups = int(instruction.raw("batch_group_count") or 1) or 1
     count = (features // feature_groups) * result[output.index("f")] * (batch // batch_groups) * positions
     return FMA_FLOPS * count
 
@@ -129,7 +129,7 @@ def fft_flops(instruction: Instruction) -> int:
     """FLOP of a fast Fourier transform: eight per element and binary digit of each length."""
     shape = instruction.operands[0].shape
     digits = 1
-    for length in _numbers(instruction.attributes.raw("fft_length")):
+    for length in _numbers(instruction.raw("fft_length")):
         digits *= max(length.bit_length() - 1, 0)
     return FMA_FLOPS * 4 * digits * elements(shape.tuple_shapes[0] if shape.is_tuple else shape)
 
@@ -152,7 +152,7 @@ def cholesky_flops(instruction: Instruction) -> int:
 
 def reduce_window_work(instruction: Instruction) -> tuple[int, int]:
     """Elements read for each result of a reduce-window, and uses of its function (`HandleReduceWindow`)."""
-    window = window_dimensions(instruction.attributes.raw("window"))
+    window = window_dimensions(instruction.raw("window"))
     shape = instruction.shape.tuple_shapes[0] if instruction.shape.is_tuple else instruction.shape
     outputs = elements(shape)
     size = math.prod(d.size for d in window)

@@ -63,7 +63,7 @@ def forwards_of(x: Instruction) -> list[Forward]:
         at, index = _ONE_ELEMENT[opcode]
         return _found(x, at, operands[0], index)
     if opcode in _STARTS:
-        if len(operands) == 1 or (opcode == "collective-permute-start" and x.attributes.raw("slice_sizes")):
+        if len(operands) == 1 or (opcode == "collective-permute-start" and x.raw("slice_sizes")):
             return _found(x, (0,), operands[0], ())
         return [f for k, operand in enumerate(operands) for f in _found(x, (0, k), operand, ())]
     if opcode in _DONES:

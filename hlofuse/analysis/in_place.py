@@ -141,7 +141,7 @@ def in_place_pairs(instruction: Instruction, release: Release) -> list[InPlacePa
         return [*_declared_pairs(instruction)]
     if opcode == "ragged-all-to-all":
         return [InPlacePair((), 1, ())]
-    if opcode.startswith("collective-permute") and instruction.attributes.raw("slice_sizes"):
+    if opcode.startswith("collective-permute") and instruction.raw("slice_sizes"):
         output: Index = (1,) if opcode.endswith("start") else ()
         elements = range(len(instruction.operands[1].shape.tuple_shapes))
         return [InPlacePair(output, 1, ()), *(InPlacePair((*output, k), 1, (k,)) for k in elements)]
@@ -155,7 +155,7 @@ def never_in_place(instruction: Instruction) -> bool:
     return (
         last.opcode in _NEVER
         and instruction.shape.is_array
-        and not (fusion and instruction.attributes.raw("output_to_operand_aliasing"))
+        and not (fusion and instruction.raw("output_to_operand_aliasing"))
     )
 
 

@@ -45,7 +45,7 @@ def counted_trips(loop: Instruction) -> int | None:
     left, right = (counter.linear(x) for x in compare.operands)
     if left is None or right is None or left.counts == right.counts:
         return None
-    direction = str(compare.attributes.raw("direction"))
+    direction = str(compare.raw("direction"))
     if right.counts:
         left, right, direction = right, left, MIRRORED.get(direction, direction)
     first = _Counter(None, counter.types).linear(loop.operands[0], counter.index)
@@ -359,7 +359,7 @@ _TRIPS = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d+)')
 
 def trip_count_of(loop: Instruction) -> int | None:
     """Its iterations; None where neither XLA nor constants in the module say."""
-    found = _TRIPS.search(loop.attributes.raw("backend_config") or "")
+    found = _TRIPS.search(loop.raw("backend_config") or "")
     return int(found[1]) if found else counted_trips(loop) if loop.opcode == "while" else None
 
 

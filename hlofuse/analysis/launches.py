@@ -172,7 +172,7 @@ def _of_gpu(instruction: Instruction) -> Launch | None:
     if _is_collective(opcode):
         return _COLLECTIVE
     if opcode in ("send", "recv"):
-        to_host = instruction.attributes.raw("is_host_transfer") == "true"
+        to_host = instruction.raw("is_host_transfer") == "true"
         return _HOST if to_host else _COLLECTIVE
     return _KERNEL if is_kernel(instruction) else None
 
@@ -202,7 +202,7 @@ def _plain_copies(fusion: Instruction) -> int:
 
 
 def _custom_fusion(fusion: Instruction) -> Launch:
-    config = parsed_fusion_config(fusion.attributes.raw("backend_config"))
+    config = parsed_fusion_config(fusion.raw("backend_config"))
     kind = config.get("kind")
     if kind == "__cudnn$fusion":
         return Launch("library", "cuDNN")

@@ -48,7 +48,7 @@ def copied_dynamic_slice(kernel: Instruction) -> Instruction | None:
 
 def has_constant_offset(slicing: Instruction) -> bool:
     """XLA noted where the piece lies in each turn of the loop (`dynamic_slice_config`)."""
-    return '"dynamic_slice_config"' in (slicing.attributes.raw("backend_config") or "")
+    return '"dynamic_slice_config"' in (slicing.raw("backend_config") or "")
 
 
 def is_contiguous_slice(slice_: Instruction) -> bool:

@@ -65,7 +65,7 @@ class TpuDevice(Record):
 
 def estimated_cycles(instruction: Instruction) -> int | None:
     """The estimate that XLA:TPU wrote for one run; None without one."""
-    found = _CYCLES.search(instruction.attributes.raw("backend_config") or "")
+    found = _CYCLES.search(instruction.raw("backend_config") or "")
     return int(found[1]) if found is not None else None
 
 

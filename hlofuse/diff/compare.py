@@ -81,7 +81,7 @@ class Changes:
         for name in {**old, **new}:
             if old.get(name) != new.get(name):
                 kind = Kind.ANNOTATION if name in ANNOTATIONS else Kind.ATTRIBUTE
-                yield Detail(kind, name, one.attributes.raw(name), other.attributes.raw(name))
+                yield Detail(kind, name, one.raw(name), other.raw(name))
 
     def _callees(self, one: Instruction, other: Instruction) -> Iterator[Detail]:
         m = self.m

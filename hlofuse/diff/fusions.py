@@ -162,7 +162,7 @@ class FusionChanges:
         if b.outputs != a.outputs:
             results = self._results(self.m.before, b), self._results(self.m.after, a)
             yield Detail(Kind.ROOT, "results", *results)
-        configs = [f.attributes.raw("backend_config") for f in (one, other)]
+        configs = [f.raw("backend_config") for f in (one, other)]
         texts = [None if c is None else canonical_attribute("backend_config", c) for c in configs]
         if texts[0] != texts[1] and (texts[0] or "{}") != (texts[1] or "{}"):
             yield Detail(Kind.ANNOTATION, "backend_config", texts[0], texts[1])

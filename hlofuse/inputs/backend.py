@@ -73,10 +73,10 @@ def _instruction_backend(i: Instruction) -> Fact | None:
             if call.lower().startswith(prefixes):
                 return Fact(backend, "text", f"calls {printable(call)}")
     elif i.opcode == "parameter":
-        if "neff_" in (i.attributes.raw("frontend_attributes") or ""):
+        if "neff_" in (i.raw("frontend_attributes") or ""):
             return Fact("neuron", "text", f"{name} has frontend attributes of Neuron")
         return None
-    config = i.attributes.raw("backend_config")
+    config = i.raw("backend_config")
     if config:
         for backend, keys in marks()["configs"].items():
             if any(key in config for key in keys):

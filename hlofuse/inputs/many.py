@@ -272,7 +272,7 @@ def _parsed(found: Excerpt, name: str, strict: bool = False) -> Module:
     module.text_note = found.note
     if _NEURONS in found.text:
         for call in module.instructions():
-            if call.attributes.raw("api_version") == _NEURONS:
+            if call.raw("api_version") == _NEURONS:
                 call.attributes = call.attributes.without("api_version")
     return module
 

@@ -28,7 +28,7 @@ def convert_to_fusion(instruction: Instruction, kind: str) -> None:
     stays as it is: the new one would take the place of the old one in every list of users."""
     computation, operands, called = computation_of(instruction), instruction.operands, instruction.called
     body = _body_around(instruction)
-    attributes, sharding = _attributes_around(instruction, kind, body), instruction.attributes.raw("sharding")
+    attributes, sharding = _attributes_around(instruction, kind, body), instruction.raw("sharding")
     clone = body.root
     instruction.opcode, instruction.payload, instruction.attributes = "fusion", None, attributes
     if sharding is not None:
@@ -83,7 +83,7 @@ def fuse_in_place_of(
 
 def set_fusion_kind(fusion: Instruction, kind: str) -> None:
     """Make it kLoop, kInput or kOutput (`set_fusion_kind`)."""
-    if fusion.attributes.raw("kind") != kind:
+    if fusion.raw("kind") != kind:
         fusion.attributes = fusion.attributes.updated(kind=kind)
 
 
@@ -201,7 +201,7 @@ def _add_output(fusion: Instruction, producer: Instruction, clone: Instruction) 
     shape = Shape.tuple_of([e.shape for e in elements])
     body.root = body.add_instruction(Instruction("tuple", shape, "tuple", elements))
     fusion.shape = shape
-    if fusion.attributes.raw("sharding") is not None:
+    if fusion.raw("sharding") is not None:
         fusion.attributes = fusion.attributes.without("sharding")
     if was_tuple:
         body.remove_instruction(root)

@@ -153,6 +153,10 @@ class Instruction:
         """`f32`, the type of the elements of an array."""
         return self.shape.element_type
 
+    def raw(self, name: str, default: str | None = None) -> str | None:
+        """The text of an attribute as written, see `Attributes.raw`."""
+        return self.attributes.raw(name, default)
+
     @property
     def called_computations(self) -> list[Computation]:
         return [c for _, c in self.called]
@@ -193,7 +197,7 @@ class Instruction:
     @property
     def fusion_kind(self) -> str | None:
         """kLoop, kInput, kOutput, kCustom; None for what is not a fusion."""
-        return self.attributes.raw("kind") if self.opcode == "fusion" else None
+        return self.raw("kind") if self.opcode == "fusion" else None
 
     @property
     def is_multi_output_fusion(self) -> bool:
@@ -218,7 +222,7 @@ class Instruction:
     @property
     def tuple_index(self) -> int:
         """The index of a get-tuple-element."""
-        return int(self.attributes.raw("index") or 0)
+        return int(self.raw("index") or 0)
 
     @property
     def op_name(self) -> str | None:

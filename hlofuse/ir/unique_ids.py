@@ -58,7 +58,7 @@ class UniqueIds(Struct):
             for instruction in computation if described else ():
                 if instruction.name not in described or "metadata" in instruction.attributes:
                     continue
-                if (metadata := instruction.operands[0].attributes.raw("metadata")) is not None:
+                if (metadata := instruction.operands[0].raw("metadata")) is not None:
                     instruction.attributes = instruction.attributes.updated(metadata=metadata)
 
 

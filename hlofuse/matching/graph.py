@@ -25,7 +25,7 @@ _SIDE_EFFECTS = frozenset(
 def must_run_once(instruction: Instruction) -> bool:
     """True where computing a value once or twice is not the same."""
     if instruction.opcode == "custom-call":
-        return instruction.attributes.raw("custom_call_has_side_effect") == "true"
+        return instruction.raw("custom_call_has_side_effect") == "true"
     return instruction.opcode in _SIDE_EFFECTS
 
 

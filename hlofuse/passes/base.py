@@ -319,7 +319,7 @@ def substituted(old: Instruction, new: Instruction, *, preserve_sharding: bool =
 
 def replaced(old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
     """`substituted`, frontend attributes included (`DfsHloRewriteVisitor::ReplaceInstruction`)."""
-    frontend = old.attributes.raw("frontend_attributes")
-    if frontend is not None and new.attributes.raw("frontend_attributes") is None:
+    frontend = old.raw("frontend_attributes")
+    if frontend is not None and new.raw("frontend_attributes") is None:
         set_attribute(new, "frontend_attributes", frontend)
     return substituted(old, new, preserve_sharding=preserve_sharding)

@@ -122,14 +122,14 @@ def _key(x: Instruction, by_dimension: bool = False) -> tuple[Hashable, ...] | N
     frontend = x.attributes.get("frontend_attributes") or {}
     own = (frontend.get("combiner_key"), frontend.get("collective_group_key") or None)
     if x.opcode == "collective-permute":
-        return (x.attributes.raw("source_target_pairs"), None, own)
-    groups = x.attributes.raw("replica_groups") or "{}"
+        return (x.raw("source_target_pairs"), None, own)
+    groups = x.raw("replica_groups") or "{}"
     devices = (
-        x.attributes.raw("channel_id") is not None,
-        x.attributes.raw("use_global_device_ids") == "true",
+        x.raw("channel_id") is not None,
+        x.raw("use_global_device_ids") == "true",
         replica_groups(groups) or groups,
     )
-    dimension = x.attributes.raw("dimensions") if by_dimension else None
+    dimension = x.raw("dimensions") if by_dimension else None
     if x.opcode == "all-gather":
         return (devices, dimension, own)
     function = x.to_apply
@@ -145,9 +145,7 @@ def _key(x: Instruction, by_dimension: bool = False) -> tuple[Hashable, ...] | N
 
 def _is_constrained(module: Module, opcode: str) -> bool:
     """`ContainsLayoutConstrainedCollective`; collective-permutes have no such option."""
-    return any(
-        x.opcode == opcode and x.attributes.raw("constrain_layout") == "true" for x in module.instructions()
-    )
+    return any(x.opcode == opcode and x.raw("constrain_layout") == "true" for x in module.instructions())
 
 
 def _like(x: Instruction, operands: Sequence[Instruction], shape: Shape, **attributes: str) -> Instruction:
@@ -294,8 +292,8 @@ class AllToAllDecomposer(RewritePass):
     opcodes = ("all-to-all",)
 
     def handle(self, x: Instruction) -> bool:
-        groups = replica_groups(x.attributes.raw("replica_groups") or "{}")
-        if not x.shape.is_array or not groups or x.attributes.raw("constrain_layout") == "true":
+        groups = replica_groups(x.raw("replica_groups") or "{}")
+        if not x.shape.is_array or not groups or x.raw("constrain_layout") == "true":
             return False
         dimension, count = x.dimensions[0], len(groups[0])
         size = x.shape.dimensions[dimension] // count
@@ -374,7 +372,7 @@ class AsyncCollectiveCreator(Pass):
 
 def _aliasing(x: Instruction) -> dict[str, str]:
     """The operands whose memory holds the results."""
-    if x.opcode == "collective-permute" and x.attributes.raw("slice_sizes"):  # written into an operand
+    if x.opcode == "collective-permute" and x.raw("slice_sizes"):  # written into an operand
         first = 1
     elif x.opcode == "all-reduce":
         first = 0

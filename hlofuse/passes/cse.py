@@ -168,7 +168,7 @@ class _OneComputation:
     def _operand_key(self, operand: Instruction) -> Hashable:
         # Iotas of one shape and dimension are as good as one.
         if operand.opcode == "iota":
-            return ("iota", self._shape_key(operand), operand.attributes.raw("iota_dimension"))
+            return ("iota", self._shape_key(operand), operand.raw("iota_dimension"))
         return operand
 
     def _shape_key(self, instruction: Instruction) -> Hashable:
@@ -190,7 +190,7 @@ def _may_be_considered(instruction: Instruction) -> bool:
     """Has operands, is a partition's number or says that it may be merged."""
     if instruction.operands or instruction.opcode in ("partition-id", "replica-id"):
         return True
-    return "_xla_cse_safe_zero_operand" in (instruction.attributes.raw("frontend_attributes") or "")
+    return "_xla_cse_safe_zero_operand" in (instruction.raw("frontend_attributes") or "")
 
 
 def _is_considered(instruction: Instruction) -> bool:
@@ -203,7 +203,7 @@ def _is_considered(instruction: Instruction) -> bool:
 
 
 def _shardings_agree(a: Instruction, b: Instruction) -> bool:
-    x, y = a.attributes.raw("sharding"), b.attributes.raw("sharding")
+    x, y = a.raw("sharding"), b.raw("sharding")
     return x is None or y is None or x == y
 
 

@@ -63,13 +63,9 @@ def _can_remove(instruction: Instruction) -> bool:
 def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:
     """Narrow a multi-output fusion to what is read (`RemoveMultiOutputFusionsUnusedOutputs`)."""
     fusion, root = body.fusion, body.root
-    if fusion is None or root.opcode != "tuple" or root.attributes.raw("sharding") is not None:
+    if fusion is None or root.opcode != "tuple" or root.raw("sharding") is not None:
         return False
-    if (
-        fusion.attributes.raw("output_to_operand_aliasing")
-        or fusion.fusion_kind == "kCustom"
-        or fusion.is_root
-    ):
+    if fusion.raw("output_to_operand_aliasing") or fusion.fusion_kind == "kCustom" or fusion.is_root:
         return False
     if fusion.control_predecessors or fusion.control_successors:
         return False

@@ -251,7 +251,7 @@ class RngBitGeneratorExpander(Pass):
         def expand(x: Instruction) -> None:
             if x.shape.tuple_shapes[1].element_type in ("pred", "c64", "c128"):
                 raise NotRepresentable("random bits of this type")
-            key = (x.operands[0].shape.key, x.shape.tuple_shapes[1].key, x.attributes.raw("algorithm"))
+            key = (x.operands[0].shape.key, x.shape.tuple_shapes[1].key, x.raw("algorithm"))
             if key not in generators:
                 generators[key] = _bit_generator(x)
             called = [("to_apply", generators[key])]
@@ -266,7 +266,7 @@ def _bit_generator(x: Instruction) -> Computation:
     b = _Builder(module_of(computation_of(x)), given)
     state = b.state
     key = state.slice([0], [1]).reshape(())
-    if x.attributes.raw("algorithm") == "rng_three_fry":
+    if x.raw("algorithm") == "rng_three_fry":
         bits, following = three_fry(key, state.slice([1], [2]), data)
     else:
         is_short = given.dimensions[0] < 3

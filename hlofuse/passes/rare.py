@@ -102,7 +102,7 @@ def _split(x: Instruction) -> bool:
         make.added(x, "reshape", of, [make.added(x, "slice", one, [index], slice=f"{{[{d}:{d + 1}]}}")])
         for d in range(rank)
     ]
-    sizes = x.attributes.raw("dynamic_slice_sizes")
+    sizes = x.raw("dynamic_slice_sizes")
     raw = {} if sizes is None else {"dynamic_slice_sizes": sizes}
     new = make.added(x, x.opcode, x.shape, [*x.operands[:first], *starts], raw_attributes=raw)
     return replace_instruction(x, new, has_side_effect)

@@ -30,10 +30,10 @@ def _is_of_f32(sort: Instruction) -> bool:
 
 def _has_groups(x: Instruction) -> bool:
     """True for a convolution of groups that XLA:CPU takes apart."""
-    if x.attributes.raw("batch_group_count") not in (None, "1"):
+    if x.raw("batch_group_count") not in (None, "1"):
         return True
     is_native = x.element_type in ("f16", "f32")
-    return x.attributes.raw("feature_group_count") not in (None, "1") and not is_native
+    return x.raw("feature_group_count") not in (None, "1") and not is_native
 
 
 def _simplification(lists: PassLists, name: str, is_of_library: Callable[[Instruction], bool]) -> FixedPoint:

@@ -65,11 +65,11 @@ def custom_call(kernel: Instruction) -> Figures | None:
 def fft(kernel: Instruction) -> Figures | None:
     if kernel.opcode != "fft":
         return None
-    return {"length": (kernel.attributes.raw("fft_length") or "").strip("{}")}
+    return {"length": (kernel.raw("fft_length") or "").strip("{}")}
 
 
 def _library_fusion(kernel: Instruction, kind: str) -> Figures | None:
-    if kernel.opcode != "fusion" or f'"{kind}"' not in (kernel.attributes.raw("backend_config") or ""):
+    if kernel.opcode != "fusion" or f'"{kind}"' not in (kernel.raw("backend_config") or ""):
         return None
     heavy = next((i for i in kernel.fused_computation if i.opcode in ("dot", "convolution", "reduce")), None)
     if heavy is None:

@@ -43,7 +43,7 @@ def may_be_fused(instruction: Instruction, release: Release) -> bool:
     if opcode in ELEMENTWISE_OPCODES and opcode != "bitcast-convert":
         return True
     if opcode == "fusion":
-        if instruction.attributes.raw("kind") != "kCustom":
+        if instruction.raw("kind") != "kCustom":
             return True
         return is_generic_triton_fusion(instruction) or is_elementwise(instruction)
     if not is_fusible(instruction):
@@ -180,5 +180,5 @@ def fusible_computations(module: Module, release: Release) -> list[Computation]:
 
 def _is_stream_call(instruction: Instruction) -> bool:
     """A call that only says on which stream to run (`IsStreamAnnotatedComputation`)."""
-    attributes = instruction.attributes.raw("frontend_attributes") or ""
+    attributes = instruction.raw("frontend_attributes") or ""
     return instruction.opcode == "call" and "_xla_stream_annotation" in attributes

@@ -256,7 +256,7 @@ def _is_heavy(instruction: Instruction, pair: GpuPair) -> bool:
         results = 1 if instruction.shape.is_tuple else instruction.shape.element_count
         return instruction.operands[0].shape.element_count // max(results, 1) > limit
     if instruction.opcode == "reduce-window":
-        window = window_dimensions(instruction.attributes.raw("window"))
+        window = window_dimensions(instruction.raw("window"))
         size = 1
         for dimension in window:
             size *= dimension.size
@@ -270,7 +270,7 @@ def _reads_repeatedly(instruction: Instruction) -> bool:
     if opcode in ("gather", "broadcast"):
         return instruction.shape.element_count > instruction.operands[0].shape.element_count
     if opcode == "reduce-window":
-        return any(d.size > d.stride for d in window_dimensions(instruction.attributes.raw("window")))
+        return any(d.size > d.stride for d in window_dimensions(instruction.raw("window")))
     return False
 
 

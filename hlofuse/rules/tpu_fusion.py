@@ -97,12 +97,12 @@ def end_of_product(pair: CandidatePair) -> Figures | None:
 
 
 def _is_product(x: Instruction) -> bool:
-    window = x.attributes.raw("window") or ""
+    window = x.raw("window") or ""
     return x.opcode == "convolution" and "pad=" not in window and "rhs_dilate" not in window
 
 
 def _is_plain(x: Instruction) -> bool:
-    return x.opcode == "convolution" and x.attributes.raw("window") in (None, "{size=1}")
+    return x.opcode == "convolution" and x.raw("window") in (None, "{size=1}")
 
 
 RULES = (consumer_takes_nothing, producer_on_its_own, scalar, end_of_product)

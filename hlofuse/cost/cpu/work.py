@@ -91,7 +91,7 @@ def work_of(
         n = max(kernel.shape.element_count, kernel.operands[0].shape.element_count)
         lengths = kernel.attributes.get("fft_length", ())
         parts = max(1, min(parts, n // max(lengths, default=1)))
-        if kernel.attributes.raw("fft_type") == "RFFT":
+        if kernel.raw("fft_type") == "RFFT":
             n = n * 6 // 10  # measured with eight sizes (jaxlib 0.11.1)
         return {"fft": n * math.log2(max(math.prod(lengths), 2)) / parts, "fft call": 1}
     if emitter in ("memcpy", "memcpy kernel"):
@@ -264,7 +264,7 @@ class _Loops:
             if applied.root.opcode == "convert":
                 operation = "rounded"
         else:
-            window = window_dimensions(x.attributes.raw("window") or "")
+            window = window_dimensions(x.raw("window") or "")
             minor = shape.minor_to_major[0] if shape.rank else 0
             inner, operation = None, "window"
             if sum(d.size > 1 for d in window) > 1:
@@ -306,7 +306,7 @@ def _chosen(x: Instruction, inner: int | None) -> str:
     """The name of a choice that is made for each element: of an operand, or of padding."""
     if x.opcode == "concatenate":
         return "concatenate along rows" if inner == x.dimensions[0] else "concatenate"
-    is_between = any(len(d.split("_")) > 2 for d in (x.attributes.raw("padding") or "").split("x"))
+    is_between = any(len(d.split("_")) > 2 for d in (x.raw("padding") or "").split("x"))
     return "pad between" if is_between else x.opcode
 
 
@@ -389,7 +389,7 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
             if fusion.fused_root is not x and root.rank:  # 6 ns for each row of what follows (jaxlib 0.11.1)
                 found["ynn reduced row"] += root.element_count / root.dimensions[root.minor_to_major[0]]
         elif x.opcode == "reduce-window":
-            window = window_dimensions(x.attributes.raw("window") or "")
+            window = window_dimensions(x.raw("window") or "")
             found[f"ynn window {kind}"] += x.shape.element_count * math.prod(d.size for d in window)
         elif x.opcode not in _FREE and x.shape.element_count > 1:
             slow = x.opcode if x.opcode in _SLOW else "operation"
@@ -436,9 +436,9 @@ def _rated(x: Instruction, name: str) -> Work:
     """FLOP of a product, by operand type and by whether one of its sides is short."""
     kind = _kind(x.operands[0].shape)
     if x.opcode == "convolution":
-        window = window_dimensions(x.attributes.raw("window") or "")
+        window = window_dimensions(x.raw("window") or "")
         features = x.operands[1].shape.element_count / math.prod(d.size for d in window)
-        has_groups = x.attributes.raw("feature_group_count", "1") != "1"
+        has_groups = x.raw("feature_group_count", "1") != "1"
         is_slow = name.startswith("Eigen") and (has_groups or features < _FEATURES)
         return {"other convolution" if is_slow else f"{name} {kind}": _products(x)}
     flops = _products(x)

@@ -155,7 +155,7 @@ class AtomTable:
         atom.operand_bytes, atom.operand_utilization = cost.operand_bytes, cost.utilization
         atom.elementwise = is_elementwise(instruction)
         names = _ATTRIBUTES.get(opcode, ())
-        atom.attributes = tuple(instruction.attributes.raw(name) for name in names)
+        atom.attributes = tuple(instruction.raw(name) for name in names)
         same_place = (
             opcode == "bitcast"
             and operands[0].shape.key_ignoring_element_type == result.shape.key_ignoring_element_type
@@ -219,7 +219,7 @@ def is_intermediate(instruction: Instruction, elementwise: bool) -> bool:
 
 
 def is_strided(instruction: Instruction) -> bool:
-    bounds = (instruction.attributes.raw("slice") or "").split("]")
+    bounds = (instruction.raw("slice") or "").split("]")
     return any(bound.count(":") > 1 and not bound.endswith(":1") for bound in bounds)
 
 
@@ -241,7 +241,7 @@ def _features(instruction: Instruction, release: Release) -> int:
     if opcode == "scatter":
         return SCATTERS
     if opcode == "reduce-window":
-        window = window_dimensions(instruction.attributes.raw("window"))
+        window = window_dimensions(instruction.raw("window"))
         most = 8 if release.unrolls_small_windows else 0
         return KEEPS_ROLLED if math.prod(d.size for d in window) > most else 0
     return 0

@@ -33,7 +33,7 @@ class FusionConfig(NamedTuple):
 
 def fusion_config(instruction: Instruction) -> FusionConfig | None:
     """The config; None where the instruction has no backend config."""
-    text = instruction.attributes.raw("backend_config")
+    text = instruction.raw("backend_config")
     return None if text is None else _parse(text)
 
 
@@ -63,7 +63,7 @@ _AROUND: tuple[tuple[str, object, Span], ...] = (
 
 def gpu_config(call: Instruction, field: str) -> dict[str, Any]:
     """A copy of one field of the `GpuBackendConfig` of a call."""
-    found: dict[str, Any] = json.loads(call.attributes.raw("backend_config") or "{}")[field]
+    found: dict[str, Any] = json.loads(call.raw("backend_config") or "{}")[field]
     return found
 
 

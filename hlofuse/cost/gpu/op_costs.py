@@ -172,7 +172,7 @@ def _scatter(c: _Context, cost: OpCost) -> None:
 
 def _select_and_scatter(c: _Context, cost: OpCost) -> None:
     sources = c.operands[1].elements
-    window = math.prod(d.size for d in window_dimensions(c.instruction.attributes.raw("window")))
+    window = math.prod(d.size for d in window_dimensions(c.instruction.raw("window")))
     select, scatter = (c.region_flops(called) for _, called in c.instruction.called)
     cost.flops = fp32(fp32(select * fp32(sources * (window - 1))) + fp32(scatter * fp32(sources)))
 

@@ -30,7 +30,7 @@ def indexing_key(instruction: Instruction) -> tuple[object, ...]:
     if opcode in ("broadcast", "reduce", "transpose", "concatenate", "reverse"):
         return instruction.dimensions
     if opcode == "slice":
-        return (instruction.attributes.raw("slice"),)
+        return (instruction.raw("slice"),)
     if opcode == "dot":
         return dot_dimensions(instruction)
     return ()

@@ -125,7 +125,7 @@ def dot_tile_sizes(view: FusionView) -> dict[int, tuple[int, ...]]:
     result: dict[int, tuple[int, ...]] = {}
     for op, kind in enumerate(view.kinds):
         if kind.opcode == "dot" and view.inside[op]:
-            text = view.instructions[op].attributes.raw("backend_config") or "{}"
+            text = view.instructions[op].raw("backend_config") or "{}"
             try:
                 result[op] = tuple(int(n) for n in json.loads(text).get("sizes", ()))
             except (ValueError, AttributeError):

@@ -49,7 +49,7 @@ def dot_refusal(
     contracted = dot_dimensions(dot)[2]
     if len(contracted) != 1:
         return f"Exactly one contracting dimension is supported, got {','.join(map(str, contracted))}"
-    algorithm = dot.attributes.raw("algorithm") or "unset"
+    algorithm = dot.raw("algorithm") or "unset"
     if algorithm != "unset":
         return _algorithm(algorithm, lhs, rhs, result, conversion, rocm, capability)
     return _types(lhs, result, rocm, capability) or _types(rhs, result, rocm, capability)

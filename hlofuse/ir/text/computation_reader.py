@@ -280,7 +280,7 @@ class Body:
             assert x is not None
             if "control-predecessors=" not in x.attributes.text:
                 continue
-            value = x.attributes.raw("control-predecessors")
+            value = x.raw("control-predecessors")
             for name in CALLED_NAME.findall(value or ""):
                 predecessor = self.by_name.get(name)
                 if predecessor is None or predecessor.id >= x.id:

@@ -179,7 +179,7 @@ def disagreement(
     inner = _wrapped_opcode(start)
     if stage is not None and inner is not None and wrapped != inner:
         return f"{opcode} does not belong to {start.name}, which starts {inner}"
-    began = start.attributes.raw("async_execution_thread") or _MAIN_THREAD
+    began = start.raw("async_execution_thread") or _MAIN_THREAD
     if thread is not None and thread != began:
         return f"{start.name} runs in the thread {began}, not {thread}"
     if called and (start.opcode != "async-start" or called[0] not in start.called_computations):

@@ -19,7 +19,7 @@ from .context import (
 
 def handle_compare(c: Context, compare: Instruction) -> bool:
     lhs, rhs = compare.operands
-    direction = compare.attributes.raw("direction")
+    direction = compare.raw("direction")
     if (existing := _portable(lhs, rhs, direction)) is not None:
         return c.become(compare, make.scalar_like, existing)
     if lhs.element_type == "pred" == rhs.element_type and direction in ("NE", "EQ"):
@@ -30,7 +30,7 @@ def handle_compare(c: Context, compare: Instruction) -> bool:
         condition, yes, no = lhs.operands
         if (
             condition.opcode == "compare"
-            and condition.attributes.raw("direction") == "GE"
+            and condition.raw("direction") == "GE"
             and is_all(yes, 1)
             and is_all(no, 0)
             and c.same_shape(compare.shape, condition.shape)
@@ -79,9 +79,9 @@ def _upper_bound(x: Instruction) -> tuple[Instruction, int] | None:
     if x.opcode != "compare":
         return None
     a, b = x.operands
-    if x.attributes.raw("direction") == "GT":
+    if x.raw("direction") == "GT":
         a, b = b, a
-    elif x.attributes.raw("direction") != "LT":
+    elif x.raw("direction") != "LT":
         return None
     value = scalar_of(b) if is_constant_effective_scalar(b) and b.element_type == "s32" else None
     return (a, int(value)) if value is not None else None
@@ -223,7 +223,7 @@ def _of_preds(c: Context, select: Instruction) -> bool:
     elif is_all(yes, False) and is_all(no, True):
         c.become(select, make.unary, "not", condition)
     elif condition.opcode == "compare" and condition.operands == [yes, no]:
-        direction = str(condition.attributes.raw("direction"))
+        direction = str(condition.raw("direction"))
         if direction in _OF_PREDS:
             c.become(select, make.binary, _OF_PREDS[direction], yes, no)
         else:

@@ -238,7 +238,7 @@ def _is_parameter(x: Instruction, number: int) -> bool:
 
 
 def _compares(x: Instruction, a: int, b: int, direction: str) -> bool:
-    if x.opcode != "compare" or x.attributes.raw("direction") != direction:
+    if x.opcode != "compare" or x.raw("direction") != direction:
         return False
     return _is_parameter(x.operands[0], a) and _is_parameter(x.operands[1], b)
 

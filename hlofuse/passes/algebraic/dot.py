@@ -27,7 +27,7 @@ def swapped(dot: Instruction, shape: Shape, order: Sequence[int]) -> Instruction
     contracting = [DotDimensions.of(dot).contracting(side) for side in (1, 0)]
     new = new_dot(dot, dot.operands[::-1], batch, contracting, dot.element_type, dot)
     new.shape = shape
-    if (precision := dot.attributes.raw("operand_precision")) is not None:
+    if (precision := dot.raw("operand_precision")) is not None:
         precisions = precision.strip("{}").split(",")
         text = "{" + ",".join(reversed(precisions)) + "}"
         new.attributes = new.attributes.updated(operand_precision=text)
@@ -41,7 +41,7 @@ def handle_dot(c: Context, dot: Instruction) -> bool:
     if 0 in (dot.shape.element_count, lhs.shape.element_count, rhs.shape.element_count):
         zero = make.scalar(dot, dot.element_type, 0)
         return c.become(dot, make.broadcast, dot.shape, zero, ())
-    supported = dot.attributes.raw("algorithm") in _SUPPORTED
+    supported = dot.raw("algorithm") in _SUPPORTED
     if supported and c.options.dot_to_multiply and not DotDimensions.of(dot).contracting(0):
         return _as_product(c, dot)
     is_on = c.options.dot_strength_reduction and (
@@ -227,7 +227,7 @@ def _swap_operands(c: Context, conv: Instruction) -> bool:
     if not c.options.conv_operand_swap or c.options.layout_sensitive:
         return False
     groups = ("feature_group_count", "batch_group_count")
-    if any(int(conv.attributes.raw(n, "1") or 1) > 1 for n in groups) or "sparsity" in conv.attributes:
+    if any(int(conv.raw(n, "1") or 1) > 1 for n in groups) or "sparsity" in conv.attributes:
         return False
     source, kernel = conv.operands
     labels = labels_of(conv)
@@ -250,7 +250,7 @@ def _swap_operands(c: Context, conv: Instruction) -> bool:
     if reversed_:
         kernel = make.added(kernel, "reverse", kernel.shape, [kernel], dimensions=make.numbers(reversed_))
     attributes = {}
-    if (precision := conv.attributes.raw("operand_precision")) is not None:
+    if (precision := conv.raw("operand_precision")) is not None:
         attributes["operand_precision"] = "{" + ",".join(reversed(precision.strip("{}").split(","))) + "}"
     new = make.derived(
         conv,

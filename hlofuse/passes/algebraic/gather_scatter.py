@@ -104,9 +104,7 @@ def _where_to_join(lhs: Instruction, rhs: Instruction) -> tuple[int, int] | None
 
 def _join(lhs: Instruction, rhs: Instruction) -> bool:
     """Neither says more of its indices, and both are numbered alike."""
-    if any(
-        s.attributes.raw(n) == "true" for s in (lhs, rhs) for n in ("unique_indices", "indices_are_sorted")
-    ):
+    if any(s.raw(n) == "true" for s in (lhs, rhs) for n in ("unique_indices", "indices_are_sorted")):
         return False
     if any(lhs.attributes.get(name) != rhs.attributes.get(name) for name in _SUMMED_NUMBERS):
         return False

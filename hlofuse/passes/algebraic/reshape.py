@@ -191,7 +191,7 @@ def _move_before_update(c: Context, reshape: Instruction) -> bool:
     if update.opcode != "dynamic-update-slice" or len(update.users) != 1:
         return False
     moved = ones_moved(update.shape, reshape.shape)
-    shardings = [x.attributes.raw("sharding") for x in (update, update.operands[0])]
+    shardings = [x.raw("sharding") for x in (update, update.operands[0])]
     if moved is None or any(shardings):
         return False
     deleted, inserted = moved

@@ -40,7 +40,7 @@ def added(
     new = Instruction(
         name or opcode, shape, opcode, operands, Attributes(raw=raw), called=called, payload=payload
     )
-    metadata = like.attributes.raw("metadata") if like is not None else None
+    metadata = like.raw("metadata") if like is not None else None
     if metadata:
         set_attribute(new, "metadata", metadata)
     return computation_of(at).add_instruction(new)

@@ -76,7 +76,7 @@ class ShardyXLA(Pass):
         if partition.is_complete:
             partition.apply(folds_sums=self.folds_sums)
         elif is_divided(module):
-            shardings = (x for x in module.instructions() if x.attributes.raw("sharding") is not None)
+            shardings = (x for x in module.instructions() if x.raw("sharding") is not None)
             recorder.unimplemented(Counter(x.opcode for x in shardings))
         return remove_annotations(module, _is_shardy) or partition.is_complete
 
@@ -183,7 +183,7 @@ class AllReduceSimplifier(Pass):
 def _is_of_one(x: Instruction) -> bool:
     if x.opcode in ("all-gather", "reduce-scatter"):
         return x.shape.key == x.operands[0].shape.key
-    if x.opcode != "all-reduce" or not x.shape.is_array or x.attributes.raw("channel_id") is not None:
+    if x.opcode != "all-reduce" or not x.shape.is_array or x.raw("channel_id") is not None:
         return False
-    groups = x.attributes.raw("replica_groups") or "{}"
+    groups = x.raw("replica_groups") or "{}"
     return "," not in groups and "=" not in groups and "[" not in groups

@@ -33,7 +33,7 @@ class ConditionalSimplifier(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         every = [x for c in module.computations for x in c.post_order() if x.opcode == "conditional"]
-        found = [x for x in every if x.attributes.raw("sharding") is None]
+        found = [x for x in every if x.raw("sharding") is None]
         for x in found:
             if x.computation is not None:
                 changed |= _merge_duplicates(x)
@@ -129,7 +129,7 @@ def _remove(x: Instruction) -> bool:
 
 
 def _call(x: Instruction, branch: int) -> Instruction:
-    frontend = x.attributes.raw("frontend_attributes")
+    frontend = x.raw("frontend_attributes")
     called = [("to_apply", x.called_computations[branch])]
     raw = {"frontend_attributes": frontend} if frontend is not None else {}
     return make.add(x, "call", x.shape, [x.operands[1 + branch]], called=called, copied_attributes=raw)

@@ -233,7 +233,7 @@ class Partition:
 
     def _add_up(self, folds_sums: bool) -> None:
         """All-reduces after each part of a sum (`SpmdPartitioner::AllReduceAlongShardingDims`)."""
-        channel = max(int(x.attributes.raw("channel_id") or 0) for x in self._module.instructions())
+        channel = max(int(x.raw("channel_id") or 0) for x in self._module.instructions())
         for part, dimensions in self._sums.items():
             for axes in [sum(dimensions, ())] if folds_sums else reversed(dimensions):
                 if part.called_computations:
@@ -286,14 +286,14 @@ def _rule(x: Instruction) -> _Rule | None:
     if x.opcode in ELEMENTWISE_OPCODES | _KEEPS_PLACES:
         lengths = x.attributes.get("fft_length") or ()
         moved = {*dimensions, *range(shape.rank - len(lengths), shape.rank)}
-        moved |= {d for d, w in enumerate(window_dimensions(x.attributes.raw("window"))) if w.size != 1}
+        moved |= {d for d, w in enumerate(window_dimensions(x.raw("window"))) if w.size != 1}
         for o in x.operands:
             sizes = enumerate(o.shape.dimensions)
             moved |= {d for d, size in sizes if size != shape.dimensions[d]}
         factors = [_WHOLE if d in moved else d for d in places]
         return _Rule([factors[:rank] for rank in ranks], factors)
     if x.opcode == "iota":
-        return _Rule([], [_WHOLE if str(d) == x.attributes.raw("iota_dimension") else d for d in places])
+        return _Rule([], [_WHOLE if str(d) == x.raw("iota_dimension") else d for d in places])
     if x.opcode == "broadcast":
         return _Rule([dimensions], places)
     if x.opcode == "transpose":
@@ -308,7 +308,7 @@ def _rule(x: Instruction) -> _Rule | None:
         return _rule_of_product(x, ranks)
     if x.opcode == "convolution":
         numbers = dimension_numbers(x)
-        groups = [x.attributes.raw(f"{kind}_group_count") for kind in ("feature", "batch")]
+        groups = [x.raw(f"{kind}_group_count") for kind in ("feature", "batch")]
         if numbers is None or any(count not in (None, "1") for count in groups):
             return None
         # The input features are `f` of the source and `i` of the kernel, the output's `o` and `f`.
@@ -343,7 +343,7 @@ def _rule_of_indices(x: Instruction, ranks: list[int]) -> _Rule:
     batches = numbers_of(x, "operand_batching_dims" if gathers else "input_batching_dims")
     indexed = numbers_of(x, f"{'start' if gathers else 'scatter'}_indices_batching_dims")
     windows = numbers_of(x, "offset_dims" if gathers else "update_window_dims")
-    vector = int(x.attributes.raw("index_vector_dim") or 0)
+    vector = int(x.raw("index_vector_dim") or 0)
     of_batch = dict(zip(batches, indexed, strict=True))
     array = [of_batch.get(d, _WHOLE) for d in range(ranks[0])]
     free = gathers or _adds_to_zeros(x)

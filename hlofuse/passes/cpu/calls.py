@@ -198,7 +198,7 @@ def _outline(loop: Instruction, module: Module) -> Instruction:
     body = Computation(f"{loop.name}_computation")
     body.root = body.append_parsed(loop.clone([body.append_parameter(operand.name, operand.shape)]))
     module.add_computation(body)
-    given = (loop.attributes.raw("frontend_attributes") or "").removeprefix("{").removesuffix("}")
+    given = (loop.raw("frontend_attributes") or "").removeprefix("{").removesuffix("}")
     attributes = ",".join(filter(None, (given, f'{SMALL_CALL}="true"')))
     call = make.added(
         loop,

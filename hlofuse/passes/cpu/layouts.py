@@ -69,7 +69,7 @@ class ConvolutionGroupConverter(VisitPass):
     opcodes = ("convolution",)
 
     def handle(self, x: Instruction) -> bool:
-        count, numbers = int(x.attributes.raw("batch_group_count") or 1), dimension_numbers(x)
+        count, numbers = int(x.raw("batch_group_count") or 1), dimension_numbers(x)
         if count == 1 or numbers is None:
             return False
         source, kernel = x.operands

@@ -201,7 +201,7 @@ def is_convolution_supported(x: Instruction) -> bool:
     shapes = [x.operands[0].shape, x.operands[1].shape, x.shape]
     if tuple(s.element_type for s in shapes) not in _CONVOLUTION_TYPES or not all(map(_is_row_major, shapes)):
         return False
-    if x.attributes.raw("dim_labels") != _DIM_LABELS or x.attributes.get("batch_group_count", 1) not in (
+    if x.raw("dim_labels") != _DIM_LABELS or x.attributes.get("batch_group_count", 1) not in (
         1,
         "1",
     ):
@@ -281,7 +281,7 @@ class _Growing:
             instruction, direction = frontier.popleft()
             if (
                 instruction.fusion_kind == "kCustom"
-                and instruction.attributes.raw("backend_config") == _CONFIG
+                and instruction.raw("backend_config") == _CONFIG
                 and len(fusion.fused_computation) + len(instruction.fused_computation) <= _MOST_INSTRUCTIONS
             ):
                 fusion = _merge(fusion, instruction, direction)

@@ -232,7 +232,7 @@ def _concatenate_of_concatenates(concatenate: Instruction) -> bool:
         parts += operand.operands if nested else [operand]
     if len(parts) == len(concatenate.operands) and parts == concatenate.operands:
         return False
-    dimensions = concatenate.attributes.raw("dimensions") or "{0}"
+    dimensions = concatenate.raw("dimensions") or "{0}"
     return replaced(
         concatenate, added(concatenate, "concatenate", concatenate.shape, parts, dimensions=dimensions)
     )
@@ -335,7 +335,7 @@ def _as_dot(x: Instruction) -> Instruction:
             rhs_contracting=(group, *dims.rhs_contracting),
         )
     attributes = dims.raw()
-    if (precision := x.attributes.raw("operand_precision")) is not None:
+    if (precision := x.raw("operand_precision")) is not None:
         attributes["operand_precision"] = precision
     return added(x, "dot", x.shape, [lhs, rhs], like=x, raw_attributes=attributes)
 

@@ -155,7 +155,7 @@ def _product(
     given = first.attributes.given("operand_precision", "algorithm")
     out = derived(left, "dot", shape, [left, right], **dimensions_of(left_dims, right_dims).raw(), **given)
     if (named := next((usage.dot for usage in group if usage.dot.op_name), None)) is not None:
-        set_attribute(out, "metadata", named.attributes.raw("metadata") or "{}")
+        set_attribute(out, "metadata", named.raw("metadata") or "{}")
     return out
 
 
@@ -329,8 +329,8 @@ def _classes(computation: Computation, *, tracked: bool) -> dict[Key, list[Usage
                 dot.operands[side].element_type,
                 dot.operands[1 - side].element_type,
                 dot.element_type,
-                dot.attributes.raw("operand_precision") or "",
-                dot.attributes.raw("algorithm") or "",
+                dot.raw("operand_precision") or "",
+                dot.raw("algorithm") or "",
             )
             classes[key].append(Usage(dot, side, source, other, other_dims.total(FREE)))
     return classes

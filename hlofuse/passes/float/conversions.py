@@ -173,7 +173,7 @@ class ComparisonExpander(RewritePass):
     opcodes = ("compare",)
 
     def handle(self, x: Instruction) -> bool:
-        if x.attributes.raw("type") != "TOTALORDER" or x.operands[0].element_type not in _FLOATS:
+        if x.raw("type") != "TOTALORDER" or x.operands[0].element_type not in _FLOATS:
             return False
         return substituted(x, self._expand(x))
 
@@ -196,7 +196,7 @@ def _of_integers(x: Instruction, operands: Sequence[Instruction]) -> Instruction
         flipped = make.binary(x, "xor", most, bits)
         negative = make.compare(x, "LT", bits, zero)
         sides.append(make.select(x, negative, flipped, bits))
-    return make.add(x, "compare", x.shape, sides, direction=x.attributes.raw("direction"))
+    return make.add(x, "compare", x.shape, sides, direction=x.raw("direction"))
 
 
 class LogisticExpander(RewritePass):

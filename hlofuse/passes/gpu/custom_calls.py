@@ -92,7 +92,7 @@ def _most_unstable(shape: Shape, rows: int, size: int) -> int:
 
 def _specialize(call: Instruction) -> Instruction:
     attributes = {"custom_call_target": '"__gpu$TopK"', "api_version": "API_VERSION_TYPED_FFI"}
-    if (config := call.attributes.raw("backend_config")) is not None:
+    if (config := call.raw("backend_config")) is not None:
         attributes["backend_config"] = config
     called = [("called_computations", c) for c in call.called_computations]
     new = added(call, "custom-call", call.shape, call.operands, called=called, raw_attributes=attributes)

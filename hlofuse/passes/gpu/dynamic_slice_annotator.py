@@ -78,7 +78,7 @@ def _in_loop(moving: Sequence[tuple[Instruction, int]], fixed: int, series: _Ser
     callers = list(body.callers)
     if len(callers) != 1 or callers[0].opcode != "while" or dict(callers[0].called)["body"] is not body:
         return None
-    config = json.loads(callers[0].attributes.raw("backend_config") or "{}")
+    config = json.loads(callers[0].raw("backend_config") or "{}")
     if "known_init_step" not in config or "known_trip_count" not in config:
         return None
     start, step = (int(config["known_init_step"].get(k, 0)) for k in ("init", "step"))

@@ -225,7 +225,7 @@ class _Visitor:
         return self._done(hlo, derived(hlo, hlo.opcode, physical(hlo.shape), inputs))
 
     def _slice(self, hlo: Instruction) -> bool:
-        ranges = [str(r) for r in _split(hlo.attributes.raw("slice") or "")]
+        ranges = [str(r) for r in _split(hlo.raw("slice") or "")]
         text = "{" + ", ".join(ranges[d] for d in to_memory(hlo.shape)) + "}"
         inputs = [normal_input(hlo.operands[0])]
         return self._done(hlo, added(hlo, "slice", physical(hlo.shape), inputs, like=hlo, slice=text))
@@ -261,7 +261,7 @@ class _Visitor:
             [normal_input(operand), start],
             like=hlo,
             called=list(hlo.called),
-            window=_permuted_window(hlo.attributes.raw("window") or "", to_memory(hlo.shape)),
+            window=_permuted_window(hlo.raw("window") or "", to_memory(hlo.shape)),
         )
         return self._done(hlo, new)
 
@@ -307,7 +307,7 @@ class _Visitor:
 
     def _pad(self, hlo: Instruction) -> bool:
         operand, value = hlo.operands
-        each = (hlo.attributes.raw("padding") or "").split("x")
+        each = (hlo.raw("padding") or "").split("x")
         padding = "x".join(each[d] for d in to_memory(hlo.shape))
         new = derived(hlo, "pad", physical(hlo.shape), [normal_input(operand), value], padding=padding)
         return self._done(hlo, new)

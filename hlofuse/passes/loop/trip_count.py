@@ -193,7 +193,7 @@ def _bound(loop: Instruction, index: int) -> int | None:
     if root.opcode != "compare":
         return None
     a, b = root.operands
-    direction = str(root.attributes.raw("direction"))
+    direction = str(root.raw("direction"))
     if is_element(b, parameter, index):
         a, b, direction = b, a, MIRRORED.get(direction, "")
     if not is_element(a, parameter, index) or b.opcode != "constant":

@@ -59,7 +59,7 @@ def _scatter(scatter: Instruction) -> Instruction:
     index_map = (*batch, *numbers_of(scatter, "scatter_dims_to_operand_dims"))
     inserted = sorted((*numbers_of(scatter, "inserted_window_dims"), *batch))
     indices = _with_batch(scatter, scatter.operands[count], of_indices)
-    unique = {"unique_indices": "true"} if scatter.attributes.raw("unique_indices") == "true" else {}
+    unique = {"unique_indices": "true"} if scatter.raw("unique_indices") == "true" else {}
     return make.add(
         scatter,
         "scatter",
@@ -77,9 +77,7 @@ def _scatter(scatter: Instruction) -> Instruction:
 
 def _still_sorted(x: Instruction, of_indices: Sequence[int], index_map: Sequence[int]) -> dict[str, str]:
     """`GetUpdatedIndicesAreSorted`."""
-    stays_sorted = (
-        x.attributes.raw("indices_are_sorted") == "true" and is_sorted(of_indices) and is_sorted(index_map)
-    )
+    stays_sorted = x.raw("indices_are_sorted") == "true" and is_sorted(of_indices) and is_sorted(index_map)
     return {"indices_are_sorted": "true"} if stays_sorted else {}
 
 

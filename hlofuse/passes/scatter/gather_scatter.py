@@ -80,9 +80,7 @@ def _simplified_gather(gather: Instruction, order: Sequence[int]) -> Instruction
     if gather.attributes.get("operand_batching_dims"):
         raise NotRepresentable("a gather with batch dimensions")
     flat = flat_indices(indices, vector)
-    attributes = (
-        {"indices_are_sorted": "true"} if gather.attributes.raw("indices_are_sorted") == "true" else {}
-    )
+    attributes = {"indices_are_sorted": "true"} if gather.raw("indices_are_sorted") == "true" else {}
     taken, mapped = permute(sizes, order), numbers_of(gather, "start_index_map")
     result = make.add(
         gather,
@@ -243,9 +241,7 @@ def _simplified_scatter(
         raise NotRepresentable("a scatter with batch dimensions")
     indices = flat_indices(scatter.operands[count], int(scatter.attributes["index_vector_dim"]))
     attributes = {
-        name: "true"
-        for name in ("indices_are_sorted", "unique_indices")
-        if scatter.attributes.raw(name) == "true"
+        name: "true" for name in ("indices_are_sorted", "unique_indices") if scatter.raw(name) == "true"
     }
     return make.add(
         scatter,

@@ -39,7 +39,7 @@ def unsigned(bits: int) -> str:
 def comparator_of(sort: Instruction) -> Comparator | None:
     """None where the sort compares otherwise than by one operand alone."""
     root = sort.to_apply.root
-    direction = root.attributes.raw("direction")
+    direction = root.raw("direction")
     if root.opcode != "compare" or direction in ("EQ", "NE"):
         return None
     numpy_order = False
@@ -97,7 +97,7 @@ def _canonical_parameter(x: Instruction) -> int | None:
 
 
 def _compares(x: Instruction, direction: str, first: Instruction) -> bool:
-    return x.opcode == "compare" and x.attributes.raw("direction") == direction and x.operands[0] is first
+    return x.opcode == "compare" and x.raw("direction") == direction and x.operands[0] is first
 
 
 def _is_zero(x: Instruction) -> bool:
@@ -333,7 +333,7 @@ class EstimateCubSortScratchSize(Pass):
 def _assign(call: Instruction) -> None:
     keys = call.operands[0].shape
     rows = keys.element_count // keys.dimensions[-1]
-    descending = "true" if "true" in (call.attributes.raw("backend_config") or "") else "false"
+    descending = "true" if "true" in (call.raw("backend_config") or "") else "false"
     kind = "pairs" if len(call.operands) == 2 else "keys"
     results = [o.shape for o in call.operands]
     offsets = 4 * (rows + 1) if rows > 1 else 0

@@ -60,7 +60,7 @@ class StableSortExpander(RewritePass):
     opcodes = ("sort",)
 
     def handle(self, sort: Instruction) -> bool:
-        return sort.attributes.raw("is_stable") == "true" and _expand(sort)
+        return sort.raw("is_stable") == "true" and _expand(sort)
 
 
 def _expand(sort: Instruction) -> bool:

@@ -19,7 +19,7 @@ _ALL_BUT_SIGN = (1 << 31) - 1
 
 def is_packed(x: Instruction) -> bool:
     """True for a topk of the greatest bf16 values whose indices fit into half of an s32."""
-    if x.opcode != "topk" or x.attributes.raw("largest", "true") != "true":
+    if x.opcode != "topk" or x.raw("largest", "true") != "true":
         return False
     data = x.operands[0].shape
     return data.element_type == "bf16" and data.dimensions[-1] <= _INDEX
@@ -109,8 +109,8 @@ def is_topk_call(x: Instruction) -> bool:
 def is_stable(topk: Instruction) -> bool:
     """`IsTopKStable`."""
     if topk.opcode == "topk":
-        return topk.attributes.raw("is_stable", "true") == "true"
-    return "is_stable = false" not in (topk.attributes.raw("backend_config") or "")
+        return topk.raw("is_stable", "true") == "true"
+    return "is_stable = false" not in (topk.raw("backend_config") or "")
 
 
 def _decompose(topk: Instruction) -> None:
@@ -122,7 +122,7 @@ def _decompose(topk: Instruction) -> None:
     )
     if topk.opcode == "topk":
         types = [data.element_type] + ([] if values_only else ["s32"])
-        greatest = topk.attributes.raw("largest", "true") == "true"
+        greatest = topk.raw("largest", "true") == "true"
         function = _comparator(computation_of(topk), types, "GT" if greatest else "LT")
     else:
         function = topk.to_apply
@@ -230,7 +230,7 @@ def _counts(sort: Instruction) -> bool:
 
 def _is_greater(root: Instruction) -> bool:
     """Compares the first two parameters, floats perhaps in total order (`IsNanSafeGt`)."""
-    if root.opcode != "compare" or root.attributes.raw("direction") != "GT":
+    if root.opcode != "compare" or root.raw("direction") != "GT":
         return False
     a, b = root.operands
     if a.opcode == "parameter" == b.opcode:
@@ -256,9 +256,7 @@ def _in_total_order(x: Instruction, number: int) -> bool:
     if scalar_of(most) != (1 << (bits.shape.bit_width - 1)) - 1 or negative.opcode != "compare":
         return False
     zero = negative.operands[1]
-    return (
-        negative.attributes.raw("direction") == "LT" and negative.operands[0] is bits and scalar_of(zero) == 0
-    )
+    return negative.raw("direction") == "LT" and negative.operands[0] is bits and scalar_of(zero) == 0
 
 
 def _call(sort: Instruction, k: int) -> None:
@@ -274,7 +272,7 @@ def _call(sort: Instruction, k: int) -> None:
     if several and dimension == 0:
         data = make.transpose(sort, data, [1, 0], array(element_type, [rows, size]))
     result = [rows, k] if several else [k]
-    stable = "true" if sort.attributes.raw("is_stable") == "true" else "false"
+    stable = "true" if sort.raw("is_stable") == "true" else "false"
     call = make.add(
         sort,
         "custom-call",

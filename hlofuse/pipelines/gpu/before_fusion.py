@@ -293,7 +293,7 @@ def _is_sliced(x: Instruction) -> bool:
 
 def _reads_slice(call: Instruction) -> bool:
     """True for a product of cuBLAS or an FFI call that may read or write a slice in place."""
-    if not is_call(call) and call.attributes.raw("api_version") != "API_VERSION_TYPED_FFI":
+    if not is_call(call) and call.raw("api_version") != "API_VERSION_TYPED_FFI":
         return False
     near = (*map(without_views, call.operands), *call.users)
     return any(is_contiguous_slice(x) for x in near if x.opcode == "slice" or has_constant_offset(x))

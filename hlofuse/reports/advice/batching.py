@@ -303,7 +303,7 @@ class Batch:
     def _convolution(self, x: Instruction) -> Instruction | None:
         """One convolution, of which the iterations are further images; None where the filters differ."""
         filters, labels = self.fixed.get(x.operands[1]), labels_of(x)
-        if filters is None or x.attributes.raw("batch_group_count", "1") != "1":
+        if filters is None or x.raw("batch_group_count", "1") != "1":
             return None
         first, last = labels.input_batch_dimension, labels.output_batch_dimension
         images, rank = self.over_all(x.operands[0]), x.shape.rank
@@ -371,7 +371,7 @@ def _after_leading(x: Instruction) -> dict[str, str]:
         "scatter_indices_batching_dims",
     )
     texts = {n: make.numbers(d + 1 for d in numbers_of(x, n)) for n in own if n in x.attributes}
-    return texts | {"index_vector_dim": str(int(x.attributes.raw("index_vector_dim") or 0) + 1)}
+    return texts | {"index_vector_dim": str(int(x.raw("index_vector_dim") or 0) + 1)}
 
 
 def iterate_at_once(loop: Instruction) -> bool:

@@ -141,12 +141,7 @@ def _is_free_of_order(x: Instruction, along: int, skipped: Collection[Instructio
     return not any(v is not x and root in v.users for v in same)
 
 
-def _put_in_order(
-    loop: Instruction,
-    k: int,
-    along: int,
-    first: int,
-) -> None:
+def _put_in_order(loop: Instruction, k: int, along: int, first: int) -> None:
     """Have all that reads an element after the loop read its rows from `first` on, then those before."""
     readers = [u for u in loop.users if u.tuple_index == k] if first else []
     window = make.get_tuple_element(loop, loop, k)
@@ -357,10 +352,7 @@ _updated = changed_by(update_as_vector, "tuple")
 CARRIED = (
     Recipe("ring-not-shift", "Write into a ring buffer rather than shift a window"),
     Recipe(
-        "barrier-before-the-update",
-        "Put an optimization_barrier before the update",
-        _waiting,
-        wait_for_reads,
+        "barrier-before-the-update", "Put an optimization_barrier before the update", _waiting, wait_for_reads
     ),
     Recipe("checkpoint-the-body", "Put jax.checkpoint around the loop's body"),
     Recipe("stack-the-state", "Stack the carried arrays into one", _stacked, stack_state),

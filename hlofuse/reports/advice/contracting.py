@@ -371,7 +371,7 @@ def _delta(x: Instruction) -> list[int]:
     test, own = spread(x)
     sides = [spread(o) for o in test.operands] if test.opcode == "compare" else []
     along = {dims.index(d) for i, dims in sides if (d := counted(i)) in dims}
-    if len(along) != 2 or test.attributes.raw("direction") != "EQ":
+    if len(along) != 2 or test.raw("direction") != "EQ":
         return []
     return sorted(map(own.index, along))
 

@@ -121,7 +121,7 @@ class _Unrolling:
         drop_unused(body)
         first = [_in_shape(o, shape) for o, shape in zip(init, shapes, strict=True)]
         new = new_loop(loop, make.tuple_of(loop, first), condition, body)
-        config = json.loads(loop.attributes.raw("backend_config") or "{}")
+        config = json.loads(loop.raw("backend_config") or "{}")
         config["known_trip_count"] = {"n": str(trips)}
         set_attribute(new, "backend_config", json.dumps(config, separators=(",", ":")))
         after = make.elements(new, range(len(shapes)))

@@ -45,7 +45,7 @@ def reader(user: Instruction) -> Instruction:
 def is_product(x: Instruction) -> bool:
     """True for a matrix product, whoever computes it."""
     if x.opcode == "custom-call":
-        return "gemm" in (x.attributes.raw("custom_call_target") or "")
+        return "gemm" in (x.raw("custom_call_target") or "")
     return x.opcode == "dot" or (x.opcode == "fusion" and any(i.opcode == "dot" for i in x.fused_computation))
 
 
@@ -179,7 +179,7 @@ def is_constant(x: Instruction, value: int | None = None) -> bool:
 
 def is_below_zero(x: Instruction) -> bool:
     """True for the test whether a number is negative."""
-    return x.opcode == "compare" and x.attributes.raw("direction") == "LT" and is_constant(x.operands[1], 0)
+    return x.opcode == "compare" and x.raw("direction") == "LT" and is_constant(x.operands[1], 0)
 
 
 def sum_of(x: Instruction | None) -> Instruction | None:

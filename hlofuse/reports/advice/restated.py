@@ -145,7 +145,7 @@ def _take_first(x: Instruction) -> bool:
     """Rows of what was computed become what is computed of rows."""
     whole, *starts = x.operands
     if x.opcode == "gather":
-        is_of_rows = x.attributes.raw("start_index_map") == x.attributes.raw("collapsed_slice_dims") == "{0}"
+        is_of_rows = x.raw("start_index_map") == x.raw("collapsed_slice_dims") == "{0}"
         along, indices = [0] * is_of_rows, starts[0]
         rows = indices.shape.element_count
     else:
@@ -381,7 +381,7 @@ def _mirrors(x: Instruction) -> bool:
 
 def _is_of_real(x: Instruction) -> bool:
     """True for a Fourier transform of real numbers."""
-    if x.opcode != "fft" or x.attributes.raw("fft_type") != "FFT":
+    if x.opcode != "fft" or x.raw("fft_type") != "FFT":
         return False
     below = x.operands[0]
     if below.opcode != "convert":
@@ -398,7 +398,7 @@ def _transformed(
     """The transform `x` of another kind."""
     texts = {
         "fft_type": kind,
-        "fft_length": x.attributes.raw("fft_length") or "",
+        "fft_length": x.raw("fft_length") or "",
     }
     return make.add(
         x,
@@ -413,7 +413,7 @@ def _real_transform(x: Instruction) -> bool:
     """The half that is read of a transform of real numbers, and a real result of one and back."""
     whole = x.operands[0]
     is_back = x.opcode == "real"
-    if is_back and (whole.opcode != "fft" or whole.attributes.raw("fft_type") != "IFFT"):
+    if is_back and (whole.opcode != "fft" or whole.raw("fft_type") != "IFFT"):
         return False
     spectrum = whole.operands[0] if is_back else whole
     labels = [*range(spectrum.shape.rank)]
@@ -563,7 +563,7 @@ def _has_low_first(x: Instruction) -> bool | None:
     root = x.to_apply.root
     compared = [{i.payload for i in origins(o) if i.opcode == "parameter"} for o in root.operands]
     is_plain = root.opcode == "compare" and compared == [{"0"}, {"1"}]
-    return {"LT": True, "GT": False}.get(root.attributes.raw("direction") or "") if is_plain else None
+    return {"LT": True, "GT": False}.get(root.raw("direction") or "") if is_plain else None
 
 
 def _extreme(x: Instruction) -> bool:

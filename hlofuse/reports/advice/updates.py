@@ -89,11 +89,11 @@ def _row(x: Instruction) -> tuple[int, Instruction] | None:
     test = without_bitcasts(mask.operands[0]) if mask.opcode == "broadcast" else mask
     iotas = [o for o in test.operands if o.opcode == "iota"]
     positions = [source(o) for o in test.operands if o.opcode == "broadcast"]
-    if test.opcode != "compare" or test.attributes.raw("direction") != "EQ" or new.opcode != "broadcast":
+    if test.opcode != "compare" or test.raw("direction") != "EQ" or new.opcode != "broadcast":
         return None
     if len(iotas) != 1 or len(positions) != 1 or positions[0].shape.dimensions:
         return None
-    along = int(iotas[0].attributes.raw("iota_dimension") or 0)
+    along = int(iotas[0].raw("iota_dimension") or 0)
     if mask is not test:  # its ones may be left out
         along = mask.dimensions[sum(n > 1 for n in test.shape.dimensions[:along])]
     return None if along in new.dimensions else (along, positions[0])

@@ -59,11 +59,11 @@ def onehot(x: Instruction) -> tuple[Instruction, int] | None:
     x, order = spread(x)
     if x.opcode == "select" and is_constant(x.operands[1], 1) and is_constant(x.operands[2], 0):
         x = x.operands[0]
-    if x.opcode != "compare" or x.attributes.raw("direction") != "EQ":
+    if x.opcode != "compare" or x.raw("direction") != "EQ":
         return None
     for numbers, labels in (x.operands, x.operands[::-1]):
         (iota, of_iota), (indices, dims) = spread(numbers), spread(labels)
-        along = int(iota.attributes.raw("iota_dimension") or 0) if iota.opcode == "iota" else None
+        along = int(iota.raw("iota_dimension") or 0) if iota.opcode == "iota" else None
         if along is None or indices.opcode in ("iota", "constant") or along not in of_iota:
             continue
         classes = of_iota.index(along)
@@ -91,14 +91,7 @@ def gather_rows(
         "slice_sizes": sizes,
     }
     texts = {n: make.numbers(v) for n, v in numbers.items() if v or "batching" not in n}
-    return make.add(
-        at,
-        "gather",
-        shape,
-        [table, indices],
-        index_vector_dim=rank,
-        copied_attributes=texts,
-    )
+    return make.add(at, "gather", shape, [table, indices], index_vector_dim=rank, copied_attributes=texts)
 
 
 def replace(x: Instruction, new: Instruction) -> bool:
@@ -115,7 +108,7 @@ def fold(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:
 
 
 def counted(x: Instruction) -> int | None:
-    return int(x.attributes.raw("iota_dimension") or 0) if x.opcode == "iota" else None
+    return int(x.raw("iota_dimension") or 0) if x.opcode == "iota" else None
 
 
 class Numbers(Record):
@@ -139,12 +132,7 @@ def numbers(x: Instruction) -> Numbers | None:
         values = elements(x, {}, MOST_EVALUATED).ravel()
         if values.size < 2 or (repeat := int(np.argmax(values != values[0]))) == 0:
             return None
-        found = Numbers(
-            int(values[0]),
-            (),
-            int(values[repeat] - values[0]),
-            repeat,
-        )
+        found = Numbers(int(values[0]), (), int(values[repeat] - values[0]), repeat)
         counts = np.arange(values.size) // repeat
         return found if np.array_equal(values, found.first + found.step * counts) else None
     if x.opcode == "select" and is_below_zero(x.operands[0]):
@@ -153,12 +141,7 @@ def numbers(x: Instruction) -> Numbers | None:
     for a, b in (x.operands, x.operands[::-1]) if x.opcode == "add" else ():
         below = numbers(a) if not source(b).shape.dimensions else None
         if below is not None:
-            return Numbers(
-                below.first,
-                (*below.starts, source(b)),
-                below.step,
-                below.repeat,
-            )
+            return Numbers(below.first, (*below.starts, source(b)), below.step, below.repeat)
     return None
 
 

@@ -74,7 +74,7 @@ def _what(kernel: Instruction) -> str:
         return f"{kernel.fusion_kind}: {', '.join(parts) or 'copies'}"
     if kernel.opcode == "custom-call":
         # The separator of a baseline's lines is no part of a kernel.
-        target = printable(kernel.attributes.raw("custom_call_target") or "").strip('"')
+        target = printable(kernel.raw("custom_call_target") or "").strip('"')
         return f"custom-call {target.replace('|', '¦')}".strip()
     return kernel.opcode
 

@@ -229,7 +229,7 @@ def scatter(kernel: GpuKernel) -> Figures | None:
     if kernel.launch.kind != "scatter":
         return None
     root = outputs_of(kernel.instruction)[0]
-    flags = [name for name in ("indices_are_sorted", "unique_indices") if root.attributes.raw(name) == "true"]
+    flags = [name for name in ("indices_are_sorted", "unique_indices") if root.raw(name) == "true"]
     return {"hero": hero_names(kernel), "updates": _shape(root.operands[-1])} | (
         {"given": " and ".join(flags).replace("_", " ")} if flags else {}
     )

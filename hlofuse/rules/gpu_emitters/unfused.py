@@ -120,7 +120,7 @@ def _call(kernel: GpuKernel) -> Figures:
 def _gemm(kernel: GpuKernel) -> Figures:
     operands = kernel.instruction.operands[:2]
     found: dict[str, Any] = {"product": " × ".join(o.shape.text_without_layout for o in operands)}
-    config = kernel.instruction.attributes.raw("backend_config") or ""
+    config = kernel.instruction.raw("backend_config") or ""
     _, mark, rest = config.partition('"epilogue":"')
     if mark and not rest.startswith("DEFAULT"):
         found["epilogue"] = rest.partition('"')[0]
@@ -138,7 +138,7 @@ _COPIES = frozenset({"copy", "copy-start"})
 def fft(kernel: GpuKernel) -> Figures | None:
     if kernel.instruction.opcode != "fft":
         return None
-    return {"length": (kernel.instruction.attributes.raw("fft_length") or "").strip("{}")}
+    return {"length": (kernel.instruction.raw("fft_length") or "").strip("{}")}
 
 
 @runner("EM011", "Communication between devices", runs="NCCL")

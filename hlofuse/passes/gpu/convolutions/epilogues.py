@@ -108,7 +108,7 @@ def _read_once(x: Instruction) -> bool:
 
 
 def _is_depthwise(call: Instruction) -> bool:
-    groups = int(call.attributes.raw("feature_group_count") or 1)
+    groups = int(call.raw("feature_group_count") or 1)
     dimension = call.attributes["dim_labels"].input_feature_dimension
     return groups != 1 and call.operands[0].shape.dimensions[dimension] == groups
 
@@ -186,9 +186,7 @@ def _scale_side_input(call: Instruction) -> bool:
             continue
         new = base
         for link in reversed(chain):
-            attributes = (
-                {"dimensions": link.attributes.raw("dimensions") or ""} if link.opcode == "transpose" else {}
-            )
+            attributes = {"dimensions": link.raw("dimensions") or ""} if link.opcode == "transpose" else {}
             new = added(link, link.opcode, link.shape, [new], like=link, raw_attributes=attributes)
         config["side_input_scale"] = _number(factor)
         return replaced(call, _with_operands(call, [*call.operands[:3], new], config))

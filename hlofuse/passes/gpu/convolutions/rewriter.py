@@ -152,7 +152,7 @@ def normalized_call(call: Instruction) -> Instruction | None:
     labels = call.attributes["dim_labels"]
     source, weights, result = convolution_shapes(call)
     text = f"{_moved(labels.lhs, source)}_{_moved(labels.rhs, weights)}->{_moved(labels.output, result)}"
-    if shape.key == call.shape.key and text == call.attributes.raw("dim_labels"):
+    if shape.key == call.shape.key and text == call.raw("dim_labels"):
         return None
     new = clone_of(call, operands)
     new.shape = shape
@@ -205,7 +205,7 @@ def _rewrite(conv: Instruction) -> bool:
         groups = "batch_group_count"
     attributes = {"window": str(found.window), "dim_labels": str(found.labels)}
     for name, source_name in (("feature_group_count", groups), ("operand_precision", "operand_precision")):
-        if (value := source.attributes.raw(source_name)) is not None:
+        if (value := source.raw(source_name)) is not None:
             attributes[name] = value
     call = added(
         conv,
@@ -222,7 +222,7 @@ def _rewrite(conv: Instruction) -> bool:
 
 
 def _batch_groups(conv: Instruction) -> int:
-    return int(conv.attributes.raw("batch_group_count") or 1)
+    return int(conv.raw("batch_group_count") or 1)
 
 
 def _in_groups_of_features(conv: Instruction) -> Instruction:
@@ -267,7 +267,7 @@ def _forward(conv: Instruction) -> _Call | None:
 def _backward_input(conv: Instruction) -> _Call | None:
     """`MatchBackwardInput`: over gradients spread apart, with a filter turned round."""
     window, labels = window_of(conv), labels_of(conv)
-    if conv.attributes.raw("feature_group_count", "1") != "1":
+    if conv.raw("feature_group_count", "1") != "1":
         return None
     kernel = conv.operands[1]
     is_reversed = kernel.opcode == "reverse" and sorted(kernel.dimensions) == sorted(
@@ -306,7 +306,7 @@ def _backward_input(conv: Instruction) -> _Call | None:
 def _backward_filter(conv: Instruction) -> _Call | None:
     """`MatchBackwardFilter`: a kernel so large that it must be gradients."""
     window, labels = window_of(conv), labels_of(conv)
-    if conv.attributes.raw("feature_group_count", "1") != "1" or _looks_forward(conv, labels):
+    if conv.raw("feature_group_count", "1") != "1" or _looks_forward(conv, labels):
         return None
     if any(d.stride != 1 or d.base_dilation != 1 or d.padding_low < 0 or d.window_reversal for d in window):
         return None

@@ -53,10 +53,10 @@ def configure(call: Instruction, config: dict[str, Any]) -> None:
 
 def _config(dot: Instruction) -> dict[str, Any]:
     dims = DotDimensions.of(dot)
-    if dot.attributes.raw("algorithm") is not None:
+    if dot.raw("algorithm") is not None:
         raise NotRepresentable("a product by a given algorithm")
     frontend = dot.attributes.get("frontend_attributes") or {}
-    precision = dot.attributes.raw("operand_precision")
+    precision = dot.raw("operand_precision")
     precisions = precision.strip("{}").upper().split(",") if precision else ["DEFAULT", "DEFAULT"]
     numbers = {
         "lhs_contracting_dimensions": dims.lhs_contracting,
@@ -174,7 +174,7 @@ def with_sum(add: Instruction) -> bool:
             continue
         summand = bitcast(other, call.shape)
         inner = derived(call, "add", call.shape, [call, summand])
-        if other.opcode != "broadcast" and (metadata := other.attributes.raw("metadata")) is not None:
+        if other.opcode != "broadcast" and (metadata := other.raw("metadata")) is not None:
             set_attribute(inner, "metadata", metadata)
         replaced(add, bitcast(inner, add.shape))
         _with_matrix(inner)

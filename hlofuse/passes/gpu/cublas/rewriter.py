@@ -113,7 +113,7 @@ def _with_workspace(call: Instruction, size: int) -> bool:
     shape = Shape.tuple_of([*results, array("s8", [size])])
     given = call.attributes.given("custom_call_target", "metadata", "frontend_attributes", "backend_config")
     new = added(call, "custom-call", shape, call.operands, name=call.name, raw_attributes=given)
-    if (aliasing := call.attributes.raw("output_to_operand_aliasing")) is not None:
+    if (aliasing := call.raw("output_to_operand_aliasing")) is not None:
         set_attribute(new, "output_to_operand_aliasing", aliasing.replace("{{}:", "{{0}:"))
     if call.shape.is_array:
         return replaced(call, added(call, "get-tuple-element", call.shape, [new], like=call, index="0"))

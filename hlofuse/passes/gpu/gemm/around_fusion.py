@@ -79,7 +79,7 @@ class _Sizes(NamedTuple):
             rhs_bits=_source_bits(dot.operands[1]),
             sum_bits=Shape(sum_type(dot)).bit_width,
             result_bits=dot.shape.bit_width,
-            flops=_FLOPS.get(dot.attributes.raw("algorithm") or "", 2),
+            flops=_FLOPS.get(dot.raw("algorithm") or "", 2),
         )
 
 
@@ -208,7 +208,7 @@ class GemmFusionSwapOperands(Pass):
         changed = False
         for computation in module.computation_post_order():
             fusion = computation.fusion
-            if fusion is None or '"__triton_gemm"' not in (fusion.attributes.raw("backend_config") or ""):
+            if fusion is None or '"__triton_gemm"' not in (fusion.raw("backend_config") or ""):
                 continue
             dot = next((i for i in computation if i.opcode == "dot"), None)
             if dot is not None and _should_swap(dot):

@@ -119,7 +119,7 @@ class HoistFusedBitcasts(VisitPass):
     opcodes = ("fusion",)
 
     def handle(self, fusion: Instruction) -> bool:
-        if "__cudnn$fusion" in (fusion.attributes.raw("backend_config") or ""):
+        if "__cudnn$fusion" in (fusion.raw("backend_config") or ""):
             return False
         body = fusion.fused_computation
         dot = next((i for i in body if i.opcode == "dot"), None)

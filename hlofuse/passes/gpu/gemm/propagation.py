@@ -61,7 +61,7 @@ def is_supported(hlo: Instruction, device: DeviceDescription) -> bool:
 
 def can_handle_gemm(dot: Instruction, device: DeviceDescription) -> bool:
     """Precision and types (`CanTritonHandleGEMM`)."""
-    algorithm = dot.attributes.raw("algorithm")
+    algorithm = dot.raw("algorithm")
     if algorithm is None:
         if any(p != "default" for p in dot.attributes.get("operand_precision", ())):
             return False
