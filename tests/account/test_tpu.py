@@ -97,7 +97,7 @@ def test_numbers_of_devices_agree_with_each_other(device: TpuDevice) -> None:
 def test_a_tpu_device_needs_a_module_of_tpu(tmp_path: Path, hlofuse: Run) -> None:
     (tmp_path / "tpu.hlo").write_text(MODULE)
     shown = hlofuse("explain", tmp_path / "tpu.hlo", "--device", "v5e", columns=120)
-    assert "2.64 µs est., ≥ 1.57 MB VMEM temporary, 1.05 MB HBM" in shown.out
+    assert "2.64 µs est., 1.05 MB HBM + 3.15 MB VMEM moved, ≥ 1.57 MB VMEM temporary" in shown.out
     assert "(XLA:TPU's cycles at 1.5 GHz)" in shown.out
     assert "bytes; times need --device, such as v5e" in hlofuse("explain", tmp_path / "tpu.hlo").out
     (tmp_path / "early.hlo").write_text(re.sub(', backend_config=.*"}}', "", MODULE))

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hlofuse.ir import Instruction, with_trait
-from hlofuse.ir.shape import INTEGER_TYPES
+from hlofuse.ir.shape import INTEGER_TYPES, Shape
 from .elementwise import CannotEvaluate, Function, array_function
 from .literals import MOST_ELEMENTS, Elements, Value, rounded, values_of
-from .shapes import reinterpreted, window_of
+from .shapes import window_of
 
 
 def evaluate(x: Instruction) -> list[Value]:
@@ -100,6 +100,16 @@ def _bitcast_convert(x: Instruction, given: Elements) -> Elements:
         raise CannotEvaluate
     source, result = (f"{k[0].replace('s', 'i')}{int(k[1:]) // 8}" for k in kinds)
     return _as_elements(x, lambda a: a.astype(source).view(result), given)
+
+
+def reinterpreted(values: Elements, source: Shape, result: Shape) -> Elements:
+    """The elements of what lies where an array of the same element type does
+    (`HandleBitcast`, `xla/hlo/evaluator/hlo_evaluator.cc`)."""
+    if source.element_type != result.element_type or source.element_count != result.element_count:
+        raise CannotEvaluate
+    own, other = (s.minor_to_major[::-1] for s in (source, result))
+    places = values.transpose(own).reshape([result.dimensions[d] for d in other])
+    return places.transpose(np.argsort(other))
 
 
 _REDUCERS = with_trait("commutative")

@@ -1,20 +1,22 @@
 """Constants as numbers: reading what a dump shows of them, rounding and writing as XLA does."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlofuse.ir import Instruction, Literal
 from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES, Shape
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 Value = bool | int | float | complex
 Real = bool | int | float
-Elements = npt.NDArray[Any]
+Elements: TypeAlias = "npt.NDArray[Any]"
 MOST_ELEMENTS = 1 << 16
 _TOKEN = re.compile(r"\([^()]*\)|[^\s{},]+")
 _PARTS = {"c64": "f32", "c128": "f64"}
@@ -76,6 +78,8 @@ _NARROW = {"f16": "f2", "bf16": "f4", "f32": "f4", "c64": "c8"}
 
 def rounded(element_type: str, values: object) -> Elements | None:
     """Numbers as elements of this type, in NumPy's widest; None for others, and types not worked out here."""
+    import numpy as np
+
     found = np.asarray(values, object if isinstance(values, list | tuple) else None)
     wide = "c16" if element_type in _PARTS else _WIDE.get(element_type)
     if wide is None or (found.dtype.kind == "c" and wide != "c16"):
@@ -127,8 +131,7 @@ def word_of(element_type: str, value: Value) -> str | None:
     if math.isnan(value):
         return "nan" if math.copysign(1, value) > 0 else None  # a negative NaN has no unique bits
     short = f"{float(value):.{digits[0]}g}"
-    own = np.float32 if element_type == "f32" else float
-    if digits[0] != digits[1] and own(float(short)) != value:
+    if digits[0] != digits[1] and rounded(element_type, float(short)) != value:
         short = f"{float(value):.{digits[1]}g}"
     return short
 

@@ -5,13 +5,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-import numpy as np
-
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Instruction, Layout, Shape, replace
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, SliceRanges, Window
-from .elementwise import CannotEvaluate
-from .literals import Elements
 
 
 def array(element_type: str, dimensions: Iterable[int] = ()) -> Shape:
@@ -199,16 +195,6 @@ def aligned(source: Shape, result: Shape) -> Shape | None:
         order += range(end_b - 1, start_b - 1, -1)
         minor += end_a - start_a
     return relaid(result, tuple(order))
-
-
-def reinterpreted(values: Elements, source: Shape, result: Shape) -> Elements:
-    """The elements of what lies where an array of the same element type does
-    (`HandleBitcast`, `xla/hlo/evaluator/hlo_evaluator.cc`)."""
-    if source.element_type != result.element_type or source.element_count != result.element_count:
-        raise CannotEvaluate
-    own, other = (s.minor_to_major[::-1] for s in (source, result))
-    places = values.transpose(own).reshape([result.dimensions[d] for d in other])
-    return places.transpose(np.argsort(other))
 
 
 def numbers_of(x: Instruction, name: str) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
 from hlofuse.passes.base import NotRepresentable, Pass, VisitPass, expand_each, replaced, visit_module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import set_called
+from hlofuse.passes.common.evaluation import reinterpreted
 from hlofuse.passes.common.literals import values_of
 from hlofuse.passes.common.make import added, bitcast, copied, copy_of, derived, numbers, transposed
 from hlofuse.passes.common.shapes import (
@@ -22,7 +23,6 @@ from hlofuse.passes.common.shapes import (
     labels_of,
     permute,
     physical,
-    reinterpreted,
     with_layout,
 )
 from hlofuse.trace import Recorder

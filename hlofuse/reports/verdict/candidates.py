@@ -430,7 +430,7 @@ def combined(
             current, account = attempt[0], after
             helpful.append(number)
     trial = trial_of(first.totals, account.totals, "replayed", (first, account))
-    best = max((s.trial.us_saved or 0.0 for n, s in able if n in helpful), default=0.0)
+    best = max((s.trial.us_saved or 0.0 for _, s in able), default=0.0)
     if len(helpful) < 2 or (trial.us_saved is not None and trial.us_saved <= best):
         return None
     return tuple(sorted(helpful)), trial
