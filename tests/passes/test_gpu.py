@@ -35,15 +35,8 @@ CASES = read_cases(Path(__file__).parent / "cases")
 GPU_CASES = [(case, label) for case in CASES for _, label in case.sections if label in DEVICES]
 PARTS = 4
 DIFFERENT = {
-    "h100_sxm": {
-        "random_719",
-        "random_830",
-        "sort_and_topk",
-    },
-    "v100": {
-        "random_830",
-        "sort_and_topk",
-    },
+    "h100_sxm": {"random_719", "random_830", "sort_and_topk"},
+    "v100": {"random_830", "sort_and_topk"},
 }
 """Programs that passes not repeated change, or ours change otherwise than XLA's."""
 

@@ -42,14 +42,9 @@ def follow(case: Case, option: str | None = None) -> None:
     assert recorded_order.agreed == recorded_order.total
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(USUAL | RARE))
 def test_every_step_is_xlas_but_for_ties(name: str) -> None:
-    follow(USUAL[name])
-
-
-@pytest.mark.parametrize("name", sorted(RARE))
-def test_every_step_of_unusual_modules_is_xlas_but_for_ties(name: str) -> None:
-    follow(RARE[name])
+    follow((USUAL | RARE)[name])
 
 
 @pytest.mark.parametrize("name", sorted(EXTRA_OUTPUTS))

@@ -682,10 +682,7 @@ CASES: dict[str, tuple[str, ...]] = {
         loop(AT_PLACES.format("tanh(x)") + WRITES),
         loop(AT_PLACES.format("slice(h), slice={[0:2]}") + WRITES),
     ),
-    "associative-scan": (
-        loop(recurrence("multiply"), "f32[2]{0}"),
-        loop(recurrence("maximum"), "f32[2]{0}"),
-    ),
+    "associative-scan": (loop(recurrence("multiply"), "f32[2]{0}"), loop(recurrence("maximum"), "f32[2]{0}")),
     "associative-scan (gradient)": (
         counting_down(recurrence_of_gradient("multiply"), "f32[2]{0}"),
         counting_down(recurrence_of_gradient("maximum"), "f32[2]{0}"),
@@ -709,10 +706,7 @@ CASES: dict[str, tuple[str, ...]] = {
     ),
     "sum-in-the-carry (moments)": (moments("f32[]", "0,1"), moments("f32[5]{0}", "1")),
     "scale-not-diagonal": (diagonal(1), diagonal(0)),
-    "sum-before-the-product": (
-        summed_product("y"),
-        summed_product("t"),
-    ),
+    "sum-before-the-product": (summed_product("y"), summed_product("t")),
     "multiply-the-small-first": (chain(2), chain(4)),
     "multiply-the-small-first (heads)": (batched_chain(1), batched_chain(8)),
     "multiply-the-small-first (sum over heads)": (over_heads(1), over_heads(8)),
