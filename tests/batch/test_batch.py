@@ -132,6 +132,7 @@ def test_edges_and_kernels_name_lines_of_the_program(finished: Path) -> None:
 
 def test_measured_times_and_modules_of_a_tpu(hlofuse: Run, tmp_path: Path) -> None:
     """A profile with modules in it; one next to a dump, which is no module of its own; a TPU's module."""
+    pytest.importorskip("jaxlib", reason="needs jaxlib")
     source, out = tmp_path / "source", tmp_path / "out"
     with tarfile.open(ROOT / "tests" / "data" / "profiles.tar.xz") as tar:
         tar.extractall(source, filter="data")

@@ -121,6 +121,7 @@ def program(tmp_path: Path) -> Path:
 
 def test_edits_are_proved_and_written_on_request(hlofuse: Run, program: Path) -> None:
     """Four of the forms; values, comments and other lines stay."""
+    pytest.importorskip("jax", reason="needs jax")
     before = program.read_text()
     call = ("fix", f"{program}:several", "--args-from", "arguments")
     found = json.loads(hlofuse(*call, "--format", "json", "--write").out)
@@ -135,6 +136,7 @@ def test_edits_are_proved_and_written_on_request(hlofuse: Run, program: Path) ->
 
 
 def test_nothing_to_gain_and_wrong_calls(hlofuse: Run, program: Path) -> None:
+    pytest.importorskip("jax", reason="needs jax")
     before = program.read_text()
     assert (
         "No edit is proved to help" in hlofuse("fix", f"{program}:nothing", "--args", "f32[8]", "--write").out

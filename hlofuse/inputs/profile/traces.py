@@ -1,5 +1,7 @@
 """Reads Chrome traces (`*.trace.json.gz`) and the kernels of Nsight Systems' databases, event by event."""
 
+from __future__ import annotations  # Python 3.11 knows no array[int]
+
 import gzip
 import io
 import json
