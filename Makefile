@@ -8,8 +8,6 @@ JAX := .jax
 
 # Two targets at a time: types are checked while the browser is installed.
 MAKEFLAGS += --jobs=2
-# Tests wait for browsers and compilers: with half as many more workers as processors none is idle.
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 3 / 2)
 # Tests start Python often: compiled once, modules need not be compiled again by each.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -35,7 +33,7 @@ browser: $(READY)
 	tools/get_browser $(BIN)/python
 
 test: $(READY) lint browser ## Lint, check types and import direction, run every test.
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -rs
+	$(BIN)/python -m pytest -n auto --dist worksteal -rs
 
 lint: style types imports words size ## Check style, types, import direction and the size budget.
 
@@ -66,7 +64,7 @@ compiled: browser ## Install hlofuse with its hot modules compiled (docs/compile
 	"$(PYTHON)" -m venv $(COMPILED)
 	HATCH_BUILD_HOOKS_ENABLE=1 $(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
 	PYTHONSAFEPATH=1 $(COMPILED)/bin/hlofuse --version | grep compiled
-	PYTHONSAFEPATH=1 $(COMPILED)/bin/python -m pytest -n $(WORKERS) --dist worksteal -rs
+	PYTHONSAFEPATH=1 $(COMPILED)/bin/python -m pytest -n auto --dist worksteal -rs
 
 bench: $(READY) ## Measure parsing and replay against XLA's own.
 	$(BIN)/python benchmarks/parse.py
