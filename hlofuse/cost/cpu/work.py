@@ -362,8 +362,7 @@ def _same_place(result: Shape, operand: Shape, inner: int | None) -> int | None:
 def _library(fusion: Instruction, moved: int) -> Work | None:
     """A fusion for YNNPACK: its product or reduction, and what is around it, once where that is repeated."""
     found = defaultdict(float, {"ynn call": 1.0, "ynn bytes": float(moved)})
-    sums = [x for x in computed_in(fusion) if x.opcode == "reduce"]
-    sums = [x for x in sums if x.called_computations[0].root.opcode == "add"]
+    sums = [x for x in computed_in(fusion) if x.opcode == "reduce" and x.to_apply.root.opcode == "add"]
     products = {x.operands[0] for x in sums if x.operands[0].opcode == "multiply"}
     # Of outer ones YNNPACK makes matrix products.
     products = {p for p in products if {o.opcode for o in p.operands} == {"broadcast"}}
