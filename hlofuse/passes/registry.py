@@ -71,6 +71,7 @@ _OTHERS: dict[str, dict[str, str]] = {
             "logistic-expander simplify-fp-conversions"
         ),
         "float.float_normalization": "float-normalization-bf16:FloatNormalization",
+        "gpu.reductions": "reduce-decomposer",
         "layout.layout_normalization": "broadcast_canonicalizer layout_normalization reshape-decomposer",
         "loop.code_motion": "while-loop-constant-sinking while-loop-invariant-code-motion",
         "loop.simplifier": "simplify-while-loops",
@@ -116,7 +117,7 @@ _OTHERS: dict[str, dict[str, str]] = {
         "gpu.gemm.hoist_bitcasts": "hoist-fused-bitcasts",
         "gpu.layout_assignment": "layout-assignment",
         "gpu.reductions": (
-            "reduce-decomposer reduction-degenerate-dim-remover reduction-dimension-grouper "
+            "reduction-degenerate-dim-remover reduction-dimension-grouper "
             "reduction-layout-normalizer reduction-splitter tree-reduction-rewriter"
         ),
         "scatter.batched_gather_scatter_normalizer": "scatter-slice-simplifier",

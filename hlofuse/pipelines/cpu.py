@@ -152,7 +152,7 @@ def _before_fusion(release: Release, starts: frozenset[str]) -> tuple[Pipeline, 
         lists.pipeline(
             "hlo_normalization",
             "reshape-decomposer",
-            UnimplementedPass("reduce-decomposer"),
+            "reduce-decomposer",
             "broadcast_canonicalizer",
         ),
         lists.pipeline(

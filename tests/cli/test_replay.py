@@ -138,7 +138,7 @@ def test_targets(hlofuse: Run, golden: Golden) -> None:
     assert compiled["cpu"][:2] == ["strip-memory-placement-annotations", "shardy-xla"]
     assert compiled["gpu"].index("layout-assignment") < compiled["gpu"].index("priority-fusion")
     assert compiled["gpu-legacy"][-1] == "dce"
-    assert "[reduce-decomposer]" in hlofuse("targets", "--verbose").out
+    assert "[control-dep-rewriter]" in hlofuse("targets", "--verbose").out
 
 
 def test_up_to_the_kernels_that_are_launched(hlofuse: Run, samples: Path, tmp_path: Path) -> None:

@@ -84,23 +84,11 @@ def text_of(code: str | None) -> RuleText:
     ("refused", "expected"),
     [
         # Most time at stake, then most bytes, then most pairs.
-        (
-            [("p", [refusal("a", "R1", 1.0, 5), refusal("b", "R2", 2.0, 1)])],
-            [("R2", ["b"]), ("R1", ["a"])],
-        ),
-        (
-            [("p", [refusal("a", "R1", None, 5), refusal("b", "R2", None, 9)])],
-            [("R2", ["b"]), ("R1", ["a"])],
-        ),
-        (
-            [("p", [refusal("a", "R1", 1.0, 5, 1), refusal("b", "R1", 3.0, 5, 2)])],
-            [("R1", ["b", "a"])],
-        ),
+        ([("p", [refusal("a", "R1", 1.0, 5), refusal("b", "R2", 2.0, 1)])], [("R2", ["b"]), ("R1", ["a"])]),
+        ([("p", [refusal("a", "R1", None, 5), refusal("b", "R2", None, 9)])], [("R2", ["b"]), ("R1", ["a"])]),
+        ([("p", [refusal("a", "R1", 1.0, 5, 1), refusal("b", "R1", 3.0, 5, 2)])], [("R1", ["b", "a"])]),
         # A pair that two passes refuse counts for the later one.
-        (
-            [("p", [refusal("a", "R1", 1.0, 5)]), ("q", [refusal("a", "R2", 1.0, 5)])],
-            [("R2", ["a"])],
-        ),
+        ([("p", [refusal("a", "R1", 1.0, 5)]), ("q", [refusal("a", "R2", 1.0, 5)])], [("R2", ["a"])]),
     ],
 )
 def test_rules_stand_by_what_they_keep_apart(refused: Any, expected: Any) -> None:
@@ -108,11 +96,7 @@ def test_rules_stand_by_what_they_keep_apart(refused: Any, expected: Any) -> Non
 
 
 def test_like_refusals_stand_together_most_bytes_first() -> None:
-    rows = [
-        refusal("a", "R1", None, 5),
-        refusal("b", "R2", None, 9),
-        refusal("c", "R1", None, 7),
-    ]
+    rows = [refusal("a", "R1", None, 5), refusal("b", "R2", None, 9), refusal("c", "R1", None, 7)]
     assert [[r.kernel for r in group] for group in group_refusals(rows)] == [["a", "c"], ["b"]]
 
 

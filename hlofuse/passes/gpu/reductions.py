@@ -281,10 +281,10 @@ def _elements(reduce: Instruction, first: Instruction) -> list[Instruction]:
 
 @dataclass(frozen=True)
 class ReduceDecomposer(Pass):
-    """`reduce-decomposer`; what has an emitter of its own may leave its result in another layout
+    """`reduce-decomposer`; what has an emitter of its own on the GPU may leave its result in another layout
     (`xla/hlo/transforms/expanders/reduce_decomposer.cc`)."""
 
-    device: DeviceDescription
+    device: DeviceDescription | None = None
     name = "reduce-decomposer"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -292,7 +292,8 @@ class ReduceDecomposer(Pass):
         return visit_module(module, ["reduce"], self._handle, recorder) or equalized
 
     def _handle(self, reduce: Instruction) -> bool:
-        return not has_own_emitter(reduce, self.device) and _decompose(reduce)
+        is_free = self.device is not None and has_own_emitter(reduce, self.device)
+        return not is_free and _decompose(reduce)
 
 
 def _default_shapes(reduce: Instruction, inputs: list[Instruction]) -> tuple[Shape, ...]:

@@ -289,16 +289,8 @@ X = numbers(4, 3, 2)
         ("f32[2,2,6] reshape(p0)", "f32[4,3,2]", X.reshape(2, 2, 6)),
         ("f32[24] reshape(p0)", "f32[4,3,2]", X.reshape(24)),
         ("f32[1,4,3,1,2] reshape(p0)", "f32[4,3,2]", X.reshape(1, 4, 3, 1, 2)),
-        (
-            "f32[5,3,4] broadcast(p0), dimensions={1,2}",
-            "f32[3,4]",
-            np.broadcast_to(numbers(3, 4), (5, 3, 4)),
-        ),
-        (
-            "f32[4,5,3] broadcast(p0), dimensions={2}",
-            "f32[3]",
-            np.broadcast_to(numbers(3), (4, 5, 3)),
-        ),
+        ("f32[5,3,4] broadcast(p0), dimensions={1,2}", "f32[3,4]", np.broadcast_to(numbers(3, 4), (5, 3, 4))),
+        ("f32[4,5,3] broadcast(p0), dimensions={2}", "f32[3]", np.broadcast_to(numbers(3), (4, 5, 3))),
         ("f32[4,2] broadcast(p0), dimensions={}", "f32[]", np.zeros((4, 2), dtype=np.int64)),
     ],
 )
@@ -365,12 +357,7 @@ def test_parts_of_a_concatenation_are_read_where_they_stand() -> None:
             "lhs_batch_dims={0}, rhs_batch_dims={1}, lhs_contracting_dims={2}, rhs_contracting_dims={0}",
             "bmk,kbn->bmn",
         ),
-        (
-            (2, 3, 4),
-            (4, 3, 5),
-            "lhs_contracting_dims={1,2}, rhs_contracting_dims={1,0}",
-            "mjk,kjn->mn",
-        ),
+        ((2, 3, 4), (4, 3, 5), "lhs_contracting_dims={1,2}, rhs_contracting_dims={1,0}", "mjk,kjn->mn"),
     ],
 )
 def test_a_product_reads_rows_and_columns(left: Index, right: Index, attributes: str, spec: str) -> None:
