@@ -57,6 +57,21 @@ COMMANDS: dict[str, str] = {
     "calibrate": "{out}.toml",
     "overview": "{sample}",
 }
+# Runs calls, one after the other, and prints for each its status, errors and the files it created.
+CALLS = """
+import contextlib, io, json, os, sys
+from hlofuse.cli.main import main
+found = {}
+for name, call in json.load(sys.stdin).items():
+    sys.argv, before, errors, status = ["hlofuse", *call], {*os.listdir()}, io.StringIO(), None
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
+        try:
+            main()
+        except SystemExit as stop:
+            status = stop.code or 0
+    found[name] = [status, errors.getvalue(), sorted({*os.listdir()} - before)]
+json.dump(found, sys.stdout)
+"""
 LIBRARY = """
 import sys, hlofuse
 report = hlofuse.open(sys.argv[1])
@@ -89,12 +104,15 @@ def required(found: Distribution) -> list[str]:
     return [r.name for r in parsed if r.marker is None or r.marker.evaluate({"extra": ""})]
 
 
-def run(environment: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(
+    environment: Path, folder: Path, *arguments: str, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
     names = {"PATH": f"{environment / 'bin'}:{os.environ['PATH']}", "COLUMNS": "160"}
     return subprocess.run(
         [str(environment / "bin" / "python"), *arguments],
         cwd=folder,
-        env={**os.environ, **names, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, **names, "PYTHONPATH": str(ROOT)},
+        input=stdin,
         capture_output=True,
         text=True,
         check=False,
@@ -140,19 +158,22 @@ def places(tmp_path: Path, gpt2_whole: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_answers_or_names_its_extra(
-    environment: Path, places: dict[str, str], tmp_path: Path, command: str
+    environment: Path, places: dict[str, str], tmp_path: Path
 ) -> None:
-    call = COMMANDS[command].format(**places)
-    name = [] if command == "overview" else command.split()
-    before = {*tmp_path.iterdir()}
-    done = run(environment, tmp_path, "-m", "hlofuse", *name, *shlex.split(call))
-    assert "Traceback" not in done.stderr
-    if done.returncode:
-        assert done.returncode == 2, done.stdout + done.stderr
-        assert re.search(r'pip install "hlofuse\[[\w-]+\]"', done.stderr), done.stderr
-        assert {*tmp_path.iterdir()} == before
+    calls = {
+        name: [*([] if name == "overview" else name.split()), *shlex.split(call.format(**places))]
+        for name, call in COMMANDS.items()
+    }
+    done = run(environment, tmp_path, "-c", CALLS, stdin=json.dumps(calls))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [*found] == [*COMMANDS]
+    for name, (status, errors, created) in found.items():
+        assert "Traceback" not in errors, name
+        if status != 0:
+            assert (status, created) == (2, []), f"{name}: {errors}"
+            assert re.search(r'pip install "hlofuse\[[\w-]+\]"', errors), f"{name}: {errors}"
 
 
 def test_the_library_answers(environment: Path, places: dict[str, str], tmp_path: Path) -> None:
