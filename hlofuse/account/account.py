@@ -100,8 +100,10 @@ class Totals(Record):
     """Temporary memory by XLA's buffer assignment; None before the final module."""
     memory_bytes: int | None = None
     """All memory that is assigned: arguments, results, temporaries and constants."""
+    devices: int = 1
+    """Devices that the program is yet to be divided over: several if XLA's partitioner is not replayed."""
     memory_size: int = 0
-    """Bytes of the device's memory; 0 where it is not known."""
+    """Bytes of one device's memory; 0 where it is not known."""
     in_branches: int = 0
     """Kernels in branches of conditionals, those that are not the costliest among them."""
     call_us: float = 0.0
@@ -335,7 +337,8 @@ class Account:
     @cached_property
     def sums(self) -> Totals:
         """The totals without memory, which takes longer to work out."""
-        totals = totals_of(self.rows, timed=self.launch_overhead_us is not None or self.times is not None)
+        timed = self.launch_overhead_us is not None or self.times is not None
+        totals = replace(totals_of(self.rows, timed=timed), devices=self.module.devices)
         if self.times is not None and totals.modelled_us is not None:
             call = self.times.call_us(self.call_work, totals.cost.flops, totals.modelled_us)
             unknown = totals.without_time + totals.floors

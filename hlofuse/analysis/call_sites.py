@@ -9,6 +9,7 @@ from itertools import count
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
+from .async_ops import is_async_end
 
 
 class CallContext(Enum):
@@ -26,6 +27,16 @@ _SEQUENTIAL = _ASYNC | with_trait("control-flow")
 def is_asynchronous(instruction: Instruction) -> bool:
     """True for the parts of an asynchronous call of a computation (`HloInstruction::IsAsynchronous`)."""
     return instruction.opcode in _ASYNC
+
+
+def run_by(x: Instruction) -> list[Computation]:
+    """The computations that an instruction runs one after the other, a loop's condition first."""
+    if x.opcode == "while":
+        parts = dict(x.called)
+        return [parts["condition"], parts["body"]]
+    if x.opcode in ("call", "conditional") or (is_asynchronous(x) and not is_async_end(x.opcode)):
+        return [c for _, c in x.called]
+    return []
 
 
 class CallSites:

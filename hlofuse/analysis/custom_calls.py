@@ -118,7 +118,13 @@ _NO_DCE = tuple(
 def _is_partitioned(instruction: Instruction) -> bool:
     computation = instruction.computation
     module = computation.module if computation is not None else None
-    return module is not None and int(module.attributes.raw("num_partitions") or 1) > 1
+    return module is not None and partitions_of(module) > 1
+
+
+def partitions_of(module: Module) -> int:
+    """`num_partitions` of the header, else 1."""
+    text = module.attributes.raw("num_partitions") or "1"
+    return int(text) if text.isascii() and text.isdigit() else 1
 
 
 # Computations that run inside one operation (`GetInstructionCallContext`, `IsEmbeddedComputation`).
@@ -139,8 +145,7 @@ def is_embedded(computation: Computation) -> bool:
 
 def is_divided(module: Module) -> bool:
     """True for a module that XLA's partitioner has yet to divide over several devices."""
-    partitions = module.attributes.raw("num_partitions") or "1"
-    if partitions == "1" or "_spmd" in module.entry.name:  # the partitioner's suffix
+    if partitions_of(module) == 1 or "_spmd" in module.entry.name:  # the partitioner's suffix
         return False
     shardings = (x.raw("sharding") or custom_call_target(x) for x in module.instructions())
     return any("devices=" in found or found in CROSSINGS for found in shardings)

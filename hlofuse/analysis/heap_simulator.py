@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from hlofuse.ir.graph import Computation, Instruction, Module
 from .alias_info import AliasInfo
-from .async_ops import ends_of, is_async_end
-from .call_sites import is_asynchronous
+from .async_ops import ends_of
+from .call_sites import is_asynchronous, run_by
 from .hlo_alias import HloAlias, HloBuffer
 from .hlo_value import HloValue
 
@@ -120,16 +120,6 @@ class LiveRanges:
             ranges[k] = (start, min(end, next_start))
         for (_, _, _, value), found in zip(rows, ranges, strict=True):
             self.ranges[value] = found
-
-
-def run_by(x: Instruction) -> list[Computation]:
-    """The computations that an instruction runs one after the other, a loop's condition first."""
-    if x.opcode == "while":
-        parts = dict(x.called)
-        return [parts["condition"], parts["body"]]
-    if x.opcode in ("call", "conditional") or (is_asynchronous(x) and not is_async_end(x.opcode)):
-        return [c for _, c in x.called]
-    return []
 
 
 class Block(Struct, eq=False):

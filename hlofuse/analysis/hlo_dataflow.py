@@ -11,7 +11,7 @@ from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from .async_ops import is_async_end, wrapped_opcode
-from .call_sites import CallContext, CallSites
+from .call_sites import CallContext, CallSites, run_by
 from .hlo_value import HloPosition, HloValue, Index, PhiGraph, Readers, shape_tree
 
 
@@ -254,7 +254,7 @@ class HloDataflow:
         seen: set[Computation] = set()
         while pending:
             for x in pending[-1]:
-                if inner := [c for c in _run_by(x) if c not in seen]:
+                if inner := [c for c in run_by(x) if c not in seen]:
                     seen.update(inner)
                     waiting.append(x)
                     pending.append(y for c in inner for y in c.post_order())
@@ -324,12 +324,3 @@ class HloDataflow:
     def _in_module_order(self) -> list[Computation]:
         covered = set(self._computations)
         return [c for c in self.module.computations if c in covered]
-
-
-def _run_by(x: Instruction) -> list[Computation]:
-    if x.opcode == "while":
-        parts = dict(x.called)
-        return [parts["condition"], parts["body"]]
-    if x.opcode in ("call", "async-start", "conditional"):
-        return [c for _, c in x.called]
-    return []

@@ -96,7 +96,7 @@ def _profile(name: str, row: Row, kernels: ByModule) -> Profile:
     )
     us, measured_us = (None if t is None else round(t, 2) for t in (row["time_us"], row["measured_us"]))
     memory, has_floors = row["memory_bytes"], bool(row["unknown"] or row["floors"])
-    figures = Figures(row["kernels"], row["bytes"], us, measured_us, memory, has_floors)
+    figures = Figures(row["kernels"], row["bytes"], us, measured_us, memory, has_floors=has_floors)
     return Profile(name, row["backend"], None, row["release"], figures, listed)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from hlofuse.analysis.custom_calls import is_inlined
+from hlofuse.analysis.custom_calls import is_divided, is_inlined, partitions_of
 from hlofuse.analysis.elementwise import moves_no_data
 from hlofuse.ir import HlofuseError, Module, copy_module, print_module
 from hlofuse.ir.computation_order import order_of_front_end
@@ -79,6 +79,8 @@ def lower(module: Module, config: ReplayConfig, observers: Sequence[PassObserver
     _refuse_manual_partitioning(module)
     out, recorder, provenance = copy_module(module), BeforeFusion(), Provenance()
     provenance.begin(out)
+    if is_divided(out):
+        out.devices = partitions_of(out)
     out.listeners.append(recorder)
     pipelines = before_fusion(config.target, build.device, build.flags, config.release)
     if pipelines:

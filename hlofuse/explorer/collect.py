@@ -495,8 +495,9 @@ class _Collector:
     def _verdict(self) -> Iterator[str]:
         if (result := compare_with_result(self.replay)) is not None:
             yield result.line
-        if not self.replay.has_xla_final:
-            yield from missing_lines(not_repeated_in(self.replay))
+        identity = self.replay.input.identity
+        if not self.replay.has_xla_final and identity is not None:
+            yield from missing_lines(not_repeated_in(self.replay), identity)
         yield from (line.strip() for line, _ in verdict_lines(self.verdict, _WIDE) if line)
 
     def _operations(self) -> Iterator[Operation]:

@@ -51,6 +51,11 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def undivided(devices: int) -> str:
+    """` before division over 8 devices`, after figures of a program that is; empty for one device."""
+    return f" before division over {devices:,} devices" if devices > 1 else ""
+
+
 def ranges(numbers: list[int]) -> str:
     """Ascending numbers with runs joined: `1–4, 9`."""
     parts: list[str] = []

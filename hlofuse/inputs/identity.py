@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlofuse.analysis.custom_calls import is_divided
+from hlofuse.analysis.custom_calls import is_divided, partitions_of
 from hlofuse.format import listing, printable
-from hlofuse.ir import Module, copy_module, replace, with_trait
+from hlofuse.ir import Module, replace, with_trait
 from hlofuse.passes.registry import places_of
 from hlofuse.pipelines.flags import DISABLED, merged, not_modelled, value_of
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Fact, Given, Identity
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS, after_fusion, before_fusion, target_by_flags
 from hlofuse.releases import release_of
-from hlofuse.trace import Recorder
 from .backend import backend_of, platform_of
 from .choose_target import NO_TARGET, ChosenTarget, choose_target
 from .companions import companions_of, compiled_with
@@ -57,12 +56,6 @@ def front_end_of(module: Module, backend: Fact | None) -> str:
     return ""
 
 
-def partitions_of(module: Module) -> int:
-    """`num_partitions` of the header, else 1."""
-    text = module.attributes.raw("num_partitions") or "1"
-    return int(text) if text.isascii() and text.isdigit() else 1
-
-
 def _contradicted_by(module: Module, backend: Fact) -> str | None:
     found = backend_of(module) if backend.source == "asked" else None
     if found is None or found.value == backend.value:
@@ -90,30 +83,6 @@ def _platform_notes(module: Module, stage: Fact, device: DeviceDescription) -> l
     return found
 
 
-_PARTITIONER = "shardy-xla"
-
-
-def is_of_all_devices(
-    module: Module,
-    target: str,
-    device: DeviceDescription | None,
-    release: str,
-) -> bool:
-    """True for a module before XLA's partitioner that the passes of `target` leave to it: its figures are of
-    all devices together."""
-    if not is_divided(module):
-        return False
-    from hlofuse.compilation.spans import run_passes  # slow to import
-
-    pipelines = before_fusion(target, device, release=release_of(release))
-    names = [{step.name for step in p.flattened()} for p in pipelines]
-    last = next((k for k, found in enumerate(names) if _PARTITIONER in found), None)
-    recorder = Recorder()
-    if last is not None:
-        run_passes(pipelines[: last + 1], copy_module(module), recorder, [])
-    return last is None or _PARTITIONER in recorder.not_repeated
-
-
 def _notes(
     module: Module,
     stage: Fact,
@@ -121,8 +90,6 @@ def _notes(
     note: str,
     unfollowed: tuple[str, ...],
     device: DeviceDescription | None,
-    target: str,
-    release: str,
 ) -> tuple[str, ...]:
     found = [note] if note and backend.value not in NO_TARGET else []
     stamp = companions_of(module).stamp
@@ -138,16 +105,10 @@ def _notes(
     if unfollowed:
         found.append(f"Flags whose effect is not modelled: {listing([*map(printable, unfollowed)], _FLAGS)}")
     partitions = partitions_of(module)
-    if partitions > 1:
-        if stage.value == Stage.BEFORE and is_of_all_devices(module, target, device, release):
-            found.append(
-                f"figures are for all {partitions} devices together, inside a shard_map for one, and without"
-                " the collectives that XLA's partitioner adds: it is not replayed"
-            )
-        else:
-            exchanges = any(x.opcode in _EXCHANGES for x in module.instructions())
-            alone = "" if exchanges or is_divided(module) else ", without collectives"
-            found.append(f"the program is for {partitions} devices{alone}: figures are for one device")
+    if partitions > 1 and (stage.value != Stage.BEFORE or not is_divided(module)):
+        exchanges = any(x.opcode in _EXCHANGES for x in module.instructions())
+        alone = "" if exchanges or is_divided(module) else ", without collectives"
+        found.append(f"the program is for {partitions} devices{alone}: figures are for one device")
     return tuple(found)
 
 
@@ -205,7 +166,7 @@ def identify(
         partitions_of(module),
         merged(target.flags, flags),
         backend.value not in NO_TARGET,
-        _notes(module, shown.fact, backend, note, unfollowed, given.device, chosen.name, replayed),
+        _notes(module, shown.fact, backend, note, unfollowed, given.device),
         str(path) if path is not None else None,
         module.text_note or "",
         (replayed,) if release.source == "asked" else written.releases,

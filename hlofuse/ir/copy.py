@@ -13,6 +13,7 @@ def copy_module(module: Module) -> Module:
     new.text_note = module.text_note
     new.unknown = module.unknown
     new.order_source = module.order_source
+    new.devices = module.devices
     new.print_options = module.print_options
     frames = module._stack_frames
     new._stack_frames = frames if callable(frames) else frames.copy()

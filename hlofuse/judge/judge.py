@@ -14,6 +14,7 @@ from typing import Any, Literal
 from msgspec import to_builtins
 
 from hlofuse.account import Account
+from hlofuse.analysis.custom_calls import partitions_of
 from hlofuse.format.escape import printable
 from hlofuse.ir import HlofuseError, Module, Record, parse_module, print_module
 
@@ -112,7 +113,7 @@ class Judge(AbstractContextManager["Judge", None]):
 
     def compile(self, module: Module, flags: Iterable[str] = (), *, key: str = "a") -> Compiled:
         """XLA:CPU's result for an unoptimized module with flags (`--name=value`); raises `Refused`."""
-        if (module.attributes.raw("num_partitions") or "1") != "1":
+        if partitions_of(module) > 1:
             raise HlofuseError(f"{printable(module.name)} is partitioned over devices, but judge runs on one")
         file = Path(self._folder.name, "module.hlo")
         file.write_text(print_module(module), encoding="utf-8")

@@ -72,10 +72,7 @@ def test_passes_in_random_order_leave_a_whole_module(seed: int) -> None:
                 raise AssertionError(f"after {done} of\n{text}") from error
 
 
-@pytest.mark.parametrize(
-    ("step", "kind"),
-    [(GatherSimplifier(), "gather"), (ScatterSimplifier(), "scatter")],
-)
+@pytest.mark.parametrize(("step", "kind"), [(GatherSimplifier(), "gather"), (ScatterSimplifier(), "scatter")])
 def test_gathers_and_scatters_with_batch_dimensions_are_left_alone_and_recorded(
     step: Pass, kind: str
 ) -> None:

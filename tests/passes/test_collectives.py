@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+import hlofuse
 from hlofuse.analysis.async_ops import replica_groups
-from hlofuse.analysis.custom_calls import is_divided
+from hlofuse.analysis.custom_calls import is_divided, partitions_of
 from hlofuse.analysis.launches import launches
 from hlofuse.compilation import Compilation, CompilationInput, compile, replay_config
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.inputs.identity import is_of_all_devices
 from hlofuse.inputs.wire_format import ids_of_proto
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
@@ -135,6 +135,7 @@ def test_programs_partitioned_by_hand_launch_what_xla_does_from_the_front_end_on
     assert found.same_copies, (found.only_xla, found.only_actual)
     assert collectives(final, backend) == collectives(expected, backend)
     assert "shardy-xla" not in done.span(Stage.INPUT).not_repeated
+    assert final.devices == 1
 
 
 @pytest.mark.parametrize("program", ADDED_UP)
@@ -152,6 +153,7 @@ def test_programs_whose_devices_only_add_up_launch_what_xla_does_but_for_names(p
     assert found.same_copies
     assert collectives(final, backend) == collectives(expected, backend)
     assert "shardy-xla" not in done.span(Stage.INPUT).not_repeated
+    assert final.devices == 1
 
 
 @pytest.mark.parametrize("program", sorted(archive().keys() - {*BY_HAND, *ADDED_UP, "gpu/ns_scan_grad"}))
@@ -159,10 +161,25 @@ def test_the_partitioner_is_named_where_it_has_work(program: str) -> None:
     before = module(program, "unoptimized.hlo")
     assert is_divided(before)
     backend = program.partition("/")[0]
-    assert is_of_all_devices(before, backend, DEVICE if backend == "gpu" else None, "0.11.1")
-    assert "shardy-xla" in lowered(before, backend, DEVICE if backend == "gpu" else None).not_repeated
+    span = lowered(before, backend, DEVICE if backend == "gpu" else None)
+    assert (*span.not_repeated["shardy-xla"].values(), span.module.devices) == (1, partitions_of(before))
     # What the partitioner has divided still says how its arguments are.
     assert not is_divided(module(program, "before.hlo"))
+
+
+def test_a_program_that_no_replay_divides_is_not_compared_with_one_device(tmp_path: Path) -> None:
+    files = archive()["gpu/ns_reshard"]
+    (tmp_path / "a.hlo").write_bytes(files["unoptimized.hlo"])
+    (tmp_path / "of_xla.hlo").write_bytes(files["final.hlo"])
+    program, of_xla = (hlofuse.open(tmp_path / name, device="h100_sxm") for name in ("a.hlo", "of_xla.hlo"))
+    found, one = program.memory().to_json()["memory"], of_xla.memory().to_json()["memory"]
+    assert (found["devices"], found["fits"], one["devices"], one["fits"]) == (8, None, 1, True)
+    assert (one["arguments"], one["total"]) == (524_288, 1_572_864)
+    text = program.memory(memory=found["total"] - 1).to_text() + program.explain().to_text()
+    assert "before division over 8 devices, each has" in text
+    assert not any(part in text for part in ("not fit", "Floor", "optimum", "one device"))
+    checked = program.check(max_memory=found["total"] - 1).to_text()
+    assert "of memory before division over 8 devices," in checked
 
 
 def test_a_sum_that_xla_takes_out_of_a_loop_is_named() -> None:

@@ -161,23 +161,9 @@ ENTRY e {
   ROOT d = f32[8,8] dynamic-update-slice(p, c, i, i)
 }
 """
-    assert "IF011" in codes(
-        run(
-            Plain(
-                release=RELEASE,
-            ),
-            text,
-        )[1]
-    )
+    assert "IF011" in codes(run(Plain(release=RELEASE), text)[1])
     one = text.replace("  r = f32[8,8] reverse(p), dimensions={0}\n", "").replace("slice(r)", "slice(p)")
-    assert "IF011" not in codes(
-        run(
-            Plain(
-                release=RELEASE,
-            ),
-            one,
-        )[1]
-    )
+    assert "IF011" not in codes(run(Plain(release=RELEASE), one)[1])
 
 
 def test_cpu011_a_fusion_in_the_input_stays_a_producer() -> None:

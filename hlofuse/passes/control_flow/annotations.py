@@ -11,6 +11,7 @@ from hlofuse.analysis.custom_calls import (
     hands_on,
     has_side_effect,
     is_divided,
+    partitions_of,
 )
 from hlofuse.ir import Instruction, Module, computation_of
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
@@ -67,7 +68,7 @@ class ShardyXLA(Pass):
     """True where `all-reduce-folder` runs after it."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        if (module.attributes.raw("num_partitions") or "1") != "1":
+        if partitions_of(module) > 1:
             inline_calls(module)
             if self.first is not None:
                 self.first.run(module, recorder)
@@ -76,8 +77,7 @@ class ShardyXLA(Pass):
         if partition.is_complete:
             partition.apply(folds_sums=self.folds_sums)
         elif is_divided(module):
-            shardings = (x for x in module.instructions() if x.raw("sharding") is not None)
-            recorder.unimplemented(Counter(x.opcode for x in shardings))
+            recorder.unimplemented(Counter(partition.open))
         return remove_annotations(module, _is_shardy) or partition.is_complete
 
 

@@ -53,16 +53,21 @@ class Partition:
         self._sums: dict[Instruction, list[tuple[str, ...]]] = {}
         """The axes over which each device has a part of a sum, by dimension."""
         crossings = [x for x in module.instructions() if custom_call_target(x) in CROSSINGS]
-        is_flat = all(x.computation is module.entry for x in crossings)
+        self.open = [x.opcode for x in crossings if x.computation is not module.entry][:1]
+        """The opcode of an operation of which only the partitioner knows what becomes; empty for none."""
         # The second visit has what a later reader divides.
         self.is_complete = (
-            is_flat
+            not self.open
             and (bool(crossings) or is_divided(module))
             and all(self._visit_all(module.entry) for _ in range(2))
         )
 
     def _visit_all(self, computation: Computation) -> bool:
-        return all(x in self._repeated or self._visit(x) for x in computation.post_order())
+        for x in computation.post_order():
+            if x not in self._repeated and not self._visit(x):
+                self.open = self.open or [x.opcode]
+                return False
+        return True
 
     def _visit(self, x: Instruction) -> bool:
         """Note the shardings of `x`; False where only the partitioner knows what becomes of it."""
@@ -198,7 +203,7 @@ class Partition:
 
     def apply(self, *, folds_sums: bool) -> None:
         """Have the module compute one device's part; with `folds_sums` a sum over all dimensions at once."""
-        entry = self._module.entry
+        entry, self._module.devices = self._module.entry, 1
         for x, shardings in self._shardings.items():
             if shardings is not None and (part := self._part(x.shape, shardings)) is not None:
                 x.shape = part

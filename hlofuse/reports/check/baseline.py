@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from hlofuse.format import bytes_text, plural, printable, us_text
+from hlofuse.format import bytes_text, plural, printable, undivided, us_text
 from hlofuse.inputs import read_text
 from hlofuse.ir import HlofuseError, Record
 from .model import BaselineKernel, Code, Figures, Finding, Level, Profile, RefusedEdge, Where
@@ -114,10 +114,13 @@ def over_budget(
 
 def _broken_limits(now: Figures, budget: Budget, name: str) -> Iterable[tuple[Code, str]]:
     if budget.kernels is not None and now.kernels > budget.kernels:
-        yield Code.MAX_KERNELS, f"{plural(now.kernels, 'kernel')}, {budget.kernels:,} allowed"
+        yield (
+            Code.MAX_KERNELS,
+            f"{plural(now.kernels, 'kernel')}{undivided(now.devices)}, {budget.kernels:,} allowed",
+        )
     if budget.bytes is not None and now.bytes > budget.bytes:
         one, other = distinguishable(now.bytes, budget.bytes, bytes_text, "B")
-        yield Code.MAX_BYTES, f"{one} moved, {other} allowed"
+        yield Code.MAX_BYTES, f"{one} moved{undivided(now.devices)}, {other} allowed"
     if budget.memory is not None:
         if now.memory is None:
             raise HlofuseError(
@@ -125,7 +128,7 @@ def _broken_limits(now: Figures, budget: Budget, name: str) -> Iterable[tuple[Co
             )
         if now.memory > budget.memory:
             one, other = distinguishable(now.memory, budget.memory, bytes_text, "B")
-            yield Code.MAX_MEMORY, f"{one} of memory, {other} allowed"
+            yield Code.MAX_MEMORY, f"{one} of memory{undivided(now.devices)}, {other} allowed"
     if budget.us is not None:
         us, how = (now.us, "estimated") if now.measured_us is None else (now.measured_us, "measured")
         if us is None:
@@ -135,7 +138,7 @@ def _broken_limits(now: Figures, budget: Budget, name: str) -> Iterable[tuple[Co
             )
         if us > budget.us:
             one, other = distinguishable(us, budget.us, us_text, "µs")
-            yield Code.MAX_TIME, f"{how} {one}, {other} allowed"
+            yield Code.MAX_TIME, f"{how} {one}{undivided(now.devices)}, {other} allowed"
 
 
 def distinguishable(

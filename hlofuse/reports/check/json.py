@@ -41,7 +41,7 @@ def _module(m: ModuleCheck) -> dict[str, Any]:
 
 
 def _figures(f: Figures) -> dict[str, Any]:
-    return fields(f, "kernels bytes us measured_us memory_bytes=memory")
+    return fields(f, "kernels bytes us measured_us memory_bytes=memory devices")
 
 
 def where_json(w: Where) -> dict[str, Any] | None:

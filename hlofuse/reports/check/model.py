@@ -68,6 +68,8 @@ class Figures:
     """Measured microseconds of the kernels in one run, to 0.01; None without a profile."""
     memory: int | None = None
     """Bytes of arguments, results, temporaries and constants; None where they are not known."""
+    devices: int = field(default=1, compare=False)
+    """Devices that the program is yet to be divided over; in no baseline."""
     has_floors: bool = field(default=False, compare=False)
     """`us` has lower bounds in it; in no baseline."""
 

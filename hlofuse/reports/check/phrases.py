@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from hlofuse.format.units import bytes_text, listing, plural, us_text
+from hlofuse.format.units import bytes_text, listing, plural, undivided, us_text
 from hlofuse.ir.grouping import grouped
 from .model import BaselineKernel, Check, Figures, Finding, Level, RefusedEdge, Where
 
@@ -20,7 +20,7 @@ def figures(f: Figures) -> str:
         parts.append(f"{us_text(f.measured_us)} measured")
     if f.memory is not None:
         parts.append(f"{bytes_text(f.memory)} of memory")
-    return ", ".join(parts)
+    return ", ".join(parts) + undivided(f.devices)
 
 
 def verdict(check: Check) -> str:

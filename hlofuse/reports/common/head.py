@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hlofuse.compilation import Compilation
-from hlofuse.format import plural, printable
+from hlofuse.format import plural, printable, undivided
 from hlofuse.inputs.dump_names import FUSION_STAGES
 from hlofuse.ir import Record, grouped
 from hlofuse.ir.graph import OrderSource
@@ -96,7 +96,8 @@ class Head(Record):
     def result_lines(self) -> list[str]:
         """The comparison with XLA's own result, and the passes after fusion that are missing without it."""
         lines = [self.result.line] if self.result is not None else []
-        return lines + (missing_lines(self.not_repeated()) if self.final_names == "replayed" else [])
+        missing = self.not_repeated() if self.final_names == "replayed" else ()
+        return lines + missing_lines(missing, self.identity)
 
     def to_json(self) -> dict[str, Any]:
         """`module`, `stage`, `xla`, `order`, `not_repeated`, `notes` and the rest of `Identity.to_json`."""
@@ -119,9 +120,17 @@ def not_repeated_in(replay: Compilation) -> tuple[str, ...]:
     return tuple({**before, **replay.span(Stage.SCHEDULED).not_repeated})
 
 
-def missing_lines(passes: Sequence[str]) -> list[str]:
-    """A line that names passes which a replay lacks; none without them."""
-    return [f"Not replayed: {', '.join(passes)}. XLA's kernels may differ"] if passes else []
+def missing_lines(passes: Sequence[str], identity: Identity) -> list[str]:
+    """A line that names passes which a replay lacks, and one that says of how many devices figures then are;
+    none without them."""
+    lines = [f"Not replayed: {', '.join(passes)}. XLA's kernels may differ"] if passes else []
+    if "shardy-xla" in passes:
+        lines.append(
+            f"Figures are{undivided(identity.partitions)} and without its collectives; in a shard_map for one"
+        )
+    elif identity.partitions > 1 and identity.shown.name is Stage.BEFORE:
+        lines.append(f"Figures are for one of {identity.partitions:,} devices")
+    return lines
 
 
 def head_lines(heads: Sequence[Head]) -> list[str]:

@@ -38,6 +38,7 @@ def totals_json(t: Totals, counted: Counted | None = None) -> dict[str, Any]:
         "temporary_bytes": t.peak_temporary_bytes,
         "peak_temporary_bytes": t.peak_temporary_bytes,
         "memory_bytes": t.memory_bytes,
+        "devices": t.devices,
         **({"from": counted} if counted is not None else {}),
         "cost": cost_json(t.cost),
     }

@@ -66,6 +66,8 @@ class MemoryUse(Record):
     """Bytes of memory that there are; None where they are not known."""
     device: str = ""
     """The device that has them; empty where the user says it."""
+    devices: int = 1
+    """Devices that the program is yet to be divided over; `available` are of one."""
     is_estimated: bool = False
     """True for a replayed module, whose instructions XLA may run in another order."""
     recorded_temporary: int | None = None
@@ -81,8 +83,8 @@ class MemoryUse(Record):
 
     @property
     def fits(self) -> bool | None:
-        """True if there is as much memory; None where it is not known."""
-        return None if self.available is None else self.total <= self.available
+        """True if there is as much memory; None where it is not known for one device."""
+        return None if self.available is None or self.devices > 1 else self.total <= self.available
 
 
 def memory_use(
@@ -121,6 +123,7 @@ def memory_use(
         max(assigned.over_time),
         tuple(map(alive, assigned.peak)),
         untried=_ideas(module, assigned, line),
+        devices=module.devices,
     )
 
 
@@ -272,7 +275,7 @@ def _reader_before(array: LiveArray, assigned: Assignment) -> Instruction | None
 
 
 SCHEMA = "hlofuse.memory/3"
-_FIGURES = "arguments results temporary aliased constants vmem total peak available device? fits"
+_FIGURES = "arguments results temporary aliased constants vmem total peak available device? devices fits"
 
 
 def memory_json(m: MemoryUse) -> dict[str, Any]:

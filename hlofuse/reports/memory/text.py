@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.format import bytes_text, listing, plural, printable, us_text
+from hlofuse.format import bytes_text, listing, plural, printable, undivided, us_text
 from hlofuse.format.terminal import Rows, print_more
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.verdict.phrases import delta, where_text
@@ -65,17 +65,17 @@ def summary(m: MemoryUse) -> str:
     parts = [f"arguments {bytes_text(m.arguments)}", results, f"temporaries {bytes_text(m.temporary)}"]
     parts += [f"constants {bytes_text(m.constants)}"] if m.constants else []
     parts += [f"and at least {bytes_text(m.vmem)} of VMEM"] if m.vmem else []
-    total = bytes_text(m.total)
+    total = bytes_text(m.total) + undivided(m.devices)
     if m.available is not None:
         in_gib = f"{m.available / 2**30:.3g} GiB"  # as memory of hardware is counted
         size = in_gib if m.available >= 2**30 else bytes_text(m.available)
-        total += f" of {size}" if m.fits else f" does not fit in {size}"
+        total += f"{', each has' if m.devices > 1 else ' of' if m.fits else ' does not fit in'} {size}"
     return f"{total}: {', '.join(parts)}"
 
 
 def _change_lines(m: MemoryUse) -> Iterator[str]:
     if m.changes:
-        yield "\nChanges that need less memory, replayed on this module"
+        yield f"\nChanges that need less memory, replayed on this module{undivided(m.devices)}"
     for number, c in enumerate(m.changes, 1):
         where = f" ({where_text(c.sources)})" if c.sources else ""
         yield f"{number}. {c.text}{where}"

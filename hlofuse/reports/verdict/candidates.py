@@ -14,7 +14,6 @@ from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import is_divided
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, replay_config
 from hlofuse.cost.gpu.shared_tables import SharedTables
-from hlofuse.inputs.identity import is_of_all_devices
 from hlofuse.ir import HlofuseError, Instruction, Module, Record, copy_module, grouped, replace
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.dce import HloDCE
@@ -80,12 +79,12 @@ class Budget:
 
 def comparable(observed: Observed, written: Module | None) -> Module | None:
     """The module before optimizations, if its figures are of as many devices as those of the replay; else
-    None. Before XLA's partitioner they are of all devices together."""
-    if written is None or is_divided(observed.replay.before):
+    None. Before XLA's partitioner they are of none."""
+    if written is None or not is_divided(written):
         return written
-    config = observed.replay.config
-    whole = is_of_all_devices(written, config.target, config.build.device, config.release.name)
-    return None if whole else written
+    earlier = observed.replay.input.lowering
+    lowering = Compilation.of(written, Stage.BEFORE, observed.replay.config, earlier)
+    return written if lowering.before.devices == 1 else None
 
 
 def of_recipes(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from hlofuse.account import Totals
 from hlofuse.cost.cpu.device import CpuDevice
-from hlofuse.format import bytes_text, listing, plural, printable, shorten, us_text
+from hlofuse.format import bytes_text, listing, plural, printable, shorten, undivided, us_text
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.edits import edit_of
 from hlofuse.reports.common.head import Head
@@ -54,7 +54,7 @@ def totals_line(t: Totals) -> str:
     if t.hbm_bytes is not None:
         vmem = f" + {bytes_text(t.vmem_bytes)} VMEM" if t.vmem_bytes else ""
         moved = f"{bytes_text(t.hbm_bytes)} HBM{vmem} moved"
-    return f"{plural(t.kernels, 'kernel')}{launches}{time}, {moved}{peak}"
+    return f"{plural(t.kernels, 'kernel')}{launches}{time}, {moved}{peak}{undivided(t.devices)}"
 
 
 def times_lines(v: Verdict) -> Iterator[str]:
@@ -82,7 +82,8 @@ def counting_lines(v: Verdict) -> Iterator[str]:
     """The kernels that count for one iteration, and those of which one branch counts."""
     t = v.totals
     if 0 < t.memory_size < (needed := t.memory_bytes or 0):
-        yield f"{bytes_text(needed)} do not fit in {bytes_text(t.memory_size)} (arrays: hlofuse memory)"
+        misfit = f"{undivided(t.devices)}, each has" if t.devices > 1 else " do not fit in"
+        yield f"{bytes_text(needed)}{misfit} {bytes_text(t.memory_size)} (arrays: hlofuse memory)"
     if t.per_iteration:
         yield f"Loops of unknown length: {plural(t.per_iteration, 'kernel')} counted for one iteration"
     if v.host_reads_conditions:
@@ -144,7 +145,10 @@ def _part(value: float, whole: float) -> str:
 
 
 def bound_lines(v: Verdict) -> Iterator[str]:
-    """Lines on the headroom of fusion (found, and at most) and the floors; bytes where there are no times."""
+    """Lines on the headroom of fusion (found, and at most) and the floors; bytes where there are no times.
+    None before a program is divided over devices: the parts have other kernels."""
+    if v.totals.devices > 1:
+        return
     if (p := v.program) is not None:
         if p.us is not None:
             yield f"Floor with these {_and(p.keeps)}: {us_text(p.us)}"

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from hlofuse.format import plural, printable, shorten
+from hlofuse.format import plural, printable, shorten, undivided
 from hlofuse.format.terminal import fit_columns, indented
 from hlofuse.reports.common.functions import function_table
 from hlofuse.reports.common.head import Head
@@ -137,7 +137,7 @@ def suggestion_lines(
 ) -> Iterator[tuple[str, str]]:
     """The suggestions, at most so many, with code below the first; each line with its style."""
     shown = v.suggestions[:most]
-    title = phrases.suggestions_title(v, len(shown))
+    title = phrases.suggestions_title(v, len(shown)) + undivided(v.totals.devices)
     yield from _whole([title], width, "bold cyan" if shown else "")
     for number, s in enumerate(shown, 1):
         mark = f"{number}. " if s.kind != "report" else ""
