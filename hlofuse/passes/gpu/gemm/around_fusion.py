@@ -14,8 +14,8 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Instruction, Layout, Module, Shape, computation_of, replace
 from hlofuse.passes.base import Explained, Pass, VisitPass, any_change, attempt, replaced
 from hlofuse.passes.common.dots import DotDimensions, dot_like
-from hlofuse.passes.common.make import added, numbers, reducer, zero
-from hlofuse.passes.common.shapes import array, inserted, permuted, with_layout, without
+from hlofuse.passes.common.make import added, binary, broadcast, convert, numbers, reducer, transpose, zero
+from hlofuse.passes.common.shapes import array, inserted, with_layout, without
 from hlofuse.passes.gpu.layout_assignment import is_tiny
 from hlofuse.rules.rewrites import SPLIT_K, STRENGTH_REDUCED
 from hlofuse.trace import Recorder
@@ -293,21 +293,14 @@ def _expand(dot: Instruction) -> Instruction:
     sizes = [[o.shape.dimensions[d] for d in f] for o, f in zip(dot.operands, free, strict=True)]
     sides = []
     for k, operand in enumerate(dot.operands):
-        side = _convert(operand, dot.element_type, dot)
+        side = convert(dot, operand, dot.element_type)
         order = (*dims.batch(k), *free[k], *dims.contracting(k))
         if list(order) != sorted(order):
-            shape = permuted(side.shape, order)
-            side = added(dot, "transpose", shape, [side], like=dot, dimensions=numbers(order))
+            side = transpose(dot, side, order)
         before = len(dims.lhs_batch) + (len(free[0]) if k == 0 else 0)
         sides.append(_spread(side, before, sizes[1 - k], dot))
-    product = added(dot, "multiply", sides[0].shape, sides, like=dot)
-    return _convert(_sum(product, len(dims.lhs_contracting), dot), dot.element_type, dot)
-
-
-def _convert(x: Instruction, element_type: str, dot: Instruction) -> Instruction:
-    if x.element_type == element_type:
-        return x
-    return added(dot, "convert", x.shape.with_element_type(element_type), [x], like=dot)
+    product = binary(dot, "multiply", sides[0], sides[1])
+    return convert(dot, _sum(product, len(dims.lhs_contracting), dot), dot.element_type)
 
 
 def _spread(x: Instruction, before: int, sizes: Sequence[int], dot: Instruction) -> Instruction:
@@ -316,7 +309,7 @@ def _spread(x: Instruction, before: int, sizes: Sequence[int], dot: Instruction)
         return x
     remaining = [d if d < before else d + len(sizes) for d in range(x.shape.rank)]
     shape = inserted(x.shape, before, sizes)
-    return added(dot, "broadcast", shape, [x], like=dot, dimensions=numbers(remaining))
+    return broadcast(dot, shape, x, remaining)
 
 
 def _sum(x: Instruction, count: int, dot: Instruction) -> Instruction:
@@ -331,7 +324,7 @@ def _sum(x: Instruction, count: int, dot: Instruction) -> Instruction:
         dot,
         "reduce",
         without(x.shape, range(rank - count, rank)).with_element_type(kind),
-        [_convert(x, kind, dot), start],
+        [convert(dot, x, kind), start],
         like=dot,
         dimensions=numbers(range(rank - count, rank)),
         called=[("to_apply", body)],
