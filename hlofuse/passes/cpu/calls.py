@@ -200,14 +200,13 @@ def _outline(loop: Instruction, module: Module) -> Instruction:
     module.add_computation(body)
     given = (loop.raw("frontend_attributes") or "").removeprefix("{").removesuffix("}")
     attributes = ",".join(filter(None, (given, f'{SMALL_CALL}="true"')))
-    call = make.added(
+    call = make.add(
         loop,
         "call",
         loop.shape,
         [operand],
         called=[("to_apply", body)],
-        raw_attributes={"to_apply": f"%{body.name}", "frontend_attributes": f"{{{attributes}}}"},
-        like=loop,
+        copied_attributes={"to_apply": f"%{body.name}", "frontend_attributes": f"{{{attributes}}}"},
     )
     loop.replace_all_uses_with(call)
     for predecessor in loop.control_predecessors:

@@ -19,7 +19,7 @@ from hlofuse.passes.base import (
 )
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
-from hlofuse.passes.common.make import added, numbers, reducer, reshaped, zero, zeros
+from hlofuse.passes.common.make import add, added, numbers, reducer, reshaped, zero, zeros
 from hlofuse.passes.common.shapes import array, numbers_of, with_dimensions, without
 from hlofuse.trace import Recorder
 from .dot_operands import CONTRACTING, FREE, DotOperand, dimensions_of, product_sizes
@@ -111,7 +111,7 @@ class DotDimensionMerger(VisitPass):
             reshaped(right, _merged_shape(right.shape, rhs_first, count)),
             merged,
         )
-        return replaced(dot, added(dot, "reshape", dot.shape, [new], like=dot))
+        return replaced(dot, add(dot, "reshape", dot.shape, [new]))
 
 
 def _side_by_side(shape: Shape, batch: Sequence[int]) -> bool:
@@ -148,7 +148,7 @@ class DotDimensionNormalizer(VisitPass):
         shape = array(dot.element_type, product_sizes(lhs, rhs))
         new = dot_like(dot, shape, left, right, dimensions_of(lhs, rhs))
         if shape.dimensions != dot.shape.dimensions:
-            new = added(dot, "reshape", dot.shape, [new], like=dot)
+            new = add(dot, "reshape", dot.shape, [new])
         return replaced(dot, new)
 
     def _operand(self, dims: DotOperand, operand: Instruction) -> tuple[DotOperand, Instruction]:
@@ -337,7 +337,7 @@ def _as_dot(x: Instruction) -> Instruction:
     attributes = dims.raw()
     if (precision := x.raw("operand_precision")) is not None:
         attributes["operand_precision"] = precision
-    return added(x, "dot", x.shape, [lhs, rhs], like=x, raw_attributes=attributes)
+    return add(x, "dot", x.shape, [lhs, rhs], copied_attributes=attributes)
 
 
 def _next(dimensions: Sequence[int]) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from hlofuse.passes.base import (
 )
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import Value, bounds, rounded, values_of
-from hlofuse.passes.common.make import added, derived
+from hlofuse.passes.common.make import add, added, derived
 from hlofuse.passes.common.shapes import array
 from hlofuse.rules.rewrites import LOGISTIC
 from hlofuse.trace import Recorder
@@ -58,7 +58,7 @@ def _move_down(x: Instruction) -> bool:
         return False
     operands = [o.operands[0] if o.opcode == "convert" else _convert(o, of) for o in x.operands]
     moved = _clone(x, operands, of)
-    return replaced(x, added(x, "convert", x.shape, [moved], like=x))
+    return replaced(x, add(x, "convert", x.shape, [moved]))
 
 
 def _move_up(computation: Computation) -> bool:

@@ -10,7 +10,7 @@ from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.passes.base import Pass, VisitPass, expand_each, replaced
-from hlofuse.passes.common.make import added
+from hlofuse.passes.common.make import add, added
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.sort.topk import is_stable, is_topk_call
 from hlofuse.releases import Release
@@ -51,7 +51,7 @@ def _call(solve: Instruction) -> None:
         custom_call_target=f'"{_TARGET}"',
         backend_config=json.dumps(options, separators=(",", ":")),
     )
-    replaced(solve, added(call, "get-tuple-element", solve.shape, [call], like=call, index="0"))
+    replaced(solve, add(call, "get-tuple-element", solve.shape, [call], index="0"))
 
 
 _MAX_SHARE_OF_ROW = 0.85

@@ -17,7 +17,7 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.passes.base import Explained, Pass, VisitPass, replaced, visit_module
 from hlofuse.passes.common import make
-from hlofuse.passes.common.make import added, bitcast, numbers
+from hlofuse.passes.common.make import add, added, bitcast, numbers
 from hlofuse.passes.common.shapes import array, physical, with_layout, without, without_ones
 from hlofuse.rules.rewrites import GROUPED_DIMENSIONS, LONG_SUM_ON_GPU, SPLIT_DIMENSIONS
 from hlofuse.trace import Recorder
@@ -54,12 +54,11 @@ def reduce_like(
     dimensions: Iterable[int],
 ) -> Instruction:
     """The same reduction of other inputs over other dimensions, added to its computation."""
-    return added(
+    return add(
         reduce,
         "reduce",
         shape,
         [*inputs, *initial_values_of(reduce)],
-        like=reduce,
         dimensions=numbers(dimensions),
         called=list(reduce.called),
     )
@@ -70,12 +69,12 @@ def replaced_through_bitcasts(reduce: Instruction, new: Instruction) -> bool:
     if new.shape.key == reduce.shape.key:
         return replaced(reduce, new)
     if not new.shape.is_tuple:
-        return replaced(reduce, added(reduce, "bitcast", reduce.shape, [new], like=reduce))
+        return replaced(reduce, add(reduce, "bitcast", reduce.shape, [new]))
     parts = []
     for k, (shape, was) in enumerate(zip(new.shape.tuple_shapes, reduce.shape.tuple_shapes, strict=True)):
         part = added(reduce, "get-tuple-element", shape, [new], index=str(k))
         parts.append(bitcast(part, was))
-    return replaced(reduce, added(reduce, "tuple", reduce.shape, parts, like=reduce))
+    return replaced(reduce, add(reduce, "tuple", reduce.shape, parts))
 
 
 class ReductionDimensionGrouper(VisitPass):
@@ -120,7 +119,7 @@ class ReductionDegenerateDimRemover(VisitPass):
         dimensions = [k for k, d in enumerate(remaining) if d in reduce.dimensions]
         inputs, results = inputs_of(reduce), results_of(reduce)
         if not dimensions:
-            return replaced(reduce, added(reduce, "bitcast", results[0], [inputs[0]], like=reduce))
+            return replaced(reduce, add(reduce, "bitcast", results[0], [inputs[0]]))
         flat = [added(i, "bitcast", without_ones(i.shape), [i]) for i in inputs]
         shape = Shape.maybe_tuple_of([without_ones(r) for r in results])
         return replaced_through_bitcasts(reduce, reduce_like(reduce, shape, flat, dimensions))
@@ -152,9 +151,7 @@ class ReductionLayoutNormalizer(VisitPass):
         for result in results:
             sizes = [result.dimensions[d] for d in order]
             shapes.append(with_layout(result.element_type, sizes, [number[d] for d in result.minor_to_major]))
-        plain = [
-            i if i.shape.is_row_major else added(i, "bitcast", physical(i.shape), [i], like=i) for i in inputs
-        ]
+        plain = [i if i.shape.is_row_major else add(i, "bitcast", physical(i.shape), [i]) for i in inputs]
         return replaced_through_bitcasts(
             reduce, reduce_like(reduce, Shape.maybe_tuple_of(shapes), plain, dimensions)
         )
@@ -257,7 +254,7 @@ def _split(reduce: Instruction, dimensions: list[int], k1: int, k2: int) -> bool
         sizes[split] = k1 * k2
         padding = "x".join(f"0_{more}" if d == split else "0_0" for d in range(len(sizes)))
         inputs = [
-            added(i, "pad", array(i.element_type, sizes), [i, zero], like=i, padding=padding)
+            add(i, "pad", array(i.element_type, sizes), [i, zero], padding=padding)
             for i, zero in zip(inputs, initial_values_of(reduce), strict=True)
         ]
     viewed = [*sizes[:split], k1, k2, *sizes[split + 1 :]]

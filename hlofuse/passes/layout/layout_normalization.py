@@ -15,7 +15,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import set_called
 from hlofuse.passes.common.evaluation import reinterpreted
 from hlofuse.passes.common.literals import values_of
-from hlofuse.passes.common.make import added, bitcast, copied, copy_of, derived, numbers, transposed
+from hlofuse.passes.common.make import add, added, bitcast, copied, copy_of, derived, numbers, transposed
 from hlofuse.passes.common.shapes import (
     aligned,
     array,
@@ -214,9 +214,7 @@ class _Visitor:
         copied: dict[str, str] = {
             name: raw[name] for name in ("direction", "exponent_bits", "mantissa_bits") if name in raw
         }
-        return self._done(
-            hlo, added(hlo, hlo.opcode, physical(hlo.shape), inputs, like=hlo, raw_attributes=copied)
-        )
+        return self._done(hlo, add(hlo, hlo.opcode, physical(hlo.shape), inputs, copied_attributes=copied))
 
     def _ternary(self, hlo: Instruction) -> bool:
         if hlo.operands[1].shape.minor_to_major != hlo.shape.minor_to_major:
@@ -228,20 +226,20 @@ class _Visitor:
         ranges = [str(r) for r in _split(hlo.raw("slice") or "")]
         text = "{" + ", ".join(ranges[d] for d in to_memory(hlo.shape)) + "}"
         inputs = [normal_input(hlo.operands[0])]
-        return self._done(hlo, added(hlo, "slice", physical(hlo.shape), inputs, like=hlo, slice=text))
+        return self._done(hlo, add(hlo, "slice", physical(hlo.shape), inputs, slice=text))
 
     def _dynamic_slice(self, hlo: Instruction) -> bool:
         order = to_memory(hlo.shape)
         source, *starts = hlo.operands
         sizes = numbers(hlo.attributes["dynamic_slice_sizes"][d] for d in order)
         inputs = [normal_input(source), *(starts[d] for d in order)]
-        new = added(hlo, "dynamic-slice", physical(hlo.shape), inputs, like=hlo, dynamic_slice_sizes=sizes)
+        new = add(hlo, "dynamic-slice", physical(hlo.shape), inputs, dynamic_slice_sizes=sizes)
         return self._done(hlo, new)
 
     def _dynamic_update_slice(self, hlo: Instruction) -> bool:
         source, update, *starts = hlo.operands
         inputs = [normal_input(source), normal_input(update), *(starts[d] for d in to_memory(hlo.shape))]
-        new = added(hlo, "dynamic-update-slice", physical(hlo.shape), inputs, like=hlo)
+        new = add(hlo, "dynamic-update-slice", physical(hlo.shape), inputs)
         return self._done(hlo, new)
 
     def _concatenate(self, hlo: Instruction) -> bool:
@@ -254,12 +252,11 @@ class _Visitor:
         if hlo.shape.is_tuple:
             return False
         operand, start = hlo.operands
-        new = added(
+        new = add(
             hlo,
             "reduce-window",
             physical(hlo.shape),
             [normal_input(operand), start],
-            like=hlo,
             called=list(hlo.called),
             window=_permuted_window(hlo.raw("window") or "", to_memory(hlo.shape)),
         )
@@ -269,9 +266,7 @@ class _Visitor:
         operand = hlo.operands[0]
         place = inverse(to_memory(hlo.shape))
         dims = [place[d] for d in permute(hlo.dimensions, to_memory(operand.shape))]
-        new = added(
-            hlo, "broadcast", physical(hlo.shape), [normal_input(operand)], like=hlo, dimensions=numbers(dims)
-        )
+        new = add(hlo, "broadcast", physical(hlo.shape), [normal_input(operand)], dimensions=numbers(dims))
         return self._done(hlo, new)
 
     def _iota(self, hlo: Instruction) -> bool:

@@ -12,7 +12,7 @@ from hlofuse.ir import Instruction, Module, set_attribute
 from hlofuse.passes.algebraic.context import broadcast_effective_constant
 from hlofuse.passes.base import NotRepresentable, Pass, attempt, replaced
 from hlofuse.passes.common.literals import scalar_of
-from hlofuse.passes.common.make import added, derived, zero
+from hlofuse.passes.common.make import add, added, derived, zero
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 from .rewriter import BIAS_ACTIVATION, FORWARD, FORWARD_GRAPH, call_like, config_of, configure
@@ -187,7 +187,7 @@ def _scale_side_input(call: Instruction) -> bool:
         new = base
         for link in reversed(chain):
             attributes = {"dimensions": link.raw("dimensions") or ""} if link.opcode == "transpose" else {}
-            new = added(link, link.opcode, link.shape, [new], like=link, raw_attributes=attributes)
+            new = add(link, link.opcode, link.shape, [new], copied_attributes=attributes)
         config["side_input_scale"] = _number(factor)
         return replaced(call, _with_operands(call, [*call.operands[:3], new], config))
     return False

@@ -21,7 +21,7 @@ from hlofuse.ir import (
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, Window, WindowDimension
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES, Shape
 from hlofuse.passes.base import NotRepresentable, Pass, any_change, attempt, replaced
-from hlofuse.passes.common.make import added, bitcast, numbers
+from hlofuse.passes.common.make import add, added, bitcast, numbers
 from hlofuse.passes.common.shapes import array, labels_of, physical, relaid, unmodified_dimensions, window_of
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.trace import Recorder
@@ -218,7 +218,7 @@ def _rewrite(conv: Instruction) -> bool:
         custom_call_target=f'"{found.target}"',
         backend_config=config_text(DEFAULT),
     )
-    return replaced(conv, added(conv, "get-tuple-element", conv.shape, [call], like=conv, index="0"))
+    return replaced(conv, add(conv, "get-tuple-element", conv.shape, [call], index="0"))
 
 
 def _batch_groups(conv: Instruction) -> int:

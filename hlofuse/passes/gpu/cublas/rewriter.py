@@ -8,7 +8,7 @@ from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.passes.base import NotRepresentable, Pass, VisitPass, any_change, attempt, replaced, visit
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
-from hlofuse.passes.common.make import added, reshaped, transposed
+from hlofuse.passes.common.make import add, added, reshaped, transposed
 from hlofuse.passes.common.shapes import array, permute, permuted, with_dimensions, without
 from hlofuse.passes.dot.dot_operands import BATCH, CONTRACTING, DotOperand
 from hlofuse.passes.gpu.layout_assignment import is_for_cublas, is_tiny
@@ -116,9 +116,9 @@ def _with_workspace(call: Instruction, size: int) -> bool:
     if (aliasing := call.raw("output_to_operand_aliasing")) is not None:
         set_attribute(new, "output_to_operand_aliasing", aliasing.replace("{{}:", "{{0}:"))
     if call.shape.is_array:
-        return replaced(call, added(call, "get-tuple-element", call.shape, [new], like=call, index="0"))
+        return replaced(call, add(call, "get-tuple-element", call.shape, [new], index="0"))
     for user in list(call.users):
-        element = added(call, "get-tuple-element", user.shape, [new], like=call, index=str(user.tuple_index))
+        element = add(call, "get-tuple-element", user.shape, [new], index=str(user.tuple_index))
         replaced(user, element)
     return True
 

@@ -14,7 +14,17 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Instruction, Layout, Module, Shape, computation_of, replace
 from hlofuse.passes.base import Explained, Pass, VisitPass, any_change, attempt, replaced
 from hlofuse.passes.common.dots import DotDimensions, dot_like
-from hlofuse.passes.common.make import added, binary, broadcast, convert, numbers, reducer, transpose, zero
+from hlofuse.passes.common.make import (
+    add,
+    added,
+    binary,
+    broadcast,
+    convert,
+    numbers,
+    reducer,
+    transpose,
+    zero,
+)
 from hlofuse.passes.common.shapes import array, inserted, with_layout, without
 from hlofuse.passes.gpu.layout_assignment import is_tiny
 from hlofuse.rules.rewrites import SPLIT_K, STRENGTH_REDUCED
@@ -156,18 +166,17 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
     product.attributes = product.attributes.without("sharding", "frontend_attributes", "backend_config")
     start = zero(dot, kind)
     shape = with_layout(kind, dot.shape.dimensions, dot.shape.minor_to_major)
-    total = added(
+    total = add(
         dot,
         "reduce",
         shape,
         [product, start],
-        like=dot,
         dimensions=numbers([place]),
         called=[("to_apply", reducer(product, f"{product.name}.reduce_sub_computation", "add", kind))],
     )
     if kind == dot.element_type:
         return total
-    return added(dot, "convert", replace(shape, element_type=dot.element_type), [total], like=dot)
+    return add(dot, "convert", replace(shape, element_type=dot.element_type), [total])
 
 
 def _with_batch(batch: tuple[int, ...], k: int, place: int) -> tuple[int, ...]:
@@ -254,7 +263,7 @@ def _swap(dot: Instruction) -> None:
     swapped = DotDimensions(dims.rhs_batch, dims.lhs_batch, dims.rhs_contracting, dims.lhs_contracting)
     new = dot_like(dot, shape, right, left, swapped)
     new.attributes = new.attributes.without("sharding", "frontend_attributes")
-    back = added(dot, "bitcast", dot.shape, [new], like=dot)
+    back = add(dot, "bitcast", dot.shape, [new])
     dot.replace_all_uses_with(back)
     computation_of(dot).remove_instruction(dot)
 
@@ -320,12 +329,11 @@ def _sum(x: Instruction, count: int, dot: Instruction) -> Instruction:
     rank = x.shape.rank
     start = zero(dot, kind)
     body = reducer(dot, "scalar_add_computation", "add", kind, ("scalar_lhs", "scalar_rhs"))
-    return added(
+    return add(
         dot,
         "reduce",
         without(x.shape, range(rank - count, rank)).with_element_type(kind),
         [convert(dot, x, kind), start],
-        like=dot,
         dimensions=numbers(range(rank - count, rank)),
         called=[("to_apply", body)],
     )
