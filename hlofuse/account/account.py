@@ -487,6 +487,12 @@ def scaled_saving(base: Account, changed: Account) -> float | None:
     return sum(r.measured_us or 0.0 for r in removed) * (1 - new / old) if old else -new
 
 
+def share_of_change(base: Account, changed: Account) -> float:
+    """The share of the time of `base` in kernels that `changed` does not have; 0 without times."""
+    us = sum(r.total_us or 0.0 for r in _unmatched_rows(base.rows, changed.rows))
+    return us / base.totals.us if base.totals.us else 0.0
+
+
 def scaled_time(base: Account, changed: Account) -> float | None:
     """Microseconds of a changed module: the measured time of `base` minus `scaled_saving`, or None."""
     saved = scaled_saving(base, changed)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlofuse.account import Account, KernelTimes, flips
-from hlofuse.account.account import Launched, scaled_saving, scaled_time, totals_of
+from hlofuse.account.account import Launched, scaled_saving, scaled_time, share_of_change, totals_of
 from hlofuse.account.bound import fusion_floor
 from hlofuse.account.figures import KernelTime, PairDetail, StepCost, us
 from hlofuse.account.floor import floor_us
@@ -207,6 +207,13 @@ def test_measured_times_shrink_as_estimates_do() -> None:
     assert saving(base, changed) == pytest.approx(26.0 * (1 - 2.0 / 8.0))
     assert saving(base, base) == 0
     assert saving(base, [*base, launched("b", 5.0, 2)]) == pytest.approx(-10.0)
+
+
+def test_a_change_touches_the_kernels_that_are_not_the_same_after_it() -> None:
+    base: Any = _Rows([launched("a", 2.0), launched("b", 3.0, 2), launched("c", 2.0)])
+    changed: Any = _Rows([launched("a", 2.0), launched("b", 3.0)])
+    assert share_of_change(base, changed) == pytest.approx(8.0 / 10.0)
+    assert share_of_change(base, base) == share_of_change(_Rows([]), changed) == 0.0  # type: ignore[arg-type]
 
 
 def test_what_is_not_measured_or_estimated_is_not_scaled() -> None:

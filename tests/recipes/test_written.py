@@ -664,6 +664,13 @@ CASES: dict[str, tuple[str, ...]] = {
         loop(f"{PRODUCT}  y = f32[2]{{0}} tanh(x)\n  new = f32[3]{{0}} tanh(p)\n{WRITES}"),
         loop(f"{PRODUCT}  y = f32[2]{{0}} tanh(x)\n  new = f32[3]{{0}} divide(p, h)\n{WRITES}"),
     ),
+    "vmap-not-map (the first rows)": tuple(
+        loop(
+            f"{PRODUCT}  y = f32[2]{{0}} tanh(x)\n  new = f32[3]{{0}} {last}\n{WRITES.replace('[5', '[7')}",
+            rows="f32[7,2]{1,0}",
+        )
+        for last in ("tanh(p)", "divide(p, h)")
+    ),
     "vmap-not-map (backward)": (
         counting_down(f"{PRODUCT}{SUMS}{WRITES.replace('i, none', 'j, none')}"),
         counting_down(f"{PRODUCT}{SUMS.replace('add', 'divide')}{WRITES.replace('i, none', 'j, none')}"),
@@ -703,6 +710,11 @@ CASES: dict[str, tuple[str, ...]] = {
             "tuple(end, all, sums)", "tuple(end, empty, sums)"
         ),
         loop(f"{PRODUCT}  y = f32[2]{{0}} tanh(x)\n  new = f32[3]{{0}} add(p, h)\n{WRITES}"),
+        loop(
+            f"{PRODUCT}  y = f32[2]{{0}} tanh(x)\n  new = f32[3]{{0}} add(p, h)\n"
+            + WRITES.replace("[5", "[7"),
+            rows="f32[7,2]{1,0}",
+        ).replace("tuple(end, all, sums)", "tuple(end, empty, sums)"),
     ),
     "sum-in-the-carry (moments)": (moments("f32[]", "0,1"), moments("f32[5]{0}", "1")),
     "scale-not-diagonal": (diagonal(1), diagonal(0)),

@@ -41,27 +41,30 @@ def account(us: float, libraries: int = 0, work: object = "same") -> Any:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "saved"),
+    ("after", "touched", "saved"),
     [
         # A twentieth of the estimate.
-        (account(100.0), account(94.9), 5.1),
-        (account(100.0), account(95.1), None),
-        (account(100.0), account(101.0), None),
-        # Another lower bound cannot be compared, unless it is higher.
-        (account(100.0), account(99.0, work="other"), ...),
-        (account(100.0), account(100.0, work="other"), ...),
-        (account(100.0), account(101.0, work="other"), None),
+        (account(94.9), 0.05, 5.1),
+        (account(95.1), 0.05, None),
+        (account(101.0), 0.05, None),
+        # Another lower bound cannot be compared, unless it is higher. It may save what it touches.
+        (account(99.0, work="other"), 0.05, ...),
+        (account(99.0, work="other"), 0.049, None),
+        (account(100.0, work="other"), 0.05, ...),
+        (account(101.0, work="other"), 0.05, None),
     ],
 )
 def test_a_flag_is_offered_if_it_saves_a_twentieth(
-    monkeypatch: pytest.MonkeyPatch, before: Any, after: Any, saved: Any
+    monkeypatch: pytest.MonkeyPatch, after: Any, touched: float, saved: Any
 ) -> None:
+    before = account(100.0)
     observed, facts = observed_rms()
 
     def compiled(_observed: Any, _module: Any, flags: tuple[str, ...]) -> Any:
         return observed, after if FLAG in flags else before
 
     monkeypatch.setattr(candidates, "compiled", compiled)
+    monkeypatch.setattr(candidates, "share_of_change", lambda *_: touched)
     monkeypatch.setattr("hlofuse.reports.whatif.model.scaled_saving", lambda *_: None)
     found = list(candidates.of_flags(observed, facts, parse_module(RMS), without_limit(observed)))
     if saved is None:
@@ -80,6 +83,7 @@ def test_a_flag_says_whether_libraries_do_less(
     observed, facts = observed_rms()
     accounts = {True: account(50.0, after), False: account(100.0, before)}
     monkeypatch.setattr(candidates, "compiled", lambda o, _m, flags: (o, accounts[FLAG in flags]))
+    monkeypatch.setattr(candidates, "share_of_change", lambda *_: 1.0)
     monkeypatch.setattr("hlofuse.reports.whatif.model.scaled_saving", lambda *_: None)
     (found,) = candidates.of_flags(observed, facts, parse_module(RMS), without_limit(observed))
     assert found.trial.has_fewer_library_calls is fewer
@@ -95,33 +99,6 @@ def trial(us: float | None, totals: Totals | None = BASE, launches: int = 0) -> 
 
 def suggested(us: float, **how: Any) -> Suggestion:
     return replace(Suggestion("code", "Do it", "", (), 1, trial(us)), **how)
-
-
-def test_a_flag_that_was_compiled_takes_the_place_of_the_recipe_that_imitates_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    observed, facts = observed_rms()
-    recipes = [
-        suggested(3.0, recipe="imitates", flag="--same", text="imitated"),
-        suggested(2.0, recipe="other", flag="--other", text="another"),
-        suggested(1.0, recipe="edit", text="edited"),
-    ]
-    flags = [
-        suggested(
-            2.5,
-            kind="flag",
-            flag="--same",
-            text="compiled",
-            trial=trial(2.5, replace(BASE, kernels=9)),
-        )
-    ]
-    monkeypatch.setattr(module, "of_recipes", lambda *_: recipes)
-    monkeypatch.setattr(module, "of_flags", lambda *_: flags)
-    monkeypatch.setattr(module, "of_rules", lambda *_: [])
-    found = module.verdict(observed, facts)
-    assert [s.text for s in found.suggestions] == ["compiled", "another", "edited"]
-    assert found.best is not None
-    assert found.replays >= 3
 
 
 def test_of_equal_rule_and_place_the_greatest_gain_stands_and_what_gains_nothing_is_left_out(

@@ -8,7 +8,6 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, Shape, clone_of, computation_of
 from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import drop, replace_parameter
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.literals import integer_of
 from hlofuse.passes.common.shapes import array, labels_of, numbers_of, ranges_of, with_dimensions
@@ -16,9 +15,9 @@ from hlofuse.passes.loop.code_motion import hoist_invariants
 from hlofuse.passes.loop.parts import body_of, condition_of, is_element, new_loop
 from hlofuse.trace import OnlySkipped
 from .contracting import terms_of
-from .loops import plain_counter, replace_state
+from .loops import plain_counter, replace_state, retype_state
 from .matching import combines_by, has, is_below_zero, is_constant, is_product, source
-from .written import Rewriting, fold, gather_rows, replace
+from .written import Rewriting, fold, gather_rows, indexed, replace, written_part
 
 _VIEWS = frozenset("broadcast reshape convert transpose dynamic-slice slice iota constant".split())
 """Operations of which the loop may as well do its part."""
@@ -92,19 +91,17 @@ class Batch:
         return [(k, x) for k, x in roots if k != self.number and not is_element(x, self.given, k)]
 
     def written(self, k: int, places: tuple[int, ...] = (1,)) -> Instruction | None:
-        """The part that an iteration writes at its own place of a whole array, counted from its end where
-        `places` has −1; None for other elements."""
+        """The part that an iteration writes at its own place of a whole array, or of its first rows, counted
+        from the last one where `places` has −1; None for other elements."""
         x = self.body.root.operands[k]
-        rows = x.shape.dimensions[:1] == (self.trips,) and is_element(x.operands[0], self.given, k)
+        rows = (
+            x.shape.rank and x.shape.dimensions[0] >= self.trips and is_element(x.operands[0], self.given, k)
+        )
         if not rows or not len(x.operands[0].users) == len(x.users) == 1:
             return None
-        if x.opcode == "scatter" and len(x.operands) == 3 and combines_by(x, "parameter"):
-            one = x.operands[1].shape.element_count == 1 and numbers_of(x, "inserted_window_dims") == (0,)
-            row = numbers_of(x, "scatter_dims_to_operand_dims") == (0,)
-            return x.operands[2] if one and row and self._place(x.operands[1:2]) in places else None
-        if x.opcode != "dynamic-update-slice" or x.operands[1].shape.dimensions[0] != 1:
-            return None
-        return x.operands[1] if self._place(x.operands[2:]) in places else None
+        part, starts = written_part(x) or (None, ())
+        is_row = part is not None and (x.opcode == "scatter" or part.shape.dimensions[0] == 1)
+        return part if is_row and self._place(starts) in places else None
 
     def reads_own_part(self, x: Instruction) -> bool:
         """True for a slice of one row, another one in each iteration."""
@@ -123,9 +120,11 @@ class Batch:
                     return False
                 state[k] = total
             elif part is not None:
-                state[k] = make.reshape(self.loop, x.shape, self.over_all(part))
-                if self.written(k) is None:
-                    state[k] = self._reversed(state[k])
+                whole = with_dimensions(x.shape, [self.trips, *x.shape.dimensions[1:]])
+                rows = make.reshape(self.loop, whole, self.over_all(part))
+                rows = self._reversed(rows) if self.written(k) is None else rows
+                zeros = [make.scalar(self.loop, "s32", 0)] * x.shape.rank
+                state[k] = make.dynamic_update_slice(self.loop, self.init[k], rows, zeros)
             elif x in self.fixed:
                 state[k] = self.fixed[x]
             else:
@@ -284,17 +283,19 @@ class Batch:
         """Slices of an array, or with `batch` each of its own, that begin anywhere."""
         column = array(x.operands[1].element_type, [self.trips, 1])
         starts = [make.reshape(self.loop, column, self.over_all(o)) for o in x.operands[1:]]
-        numbers = {
-            "offset_dims": range(1, x.shape.rank + 1),
-            "collapsed_slice_dims": (),
-            "start_index_map": range(batch, batch + x.shape.rank),
-            "slice_sizes": [*[1] * batch, *x.shape.dimensions],
-        }
-        if batch:
-            numbers |= {"operand_batching_dims": (0,), "start_indices_batching_dims": (0,)}
-        texts = {name: make.numbers(value) for name, value in numbers.items()}
-        operands, shape = [whole, make.concatenate(self.loop, starts, 1)], self._leading(x.shape)
-        return make.add(self.loop, "gather", shape, operands, index_vector_dim=1, copied_attributes=texts)
+        return indexed(
+            self.loop,
+            "gather",
+            [whole, make.concatenate(self.loop, starts, 1)],
+            self._leading(x.shape),
+            1,
+            offset_dims=range(1, x.shape.rank + 1),
+            collapsed_slice_dims=(),
+            start_index_map=range(batch, batch + x.shape.rank),
+            operand_batching_dims=range(batch),
+            start_indices_batching_dims=range(batch),
+            slice_sizes=[*[1] * batch, *x.shape.dimensions],
+        )
 
     def _gather(self, x: Instruction) -> Instruction | None:
         table, texts = self.fixed.get(x.operands[0]), _after_leading(x)
@@ -461,11 +462,7 @@ def carry(
     Iterations pass them on as they are until the root has others."""
     size, body = len(loop.shape.tuple_shapes), body_of(loop)
     init = make.tuple_of(loop, [*loop.operands[0].operands, *first])
-    for part in (condition_of(loop), body):
-        old, given = replace_parameter(part, init.shape)
-        for element in list(old.users):
-            element.replace_operand(0, given)
-        drop(old)
+    _, given = (retype_state(part, init.shape) for part in (condition_of(loop), body))
     inside = [make.get_tuple_element(body.root, given, size + k) for k in range(len(first))]
     body.root = make.tuple_of(body.root, [*body.root.operands, *inside])
     new = new_loop(loop, init, condition_of(loop), body)
@@ -520,7 +517,8 @@ def sum_in_carry(loop: Instruction) -> bool:
         return False
     for element in list(loop.users):
         values, totals = _rows_to_sum(element)
-        part = batch.written(element.tuple_index) if totals else None
+        is_whole = totals and element.shape.dimensions[0] == batch.trips
+        part = batch.written(element.tuple_index) if is_whole else None
         if part is None:
             continue
         shapes = {x: with_dimensions(x.shape, x.shape.dimensions[1:]) for x in values}

@@ -109,7 +109,7 @@ def _reads_of(backward: Batch | None, stack: Instruction, shape: Shape) -> list[
 
 def _shift(x: Instruction, given: Instruction, k: int) -> tuple[Instruction, Instruction] | None:
     """The concatenate that shifts an element of the state, and its new rows."""
-    row = row_written(x) if x.opcode in _UPDATES else None
+    row = row_written(x)
     joined = x.operands[0] if row is not None else x
     if joined.opcode != "concatenate" or len(joined.operands) != 2:
         return None

@@ -11,7 +11,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.shapes import array, common_factors, numbers_of, with_dimensions
 from .matching import combines_by, is_constant
-from .written import Numbers, counted, gather_rows, numbers, replace, spread
+from .written import Numbers, counted, equal_places, gather_rows, numbers, replace, spread
 
 Labelled = tuple[Instruction, list[int]]
 """A factor in a sum of products, with a label for each of its dimensions."""
@@ -205,6 +205,37 @@ def _unfolded(
     return (value, found), joined
 
 
+def _below_reshape(
+    x: Instruction, one: Labelled, other: Labelled
+) -> tuple[Labelled, Labelled, list[int]] | None:
+    """Two factors in the dimensions below the reshape that is the first, and those of the result, or None."""
+    if (unfolded := _unfolded(*one, ())) is None:
+        return None
+    below, joined = unfolded
+    result, own = ([p for d in ds for p in joined.get(d, [d])] for ds in (range(x.shape.rank), other[1]))
+    sizes = sizes_of(other, below)
+    c = make.reshape(x, with_dimensions(other[0].shape, [sizes[d] for d in own]), other[0])
+    return below, (c, own), result
+
+
+def multiply_unrepeated(x: Instruction) -> bool:
+    """A product with values that are repeated along its batch has these places as rows of the other one."""
+    factors = labelled(x)
+    for (value, labels), other in (factors, factors[::-1]):
+        repeated, dims = spread_factor(value)
+        opened = (value, labels), other, [*range(x.shape.rank)]
+        if repeated.opcode == "reshape":
+            opened = _below_reshape(x, (repeated, [labels[d] for d in dims]), other) or opened
+        (whole, order), other, result = opened
+        small, dims = spread_factor(whole)
+        part = small, [order[d] for d in dims]
+        dropped = {*order} - {*part[1]}
+        if dropped and dropped <= {*other[1]} & {*result}:
+            sizes = sizes_of((whole, order), other)
+            return replace(x, over(x, contracted(x, part, other, result), result, sizes))
+    return False
+
+
 def reorder(x: Instruction) -> bool:
     """(A·B)·C, also of an outer product, becomes A·(B·C) where that takes at most half of the operations."""
     for side in (0, 1):
@@ -214,14 +245,10 @@ def reorder(x: Instruction) -> bool:
         result = [*range(x.shape.rank)]
         if len(value.users) > 1:
             continue
-        below = _unfolded(value, labels, ()) if value.opcode == "reshape" else None
-        if below is not None and below[0][0].opcode == "multiply":
-            (value, labels), joined = below
-            result = [p for d in result for p in joined.get(d, [d])]
-            own = [p for d in own for p in joined.get(d, [d])]
-            whole = sizes_of(below[0]) | sizes_of(factors[1 - side])
-            shape = with_dimensions(c.shape, [whole[d] for d in own])
-            c = make.reshape(x, shape, c)
+        if value.opcode == "reshape" and value.operands[0].opcode == "multiply":
+            opened = _below_reshape(x, *factors[:: 1 - 2 * side])
+            if opened is not None:
+                (value, labels), (c, own), result = opened
         parts = _factors(x, value, labels)
         sizes = sizes_of(*parts, (c, own))
 
@@ -366,16 +393,6 @@ class View:
         return make.reshape(x, shape, value), rest
 
 
-def _delta(x: Instruction) -> list[int]:
-    """The two dimensions at equal places of which a test, or its numbers, is true; none for another test."""
-    test, own = spread(x)
-    sides = [spread(o) for o in test.operands] if test.opcode == "compare" else []
-    along = {dims.index(d) for i, dims in sides if (d := counted(i)) in dims}
-    if len(along) != 2 or test.raw("direction") != "EQ":
-        return []
-    return sorted(map(own.index, along))
-
-
 def _equal_places(x: Instruction) -> list[int] | None:
     """The label of each dimension of what a gather reads at equal places of two dimensions."""
     table, where = x.operands[0].shape, x.operands[1]
@@ -412,8 +429,8 @@ def diagonal_alone(x: Instruction) -> bool:
         dims = [*range(whole.shape.rank)]
         remaining = [d for d in dims if d not in x.dimensions]
         zeros = [x.operands[1], *whole.operands[2:]]
-        test, whole = sorted(whole.operands[:2], key=lambda o: not _delta(o))
-        pair = sorted(_delta(test), key=lambda d: d in x.dimensions)
+        test, whole = sorted(whole.operands[:2], key=lambda o: not equal_places(o))
+        pair = sorted(equal_places(test), key=lambda d: d in x.dimensions)
         if not pair or pair[1] in remaining:
             return False
         if all(is_constant(z, 0) for z in zeros):

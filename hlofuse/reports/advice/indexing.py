@@ -6,7 +6,7 @@ from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
 from .carried import changed_by
-from .matching import each, only_reader, origins, readers, where
+from .matching import each, is_product, only_reader, origins, readers, where
 from .recipe import Recipe
 from .restated import root_for_power
 
@@ -33,6 +33,7 @@ def _read_maximum(x: Instruction) -> bool:
 INDEXING = (
     Recipe("take-not-onehot", "Index the table: a one-hot product reads all"),
     Recipe("multiply-the-small-first", "Multiply in the order that takes fewest operations"),
+    Recipe("group-not-repeat", "Group the rows that one value multiplies, do not repeat it"),
     Recipe("add-the-small-products", "Write products of small matrices as sums"),
     Recipe("use-the-structure", "Slice, sum up or index: a formula writes this matrix"),
     Recipe("scale-not-diagonal", "Multiply by the vector, not by diag(v)"),
@@ -67,7 +68,7 @@ def _has_odd_parts(x: Instruction) -> bool:
     return minor and len(sizes) == 2 and any(n % _WARP for n in sizes) and prod(x.shape.dimensions) >= 1 << 16
 
 
-@where("concatenate(slice, slice)", only="cpu")
+@where("concatenate", ("slice",), ("slice",), only="cpu")
 def _shifts(x: Instruction) -> bool:
     """The parts of one array in another order."""
     sources = {o.operands[0] for o in x.operands if o.opcode == "slice"}
@@ -98,11 +99,12 @@ LAYOUT = (
 )
 
 
-@where("product", only="gpu")
-def _transposed_heads(x: Instruction) -> bool:
+def _has_transposed_heads(x: Instruction) -> bool:
     operands = map(without_bitcasts, x.operands)
-    return any(o.opcode == "transpose" and len(o.shape.dimensions) > 3 for o in operands)
+    return is_product(x) and any(o.opcode == "transpose" and o.shape.rank > 3 for o in operands)
 
+
+_transposed_heads = each(_has_transposed_heads, "fusion", "dot", "custom-call", backend="gpu")
 
 PRODUCTS = (
     Recipe("multiply-narrow-sum-wide", "Multiply bfloat16, sum in float32"),

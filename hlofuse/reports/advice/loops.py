@@ -7,7 +7,7 @@ from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import CONTROL_FLOW
-from hlofuse.ir import Instruction, Shape, clone_of, computation_of, module_of, set_attribute
+from hlofuse.ir import Computation, Instruction, Shape, clone_of, computation_of, module_of, set_attribute
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, drop, inline, replace_parameter, set_called
 from hlofuse.passes.common.literals import integer_of
@@ -51,6 +51,15 @@ def plain_counter(loop: Instruction) -> Counter | None:
     if counter is None or counter.step != 1 or counter.init or not counter.trips or not is_tuple:
         return None
     return counter if only_elements_are_read(loop) else None
+
+
+def retype_state(part: Computation, shape: Shape) -> Instruction:
+    """The parameter of a loop's body or condition, of another shape, whose elements are read as before."""
+    old, new = replace_parameter(part, shape)
+    for element in list(old.users):
+        element.replace_operand(0, new)
+    drop(old)
+    return new
 
 
 def replace_state(loop: Instruction, state: list[Instruction]) -> None:
@@ -104,13 +113,9 @@ class _Unrolling:
             sizes = shapes[k].dimensions
             blocks = [*sizes[:along], trips, self._times, *sizes[along + 1 :]]
             shapes[k] = with_dimensions(shapes[k], blocks)
-        parts = [clone_computation(c) for c in (condition_of(loop), self._body)]
-        for part in parts:
-            old, _ = replace_parameter(part, Shape.tuple_of(shapes))
-            for element in list(old.users):
-                element.replace_operand(0, part.parameters[0])
-            drop(old)
-        condition, body = parts
+        condition, body = map(clone_computation, (condition_of(loop), self._body))
+        for part in (condition, body):
+            retype_state(part, Shape.tuple_of(shapes))
         test = condition.root
         number = make.get_tuple_element(test, condition.parameters[0], self._number)
         last = make.scalar(test, number.element_type, trips)
@@ -187,17 +192,15 @@ class _Unrolling:
         along: int,
         iteration: int,
     ) -> Instruction:
-        starts, limits = [0] * x.shape.rank, list(x.shape.dimensions)
         if x not in self._blocks:
             block = self._before[x.operands[0].tuple_index]
             if self._at is not self._loop:
-                sizes = [*limits[:along], 1, self._times, *limits[along + 1 :]]
-                limits[along] = self._times
+                first, last = x.shape.dimensions[:along], x.shape.dimensions[along + 1 :]
+                sizes = [*first, 1, self._times, *last]
                 block = make.dynamic_slice(self._at, block, self._starts(x, along), sizes)
-                block = make.bitcast(block, with_dimensions(x.shape, limits))
+                block = make.bitcast(block, with_dimensions(x.shape, [*first, self._times, *last]))
             self._blocks[x] = block
-        starts[along], limits[along] = iteration, iteration + 1
-        return make.slice_of(self._at, self._blocks[x], starts, limits)
+        return make.part(self._at, self._blocks[x], iteration, iteration + 1, along)
 
     def _updated(
         self,
@@ -235,48 +238,36 @@ def is_own(x: Instruction) -> bool:
     return not names or not functions or names[-1] in functions
 
 
-class _Loop:
-    """A loop that runs a known number of times; its body yields a tuple."""
-
-    def __init__(
-        self,
-        loop: Instruction,
-        trips: int,
-        number: int,
-    ) -> None:
-        self.loop, self.trips = loop, trips
-        self.body = body_of(loop)
-        self.given = self.body.parameters[0]
-        results = enumerate(self.body.root.operands)
-        self.changed = [x for k, x in results if k != number and not is_element(x, self.given, k)]
-        """Values that an iteration changes, its number aside."""
-
-
 def _loops(
-    where: Callable[[_Loop], bool],
+    where: Callable[[int, Computation, list[Instruction]], bool],
     backend: str = "",
     nested: bool = False,
     own: bool = True,
 ) -> Find:
+    """Loops by their number of iterations, the body, and the values that it changes, the number aside."""
+
     def matches(loop: Instruction) -> object:
         counter, body = counter_of(loop), body_of(loop)
         if counter is None or body.root.opcode != "tuple" or (has(body, "while") and not nested):
             return False
-        return is_own(loop) >= own and where(_Loop(loop, counter.trips, counter.index))
+        results = enumerate(body.root.operands)
+        given = body.parameters[0]
+        changed = [x for k, x in results if k != counter.index and not is_element(x, given, k)]
+        return is_own(loop) >= own and where(counter.trips, body, changed)
 
     return each(matches, "while", backend=backend)
 
 
-def _swaps(x: _Loop) -> bool:
-    moved = (i for i in x.changed if i.operands and i.operands[0] is x.given)
-    return x.trips % 2 == 0 and any(i.shape.byte_size > 1024 for i in moved)
+def _swaps(trips: int, body: Computation, changed: list[Instruction]) -> bool:
+    moved = (i for i in changed if i.operands and i.operands[0] is body.parameters[0])
+    return trips % 2 == 0 and any(i.shape.byte_size > 1024 for i in moved)
 
 
-def _is_search(x: _Loop) -> bool:
+def _is_search(_trips: int, body: Computation, changed: list[Instruction]) -> bool:
     """True for a binary search: two bounds close in on an element of a table."""
-    choices = {i.operands[0] for i in x.changed if i.opcode == "select"}
-    halves = any(i.opcode == "gather" and has(origins(i.operands[1]), "shift-right-logical") for i in x.body)
-    return halves and len(choices) == 1 and len(x.changed) == 2
+    choices = {i.operands[0] for i in changed if i.opcode == "select"}
+    halves = any(i.opcode == "gather" and has(origins(i.operands[1]), "shift-right-logical") for i in body)
+    return halves and len(choices) == 1 and len(changed) == 2
 
 
 def _is_small_choice(x: Instruction) -> bool:
@@ -304,8 +295,8 @@ def _select(x: Instruction) -> bool:
     return TupleSimplifier().run(module, OnlySkipped())
 
 
-_repeated = _loops(lambda x: x.trips > 1, nested=True)
-_short = _loops(lambda x: 1 < x.trips <= _WRITTEN_OUT // len(x.body.post_order()), nested=True)
+_repeated = _loops(lambda trips, *_: trips > 1, nested=True)
+_short = _loops(lambda n, body, _: 1 < n <= _WRITTEN_OUT // len(body.post_order()), nested=True)
 _searches = _loops(_is_search, "gpu", own=False)
 _conditionals = each(_is_small_choice, "conditional")
 _by = partial(partial, unrolled)

@@ -1,13 +1,11 @@
-"""Patterns of instructions, such as `multiply(broadcast(exponential), _)`."""
+"""Forms of instructions, such as a product with the square of a sum, and searches for them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, without_bitcasts
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.literals import scalar_of
 from .recipe import Finding, Situation
@@ -19,8 +17,6 @@ MIN_BYTES = 1 << 16
 MIN_ELEMENTS = 1 << 16
 """The same for arrays that are counted in elements."""
 _FREE = tuple("bitcast reshape copy transpose broadcast convert".split())
-PRODUCT = "product"
-"""In a pattern: a matrix product, as an instruction, a library call or a fusion that holds one."""
 _COMMUTATIVE = frozenset("add multiply maximum minimum and or".split())
 
 
@@ -49,67 +45,23 @@ def is_product(x: Instruction) -> bool:
     return x.opcode == "dot" or (x.opcode == "fusion" and any(i.opcode == "dot" for i in x.fused_computation))
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """An instruction and its first operands, views passed over; operands of a sum in any order."""
-
-    opcodes: tuple[str, ...]
-    operands: tuple[Pattern, ...]
-
-    def matches(self, x: Instruction) -> bool:
-        if PRODUCT in self.opcodes and is_product(without_bitcasts(x)):
-            return True
-        x = value_of(x)
-        if x.opcode not in self.opcodes and self.opcodes != ("_",):
-            return False
-        operands = x.operands if self.operands else ()
-        orders = (operands, operands[::-1]) if x.opcode in _COMMUTATIVE else (operands,)
-        return len(operands) >= len(self.operands) and any(
-            all(p.matches(o) for p, o in zip(self.operands, order, strict=False)) for order in orders
-        )
+def _has_form(x: Instruction, form: tuple[Any, ...]) -> bool:
+    """True for an operation of a form: its opcode, `_` for any, and the forms of its first operands. Views
+    are passed over; operands of a sum may be in any order."""
+    opcode, *parts = form
+    x = value_of(x)
+    orders = (x.operands, x.operands[::-1]) if x.opcode in _COMMUTATIVE else (x.operands,)
+    return opcode in ("_", x.opcode) and any(
+        len(operands) >= len(parts) and all(map(_has_form, operands, parts)) for operands in orders
+    )
 
 
-def parsed(text: str) -> Pattern:
-    """`opcode|opcode(operand, operand)`; `_` stands for any instruction."""
-    tokens = iter([*re.findall(r"[\w|-]+|[(),]", text), ""])
-
-    def read(name: str) -> tuple[Pattern, str]:
-        operands, end = [], next(tokens)
-        if end == "(":
-            while end != ")":
-                operand, end = read(next(tokens))
-                operands.append(operand)
-            end = next(tokens)
-        return Pattern(tuple(name.split("|")), tuple(operands)), end
-
-    return read(next(tokens))[0]
-
-
-Condition: TypeAlias = Callable[[Instruction], bool]
 Find: TypeAlias = Callable[[Situation], Iterable[Finding]]
 
 
-def where(text: str, *, only: str = "", rule: str = "") -> Callable[[Condition], Find]:
-    """Makes of a condition a search for what has a pattern and fulfils it, `only` on one backend."""
-    pattern = parsed(text)
-    opcodes = ("fusion", "dot", "custom-call") if text == PRODUCT else pattern.opcodes
-
-    def finds(condition: Condition) -> Find:
-        def find(s: Situation) -> Iterator[Finding]:
-            for x in s.of(*opcodes) if only in ("", s.backend) else ():
-                fusion = x.fusion_around
-                if text == PRODUCT and (fusion is not None or not is_product(x)):
-                    continue
-                if pattern.matches(x) and condition(x):
-                    yield Finding((fusion or x).name, rule)
-
-        return find
-
-    return finds
-
-
-def places(text: str) -> Find:
-    return where(text)(lambda x: True)
+def where(*form: Any, only: str = "") -> Callable[..., Find]:
+    """Makes of a condition a search for what has a form and fulfils it, `only` on one backend."""
+    return lambda holds: each(lambda x: _has_form(x, form) and holds(x), form[0], backend=only, inside=True)
 
 
 def is_column_reduction(x: Instruction) -> bool:
@@ -122,12 +74,14 @@ def same_twice(x: Instruction) -> bool:
     return value_of(x.operands[0]) is value_of(x.operands[1])
 
 
-def each(where: Callable[[Instruction], object], *opcodes: str, backend: str = "") -> Find:
-    """Finds the instructions of these opcodes for which `where` is true, those inside of fusions left out."""
+def each(
+    where: Callable[[Instruction], object], *opcodes: str, backend: str = "", inside: bool = False
+) -> Find:
+    """Finds instructions for which `where` is true, with `inside` the library fusions that hold them, too."""
 
     def find(s: Situation) -> Iterator[Finding]:
-        candidates = s.unfused(*opcodes) if backend in ("", s.backend) else ()
-        return (Finding(x.name) for x in candidates if where(x))
+        candidates = (s.of if inside else s.unfused)(*opcodes) if backend in ("", s.backend) else ()
+        return (Finding((x.fusion_around or x).name) for x in candidates if where(x))
 
     return find
 

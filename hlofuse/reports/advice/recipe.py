@@ -79,7 +79,5 @@ class Recipe(Record):
     the change there. False where it cannot be made. Without it the replay is without `Finding.rule`."""
     unrolls: bool = False
     """A loop does several iterations in one."""
-    flag: str = ""
-    """The XLA flag that is the change; empty where the program is edited."""
     forms: tuple[tuple[str, Callable[..., bool]], ...] = ()
     """Other texts and rewrites of the recipe, such as another number of iterations."""

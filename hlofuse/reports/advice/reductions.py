@@ -8,7 +8,16 @@ from hlofuse.ir import Instruction, computation_of
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import with_dimensions
-from .matching import combines_by, is_column_reduction, only_reader, readers, same_twice, value_of, where
+from .matching import (
+    combines_by,
+    is_column_reduction,
+    only_reader,
+    readers,
+    same_twice,
+    source,
+    value_of,
+    where,
+)
 from .recipe import Finding, Recipe, Situation
 
 
@@ -25,8 +34,7 @@ def _scaled_later(s: Situation) -> Iterable[Finding]:
 
 def _has_one_source(x: Instruction) -> bool:
     """True for an operation on one array and constants: in a kernel of such ones nothing else has to stay."""
-    sources = [o.operands[0] if o.opcode == "broadcast" else o for o in x.operands]
-    return sum(o.opcode != "constant" for o in sources) <= 1
+    return sum(source(o).opcode != "constant" for o in x.operands) <= 1
 
 
 def _is_sum(x: Instruction) -> bool:
@@ -37,11 +45,8 @@ def _constant_operand(x: Instruction) -> Instruction | None:
     """The scalar constant by which a product scales, or which a sum adds, broadcast or not."""
     if x.opcode not in ("multiply", "add"):
         return None
-    for operand in x.operands:
-        source = operand.operands[0] if operand.opcode == "broadcast" else operand
-        if source.opcode == "constant" and scalar_of(source) is not None:
-            return source
-    return None
+    found = (s for s in map(source, x.operands) if s.opcode == "constant" and scalar_of(s) is not None)
+    return next(found, None)
 
 
 def _fold_constant(found: Instruction) -> bool:
@@ -81,7 +86,10 @@ def _split_in_two(total: Instruction) -> bool:
     return True
 
 
-@where("subtract(multiply(reduce(multiply)), multiply(multiply(reduce)))", only="gpu")
+_MEAN = ("multiply", ("reduce",))
+
+
+@where("subtract", ("multiply", ("reduce", ("multiply",))), ("multiply", _MEAN), only="gpu")
 def _row_variances(x: Instruction) -> bool:
     """Places of mean(x²) − mean(x)² along the rows."""
     scaled, square = map(value_of, x.operands)
@@ -106,7 +114,7 @@ def _square_deviations(x: Instruction) -> bool:
     return True
 
 
-@where("reduce(multiply(subtract(_, broadcast(multiply(reduce))), subtract))")
+@where("reduce", ("multiply", ("subtract", ("_",), ("broadcast", _MEAN)), ("subtract",)))
 def _column_variances(x: Instruction) -> bool:
     return is_column_reduction(x) and same_twice(value_of(x.operands[0]))
 
@@ -150,10 +158,10 @@ def _normalizes(x: Instruction) -> bool:
     """True for a statistic of rows that the same program spreads over the rows again."""
     if not x.shape.dimensions or not any(i.opcode in ("broadcast", "add", "fusion") for i in readers(x)):
         return False
-    source = value_of(x)
-    while source.opcode in ("multiply", "add", "rsqrt", "sqrt", "convert"):
-        source = value_of(source.operands[0])
-    return source.opcode == "reduce" and x.opcode != "parameter" and not is_column_reduction(source)
+    value = value_of(x)
+    while value.opcode in ("multiply", "add", "rsqrt", "sqrt", "convert"):
+        value = value_of(value.operands[0])
+    return value.opcode == "reduce" and x.opcode != "parameter" and not is_column_reduction(value)
 
 
 def _statistics(s: Situation) -> Iterator[Finding]:

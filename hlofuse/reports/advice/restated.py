@@ -16,7 +16,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
-from hlofuse.passes.common.literals import bounds, integer_of, scalar_of, values_of
+from hlofuse.passes.common.literals import bounds, scalar_of, values_of
 from hlofuse.passes.common.shapes import (
     array,
     numbers_of,
@@ -32,6 +32,7 @@ from .contracting import (
     contracted,
     diagonal_alone,
     labelled,
+    multiply_unrepeated,
     on_both,
     over,
     product_of_sums,
@@ -51,10 +52,12 @@ from .written import (
     counted,
     fold,
     gather_rows,
+    indexed,
     numbers,
     onehot,
     replace,
     spread,
+    written_part,
 )
 
 
@@ -103,41 +106,35 @@ def _sums_at(
     """Sums of rows by index, apart for each place of the first `batch` dimensions of the indices."""
     rank, kind = indices.shape.rank, rows.element_type
     shape = array(kind, [*indices.shape.dimensions[:batch], count, *rows.shape.dimensions[rank:]])
-    numbers = {
-        "inserted_window_dims": [batch],
-        "scatter_dims_to_operand_dims": [batch],
-        "update_window_dims": range(rank, rows.shape.rank),
-    }
-    if batch:
-        numbers |= dict.fromkeys(("input_batching_dims", "scatter_indices_batching_dims"), range(batch))
-    texts = {name: make.numbers(value) for name, value in numbers.items()}
-    add, operands = make.reducer(x, "sum", "add", kind), [make.zeros(x, shape), indices, rows]
-    called = [("to_apply", add)]
-    return make.add(
-        x, "scatter", shape, operands, called=called, index_vector_dim=rank, copied_attributes=texts
+    return indexed(
+        x,
+        "scatter",
+        [make.zeros(x, shape), indices, rows],
+        shape,
+        rank,
+        [("to_apply", make.reducer(x, "sum", "add", kind))],
+        inserted_window_dims=[batch],
+        scatter_dims_to_operand_dims=[batch],
+        update_window_dims=range(rank, rows.shape.rank),
+        input_batching_dims=range(batch),
+        scatter_indices_batching_dims=range(batch),
     )
 
 
-def _take(x: Instruction) -> bool:
-    """A product with a one-hot array, or a sum of it, becomes rows at the indices, or sums for each index."""
+def _take(x: Instruction, is_product: bool = False) -> bool:
+    """A product with a one-hot array, or a sum of it (`is_product`: times values), becomes rows, or sums."""
     if x.opcode == "dot":
         return _at_indices(x, labelled(x), [*range(x.shape.rank)])
-    labels = [*range(x.operands[0].shape.rank)]
+    value = x.operands[0]
+    labels = [*range(value.shape.rank)]
     if not combines_by(x, "add") or not is_constant(x.operands[1], 0):
         return False
-    ones = make.scalar(x, x.element_type, 1), list[int]()
-    return _at_indices(x, [(x.operands[0], labels), ones], [d for d in labels if d not in x.dimensions])
-
-
-def _pick(x: Instruction) -> bool:
-    """A sum over one-hot labels times values becomes the values at the labels."""
-    product, labels = x.operands[0], [*range(x.operands[0].shape.rank)]
-    is_masked = product.opcode == "select" and is_constant(product.operands[2], 0)
-    if not combines_by(x, "add") or not (is_masked or product.opcode == "multiply"):
-        return False
-    if any(map(is_constant, product.operands[:2])):
-        return False
-    factors = [(o, labels) for o in product.operands[:2]]
+    factors = [(value, labels), (make.scalar(x, x.element_type, 1), list[int]())]
+    if is_product:
+        is_masked = value.opcode == "select" and is_constant(value.operands[2], 0)
+        if not (is_masked or value.opcode == "multiply") or any(map(is_constant, value.operands[:2])):
+            return False
+        factors = [(o, labels) for o in value.operands[:2]]
     return _at_indices(x, factors, [d for d in labels if d not in x.dimensions])
 
 
@@ -580,16 +577,14 @@ def _extreme(x: Instruction) -> bool:
     for user, start in zip(list(x.users), ends, strict=True):
         is_largest = (start > 0) == low_first
         kind = x.element_type
-        function = make.reducer(x, "extreme", "maximum" if is_largest else "minimum", kind)
         bound = bounds(kind)[not is_largest]
         if bound is None:
             return False
-        init = make.scalar(x, kind, bound)
-        found = make.reduce(x, x.operands[0], init, [along], function)
-        sizes = [1 if d == along else n for d, n in enumerate(x.shape.dimensions)]
-        ranges = [SliceRange(0, 1) if d == along else r for d, r in enumerate(ranges_of(user))]
-        row = make.reshape(x, with_dimensions(x.shape, sizes), found)
-        replace(user, make.add(x, "slice", user.shape, [row], slice=SliceRanges(ranges)))
+        own = [(r.start, r.limit, r.stride) for r in ranges_of(user)]
+        own[along] = 0, size, 1
+        function = make.reducer(x, "extreme", "maximum" if is_largest else "minimum", kind)
+        rows = make.slice_of(x, x.operands[0], *zip(*own, strict=True))
+        replace(user, make.reduce(x, rows, make.scalar(x, kind, bound), [along], function))
     return True
 
 
@@ -737,19 +732,14 @@ def _scatter_stacked(x: Instruction) -> bool:
 
 def row_written(x: Instruction) -> tuple[int, Instruction] | None:
     """The constant place of whole rows that are written, and the rows; None for other writes."""
-    if x.opcode == "scatter" and x.operands[1].shape.element_count == 1:
-        dims = [numbers_of(x, n) for n in ("inserted_window_dims", "scatter_dims_to_operand_dims")]
-        row = x.operands[2].shape.element_count * x.shape.dimensions[0] == x.shape.element_count
-        if len(x.operands) > 3 or dims != [(0,), (0,)] or not row or not combines_by(x, "parameter"):
-            return None
-        places = values_of(x.operands[1]) if x.operands[1].opcode == "constant" else None
-        rows = make.reshape(x, with_dimensions(x.shape, [1, *x.shape.dimensions[1:]]), x.operands[2])
-        return (int(places[0].real), rows) if places else None
-    if x.opcode != "dynamic-update-slice":
+    part, starts = written_part(x) or (x, ())
+    places = [int(v[0].real) for o in starts if (v := values_of(o))]
+    rest = x.shape.dimensions[1:]
+    is_scatter = x.opcode == "scatter"
+    is_whole = starts and part.shape.dimensions[not is_scatter :] == rest
+    if not is_whole or len(places) < len(starts) or any(places[1:]):
         return None
-    starts = [integer_of(o) for o in x.operands[2:]]
-    whole = x.operands[1].shape.dimensions[1:] == x.shape.dimensions[1:]
-    return (starts[0], x.operands[1]) if whole and starts[0] is not None and not any(starts[1:]) else None
+    return places[0], make.reshape(x, with_dimensions(x.shape, [1, *rest]), part) if is_scatter else part
 
 
 def _write_at_once(x: Instruction) -> bool:
@@ -763,8 +753,6 @@ def _write_at_once(x: Instruction) -> bool:
     if any(start + part.shape.dimensions[0] != after for (start, part), (after, _) in pairwise(rows)):
         return False
     joined = make.concatenate(x, [part for _, part in rows], 0)
-    if joined.shape == x.shape:
-        return replace(x, joined)
     starts = [make.scalar(x, "s32", rows[0][0]), *[make.scalar(x, "s32", 0)] * (x.shape.rank - 1)]
     return replace(x, make.dynamic_update_slice(x, first, joined, starts))
 
@@ -842,7 +830,7 @@ RESTATED = {
     "multiply-narrow-sum-wide": Rewriting("dot", _narrow),
     "take-first": Rewriting("gather slice dynamic-slice", _take_first),
     "take-not-onehot": Rewriting("dot reduce", _take),
-    "pick-the-label": Rewriting("reduce", _pick),
+    "pick-the-label": Rewriting("reduce", partial(_take, is_product=True)),
     "use-the-structure": Rewriting("dot", use_structure),
     "scale-not-diagonal": Rewriting("dot", partial(use_structure, is_diagonal=True)),
     "attention-by-cudnn": Rewriting("dot", _attend, "gpu", "cuDNN attention"),
@@ -852,6 +840,7 @@ RESTATED = {
     "multiply-not-sum": Rewriting("reduce", partial(product_of_sums, opcode="multiply")),
     "sum-before-the-product": Rewriting("reduce", partial(product_of_sums, opcode="dot")),
     "multiply-the-small-first": Rewriting("dot", reorder),
+    "group-not-repeat": Rewriting("dot", multiply_unrepeated),
     "add-the-small-products": Rewriting("dot", _add_products),
     "distances-by-a-product": Rewriting("reduce", _multiply_differences),
     "power-by-a-root": Rewriting("power", root_for_power),

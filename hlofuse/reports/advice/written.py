@@ -10,20 +10,21 @@ import numpy as np
 from hlofuse.analysis.kernels import kernel_source
 from hlofuse.format import printable, quantity
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Module, Record, copy_module, with_trait
+from hlofuse.ir import Computation, Instruction, Module, Record, copy_module, with_trait
+from hlofuse.ir.shape import Shape
 from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.common import make
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
-from hlofuse.passes.common.shapes import array, window_of
+from hlofuse.passes.common.shapes import array, numbers_of, window_of
 from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.releases.named import AROUND_FUSION
 from hlofuse.trace import OnlySkipped
-from .matching import is_below_zero, is_constant, source
+from .matching import combines_by, is_below_zero, is_constant, source
 
 MOST_EVALUATED = 1 << 24
 """Elements of an array that a formula writes, and that is worked out."""
@@ -54,9 +55,27 @@ def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
         x = below
 
 
+def equal_places(x: Instruction) -> list[int]:
+    """The two dimensions at equal places of which a test, or its numbers, is true; none for another test."""
+    test, own = spread(x)
+    sides = [spread(o) for o in test.operands] if test.opcode == "compare" else []
+    along = {dims.index(d) for i, dims in sides if (d := counted(i)) in dims}
+    if len(along) != 2 or test.raw("direction") != "EQ":
+        return []
+    return sorted(map(own.index, along))
+
+
 def onehot(x: Instruction) -> tuple[Instruction, int] | None:
     """The indices of a one-hot array, and the dimension of its classes."""
     x, order = spread(x)
+    if x.opcode == "gather" and equal_places(x.operands[0]) == [0, 1]:  # rows of an identity matrix
+        offsets, (table, indices), sizes = numbers_of(x, "offset_dims"), x.operands, x.shape.dimensions
+        rest = [d for d in order if d is not None and d not in offsets]
+        is_whole = [sizes[d] for d in offsets] == [table.shape.dimensions[0]]
+        if None in order or not is_whole or rest != sorted(rest):
+            return None
+        rows = array(indices.element_type, [sizes[d] for d in rest])
+        return make.reshape(x, rows, indices), order.index(offsets[0])
     if x.opcode == "select" and is_constant(x.operands[1], 1) and is_constant(x.operands[2], 0):
         x = x.operands[0]
     if x.opcode != "compare" or x.raw("direction") != "EQ":
@@ -82,16 +101,35 @@ def gather_rows(
     sizes = [table.shape.dimensions[d] if d in rest else 1 for d in range(table.shape.rank)]
     shape = array(table.element_type, [*indices.shape.dimensions, *(sizes[d] for d in rest)])
     rank = indices.shape.rank
-    numbers = {
-        "offset_dims": range(rank, rank + len(rest)),
-        "collapsed_slice_dims": [along],
-        "start_index_map": [along],
-        "operand_batching_dims": batch,
-        "start_indices_batching_dims": range(len(batch)),
-        "slice_sizes": sizes,
-    }
+    return indexed(
+        at,
+        "gather",
+        [table, indices],
+        shape,
+        rank,
+        offset_dims=range(rank, rank + len(rest)),
+        collapsed_slice_dims=[along],
+        start_index_map=[along],
+        operand_batching_dims=batch,
+        start_indices_batching_dims=range(len(batch)),
+        slice_sizes=sizes,
+    )
+
+
+def indexed(
+    at: Instruction,
+    opcode: str,
+    operands: Sequence[Instruction],
+    shape: Shape,
+    rank: int,
+    called: Sequence[tuple[str, Computation]] = (),
+    **numbers: Sequence[int],
+) -> Instruction:
+    """A gather or scatter at indices of so many dimensions."""
     texts = {n: make.numbers(v) for n, v in numbers.items() if v or "batching" not in n}
-    return make.add(at, "gather", shape, [table, indices], index_vector_dim=rank, copied_attributes=texts)
+    return make.add(
+        at, opcode, shape, operands, called=called, index_vector_dim=rank, copied_attributes=texts
+    )
 
 
 def replace(x: Instruction, new: Instruction) -> bool:
@@ -100,6 +138,17 @@ def replace(x: Instruction, new: Instruction) -> bool:
     is_same = new.shape.dimensions == x.shape.dimensions
     x.replace_all_uses_with(new if is_same else make.reshape(x, x.shape, new))
     return True
+
+
+def written_part(x: Instruction) -> tuple[Instruction, Sequence[Instruction]] | None:
+    """The part of an array that is written at one place, and where it starts; None for other operations."""
+    if x.opcode == "dynamic-update-slice":
+        return x.operands[1], x.operands[2:]
+    dims = [numbers_of(x, n) for n in ("inserted_window_dims", "scatter_dims_to_operand_dims")]
+    if x.opcode != "scatter" or len(x.operands) > 3 or dims != [(0,), (0,)]:
+        return None
+    is_one = x.operands[1].shape.element_count == 1 and combines_by(x, "parameter")
+    return (x.operands[2], x.operands[1:2]) if is_one else None
 
 
 def fold(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cache, partial
 from time import process_time
+from typing import Any
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
+from hlofuse.account.account import share_of_change
 from hlofuse.account.measured import share
 from hlofuse.account.replaying import compiled as compiled_with
 from hlofuse.account.replaying import final_account
@@ -31,7 +33,7 @@ from hlofuse.reports.explain.explain import blocking_rules_of
 from hlofuse.reports.whatif.model import Ranking, Trial, trial_of
 from hlofuse.trace import Recorder
 from .cut import Cutter
-from .model import Suggestion, SuggestionKind
+from .model import Suggestion
 
 _GAIN_OF_FLAG = 0.05
 """The part of the estimate that a flag has to save: measured, passes of small estimates took up to half."""
@@ -264,11 +266,8 @@ def _of_recipe(
 ) -> Suggestion:
     sources = lines_of(situation.facts.place(f.at) for f in findings)
     rule = next((f.rule for f in findings if f.rule), "")
-    kind: SuggestionKind = "flag" if recipe.flag else "code"
-    flag = with_own(recipe.flag, situation.facts.replay.config.build.flags)
-    text = recipe.text or f"Set {flag}"
-    change = recipe, tuple(findings)
-    return Suggestion(kind, text, rule, sources, len(findings), trial, recipe.name, flag, touched, change)
+    change, places = (recipe, tuple(findings)), len(findings)
+    return Suggestion("code", recipe.text, rule, sources, places, trial, recipe.name, "", touched, change)
 
 
 def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggestion]:
@@ -316,8 +315,11 @@ def of_flags(
         accounts = facts.account_replayed, (after := found[1])
         trial = trial_of(base.totals, after.totals, "replayed with the flag", accounts)
         unknown = after.totals.without_time - base.totals.without_time
+        touched = share_of_change(*accounts)
         if base.bounded_work != after.bounded_work or unknown:  # there is only a lower bound of its time
             if trial.us_saved is None or (trial.us_saved < 0 and unknown >= 0):
+                continue
+            if touched < _GAIN_OF_FLAG and not unknown:
                 continue
             trial = replace(trial, us_saved=None, scaled_us_saved=None)
         is_split = after.totals.launches > 2 * base.totals.launches
@@ -327,7 +329,7 @@ def of_flags(
             continue
         calls = [sum(r.kind == "library" for r in a.rows) for a in (base, after)]
         trial = replace(trial, has_fewer_library_calls=calls[0] > calls[1])
-        yield Suggestion("flag", text, rule, (), 0, trial, flag=flag)
+        yield Suggestion("flag", text, rule, (), 0, trial, flag=flag, touched=touched)
 
 
 def _flags(
@@ -392,7 +394,7 @@ def combined(
     input of fusion."""
     able = [(n, s) for n, s in enumerate(suggestions, 1) if not s.trial.is_to_be_measured]
     early = [(n, s) for n, s in able if s.flag or s.recipe in WRITTEN]
-    later = [(n, s, s.change) for n, s in able if s.change is not None and not s.flag]
+    later = [(n, s, s.change) for n, s in able if s.change is not None]
     if len(early) + len(later) < 2 or not budget.allows():
         return None
     module = budget.prepared(written) if early and written is not None else None
@@ -514,20 +516,9 @@ def _with_change(
 ) -> Totals:
     """The totals of a module in which some kernels change, `runs` times in a run of the program."""
     cost = Cost(*(t + (a - b) * runs for t, b, a in zip(totals.cost, before.cost, after.cost, strict=True)))
-    us = [
-        None if t is None or b is None or a is None else t + (a - b) * runs
-        for t, b, a in (
-            (totals.modelled_us, before.modelled_us, after.modelled_us),
-            (totals.floor_us, before.floor_us, after.floor_us),
-        )
-    ]
-    return replace(
-        totals,
-        kernels=totals.kernels + (after.kernels - before.kernels) * places,
-        launches=totals.launches + (after.launches - before.launches) * runs,
-        cost=cost,
-        modelled_us=us[0],
-        floor_us=us[1],
-        peak_temporary_bytes=None,
-        memory_bytes=None,
-    )
+    found = dict[str, Any]()
+    for name in ("kernels", "launches", "modelled_us", "floor_us"):
+        t, b, a = (getattr(one, name) for one in (totals, before, after))
+        times = places if name == "kernels" else runs
+        found[name] = None if t is None or b is None or a is None else t + (a - b) * times
+    return replace(totals, cost=cost, peak_temporary_bytes=None, memory_bytes=None, **found)

@@ -264,7 +264,8 @@ def untried_lines(v: Verdict) -> Iterator[str]:
     if v.untried:
         what = "time" if v.totals.us is not None else "bytes"
         names = [(s.recipe or s.flag) + _touched(s, what) for s in v.untried]
-        yield f"Worth trying (not simulated): {listing(names, 2)}"
+        how = "time unknown" if any(s.trial.totals for s in v.untried) else "not simulated"
+        yield f"Worth trying ({how}): {listing(names, 2)}"
     for s in v.untried:
         parts = suggestion_text(s), where_text(s.sources, s.places), name_text(s)
         yield "  " + " · ".join(filter(None, (*parts, _touched(s, what).strip())))

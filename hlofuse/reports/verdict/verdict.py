@@ -75,10 +75,7 @@ def verdict(
     names = {s.recipe for s in early}
     suggestions = [s for s in suggestions if s.recipe not in names or s.trial is not UNKNOWN] + early
     if tries and about_all:
-        flags = list(of_flags(observed, facts, written, budget))
-        # Compiled with a flag, a module tells more than a recipe that imitates it.
-        compiled = {s.flag for s in flags}
-        suggestions = [s for s in suggestions if not s.flag or s.flag not in compiled] + flags
+        suggestions += of_flags(observed, facts, written, budget)
         if ranking is None and budget.allows():
             join = partial(share, facts.account_replayed.module)
             input, tables = observed.replay.input, observed.cache
@@ -88,14 +85,13 @@ def verdict(
     # A pass that is off may as well make matrix products slower as faster.
     timed = account.totals.us is not None
     base = facts.account_replayed.totals
-    trials = [s.trial for s in suggestions]
-    dropped = [t for t in trials if not t.is_to_be_measured and not t.helps(base)]
-    dropped = [t for t in dropped if timed and t.us_saved is t.scaled_us_saved is None]
-    untried = [
-        s
-        for s in suggestions
-        if s.trial is UNKNOWN or s.trial in dropped or (timed and s.flag and not s.trial.us_saved)
-    ]
+
+    def is_unknown(s: Suggestion) -> bool:
+        t = s.trial
+        settled = t.us_saved is not None or t.scaled_us_saved is not None or t.is_to_be_measured
+        return t is UNKNOWN or (timed and not (t.us_saved if s.flag else settled or t.helps(base)))
+
+    untried = list(filter(is_unknown, suggestions))
     suggestions = [s for s in suggestions if s not in untried]
     untried.sort(key=lambda s: -s.touched)
     helpful = _rank(suggestions, facts.account_replayed)
