@@ -339,7 +339,7 @@ class View:
             return self._reduced(x, labels)
         if x.opcode == "reshape":
             return self._reshaped(x, labels, shape)
-        if x.opcode not in ELEMENTWISE_OPCODES:
+        if x.opcode not in ELEMENTWISE_OPCODES or x.opcode == "bitcast-convert":
             return None
         operands = list[Instruction]()
         for operand in x.operands:
