@@ -189,7 +189,7 @@ def _unfolded(
     cuts = common_factors(sizes, x.shape.dimensions)
     for (start, place), (end, after) in pairwise(cuts):
         own = [labels[d] for d in range(place, after) if x.shape.dimensions[d] > 1]
-        own = own or [-1 - len(labels)]
+        own = own or [-1 - len(labels) - start]
         part = list(sizes[start:end])
         if len(own) > 1 and not all(d in free for d in own):
             return None
@@ -383,7 +383,7 @@ class View:
         if found is None:
             return None
         rest = [*dict.fromkeys(labels)]
-        order = [p for d in (*rest, -1 - len(labels)) for p in joined.get(d, ())]
+        order = [p for d in {**dict.fromkeys(rest), **joined} for p in joined.get(d, ())]
         value = over(
             below[0],
             found,
