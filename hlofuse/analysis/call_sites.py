@@ -24,6 +24,11 @@ _ASYNC = with_trait("async")
 _SEQUENTIAL = _ASYNC | with_trait("control-flow")
 
 
+def called_in_order(x: Instruction) -> list[Computation]:
+    """The computations that an instruction calls, a loop's condition first."""
+    return [c for _, c in sorted(x.called, key=lambda part: part[0] == "body")]
+
+
 def is_asynchronous(instruction: Instruction) -> bool:
     """True for the parts of an asynchronous call of a computation (`HloInstruction::IsAsynchronous`)."""
     return instruction.opcode in _ASYNC
@@ -31,12 +36,8 @@ def is_asynchronous(instruction: Instruction) -> bool:
 
 def run_by(x: Instruction) -> list[Computation]:
     """The computations that an instruction runs one after the other, a loop's condition first."""
-    if x.opcode == "while":
-        parts = dict(x.called)
-        return [parts["condition"], parts["body"]]
-    if x.opcode in ("call", "conditional") or (is_asynchronous(x) and not is_async_end(x.opcode)):
-        return [c for _, c in x.called]
-    return []
+    runs = is_asynchronous(x) and not is_async_end(x.opcode)
+    return called_in_order(x) if runs or x.opcode in ("while", "call", "conditional") else []
 
 
 class CallSites:

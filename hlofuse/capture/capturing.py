@@ -341,6 +341,7 @@ def _capture_on(
 ) -> Capture:
     more = f"{flags_of(destination)} {flags}".strip()
     with _new_folder(out) as (dump, new):
+        request = {**request, "dump": str(dump)}
         answer = compile_request(request, destination, python=python, flags=flags_for(dump, more))
         all_flags = f"{answer.get('flags_of_release', '')} {flags_for(dump, more)}"
         captured = Capture(new, destination.target, flags=all_flags.strip())

@@ -1,5 +1,6 @@
 """`hlofuse recipe`: changes to a program, with code and figures."""
 
+import re
 from typing import Any
 
 import click
@@ -7,9 +8,12 @@ from msgspec import to_builtins
 from rich.text import Text
 
 from hlofuse.format.terminal import plain_table, print_sections
-from hlofuse.reports.common.recipe_page import RecipePage, recipe_names, recipe_page
+from hlofuse.reports.common.recipe_page import RecipePage, recipe_names, recipe_page, recipe_text
 from .common.options import report_options
 from .common.output import Output
+
+_ROW = r"\| (.+) \| (.+) \| (.+) \| (.+) \| (.+) \| (.+) \|"
+_FIGURES = r"\1, XLA \2: \3 kernels, \4 launches, \5 moved, \6"
 
 
 @click.command("recipe")
@@ -19,6 +23,9 @@ def command(name: str | None, out: Output) -> int:
     """Show a recipe: the symptom, the reason, code before and after, figures. Without NAME, list all.
 
     Suggestions of explain and what-if name recipes."""
+    if name and out.form == "markdown":
+        out.write(recipe_text(name))
+        return 0
     pages = [recipe_page(n) for n in ([name] if name else recipe_names())]
     draw = _print_page if name else _print_list
     out.report(
@@ -41,5 +48,7 @@ def _print_list(console: Any, *pages: RecipePage) -> None:
 def _print_page(console: Any, page: RecipePage) -> None:
     console.print(Text(page.title, style="bold"))
     parts = {"Symptom": page.symptom, "Before": page.before, "After": page.after, "Why": page.why}
-    parts |= {"Program": page.code, "Figures": page.figures.strip()}
+    table = page.figures.partition("---|\n")[2]
+    figures = re.sub(_ROW, _FIGURES, table.replace("× |", "× as fast, measured |")).strip()
+    parts |= {"Program": page.code, "Figures": figures}
     print_sections(console, parts.items())

@@ -25,7 +25,7 @@ Compile = Callable[[Path, Destination, Path], Capture]
 """Captures a program's file for a destination into a folder."""
 CPU = Destination("cpu")
 _LEAST = 0.01
-"""The part of the time that a change has to save; noise adds to it where it is measured."""
+"""The part of the time that a change has to save, where it is measured in each quarter of the runs."""
 _TIMEOUT = 120.0
 
 
@@ -176,7 +176,7 @@ def _proved(
         return max(saved, 1e-6), gain, ("compiled by XLA", "values equal")
     times = judge.time(["a", "b"], 1.0, profile=False)
     a, b = times["a"], times["b"]
-    if a.us - b.us < (_LEAST + max(a.noise, b.noise)) * a.us:
+    if a.least_gain(b) < _LEAST * a.us:
         raise HlofuseError("not faster when measured")
     proof = ("compiled by XLA", "measured here", "values equal")
     return a.us - b.us, f"{us_text(a.us)} → {us_text(b.us)} measured · {gain}", proof

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.skipif(
 )
 PROGRAM = """
 import jax, jax.numpy as jnp
+RUN_BY_THE_IMPORT = jnp.ones(3) + 1
 
 def f(x, p):
     return jax.nn.softmax(jnp.tanh(x) * p["w"])
@@ -34,6 +35,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_our_replay_is_what_was_captured(hlofuse: Run, program: Path) -> None:
     result = hlofuse("capture", "program.py:f", "--args", "f32[64,32], {'w': f32[32]}", "-o", "out")
     assert (result.status, result.err) == (0, "")
+    assert sorted(p.name for p in Path("out").iterdir()) == ["f", "manifest.json"]
     assert "Kernels agree: 1 of 1\n  exact on target cpu" in hlofuse("verify", "out").out
     repeated_call = hlofuse("capture", "program.py:f", "--args-from", "shapes", "-o", "again")
     assert repeated_call.status == 0

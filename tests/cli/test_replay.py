@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from hlofuse.ir import parse_module
@@ -122,7 +123,9 @@ def test_recipes(hlofuse: Run) -> None:
     assert all(max(len(r["before"]), len(r["after"])) <= 100 for r in found), "a line under a suggestion"
     page = hlofuse("recipe", "take-first").out
     assert "\n  (x @ w)[ids]\n" in page
-    assert "| h100_sxm |" in page
+    assert re.search(r"\n  h100_sxm, XLA 0\.11\.1: \d+ → \d+ kernels, ", page)
+    assert "|" not in page.partition("Figures")[2], "no table of Markdown"
+    assert "\n| h100_sxm |" in hlofuse("recipe", "take-first", "--format", "markdown").out
     result = hlofuse("recipe", "take-frist")
     assert (result.status, "did you mean take-first" in result.err) == (2, True)
 

@@ -109,11 +109,7 @@ SPELLINGS = {
         f"started = {PAIR} async-start(a), calls=wrapped\n  done = f32[1024]{{0}} async-done(started)",
         "exchanged",
     ),
-    "updated": (
-        WRAPPED,
-        UPDATED,
-        "exchanged",
-    ),
+    "updated": (WRAPPED, UPDATED, "exchanged"),
 }
 
 

@@ -11,8 +11,9 @@ from hlofuse.compilation import Compilation, compile
 from hlofuse.inputs import load
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.why import PairAnswer, Story
-from hlofuse.reports.why.story import answers, why
+from hlofuse.reports.why.story import answers, story_of, why
 from ..running import Golden, Run
 
 
@@ -251,3 +252,12 @@ def test_a_name_given_twice_is_one_instruction(hlofuse: Run, samples: Path) -> N
         reported = hlofuse("why", samples / "cpu" / "gpt2_block", "add.9", "add.9", "--format", form).out
         assert "was given twice: give two different instructions, or one." in reported
         assert reported.replace("\\", "").count("f32[4,64,128]") == 1
+
+
+@pytest.mark.parametrize("sample", ["cpu/softmax", "cpu/gpt2_block", "cartpole/cpu/scan", "tutorial/slow"])
+def test_two_kernels_are_apart_from_each_other(samples: Path, sample: str) -> None:
+    """A refusal is known on both sides, whichever of the two was created or wrapped later."""
+    facts = Facts(compile(load(samples / sample)))
+    apart = {name: {place.name for place, _ in story_of(name, facts).apart} for name in facts.launched_after}
+    assert any(apart.values())
+    assert all(name in apart[other] for name in apart for other in apart[name])

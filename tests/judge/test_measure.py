@@ -142,7 +142,11 @@ def test_a_changed_module_is_run_in_turns_with_the_module() -> None:
     assert len(times[""].runs) == len(times[0].runs)
 
 
-def test_a_run_is_the_lower_quartile_and_its_noise_is_between_halves() -> None:
-    timed = Timed([9.0, 5.0, 6.0, 8.0, 7.0, 40.0, 6.5, 30.0], {})
+def test_a_run_is_the_lower_quartile_and_its_noise_is_between_quarters() -> None:
+    """A gain counts as far as every quarter has it: every second run sees as much of a busy machine."""
+    timed = Timed([5.0, 9.0, 8.0, 40.0, 7.0, 6.0, 6.5, 30.0], {})
     assert timed.us == 6.5
-    assert timed.noise == pytest.approx(1.5 / 6.5)
+    assert timed.quarters == [5.0, 8.0, 6.0, 6.5]
+    assert timed.noise == pytest.approx(3.0 / 6.5)
+    assert timed.least_gain(Timed([4.0, 4.0, 4.0, 38.0, 5.5, 6.0, 5.5, 5.5], {})) == 0.5
+    assert timed.least_gain(Timed([4.0, 4.0, 4.0, 38.0, 6.5, 6.5, 5.5, 5.5], {})) == -0.5

@@ -56,7 +56,8 @@ def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
         answer["versions"]["libtpu"] = version_of("libtpu")
     devices = devices_of(request)
     answer["unknown_fields"] = devices.unknown_fields
-    modules = request.get("modules")
+    modules, dump = request.get("modules"), Path(request["dump"])
+    earlier = {*dump.glob("*")}
     try:
         todo: list[tuple[str, Any]] = (
             [(m["name"], m["path"]) for m in modules] if modules else functions(request)
@@ -65,6 +66,8 @@ def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
         if devices.are_counted:
             answer["devices_needed"] = 0
         raise
+    for file in filter(Path.is_file, {*dump.glob("*")} - earlier):
+        file.unlink()  # of a module that ran while the script was imported
     answer["names"] = [name for name, _ in todo]
     for name, program in todo:
         if name not in request.get("done", ()):

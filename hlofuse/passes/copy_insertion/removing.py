@@ -8,7 +8,7 @@ from functools import cmp_to_key
 from msgspec import Struct
 
 from hlofuse.analysis.alias_info import AliasInfo
-from hlofuse.analysis.call_sites import CallSites, creation_order
+from hlofuse.analysis.call_sites import CallSites, called_in_order, creation_order
 from hlofuse.analysis.hlo_alias import HloAlias
 from hlofuse.analysis.hlo_ordering import DependencyOrdering, HloOrdering
 from hlofuse.analysis.hlo_value import HloUse, HloValue
@@ -124,7 +124,7 @@ def _ordered_instructions(module: Module, ordering: HloOrdering) -> Iterator[Ins
             if x is None:
                 pending.pop()
                 continue
-            inner = next((c for c in _called_computations(x) if c not in seen), None)
+            inner = next((c for c in called_in_order(x) if c not in seen), None)
             if inner is None:
                 yield x
                 continue
@@ -136,13 +136,6 @@ def _ordered_instructions(module: Module, ordering: HloOrdering) -> Iterator[Ins
 
 def _rest(computation: Computation, ordering: HloOrdering) -> Iterator[Instruction]:
     return (x for x in ordering.sequence(computation) if x.opcode != "parameter")
-
-
-def _called_computations(x: Instruction) -> list[Computation]:
-    if x.opcode == "while":
-        parts = dict(x.called)
-        return [parts["condition"], parts["body"]]
-    return [c for _, c in x.called]
 
 
 OrderingOf = Callable[[CallSites, Iterable[Instruction]], HloOrdering]

@@ -13,7 +13,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir import Computation, Instruction, Module, replace
 from hlofuse.rules.catalogue import catalogue
-from .lineage import Lineage
+from .lineage import Lineage, is_view, readers
 from .model import CreatedBy, FinalKernel, Place, RuleText
 
 FURTHER_RESULTS = frozenset(
@@ -89,6 +89,20 @@ class Facts:
                 found.setdefault(e.producer, {})[e.consumer] = None
         return found
 
+    @cached_property
+    def last_rule_between(self) -> dict[frozenset[str], str | None]:
+        """The rule that refused two instructions of the result last; a view stands for its kernels."""
+        found: dict[frozenset[str], str | None] = {}
+        for e in self.replay.events:
+            if e.event == "ineligible" and e.producer is not None and e.consumer is not None:
+                producer = self.lineage.final(e.producer)
+                consumer = self.lineage.final(e.consumer)
+                found[frozenset((producer, consumer))] = e.rule
+                view = self.after.get(consumer)
+                if view is not None and is_view(view):
+                    found |= {frozenset((producer, r.name)): e.rule for r in readers(view)}
+        return found
+
     def rule(self, code: str | None) -> RuleText:
         """The catalogue's words for a code; the bare code for one that has no entry."""
         entry = self._catalogue.get(code or "")
@@ -114,7 +128,8 @@ class Facts:
     def created_after_fusion(self, added: Instruction) -> tuple[CreatedBy, ...]:
         """The rewrites after fusion that added an instruction. Empty where XLA's own final module has another
         instruction of this name."""
-        own, sources = self._final.get(added.name), tuple(o.name for o in added.operands)
+        own = self._final.get(added.name)
+        sources = tuple(o.name for o in added.operands)
         if own is None or sources != tuple(o.name for o in own.operands):
             return ()
         return tuple(

@@ -25,9 +25,11 @@ class Lineage:
         for number, e in enumerate(events):
             if e.event == "fuse" and (producer := own_name(e.origin(0))) is not None:
                 self._fused_into[producer] = own_name(e.origin(1)) or e.fusion or ""
+            is_renamed = e.event == "rewrite" and len(e.removed) == len(e.added) == 1
             for name, origin in e.created_names():
                 if name not in self._input and name not in self._created:
-                    self._created[name] = number, own_name(origin) or name
+                    first = self.first_event(e.removed[0]) if is_renamed else number
+                    self._created[name] = first, own_name(origin) or name
         outer = [x for c in after.computations if c.fusion is None for x in c]
         self._final = final_instructions(outer)
         self._members: dict[str, dict[str, None]] = {}
@@ -66,7 +68,8 @@ class Lineage:
 
     def last_kernel(self, name: str) -> str:
         """The kernel of the result that took in an instruction last, by itself or inside another one."""
-        origin, seen = self.origin(name), set[str]()
+        origin = self.origin(name)
+        seen = set[str]()
         while origin not in self._final and origin in self._fused_into and origin not in seen:
             seen.add(origin)
             origin = self._fused_into[origin]
@@ -77,7 +80,8 @@ class Lineage:
         return self._created.keys()
 
     def first_event(self, name: str) -> int:
-        """The number of the first event after which an instruction of this name exists; 0 for the input's."""
+        """The number of the first event after which an instruction of this name, or the one that it replaced
+        alone, exists; 0 for the input's."""
         return self._created[name][0] if name in self._created else 0
 
     def is_same(self, name: str, other: str | None, origin: Origin) -> bool:
@@ -112,7 +116,8 @@ def through_views(instruction: Instruction) -> Instruction:
 
 def readers(instruction: Instruction) -> Iterator[Instruction]:
     """The readers of its value, directly or through views; each once, in the order of users."""
-    stack, seen = [instruction], {instruction}
+    stack = [instruction]
+    seen = {instruction}
     while stack:
         for user in stack.pop().users:
             if user not in seen:

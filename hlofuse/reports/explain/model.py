@@ -158,7 +158,8 @@ class HotKernel(Record):
         times on, where the measured time says that it is none of these."""
         k = self.kernel
         if self.estimate:
-            return self.estimate if self.us and not self.is_floor else self.estimate.partition(" ±")[0]
+            is_estimate = self.us and not self.is_floor and self.measured_us is None
+            return self.estimate if is_estimate else self.estimate.partition(" ±")[0]
         if k is None and (self.is_floor or not self.us):
             return "lower bound" if self.is_floor else ""
         if self.us and (self.measured_us or 0.0) >= 4 * self.us:

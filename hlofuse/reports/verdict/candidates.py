@@ -279,7 +279,7 @@ def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggest
     for r in ranking.relaxed:
         if r.trial.helps(ranking.after) and r.rule.code not in suggested:
             title = f"{r.rule.title[:1].lower()}{r.rule.title[1:]}"
-            text = f"XLA limitation, nothing to change in your code: {title}"
+            text = f"XLA limitation, no recipe avoids it: {title}"
             sources = tuple(dict.fromkeys(filter(None, (b.producer.source for b in r.blocks))))
             yield Suggestion("report", text, r.rule.code, sources, len(r.blocks), r.trial)
 

@@ -9,8 +9,8 @@ from hlofuse.reports.advice.written import prepared
 from .candidates import UNKNOWN, rewritten
 from .model import MEASURED, Suggestion, Verdict
 
-_LEAST_NOISE = 0.02
-"""Differences below this part of the time count as noise."""
+_LEAST = 0.02
+"""The part of the time that a change has to save in each quarter of the measurement."""
 _MOST = 6
 """Flags that are run, and changes of code."""
 
@@ -29,17 +29,15 @@ def with_measured_changes(
     times = measured_changes(module, own, [s.flag for s in flags], [m for _, m in code], inputs)
     if (base := times.get("")) is None:
         return v
-    own_noise = max(_LEAST_NOISE, base.noise) * base.us
     scale = (v.totals.measured_us or base.us) / base.us  # the total was measured at another time
-    found: list[Suggestion] = []
-    run: list[Suggestion] = []
-    keys: list[str | int] = [*(s.flag for s in flags), *range(len(code))]
-    for key, s in zip(keys, [*flags, *(s for s, _ in code)], strict=True):
-        if (time := times.get(key)) is None:
-            continue
-        run.append(s)
-        if (gain := base.us - time.us) > max(own_noise, time.noise * time.us):
-            found.append(replace(s, trial=replace(s.trial, how=MEASURED, scaled_us_saved=gain * scale)))
+    timed = [(s, times[s.flag]) for s in flags if s.flag in times]
+    timed += [(s, times[n]) for n, (s, _) in enumerate(code) if n in times]
+    run = [s for s, _ in timed]
+    found = []
+    for s, time in timed:
+        gain = (base.us - time.us) * scale
+        if base.least_gain(time) > _LEAST * base.us:
+            found.append(replace(s, trial=replace(s.trial, how=MEASURED, scaled_us_saved=gain)))
     found.sort(key=lambda s: -(s.trial.scaled_us_saved or 0.0))
     others = [s for s in v.suggestions if s not in run]
     untried = tuple(s for s in v.untried if s not in run)

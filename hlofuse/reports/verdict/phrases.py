@@ -15,8 +15,8 @@ from .model import MEASURED, Share, Suggestion, Verdict
 
 _SOON = ": trials take long here, and some were left out (what-if makes them all)"
 _NOTHING_LEFT = 0.02
-_CPU_ERROR = 0.1  # of the total: a smaller gain by estimate has the sign of the measured one less often
 """The part of the time that is not worth looking for."""
+_CPU_ERROR = 0.1  # of the total: a smaller gain by estimate has the sign of the measured one less often
 SCALED = "scaled to measured time"
 COMPILED, VALUES = "compiled by XLA", "values equal"
 """Proofs in `Trial.how`."""

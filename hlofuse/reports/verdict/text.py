@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from hlofuse.format import plural, printable, shorten, undivided
+from hlofuse.format import listing, plural, printable, shorten, undivided
 from hlofuse.format.terminal import fit_columns, indented
 from hlofuse.reports.common.functions import function_table
 from hlofuse.reports.common.head import Head
@@ -147,7 +147,7 @@ def suggestion_lines(
             yield from ((f"   {line}", "cyan") for line in phrases.code_lines(s, width - 3))
     if v.together is not None and shown:
         numbers, trial = v.together
-        names = ", ".join(map(str, numbers))
+        names = listing([*map(str, numbers)], sum(n <= len(shown) for n in numbers))
         line = f"Together ({names}): {phrases.change_line(trial, v.totals, (), '')}"
         yield from _whole(phrases.broken(line, width), width, "bold")
 

@@ -81,7 +81,9 @@ def _without_cost(
     chosen = next((d for d in decisions if settled is not None and settled.step in d.steps
                    and d.event == settled.event and d.pass_name == settled.pass_name), None)  # fmt: skip
     found = facts.instruction(producer)
-    moment = _moment(producer, consumer, settled, facts)
+    moment: _Moment | None = last_priority(producer, consumer, facts) if settled is None else None
+    if settled is not None and settled.event == "fuse":
+        moment = settled, None
     pair = PairAnswer(
         facts.place(producer),
         facts.place(consumer),
@@ -104,7 +106,8 @@ def _without_cost(
 
 def _verdict_on_all_users(producer: str, facts: Facts) -> Event | None:
     """Priority fusion's last verdict on a producer and all its users, fused together or not at all."""
-    found, first = None, facts.lineage.first_event(producer)
+    found = None
+    first = facts.lineage.first_event(producer)
     for e in facts.replay.events[first:]:
         if e.pass_name == PRIORITY_FUSION and facts.lineage.is_same(producer, e.producer, e.origin(0)):
             found = e
@@ -113,7 +116,8 @@ def _verdict_on_all_users(producer: str, facts: Facts) -> Event | None:
 
 def last_priority(producer: str, consumer: str, facts: Facts) -> tuple[Event, str] | None:
     """When the pair was last estimated, and the consumer's name then; None if another verdict came after."""
-    found, first = None, facts.lineage.first_event(producer)
+    found = None
+    first = facts.lineage.first_event(producer)
     inside, views = _Inside(consumer, facts.lineage), _views(producer, consumer, facts)
     for number, e in enumerate(facts.replay.events):
         if number >= first and facts.lineage.is_same(producer, e.producer, e.origin(0)):
@@ -143,12 +147,6 @@ class _Inside:
     def holds(self, name: str, origin: Origin) -> bool:
         """True if an instruction of this name and origin is the one in question, or holds it."""
         return self._lineage.is_same(self._name, name, origin) or own_name(origin) in self._holders
-
-
-def _moment(producer: str, consumer: str, settled: Event | None, facts: Facts) -> _Moment | None:
-    if settled is not None:
-        return (settled, None) if settled.event == "fuse" else None
-    return last_priority(producer, consumer, facts)
 
 
 def _final_cost(producer: str, consumer: str, facts: Facts) -> PairDetail | None:

@@ -26,7 +26,7 @@ from hlofuse.reports.common.model import TRIED_UP_TO, Place, RuleText
 from hlofuse.reports.common.names import Named, Names, holder_of, kernels_holding, runs_in
 from hlofuse.trace import Event
 from hlofuse.trace.provenance import Change
-from .model import Decision, PairAnswer, Story
+from .model import PairAnswer, Story
 from .pair import Request, collapse, pairs_of
 
 Answer: TypeAlias = Story | PairAnswer
@@ -125,7 +125,8 @@ def _request(first: str, second: str, facts: Facts) -> Request:
         (name, holder.name) for name in (first, second) if (holder := holder_of(name, facts)) is not None
     ]
     final_names = dict(outer)
-    producer, consumer = final_names.get(first, first), final_names.get(second, second)
+    producer = final_names.get(first, first)
+    consumer = final_names.get(second, second)
     if producer == consumer:  # both in one, or one in the other
         return first, second, tuple(outer)
     return producer, consumer, tuple(outer)
@@ -139,7 +140,8 @@ class _Decided(Struct):
 
 def _decisions(names: Iterable[str], facts: Facts) -> dict[str, _Decided]:
     """The decisions about each, in one pass through the events, however often it was renamed."""
-    found, lineage = {name: _Decided() for name in names}, facts.lineage
+    found = {name: _Decided() for name in names}
+    lineage = facts.lineage
     by_origin = grouped((lineage.origin(name), name) for name in found)
 
     def meant(now: str | None, origins: Iterable[str], number: int) -> dict[str, None]:
@@ -156,10 +158,6 @@ def _decisions(names: Iterable[str], facts: Facts) -> dict[str, _Decided]:
             for name in meant(None, removed, number) | dict.fromkeys(named):
                 found[name].rewrites.append(e)
         elif e.event != "priority":
-            parts = [*names_in(e.origin(0)), *names_in(e.origin(1))]
-            about = (e.producer, e.consumer, e.fusion)
-            if by_origin.keys().isdisjoint(parts) and found.keys().isdisjoint(about):
-                continue
             giving = meant(e.producer, names_in(e.origin(0)), number)
             taking = meant(e.consumer, names_in(e.origin(1)), number) | meant(e.fusion, (), number)
             for name in giving:
@@ -187,7 +185,8 @@ def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
     created = name not in facts.before or fate == "kernel"
     launch = facts.launched_as(name) if fate == "kernel" else None
     holds = [m for m in facts.lineage.members(final) if m in facts.before and m != final] if created else []
-    giving, taking = collapse(decided.giving, facts), collapse(decided.taking, facts)
+    giving = collapse(decided.giving, facts)
+    taking = collapse(decided.taking, facts)
     found = Story(
         facts.place(name),
         fate,
@@ -198,6 +197,7 @@ def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
         collapse(decided.rewrites, facts),
         holder=_call_of(name, facts) if fate == "kernel" else None,
         created_by=facts.created_by(name),
+        apart=_apart(name, facts) if fate == "kernel" else (),
     )
     if launch is None:
         return found
@@ -210,14 +210,15 @@ def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
         runs=launch.runs,
         per_iteration=launch.per_iteration,
         limited_by=(open_end(launch) or "a lower bound") if launch.is_floor else limit,
-        apart=_apart(name, (*giving, *taking), facts) if launch.kind != "collective" else (),
+        apart=found.apart if launch.kind != "collective" else (),
         communication=tuple(_communication(launch.instruction, facts)),
     )
 
 
 def _communication(x: Instruction, facts: Facts) -> Iterator[str]:
     """What runs meanwhile and what is not combined, of a collective of a GPU's final module."""
-    account, start = facts.account_after, started_by(x)
+    account = facts.account_after
+    start = started_by(x)
     kinds = {c.instruction: c.exchange.kind for c in account.collectives}
     if x not in kinds or account.backend != "gpu":
         return
@@ -247,7 +248,8 @@ def _meanwhile(overlap: Overlap, start: Instruction, account: Account) -> str:
 
 def _not_combined(x: Instruction, other: Instruction, flags: tuple[str, ...]) -> str:
     """The reason why two collectives of a computation are not one; "" where it is not known."""
-    first, second = started_by(x), started_by(other)
+    first = started_by(x)
+    second = started_by(other)
     if depends_on(second, first) or depends_on(first, second):
         return "one waits for the other"
     for combiner in combiners(flags):
@@ -256,25 +258,24 @@ def _not_combined(x: Instruction, other: Instruction, flags: tuple[str, ...]) ->
     return ""
 
 
-def _apart(name: str, decisions: Iterable[Decision], facts: Facts) -> tuple[tuple[Place, RuleText], ...]:
+def _apart(name: str, facts: Facts) -> tuple[tuple[Place, RuleText], ...]:
     """The kernels next to this one, most bytes between them first, each with the last rule against it."""
     own = facts.launched_after[name]
+    last = facts.last_rule_between
     between = {i.name: own.shape.byte_size for i in readers(own)}
     for operand in map(through_views, own.operands):
         between.setdefault(operand.name, operand.shape.byte_size)
-    last: dict[str, RuleText] = {}
-    for d in sorted(decisions, key=lambda d: d.steps[-1]):
-        for other in (facts.lineage.final(n) for n in (d.producer, d.consumer) if n is not None):
-            if d.event == "ineligible" and other in between and other in facts.launched_after:
-                last[other] = d.rule
-    return tuple((facts.place(n), last[n]) for n in sorted(last, key=between.__getitem__, reverse=True))
+    rules = {n: last.get(frozenset((name, n))) for n in between if n in facts.launched_after}
+    refused = [n for n in sorted(between, key=between.__getitem__, reverse=True) if rules.get(n)]
+    return tuple((facts.place(n), facts.rule(rules[n])) for n in refused)
 
 
 def _call_of(name: str, facts: Facts) -> Place | None:
     """The call that XLA compiles into one kernel, with this kernel in it; None for one that is launched."""
     if facts.launched_as(name) is not None:
         return None
-    final, names = facts.account_after.module, facts.replay.names_at_fusion
+    final = facts.account_after.module
+    names = facts.replay.names_at_fusion
     holders = kernels_holding((i for i in final.instructions() if names.get(i.name) == name), final)
     return next((facts.final_place(k) for k in holders if is_small_call(k)), None)
 
@@ -354,15 +355,8 @@ def _of_operations(first: Sequence[Named], second: Sequence[Named], facts: Facts
 
 def _around(name: str, facts: Facts) -> Iterator[str]:
     """Its readers and operands, through views, at the input of fusion and after it."""
-    for module in (facts.before, facts.after):
-        instruction = module.get(name)
-        if instruction is not None:
-            yield from (i.name for i in _related(instruction))
-
-
-def _related(instruction: Instruction) -> Iterable[Instruction]:
-    yield from readers(instruction)
-    yield from map(through_views, instruction.operands)
+    for x in filter(None, (facts.before.get(name), facts.after.get(name))):
+        yield from (i.name for i in (*readers(x), *map(through_views, x.operands)))
 
 
 def confirmed(

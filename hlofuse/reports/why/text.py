@@ -15,10 +15,10 @@ from hlofuse.reports.common.phrases import advice_line, created_by_lines, figure
 from hlofuse.reports.why import Decision, PairAnswer, Story
 from .story import flip_setting
 
-ANSWERS = 5
+ANSWERS = 3
 """Stories shown where a name means several things, and decisions of each."""
 _LEFT_OUT = 8
-_PAIRS = 3
+_PAIRS = 2
 """Further pairs that are named, of those with the same answer."""
 
 
@@ -76,7 +76,8 @@ def more_answers_line(left_out: Sequence[Story | PairAnswer]) -> str:
 
 def _names_of(answers: Sequence[Story | PairAnswer]) -> list[str]:
     places = ((a.described,) if isinstance(a, Story) else (a.producer, a.consumer) for a in answers)
-    return [" → ".join(printable(p.final or p.name) for p in own) for own in places]
+    found = (" → ".join(printable(p.final or p.name) for p in own) for own in places)
+    return list(dict.fromkeys(found))
 
 
 def meant_line(s: Story) -> str:
@@ -112,7 +113,8 @@ def inside_lines(p: PairAnswer) -> list[str]:
 
 
 def pair_headline(p: PairAnswer) -> str:
-    a, b = printable(p.producer.shown), printable(p.consumer.shown)
+    a = printable(p.producer.shown)
+    b = printable(p.consumer.shown)
     if p.outcome == "fused":
         return f"{a} was fused into {b}: both are in {names(p.shared)}."
     if p.outcome == "refused":
@@ -165,11 +167,10 @@ def names(places: tuple[Place, ...], most: int = 4) -> str:
     return listing([printable(p.shown) for p in places], most)
 
 
-def steps_text(d: Decision) -> str:
+def steps_text(steps: Sequence[int]) -> str:
     """`step 3, again at 7, 12`."""
-    if len(d.steps) == 1:
-        return f"step {d.steps[0]}"
-    return f"step {d.steps[0]}, again at {ranges(list(d.steps[1:]))}"
+    again = shorten(ranges(list(steps[1:])), _STEPS)
+    return f"step {steps[0]}" + (f", again at {again}" if again else "")
 
 
 def pair_text(producer: str | None, consumer: str | None) -> str:
@@ -183,6 +184,7 @@ def verdict(d: Decision) -> str:
 
 
 _PRODUCERS = 8  # operands named where one rule refused many
+_STEPS = 60  # columns
 
 _READS = 6
 
@@ -229,7 +231,8 @@ def print_answers(
     kinds = [[a] for a in answers]
     if not details:
         kinds = [*grouped((_same(a), a) for a in answers).values()]
-    is_one, seen = len(kinds) == 1, set[object]()
+    is_one = len(kinds) == 1
+    seen = set[object]()
     if not is_one:
         console.print(Text(answers_headline(queries, answers, total), style="bold cyan"))
     shown = kinds[:ANSWERS] if limit else kinds
@@ -273,17 +276,14 @@ def _same(a: Story | PairAnswer) -> object:
 
 
 def _print_places(console: Console, places: Sequence[Place]) -> None:
-    measured = [("", "left")] if any(p.measured is not None for p in places) else []
-    table = Rows(("", "name"), ("", "left"), ("", "name"), *measured, drop=(1,))
+    table = Rows(("", "name"), ("", "left"), ("", "name"), ("", "left"), drop=(1,))
     for p in places:
         what = f"{printable(p.opcode)} {_shape_text(p.shape)}".strip() or (
             "intermediate fusion, no longer present"
         )
         time = f"{measured_text(p.measured)} measured" if p.measured is not None else ""
-        row = [final_name_text(p.final, p.name), Text(what), Text(printable(origin(p)), style="dim")]
-        if measured:
-            row.append(Text(time))
-        table.add_row(*row)
+        where = Text(printable(origin(p)), style="dim")
+        table.add_row(final_name_text(p.final, p.name), Text(what), where, Text(time))
     table.print(console)
 
 
@@ -331,7 +331,7 @@ def _print_pair(
     settled = p.settled_by
     if settled is not None:
         line = Text(f"{settled.rule.code}", style="bold yellow")
-        line.append(f", {printable(settled.pass_name)} {steps_text(settled)}", style="not bold default")
+        line.append(f", {printable(settled.pass_name)} {steps_text(settled.steps)}", style="not bold default")
         if settled.reason:
             line.append(f": “{printable(settled.reason)}”", style="not bold default")
         indented(console, line)
@@ -401,37 +401,41 @@ def _print_story(
         console.print()
         shown = names(tuple(Place(n) for n in s.holds), 30)
         indented(console, f"contains {len(s.holds)} instructions of the input: {shown}")
-    for title, decisions in (("as producer", s.as_producer), ("rewritten", s.rewrites)):
+    parts = (("as producer", s.as_producer), ("rewritten", s.rewrites), ("as consumer", s.as_consumer))
+    for title, decisions in parts:
         if decisions and details:
             console.print()
             _print_decisions(console, title, decisions, limit)
-    if s.as_consumer and details:
-        console.print()
-        _print_taking(s, console, limit)
     if not (s.as_producer or s.as_consumer or s.rewrites):
         console.print()
         indented(console, "No pass made a decision about it.")
 
 
 def _print_decisions(console: Console, title: str, decisions: Sequence[Decision], limit: int) -> None:
+    """Print each decision; what a pass refused by one rule is one of them."""
     indented(console, Text(title, style="bold cyan"))
     table = Rows(("", "left"), ("", "name"), ("", "left"), ("", "name"))
-    shown = decisions[:limit] if limit else decisions
-    for d in shown:
+    keys = ((d.pass_name, d.rule.code) if d.event == "ineligible" else id(d) for d in decisions)
+    groups = [*grouped(zip(keys, decisions, strict=True)).values()]
+    shown = groups[:limit] if limit else groups
+    for own in shown:
+        steps = sorted({step for d in own for step in d.steps})
         table.add_row(
-            Text(f"{printable(d.pass_name)} {steps_text(d)}"),
-            *_outcome(d),
-            Text(d.rule.code, style="yellow"),
+            Text(f"{printable(own[0].pass_name)} {steps_text(steps)}"),
+            *_outcome(own),
+            Text(own[0].rule.code, style="yellow"),
         )
     table.print(console, 4)
-    print_more(console, len(decisions) - len(shown), indent=4)
+    print_more(console, len(groups) - len(shown), indent=4)
 
 
-def _outcome(d: Decision) -> tuple[Text, Text]:
+def _outcome(decisions: Sequence[Decision]) -> tuple[Text, Text]:
+    d = decisions[0]
     if d.event == "rewrite":
         pair = pair_text(", ".join(d.removed), ", ".join(d.added))
         return Text("replaced" if d.added else "removed"), Text(pair)
-    pair = pair_text(d.producer, d.consumer)
+    sides = ([d.producer for d in decisions], [d.consumer for d in decisions])
+    pair = pair_text(*(listing([*dict.fromkeys(filter(None, side))], _PRODUCERS) for side in sides))
     if d.event == "fuse":
         created = f" = {printable(d.fusion or '')}" if d.created else ""
         copied = " (duplicated; it stays for other users)" if d.duplicated else ""
@@ -439,31 +443,6 @@ def _outcome(d: Decision) -> tuple[Text, Text]:
     text = Text(pair)
     text.append(f"\n{verdict(d)}", style="dim")
     return Text("refused", style="yellow"), text
-
-
-def _print_taking(s: Story, console: Console, limit: int) -> None:
-    """Print fused operands, and refused ones by rule, since a fusion may have dozens of parameters."""
-    fused = [d for d in s.as_consumer if d.event == "fuse"]
-    if fused:
-        _print_decisions(console, "as consumer", fused, limit)
-    refused = grouped((d.rule.code, d) for d in s.as_consumer if d.event == "ineligible")
-    if not refused:
-        return
-    indented(console, Text("operands not fused", style="bold cyan"))
-    for code, decisions in refused.items():
-        line = Text(code, style="yellow")
-        line.append(f"  {printable(decisions[0].rule.title or verdict(decisions[0]))}", style="default")
-        indented(console, line, 4)
-        found = list(dict.fromkeys(d.producer or "" for d in decisions))
-        steps = sorted({step for d in decisions for step in d.steps})
-        listed = listing([printable(n) for n in found], _PRODUCERS)
-        word = "step" if len(steps) == 1 else "steps"
-        indented(console, Text(f"{listed} ({word} {_few(steps)})", style="dim"), 6)
-
-
-def _few(steps: list[int]) -> str:
-    text = ranges(steps)
-    return text if len(text) < 60 else f"{ranges(steps[:6])}, … {steps[-1]}"
 
 
 def print_pair_cost(
