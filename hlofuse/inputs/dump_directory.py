@@ -14,6 +14,8 @@ from .dump_names import AFTER_CODEGEN, FUSION_STAGES, TPU_PIPELINES, DumpFile, F
 from .suggest import did_you_mean
 
 _T = TypeVar("_T")
+RANKED = "hlofuse batch DIR -o OUT ranks them by time"
+"""Where several modules could be meant."""
 
 _LISTED = 12
 _SEARCHED = 2_000
@@ -237,7 +239,7 @@ class DumpDirectory:
                 return main
             raise HlofuseError(
                 f"{printable(str(self.path))} has {len(self.modules)} modules; select one with"
-                f" --module:\n{self._listing()}"
+                f" --module ({RANKED}):\n{self._listing()}"
             )
         matching = [m for m in self.modules if name in (m.label, f"module_{m.module_id:04d}")]
         matching = matching or [m for m in self.modules if m.name in (name, f"jit_{name}")]

@@ -18,6 +18,7 @@ from hlofuse.ir.text.patterns import NAME
 from .choose_target import choose_target, target_of_files
 from .companions import Companions
 from .dump_directory import (
+    RANKED,
     DumpDirectory,
     case_bytes,
     corpus_cases,
@@ -302,7 +303,7 @@ def picked_case(folder: Path, cases: Sequence[Path], module: str | None) -> Path
         hint = did_you_mean(module, names) if module is not None else ""
         problem = f"no module {printable(module)}" if module is not None else "several modules"
         listed = listing(list(map(printable, names)), 12)
-        hint = hint or f"; select one with --module: {listed}"
+        hint = hint or f"; select one with --module ({RANKED}): {listed}"
         raise HlofuseError(f"{printable(str(folder))} has {problem}{hint}")
     return folder / module
 
