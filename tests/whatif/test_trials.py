@@ -59,6 +59,10 @@ def test_a_trial_is_what_was_there_less_what_is_left() -> None:
     assert trial_of(PLAIN, after, "").us_saved is None
     assert trial_of(TIMED, replace(after, modelled_us=None), "").us_saved is None
     assert trial_of(TIMED, replace(after, without_time=1), "").us_saved is None
+    unknown = replace(TIMED, without_time=1)  # what has a time now may take less than what had none
+    assert trial_of(unknown, replace(after, modelled_us=101.0), "").us_saved is None
+    assert trial_of(unknown, after, "").us_saved == pytest.approx(24.0)
+    assert trial_of(unknown, replace(unknown, modelled_us=101.0), "").us_saved == pytest.approx(-11.0)
 
 
 def test_the_greatest_gain_is_of_measured_time_then_estimated_then_launches_then_bytes() -> None:

@@ -133,8 +133,9 @@ def trial_of(
 ) -> Trial:
     """The trial of a replayed change; `accounts` have the measured times from before, if there are any."""
     us = None
-    if before.us is not None and after.us is not None and after.without_time <= before.without_time:
-        us = before.us - after.us
+    if before.us is not None and after.us is not None:
+        us, more = before.us - after.us, after.without_time - before.without_time
+        us = us if not more or (more < 0 <= us) else None
     grows = us is None and (
         after.cost.flops > _MORE_WORK * before.cost.flops
         or (accounts is not None and _size(accounts[1]) > _MORE_CODE * _size(accounts[0]))
