@@ -124,9 +124,14 @@ class Totals(Record):
         return max(self.cost.bytes_accessed - (self.hbm_bytes or 0), 0)
 
     @property
+    def unknown(self) -> int:
+        """Kernels of which a bound of the time is known, or nothing."""
+        return self.floors + self.without_time
+
+    @property
     def is_floor(self) -> bool:
         """True if `us` is a lower bound: it has bounds in it, or leaves kernels out."""
-        return self.floors > 0 or self.without_time > 0
+        return self.unknown > 0
 
     @property
     def us(self) -> float | None:
@@ -341,8 +346,7 @@ class Account:
         totals = replace(totals_of(self.rows, timed=timed), devices=self.module.devices)
         if self.times is not None and totals.modelled_us is not None:
             call = self.times.call_us(self.call_work, totals.cost.flops, totals.modelled_us)
-            unknown = totals.without_time + totals.floors
-            modelled = totals.modelled_us + call
+            modelled, unknown = totals.modelled_us + call, totals.unknown
             totals = replace(totals, call_us=call, modelled_us=modelled, without_time=unknown, floors=0)
         exposed = exposed_us(self.collectives)
         if exposed is not None:

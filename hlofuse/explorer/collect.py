@@ -513,7 +513,7 @@ class _Collector:
                 tuple(number[o] for o in i.operands if o in number),
                 calls,
                 launched,
-                _source(self.replay.before, i),
+                printable(source_in_function(self.replay.before.source_of(i))),
                 before.get(i.name),
                 self.files.line(i, self.replay.before),
                 _path(i, self.replay.before),
@@ -567,7 +567,3 @@ def _refused_edges(e: Explanation, decisions: tuple[Decision, ...]) -> Iterator[
 def _path(i: Instruction, module: Module) -> str:
     functions = [name for file, name in path_of(i, module) if file]
     return "/".join([*functions, *scopes_of(i.op_name)[0]])
-
-
-def _source(module: Module, i: Instruction) -> str:
-    return printable(source_in_function(module.source_of(i)))

@@ -15,7 +15,7 @@ from .suggest import did_you_mean
 
 _T = TypeVar("_T")
 RANKED = "hlofuse batch DIR -o OUT ranks them by time"
-"""Where several modules could be meant."""
+"""The hint where several modules could be meant."""
 
 _LISTED = 12
 _SEARCHED = 2_000

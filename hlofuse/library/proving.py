@@ -102,7 +102,7 @@ def _proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verd
 
 def _trial(base: Totals, after: Totals) -> Trial:
     trial = trial_of(base, after, COMPILED)
-    same_gaps = base.floors + base.without_time == after.floors + after.without_time
+    same_gaps = base.unknown == after.unknown
     return trial if same_gaps else replace(trial, us_saved=None)
 
 

@@ -391,23 +391,21 @@ class ConvertAsyncCollectivesToSync(Pass):
     name = "gpu-convert-async-collectives-to-sync"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for start in [x for x in computation if _is_collective_start(x) and not can_overlap(x)]:
-                done = start.users[0]
-                names = [start.name, done.name]
-                x = start.called_computations[0].root.clone(start.operands)
-                for name, text in done.attributes.given("frontend_attributes", "metadata").items():
-                    set_attribute(x, name, text)
-                computation.add_instruction(x)
-                move_control_dependencies(done, x)
-                move_control_dependencies(start, x)
-                done.replace_all_uses_with(x)
-                computation.remove_instruction(done)
-                computation.remove_instruction(start)
-                recorder.rewrite(computation.name, names, [x], rule="", reason=_JOINED)
-                changed = True
-        return changed
+        starts = find_each(module, lambda x: _is_collective_start(x) and not can_overlap(x))
+        for start in starts:
+            done, computation = start.users[0], computation_of(start)
+            names = [start.name, done.name]
+            x = start.called_computations[0].root.clone(start.operands)
+            for name, text in done.attributes.given("frontend_attributes", "metadata").items():
+                set_attribute(x, name, text)
+            computation.add_instruction(x)
+            move_control_dependencies(done, x)
+            move_control_dependencies(start, x)
+            done.replace_all_uses_with(x)
+            computation.remove_instruction(done)
+            computation.remove_instruction(start)
+            recorder.rewrite(computation.name, names, [x], rule="", reason=_JOINED)
+        return bool(starts)
 
 
 def _is_collective_start(x: Instruction) -> bool:

@@ -211,10 +211,6 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
     return _slice_of_iota(c, x)
 
 
-def _is_zero(x: Instruction) -> bool:
-    return x.opcode == "constant" and is_all(x, 0)
-
-
 def _dynamic_of_reshape(c: Context, x: Instruction) -> bool:
     reshape = x.operands[0]
     source = reshape.operands[0]
@@ -262,7 +258,7 @@ def _start_at_zero(c: Context, x: Instruction, *arrays: Instruction) -> bool:
     """Read or write whole dimensions from zero on. `arrays` are the operands before the starts."""
     starts = x.operands[len(arrays) :]
     sizes = zip(arrays[-1].shape.dimensions, x.shape.dimensions, starts, strict=True)
-    moved = [a == b and not _is_zero(start) for a, b, start in sizes]
+    moved = [a == b and not (start.opcode == "constant" and is_all(start, 0)) for a, b, start in sizes]
     if not any(moved):
         return False
     zero = make.scalar_like(starts[0], 0)

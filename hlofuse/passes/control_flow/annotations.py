@@ -15,7 +15,7 @@ from hlofuse.analysis.custom_calls import (
 )
 from hlofuse.ir import Instruction, Module, computation_of
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
-from hlofuse.passes.base import Pass, any_change
+from hlofuse.passes.base import Pass, any_change, find_each
 from hlofuse.passes.common import make
 from hlofuse.trace import Recorder
 from .partition import Partition, inline_calls
@@ -156,17 +156,15 @@ class OptimizationBarrierExpander(Pass):
     name = "cse_barrier_expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for barrier in [i for i in computation if i.opcode == "opt-barrier"]:
-                operand = barrier.operands[0]
-                move_control_dependencies(barrier, operand)
-                barrier.replace_all_uses_with(operand)
-                barrier.drop_all_control_dependencies()
-                computation.remove_instruction(barrier)
-                recorder.rewrite(computation.name, [barrier.name], [operand], rule="", reason=_REASON)
-                changed = True
-        return changed
+        barriers = find_each(module, lambda i: i.opcode == "opt-barrier")
+        for barrier in barriers:
+            operand, computation = barrier.operands[0], computation_of(barrier)
+            move_control_dependencies(barrier, operand)
+            barrier.replace_all_uses_with(operand)
+            barrier.drop_all_control_dependencies()
+            computation.remove_instruction(barrier)
+            recorder.rewrite(computation.name, [barrier.name], [operand], rule="", reason=_REASON)
+        return bool(barriers)
 
 
 class AllReduceSimplifier(Pass):

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial, reduce
-from itertools import pairwise
+from itertools import pairwise, product
 from math import prod
 
 from hlofuse.analysis.components import depends_on
@@ -19,6 +19,7 @@ from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.literals import bounds, scalar_of, values_of
 from hlofuse.passes.common.shapes import (
     array,
+    labels_of,
     numbers_of,
     ranges_of,
     window_of,
@@ -96,13 +97,7 @@ def _at_indices(x: Instruction, factors: Sequence[Labelled], result: list[int]) 
     return False
 
 
-def _sums_at(
-    x: Instruction,
-    indices: Instruction,
-    rows: Instruction,
-    count: int,
-    batch: int,
-) -> Instruction:
+def _sums_at(x: Instruction, indices: Instruction, rows: Instruction, count: int, batch: int) -> Instruction:
     """Sums of rows by index, apart for each place of the first `batch` dimensions of the indices."""
     rank, kind = indices.shape.rank, rows.element_type
     shape = array(kind, [*indices.shape.dimensions[:batch], count, *rows.shape.dimensions[rank:]])
@@ -167,12 +162,7 @@ def _take_first(x: Instruction) -> bool:
     found = view.of(whole, labels)
     if found is None or not any(i.opcode == "dot" for i, _ in view.done):
         return False
-    new = over(
-        whole,
-        found,
-        labels,
-        sizes_of((whole, labels)) | view.sizes,
-    )
+    new = over(whole, found, labels, sizes_of((whole, labels)) | view.sizes)
     return replace(x, new)
 
 
@@ -308,10 +298,7 @@ _NEUTRAL = {"add": 0, "multiply": 1, "and": True, "or": False}
 def _is_neutral(x: Instruction, value: Instruction) -> bool:
     """True for a start that may be combined once more, by what `x` combines with."""
     kind = x.element_type
-    starts = {
-        **_NEUTRAL,
-        **dict(zip(("maximum", "minimum"), bounds(kind), strict=True)),
-    }
+    starts = {**_NEUTRAL, **dict(zip(("maximum", "minimum"), bounds(kind), strict=True))}
     root = x.to_apply.root
     if [o.opcode for o in root.operands] != ["parameter"] * 2:
         return False
@@ -358,6 +345,37 @@ def _by_dimension(x: Instruction) -> bool:
         )
         taken = {*along[along.index(d) + 1 :][:1]}
     return replace(x, value)
+
+
+_MOST_TAPS = 32
+"""Taps of a filter whose products are written one by one."""
+
+
+def _add_shifts(x: Instruction) -> bool:
+    """A convolution of each channel by itself becomes a sum: a shifted array times a number for each tap."""
+    window, labels = list(window_of(x)), labels_of(x)
+    (value, filters), feature = x.operands, labels.lhs.index("f")
+    channels, taps = x.shape.dimensions[feature], prod(w.size for w in window)
+    is_plain = labels.lhs == labels.output and x.raw("batch_group_count", "1") == "1"
+    is_each = channels == value.shape.dimensions[feature] == filters.shape.element_count / taps
+    if not (is_plain and is_each) or taps > _MOST_TAPS or any(w.window_reversal for w in window):
+        return False
+    wide = "f32" if x.element_type in ("bf16", "f16") else x.element_type  # as the sums of a convolution
+    value, filters = (make.convert(x, o, wide) for o in x.operands)
+    along = [(labels.lhs.index(str(k)), labels.rhs.index(str(k)), w) for k, w in enumerate(window)]
+    for d, _, w in along:
+        value = make.padded(x, value, w.padding_low, w.padding_high, d, w.base_dilation - 1)
+    terms = []
+    for tap in product(*(range(w.size) for w in window)):
+        shifted, factor = value, filters
+        for n, (d, e, w) in zip(tap, along, strict=True):
+            start, span = n * w.window_dilation, (x.shape.dimensions[d] - 1) * w.stride
+            shifted = make.part(x, shifted, start, start + span + 1, d, w.stride)
+            factor = make.part(x, factor, n, n + 1, e)
+        factor = make.reshape(x, array(wide, [channels]), factor)
+        factor = make.broadcast(x, shifted.shape, factor, [feature])
+        terms.append(make.binary(x, "multiply", shifted, factor))
+    return replace(x, fold(x, "add", terms))
 
 
 _LINEAR = frozenset("add subtract multiply divide negate".split())
@@ -835,6 +853,7 @@ RESTATED = {
     "scale-not-diagonal": Rewriting("dot", partial(use_structure, is_diagonal=True)),
     "attention-by-cudnn": Rewriting("dot", _attend, "gpu", "cuDNN attention"),
     "window-by-dimension": Rewriting("reduce-window", _by_dimension),
+    "add-the-shifts": Rewriting("convolution", _add_shifts),
     "real-fft": Rewriting("slice real", _real_transform),
     "diagonal-alone": Rewriting("gather reduce", diagonal_alone),
     "multiply-not-sum": Rewriting("reduce", partial(product_of_sums, opcode="multiply")),

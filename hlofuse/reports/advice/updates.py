@@ -185,10 +185,6 @@ def _is_sliced_later(x: Instruction) -> bool:
     return user is not None and user.opcode == "slice" and 4 * user.shape.byte_size <= x.shape.byte_size
 
 
-def _is_summed_later(x: Instruction) -> bool:
-    return combines_by(x, "add") and sum_of(only_reader(x)) is not None
-
-
 def _move(x: Instruction) -> bool:
     """Have what follows the collective be done before it."""
     user = only_reader(x)
@@ -204,7 +200,8 @@ def _move(x: Instruction) -> bool:
     return True
 
 
-_gathers, _sums = each(_is_mapped_later, "all-gather"), each(_is_summed_later, "all-reduce")
+_gathers = each(_is_mapped_later, "all-gather")
+_sums = each(lambda x: combines_by(x, "add") and sum_of(only_reader(x)) is not None, "all-reduce")
 
 COLLECTIVES = (
     Recipe("map-before-the-gather", "Map before the all-gather", _gathers, _move),

@@ -23,7 +23,7 @@ def place_json(p: Place) -> dict[str, Any]:
 def totals_json(t: Totals, counted: Counted | None = None) -> dict[str, Any]:
     """A module as a whole: what is launched, every launch counted. `counted`: whose final module it is."""
     estimated = t.modelled_us if t.measured_us is None else None
-    unknown = t.floors + t.without_time if t.us is not None else t.kernels
+    unknown = t.unknown if t.us is not None else t.kernels
     return {
         **fields(
             t,

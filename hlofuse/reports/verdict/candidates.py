@@ -317,7 +317,7 @@ def of_flags(
         unknown = after.totals.without_time - base.totals.without_time
         touched = share_of_change(*accounts)
         if base.bounded_work != after.bounded_work or unknown:  # there is only a lower bound of its time
-            if trial.us_saved is None or (trial.us_saved < 0 and unknown >= 0):
+            if unknown > 0 or (trial.us_saved or 0.0) < 0:
                 continue
             if touched < _GAIN_OF_FLAG and not unknown:
                 continue

@@ -132,11 +132,11 @@ def trial_of(
     before: Totals, after: Totals, how: str, accounts: tuple[Account, Account] | None = None
 ) -> Trial:
     """The trial of a replayed change; `accounts` have the measured times from before, if there are any."""
-    us = None
-    if before.us is not None and after.us is not None:
-        us, more = before.us - after.us, after.without_time - before.without_time
-        us = us if not more or (more < 0 <= us) else None
-    grows = us is None and (
+    us, fewer = None, after.unknown < before.unknown
+    if before.us is not None and after.us is not None and after.without_time <= before.without_time:
+        us = before.us - after.us
+        us = None if us < 0 and fewer else us
+    grows = (us is None and not fewer) and (
         after.cost.flops > _MORE_WORK * before.cost.flops
         or (accounts is not None and _size(accounts[1]) > _MORE_CODE * _size(accounts[0]))
     )
