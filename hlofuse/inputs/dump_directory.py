@@ -239,7 +239,7 @@ class DumpDirectory:
                 return main
             raise HlofuseError(
                 f"{printable(str(self.path))} has {len(self.modules)} modules; select one with"
-                f" --module ({RANKED}):\n{self._listing()}"
+                f" --module:\n{self._listing()}\n{RANKED}"
             )
         matching = [m for m in self.modules if name in (m.label, f"module_{m.module_id:04d}")]
         matching = matching or [m for m in self.modules if m.name in (name, f"jit_{name}")]

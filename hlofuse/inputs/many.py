@@ -303,7 +303,7 @@ def picked_case(folder: Path, cases: Sequence[Path], module: str | None) -> Path
         hint = did_you_mean(module, names) if module is not None else ""
         problem = f"no module {printable(module)}" if module is not None else "several modules"
         listed = listing(list(map(printable, names)), 12)
-        hint = hint or f"; select one with --module ({RANKED}): {listed}"
+        hint = hint or f"; select one with --module: {listed}\n{RANKED}"
         raise HlofuseError(f"{printable(str(folder))} has {problem}{hint}")
     return folder / module
 
