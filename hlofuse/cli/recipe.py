@@ -49,6 +49,6 @@ def _print_page(console: Any, page: RecipePage) -> None:
     console.print(Text(page.title, style="bold"))
     parts = {"Symptom": page.symptom, "Before": page.before, "After": page.after, "Why": page.why}
     table = page.figures.partition("---|\n")[2]
-    figures = re.sub(_ROW, _FIGURES, table.replace("× |", "× as fast, measured |")).strip()
-    parts |= {"Program": page.code, "Figures": figures}
+    figures = re.sub(_ROW, _FIGURES, table.replace("× |", "× as fast, measured |"))
+    parts |= {"Program": page.code, "Figures": re.sub(", –( moved)?", "", figures).strip()}
     print_sections(console, parts.items())

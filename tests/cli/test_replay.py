@@ -125,6 +125,8 @@ def test_recipes(hlofuse: Run) -> None:
     assert "\n  (x @ w)[ids]\n" in page
     assert re.search(r"\n  h100_sxm, XLA 0\.11\.1: \d+ → \d+ kernels, ", page)
     assert "|" not in page.partition("Figures")[2], "no table of Markdown"
+    unknown = hlofuse("recipe", "attention-by-cudnn").out.partition("Figures")[2]
+    assert "7 → 1 launches\n" in unknown, "figures that are not known are left out"
     assert "\n| h100_sxm |" in hlofuse("recipe", "take-first", "--format", "markdown").out
     result = hlofuse("recipe", "take-frist")
     assert (result.status, "did you mean take-first" in result.err) == (2, True)
