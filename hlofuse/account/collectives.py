@@ -206,8 +206,7 @@ class Collective(Record):
 
     @property
     def exposed(self) -> tuple[float, bool] | None:
-        """Microseconds of all runs that no kernel hides; True for an estimate, False for a lower bound. None
-        without a time."""
+        """Microseconds of all runs that no kernel hides, or None; True for an estimate, False for a bound."""
         if self.overlap is None or self.overlap.exposed_us is None:
             return None
         us = self.overlap.exposed_us if self.hides_exactly else 0.0

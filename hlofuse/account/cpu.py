@@ -238,8 +238,7 @@ def handoff_work(flops: int, kernels_us: float) -> Work:
 
 
 def _fresh_bytes(touches: Sequence[_Touch], results: Container[Instruction]) -> Mapping[Instruction, float]:
-    """The bytes that each kernel writes to fresh pages: large results, and large temporary arrays where they
-    take more memory than those before them."""
+    """Bytes that each kernel writes to fresh pages: large results, large temporaries beyond those before."""
     last = {v[0]: k for k, t in enumerate(touches) for v in t.values if isinstance(v, tuple)}
     ends: defaultdict[int, float] = defaultdict(float)
     found: dict[Instruction, float] = {}

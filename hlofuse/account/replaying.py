@@ -392,8 +392,7 @@ def compiled(
     earlier: Compilation | None = None,
 ) -> Observed:
     """A module before optimizations, lowered and replayed with these XLA flags in place of the config's own.
-    It has the passes before fusion of `earlier` where they do the same. HlofuseError where it cannot be
-    lowered."""
+    It has the passes before fusion of `earlier` where they do the same. HlofuseError where that fails."""
     changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
     lowered = Compilation.of(module, Stage.BEFORE, changed, earlier).fusion_input
     return observed_replay(lowered, changed, cache=cache, totals_only=True)

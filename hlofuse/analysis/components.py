@@ -53,8 +53,7 @@ def components(edges: Mapping[T, Iterable[T]]) -> list[list[T]]:
 
 
 class Reachability:
-    """The set of those that reach each instruction, one bit for each (`HloReachabilityMap`). A snapshot:
-    instructions added later are not present."""
+    """The set of those that reach each instruction, a bit for each (`HloReachabilityMap`), as of now."""
 
     def __init__(self, computation: Computation) -> None:
         order = computation.post_order()

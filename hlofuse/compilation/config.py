@@ -142,9 +142,8 @@ def device_numbers(target: str) -> tuple[str, ...]:
 
 
 def with_enabled(target: str, passes: tuple[str, ...], names: Iterable[str]) -> tuple[str, ...]:
-    """`passes` with the passes asked for at the end. A name is an addition of the target
-    (`Target.additions`), a pass in one, or the code of a rule that only such a pass asks. HlofuseError for
-    any other."""
+    """`passes`, at the end those asked for. A name is an addition of the target (`Target.additions`), a pass
+    in one, or the code of a rule that only such a pass asks; HlofuseError for others."""
     for name in names:
         passes = _with(target, passes, name)
     return passes

@@ -278,8 +278,7 @@ def unfuse(caller: Instruction) -> None:
 
 
 def inline_calls(module: Module, chosen: Callable[[Instruction], bool]) -> bool:
-    """Inline all `chosen` calls, also nested ones; True if there was one. `HlofuseError` for
-    excessive growth."""
+    """Inline all `chosen` calls, nested ones too; True if any. `HlofuseError` for excessive growth."""
     most = instruction_limit(module)
     changed, pending = False, True
     while pending:

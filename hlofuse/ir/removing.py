@@ -70,8 +70,7 @@ def remove_with_unused_operands(
 
 
 def _bridge_control_dependencies(instruction: Instruction) -> None:
-    """Drop its control dependencies but keep those that lead through it
-    (`SafelyDropAllControlDependencies`)."""
+    """Drop its control dependencies, keep those through it (`SafelyDropAllControlDependencies`)."""
     for predecessor in instruction.control_predecessors:
         for successor in instruction.control_successors:
             predecessor.add_control_dependency_to(successor)

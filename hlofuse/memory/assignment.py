@@ -204,8 +204,7 @@ class _Assigner:
         )
 
     def _of_hbm(self, end: int, blocks: list[Block]) -> int:
-        """Temporary bytes of HBM: XLA:TPU counts what rounding adds twice. Tuples and scalars that
-        no kernel writes take none alone."""
+        """Temporary bytes of HBM: XLA:TPU counts rounding twice; tuples and unwritten scalars take none."""
         if not any(map(_is_of_kernel, self._delayed.get(0, ()))):
             return 0
         arrays = max(_over_time(blocks, self._live), default=0)
@@ -341,8 +340,7 @@ class _Assigner:
         return any(self._found.get(self._alias.buffer_of(v)) is allocation for v in sources)
 
     def _combined(self) -> dict[int, int]:
-        """Bytes of all temporary allocations of each memory space, one after the other
-        (`CombineTempAllocations`)."""
+        """Bytes of all temporary allocations of a memory space, end to end (`CombineTempAllocations`)."""
         found: dict[int, int] = {}
         for allocation in _moved_to_end(self._allocations):
             at = found.get(allocation.space, 0)

@@ -33,8 +33,7 @@ def processing_order(module: Module) -> list[Computation]:
 
 
 def _first_place(computation: Computation, written: dict[Computation, int]) -> tuple[int, ...]:
-    """The place by number, or when a pass added it: loop bodies follow conditions
-    (`WhileUtil::MakeCountedLoop`)."""
+    """The place by number, or by when a pass added it: bodies last (`WhileUtil::MakeCountedLoop`)."""
     if (match := _NUMBERED.fullmatch(computation.name)) is not None:
         return (0, 0, int(match[1]))
     caller = computation.first_caller

@@ -140,8 +140,7 @@ def spent_fusion_names(module: Module) -> int:
 
 
 def with_replayed_order(module: Module, lowered: Module) -> Module | None:
-    """A copy of `module` with the ids and use-lists of `lowered`, the result of the repeated passes. None
-    where these passes give another module."""
+    """A copy of `module` with ids and use-lists of `lowered`, of the repeated passes; None if they differ."""
     copy = copy_module(module)
     copies = counterparts(lowered, copy)
     if copies is None:

@@ -79,8 +79,7 @@ class ShownStage(Record):
         return Fact(self.name, self.source, self.evidence)
 
     def foreign_to(self, target: str) -> bool:
-        """True for evidence of another backend than that of `target`. A module without
-        one is foreign to none."""
+        """True for evidence of another backend than that of `target`; a module without one has none."""
         if self.backend is None or (self.backend in FRONT_ENDS and not self.is_fused):
             return False
         return not target.startswith(self.backend)

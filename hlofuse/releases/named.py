@@ -42,8 +42,7 @@ NAMED = (
 NAMES = tuple(named.name for named in NAMED)
 EARLIEST, NEWEST = NAMES[0], NAMES[-1]
 REFERENCE = "0.11.1"
-"""The newest release whose source could be read: the default without evidence, and the one whose passes
-before and after fusion are repeated."""
+"""The newest release whose source could be read: the default, and that of the passes around fusion."""
 
 
 class Span(Record):

@@ -16,8 +16,7 @@ NO_FIGURES: Figures = {}
 
 
 class Event(NamedTuple):
-    """A decision: instruction and computation names are those at that moment. `event` is `fuse`,
-    `ineligible`, `priority` or `rewrite`."""
+    """A decision, with the names at that moment. `event` is `fuse`, `ineligible`, `priority` or `rewrite`."""
 
     event: str
     pass_name: str

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from hlofuse.analysis.convolution import window_dimensions
-from hlofuse.analysis.elementwise import is_elementwise, shape_size
+from hlofuse.analysis.elementwise import is_elementwise, shape_size, without_bitcasts
 from hlofuse.analysis.flops import convolution_flops, dot_flops
 from hlofuse.analysis.kernels import computed_in
 from hlofuse.ir import Instruction, Record, Shape
@@ -221,10 +221,8 @@ class _Loops:
             return [(operands[0], own, None, count / max(length, 1))]
         if opcode in ("reduce", "reduce-window", "select-and-scatter"):
             return self._reduction(x, own, count)
-        if opcode in ("slice", "dynamic-slice"):
-            return [(operands[0], own, inner, count)]
-        if opcode == "dynamic-update-slice":
-            return [(operands[1], own, inner, count)]
+        if opcode in ("slice", "dynamic-slice", "dynamic-update-slice"):
+            return [(operands[opcode == "dynamic-update-slice"], own, inner, count)]
         if opcode in ("pad", "concatenate", "reverse"):
             self._other[f"{_chosen(x, inner)} {_kind(shape)}"] += count
             whole = max(shape.element_count, 1)
@@ -264,7 +262,7 @@ class _Loops:
             if applied.root.opcode == "convert":
                 operation = "rounded"
         else:
-            window = window_dimensions(x.raw("window") or "")
+            window = window_dimensions(x.raw("window"))
             minor = shape.minor_to_major[0] if shape.rank else 0
             inner, operation = None, "window"
             if sum(d.size > 1 for d in window) > 1:
@@ -311,11 +309,8 @@ def _chosen(x: Instruction, inner: int | None) -> str:
 
 
 def _written(output: Instruction) -> int:
-    if output.opcode == "dynamic-update-slice":
-        return output.operands[1].shape.element_count
-    if output.opcode == "bitcast" and output.operands[0].opcode == "dynamic-update-slice":
-        return _written(output.operands[0])
-    shape = _first_array(output)
+    update = without_bitcasts(output)
+    shape = update.operands[1].shape if update.opcode == "dynamic-update-slice" else _first_array(output)
     return shape.element_count if shape is not None else 0
 
 
@@ -388,7 +383,7 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
             if fusion.fused_root is not x and root.rank:  # 6 ns for each row of what follows (jaxlib 0.11.1)
                 found["ynn reduced row"] += root.element_count / root.dimensions[root.minor_to_major[0]]
         elif x.opcode == "reduce-window":
-            window = window_dimensions(x.raw("window") or "")
+            window = window_dimensions(x.raw("window"))
             found[f"ynn window {kind}"] += x.shape.element_count * math.prod(d.size for d in window)
         elif x.opcode not in _FREE and x.shape.element_count > 1:
             slow = x.opcode if x.opcode in _SLOW else "operation"
@@ -435,7 +430,7 @@ def _rated(x: Instruction, name: str) -> Work:
     """FLOP of a product, by operand type and by whether one of its sides is short."""
     kind = _kind(x.operands[0].shape)
     if x.opcode == "convolution":
-        window = window_dimensions(x.raw("window") or "")
+        window = window_dimensions(x.raw("window"))
         features = x.operands[1].shape.element_count / math.prod(d.size for d in window)
         has_groups = x.raw("feature_group_count", "1") != "1"
         is_slow = name.startswith("Eigen") and (has_groups or features < _FEATURES)
@@ -454,25 +449,28 @@ _SORTED_TOGETHER = 32_768
 
 def sort_tasks(kernel: Instruction, threads: int) -> float:
     """The factor by which threads that sort rows at once are faster than one (`SortThunk::Execute`)."""
-    shape = kernel.operands[0].shape
-    length = max(shape.dimensions[kernel.dimensions[0]], 1) if kernel.dimensions and shape.rank else 1
-    rows = shape.element_count // length
+    length = _sorted_length(kernel)
+    rows = kernel.operands[0].shape.element_count // length
     grain = max(1, _SORTED_TOGETHER // length)
     own = grain * math.ceil(math.ceil(rows / grain) / threads)
     return rows / min(rows, own) if rows else 1
 
 
+def _sorted_length(kernel: Instruction) -> int:
+    """Elements of a row that is sorted."""
+    sizes = kernel.operands[0].shape.dimensions
+    return max(sizes[kernel.dimensions[0]], 1) if sizes and kernel.dimensions else 1
+
+
 def _sort(kernel: Instruction) -> Work:
     """Comparisons of all rows, and the bytes that each moves."""
-    shape = kernel.operands[0].shape
-    dimension = kernel.dimensions[0] if kernel.dimensions else 0
-    length = shape.dimensions[dimension] if shape.rank else 1
+    shape, length = kernel.operands[0].shape, _sorted_length(kernel)
     compared = shape.element_count * math.log2(max(length, 2))
     several = "one" if len(kernel.operands) == 1 else "more"
     # XLA compares by code of its own for one comparison, else by a function for each pair.
     own = len([i for i in kernel.to_apply if i.opcode != "parameter"]) == 1
     order = "" if own else " by a function"
     found = {f"sort {several} {_kind(shape)}{order}": compared}
-    found["sorted row"] = shape.element_count / max(length, 1)
+    found["sorted row"] = shape.element_count / length
     found["sorted operand"] = compared * (len(kernel.operands) - 1)
     return found

@@ -206,8 +206,7 @@ class AtomTable:
 
 
 def is_intermediate(instruction: Instruction, elementwise: bool) -> bool:
-    """True if a hero may lie beyond it, operands aside (`IsIntermediate` in
-    `xla/codegen/ir_emission_utils.cc`)."""
+    """True if a hero may lie beyond it, operands aside (`IsIntermediate`, `ir_emission_utils.cc`)."""
     opcode = instruction.opcode
     if not instruction.operands:
         return False

@@ -39,8 +39,7 @@ class Estimate:
 
 
 def is_broadcast(instruction: Instruction) -> bool:
-    """True for a broadcast or iota, also through bitcasts and one-operand element-wise
-    operations (`IsReadCoalescedHeuristic`)."""
+    """True for a broadcast or iota, also below unary operations (`IsReadCoalescedHeuristic`)."""
     return chain_end(instruction).opcode in ("broadcast", "iota")
 
 

@@ -66,8 +66,7 @@ class KernelModel:
     def pair_time(
         self, producer: Instruction, consumer: Instruction, pair: SummaryPair | None = None
     ) -> Estimate:
-        """The consumer with the producer fused in (`EstimateRunTimeForFusion`); `pair` is
-        the cached one, if any."""
+        """The consumer with the producer fused in (`EstimateRunTimeForFusion`); `pair`: the cached one."""
         times = self.cache[producer].times
         cached = times.get(consumer)
         if cached is None:

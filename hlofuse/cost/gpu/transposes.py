@@ -69,8 +69,7 @@ def _is_large(smaller: int, product: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def bytewise_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) -> TiledTranspose | None:
-    """`tiled_transpose` before elements were packed (`packed_transposes`): raw dimensions, whole bytes, any
-    element sizes together."""
+    """`tiled_transpose` before `packed_transposes`: raw dimensions, whole bytes, mixed element sizes."""
     dimensions, rank = result.dimensions, len(permutation)
     if rank < 2:
         return None

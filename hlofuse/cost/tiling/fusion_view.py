@@ -115,8 +115,7 @@ def _roots_of(part: Instruction) -> list[Instruction]:
 
 
 def view_of(kinds: OpKinds, *parts: Instruction, extra_outputs: bool = False) -> FusionView:
-    """The view of a fusion, or of a producer and its consumer; `extra_outputs` are the
-    producer's other results."""
+    """The view of a fusion, or of producer and consumer; `extra_outputs`: the producer's other results."""
     traversal = _Traversal(kinds, parts)
     roots = traversal.roots()
     if extra_outputs:

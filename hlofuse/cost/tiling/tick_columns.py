@@ -81,8 +81,7 @@ class KernelTimes:
         total: Ticks,
         rate: NDArray[np.float64],
     ) -> Ticks:
-        """Ticks to read `total` bytes of a `size`-byte operand at `rate` of the bandwidth
-        (`ReadTimeWithDRAMHeuristic`)."""
+        """Ticks to read `total` bytes of `size` at `rate` of the bandwidth (`ReadTimeWithDRAMHeuristic`)."""
         d = self.device
         net = np.minimum(size, total)
         dram = (d.memory_bandwidth * rate).astype(_F)

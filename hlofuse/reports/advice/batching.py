@@ -181,7 +181,8 @@ class Batch:
         """1 for the place of this iteration along the first dimension, −1 counted from the end, else 0."""
         if any(integer_of(o) != 0 for o in starts[1:]):
             return 0
-        forward, backward = (0, 1), (self.trips - 1, -1)
+        forward = (0, 1)
+        backward = (self.trips - 1, -1)
         place = {forward: 1, backward: -1}.get(self._first_and_step(starts[0]) or (0, 0), 0)
         return -place if self.is_reversed else place
 
@@ -205,7 +206,8 @@ class Batch:
 
     def _batched(self, x: Instruction) -> Instruction | None:
         """The values of one operation; None where nothing says how to write them."""
-        shape, inner = self._leading(x.shape), range(1, x.shape.rank + 1)
+        shape = self._leading(x.shape)
+        inner = range(1, x.shape.rank + 1)
         if x.opcode == "dynamic-slice":
             return self._slices(x)
         if x.opcode == "dot":
@@ -298,16 +300,20 @@ class Batch:
         )
 
     def _gather(self, x: Instruction) -> Instruction | None:
-        table, texts = self.fixed.get(x.operands[0]), _after_leading(x)
+        table = self.fixed.get(x.operands[0])
+        texts = _after_leading(x)
         return self._copy(x, [table, self.over_all(x.operands[1])], **texts) if table is not None else None
 
     def _convolution(self, x: Instruction) -> Instruction | None:
         """One convolution, of which the iterations are further images; None where the filters differ."""
-        filters, labels = self.fixed.get(x.operands[1]), labels_of(x)
+        filters = self.fixed.get(x.operands[1])
+        labels = labels_of(x)
         if filters is None or x.raw("batch_group_count", "1") != "1":
             return None
-        first, last = labels.input_batch_dimension, labels.output_batch_dimension
-        images, rank = self.over_all(x.operands[0]), x.shape.rank
+        first = labels.input_batch_dimension
+        last = labels.output_batch_dimension
+        images = self.over_all(x.operands[0])
+        rank = x.shape.rank
         order = [*range(1, first + 1), 0, *range(first + 1, rank + 1)]
         images = make.transpose(self.loop, images, order)
         images = make.reshape(self.loop, self._larger(x.operands[0].shape, first), images)
@@ -323,8 +329,7 @@ class Batch:
         return with_dimensions(shape, sizes)
 
     def _total(self, k: int) -> Instruction | None:
-        """An element of the state to which each iteration adds what is known, everywhere or at places; else
-        None."""
+        """An element of the state to which iterations add what is known, also at places; None for others."""
         x = self.body.root.operands[k]
         is_at_places = x.opcode == "scatter" and len(x.operands) == 3 and combines_by(x, "add")
         if is_at_places and not is_element(x.operands[0], self.given, k):
@@ -339,7 +344,8 @@ class Batch:
             operands = [self.init[k], *map(self.over_all, rest)]
             return self._copy(x, operands, x.shape, **_after_leading(x))
         kind = x.element_type
-        add, zero = make.reducer(self.loop, "total", "add", kind), make.zero(self.loop, kind)
+        add = make.reducer(self.loop, "total", "add", kind)
+        zero = make.zero(self.loop, kind)
         totals = [make.reduce(self.loop, self.over_all(t), zero, [0], add) for t in rest]
         return fold(self.loop, "add", [self.init[k], *totals])
 
@@ -460,7 +466,8 @@ def carry(
 ) -> tuple[list[Instruction], list[Instruction], Instruction]:
     """Further elements of the state: these within the body, all after the loop, and the body's new root.
     Iterations pass them on as they are until the root has others."""
-    size, body = len(loop.shape.tuple_shapes), body_of(loop)
+    size = len(loop.shape.tuple_shapes)
+    body = body_of(loop)
     init = make.tuple_of(loop, [*loop.operands[0].operands, *first])
     _, given = (retype_state(part, init.shape) for part in (condition_of(loop), body))
     inside = [make.get_tuple_element(body.root, given, size + k) for k in range(len(first))]
@@ -530,7 +537,8 @@ def sum_in_carry(loop: Instruction) -> bool:
         for total, own, place in zip(totals, inside, range(-len(totals), 0), strict=True):
             new = make.binary(root, "add", own, rows[total.operands[0]])
             root.replace_operand(len(after) + place, new)
-            others, add = [d - 1 for d in total.dimensions if d], total.to_apply
+            others = [d - 1 for d in total.dimensions if d]
+            add = total.to_apply
             end = after[place]
             replace(total, make.reduce(total, end, total.operands[1], others, add) if others else end)
         sum_in_carry(after[0].operands[0])
@@ -541,7 +549,8 @@ def sum_in_carry(loop: Instruction) -> bool:
 def _rows_to_sum(x: Instruction) -> tuple[list[Instruction], list[Instruction]]:
     """`x` and values of which each row is computed from that of `x`, and the sums of all over the rows; no
     sums where something else reads one."""
-    rows, sums = [x], list[Instruction]()
+    rows = [x]
+    sums = list[Instruction]()
     for user in computation_of(x).post_order():
         own = [o for o in user.operands if o in rows]
         others = [o for o in user.operands if o not in rows]

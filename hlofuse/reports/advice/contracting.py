@@ -1,6 +1,7 @@
 """Sums of products before optimizations: their factors, and the order in which they are multiplied."""
 
 from collections.abc import Callable, Container, Iterable
+from functools import partial, reduce
 from itertools import count, pairwise
 from math import prod
 
@@ -11,7 +12,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.shapes import array, common_factors, numbers_of, with_dimensions
 from .matching import combines_by, is_constant
-from .written import Numbers, counted, equal_places, gather_rows, numbers, replace, spread
+from .written import Numbers, counted, equal_places, fold, gather_rows, numbers, replace, spread
 
 Labelled = tuple[Instruction, list[int]]
 """A factor in a sum of products, with a label for each of its dimensions."""
@@ -19,7 +20,8 @@ Labelled = tuple[Instruction, list[int]]
 
 def labelled(x: Instruction) -> list[Labelled]:
     """The operands of a product. The result's dimensions are their own labels; what is summed is below 0."""
-    dims, place = DotDimensions.of(x), len(DotDimensions.of(x).lhs_batch)
+    dims = DotDimensions.of(x)
+    place = len(DotDimensions.of(x).lhs_batch)
     found = list[Labelled]()
     for side, value in enumerate(x.operands):
         free = dims.free(side, value.shape.rank)
@@ -155,26 +157,26 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
     """The sum of a matrix product becomes a product of sums, that of an elementwise one a matrix product."""
     value = x.operands[0]
     labels = [*range(value.shape.rank)]
-    if value.opcode != opcode or len(value.users) > 1:
+    is_sum = combines_by(x, "add") and is_constant(x.operands[1], 0) and x.element_type in FLOATING_TYPES
+    if not is_sum or value.opcode != opcode or len(value.users) > 1:
         return False
-    if x.element_type not in FLOATING_TYPES:
-        return False
-    if not combines_by(x, "add") or not is_constant(x.operands[1], 0):
-        return False
-    factors = _factors(value, value, labels)
+    inner = list[Instruction]()
+    outer = list[Labelled]()
+    for term in terms_of(value, "multiply"):
+        factor = spread_factor(term)
+        if {*x.dimensions}.isdisjoint(factor[1]):
+            outer.append(factor)  # the same in all summands
+        else:
+            inner.append(term)
+    factors = _factors(value, fold(value, "multiply", inner or [value]), labels)
     if not factors:
         return False
     remaining = [d for d in labels if d not in x.dimensions]
     found = contracted(value, factors[0], factors[1], remaining)
     if opcode != "dot" and found[0].opcode != "dot":
         return False
-    new = over(
-        value,
-        found,
-        remaining,
-        sizes_of(*factors),
-    )
-    return replace(x, new)
+    found = reduce(partial(on_both, value, "multiply"), outer, found)
+    return replace(x, over(value, found, remaining, sizes_of((value, labels))))
 
 
 def _unfolded(
@@ -308,7 +310,8 @@ class View:
 
     def _whole(self, x: Instruction, labels: list[int]) -> tuple[Instruction, list[int]] | None:
         """The elements of `x`, with a dimension for each label."""
-        found, order = self.of(x, labels), [*dict.fromkeys(labels)]
+        found = self.of(x, labels)
+        order = [*dict.fromkeys(labels)]
         sizes = dict(zip(labels, x.shape.dimensions, strict=True)) | self.sizes
         if found is None:
             return None
@@ -395,7 +398,8 @@ class View:
 
 def _equal_places(x: Instruction) -> list[int] | None:
     """The label of each dimension of what a gather reads at equal places of two dimensions."""
-    table, where = x.operands[0].shape, x.operands[1]
+    table = x.operands[0].shape
+    where = x.operands[1]
     offsets = numbers_of(x, "offset_dims")
     pair = numbers_of(x, "start_index_map")
     if len(pair) != 2 or where.opcode != "concatenate" or where.shape.dimensions[1:] != (2,):

@@ -27,6 +27,7 @@ from hlofuse.passes.common.shapes import (
     without,
     without_ones,
 )
+from .batching import row_starts
 from .contracting import (
     Labelled,
     View,
@@ -45,7 +46,7 @@ from .contracting import (
 )
 from .matching import MIN_ELEMENTS, combines_by, has, is_constant, only_reader, origins, source
 from .structure import use_structure
-from .updates import add_to_rows
+from .updates import add_to_rows, choose_written
 from .written import (
     MOST_EVALUATED,
     Numbers,
@@ -77,7 +78,8 @@ def _at_indices(x: Instruction, factors: Sequence[Labelled], result: list[int]) 
         if found is None or _leaves_out(found[0], hot.shape.dimensions[found[1]]):
             continue
         (indices, along), sizes = found, sizes_of((hot, labels), (value, own))
-        number, places = labels[along], [d for k, d in enumerate(labels) if k != along]
+        number = labels[along]
+        places = [d for k, d in enumerate(labels) if k != along]
         if number not in result and number in own:
             first = [d for d in places if d in own]
             order = first + [d for d in places if d not in own]
@@ -88,7 +90,8 @@ def _at_indices(x: Instruction, factors: Sequence[Labelled], result: list[int]) 
             value, own = summed(x, (value, own), [d for d in own if d not in result and d not in places])
             order = [d for d in places if d in result] + [d for d in places if d not in result]
             indices = make.transpose(x, indices, list(map(places.index, order)))
-            rest, batch = [d for d in own if d not in places], sum(d in result for d in places)
+            rest = [d for d in own if d not in places]
+            batch = sum(d in result for d in places)
             rows = over(x, (value, own), order + rest, sizes)
             new = _sums_at(x, indices, rows, sizes[number], batch), [*order[:batch], number, *rest]
         else:
@@ -99,7 +102,8 @@ def _at_indices(x: Instruction, factors: Sequence[Labelled], result: list[int]) 
 
 def _sums_at(x: Instruction, indices: Instruction, rows: Instruction, count: int, batch: int) -> Instruction:
     """Sums of rows by index, apart for each place of the first `batch` dimensions of the indices."""
-    rank, kind = indices.shape.rank, rows.element_type
+    rank = indices.shape.rank
+    kind = rows.element_type
     shape = array(kind, [*indices.shape.dimensions[:batch], count, *rows.shape.dimensions[rank:]])
     return indexed(
         x,
@@ -138,7 +142,8 @@ def _take_first(x: Instruction) -> bool:
     whole, *starts = x.operands
     if x.opcode == "gather":
         is_of_rows = x.raw("start_index_map") == x.raw("collapsed_slice_dims") == "{0}"
-        along, indices = [0] * is_of_rows, starts[0]
+        along = [0] * is_of_rows
+        indices = starts[0]
         rows = indices.shape.element_count
     else:
         along = [d for d, n in enumerate(x.shape.dimensions) if n != whole.shape.dimensions[d]]
@@ -212,7 +217,8 @@ def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None
         scales = [source(o) for o in x.operands if o.opcode != "reduce"]
         if len(sums) != 1 or len(x.users) > 1 or scales[0].shape.dimensions:
             return None
-        x, scale = sums[0], scales[0]
+        x = sums[0]
+        scale = scales[0]
     is_sum = x.opcode == "reduce" and not x.shape.is_tuple and combines_by(x, "add")
     return (x, scale) if is_sum and len(x.users) == 1 and is_constant(x.operands[1], 0) else None
 
@@ -281,7 +287,8 @@ def _multiply_differences(x: Instruction) -> bool:
 
 def root_for_power(x: Instruction) -> bool:
     """x to the power of 1.5, 2.5 or 3.5, or one of these below 1, becomes products with a square root."""
-    base, given = x.operands[0], source(x.operands[1])
+    base = x.operands[0]
+    given = source(x.operands[1])
     is_negated = given.opcode == "negate"  # where XLA divided by the power
     exponent = scalar_of(source(given.operands[0]) if is_negated else given)
     if not isinstance(exponent, float) or exponent % 1 != 0.5 or not 1 < abs(exponent) < 4:
@@ -326,24 +333,15 @@ def _by_dimension(x: Instruction) -> bool:
     if any(r.opcode == "select-and-scatter" for r in reads):
         return False
     along.sort(key=lambda d: -window[d].stride)
+    others = along[1:]
+    sizes = [*x.operands[0].shape.dimensions]
     value = x.operands[0]
-    sizes = list(value.shape.dimensions)
-    taken = {*range(len(window))} - {*along[1:]}
-    for d in along:
-        own = list[WindowDimension]()
-        for k, w in enumerate(window):
-            own.append(w if k in taken else WindowDimension(1))
-            if k in taken:
-                sizes[k] = x.shape.dimensions[k]
-        value = make.add(
-            x,
-            "reduce-window",
-            with_dimensions(x.shape, sizes),
-            [value, x.operands[1]],
-            called=[("to_apply", x.to_apply)],
-            window=Window(tuple(own)),
-        )
-        taken = {*along[along.index(d) + 1 :][:1]}
+    for taken in ({*range(len(window))} - {*others}, *({d} for d in others)):
+        own = tuple(w if d in taken else WindowDimension(1) for d, w in enumerate(window))
+        sizes = [x.shape.dimensions[d] if d in taken else n for d, n in enumerate(sizes)]
+        shape = with_dimensions(x.shape, sizes)
+        called = [("to_apply", x.to_apply)]
+        value = make.add(x, "reduce-window", shape, [value, x.operands[1]], called=called, window=Window(own))
     return replace(x, value)
 
 
@@ -353,9 +351,11 @@ _MOST_TAPS = 32
 
 def _add_shifts(x: Instruction) -> bool:
     """A convolution of each channel by itself becomes a sum: a shifted array times a number for each tap."""
-    window, labels = list(window_of(x)), labels_of(x)
+    window = list(window_of(x))
+    labels = labels_of(x)
     (value, filters), feature = x.operands, labels.lhs.index("f")
-    channels, taps = x.shape.dimensions[feature], prod(w.size for w in window)
+    channels = x.shape.dimensions[feature]
+    taps = prod(w.size for w in window)
     is_plain = labels.lhs == labels.output and x.raw("batch_group_count", "1") == "1"
     is_each = channels == value.shape.dimensions[feature] == filters.shape.element_count / taps
     if not (is_plain and is_each) or taps > _MOST_TAPS or any(w.window_reversal for w in window):
@@ -367,9 +367,11 @@ def _add_shifts(x: Instruction) -> bool:
         value = make.padded(x, value, w.padding_low, w.padding_high, d, w.base_dilation - 1)
     terms = []
     for tap in product(*(range(w.size) for w in window)):
-        shifted, factor = value, filters
+        shifted = value
+        factor = filters
         for n, (d, e, w) in zip(tap, along, strict=True):
-            start, span = n * w.window_dilation, (x.shape.dimensions[d] - 1) * w.stride
+            start = n * w.window_dilation
+            span = (x.shape.dimensions[d] - 1) * w.stride
             shifted = make.part(x, shifted, start, start + span + 1, d, w.stride)
             factor = make.part(x, factor, n, n + 1, e)
         factor = make.reshape(x, array(wide, [channels]), factor)
@@ -404,24 +406,11 @@ def _is_of_real(x: Instruction) -> bool:
     return below.operands[0].element_type in FLOATING_TYPES
 
 
-def _transformed(
-    x: Instruction,
-    real: Instruction,
-    kind: str,
-    shape: Shape,
-) -> Instruction:
+def _transformed(x: Instruction, real: Instruction, kind: str, shape: Shape) -> Instruction:
     """The transform `x` of another kind."""
-    texts = {
-        "fft_type": kind,
-        "fft_length": x.raw("fft_length") or "",
-    }
-    return make.add(
-        x,
-        "fft",
-        shape,
-        [real],
-        copied_attributes=texts,
-    )
+    new = make.copy_of(x, [real], shape)
+    new.attributes = new.attributes.updated(fft_type=kind)
+    return new
 
 
 def _real_transform(x: Instruction) -> bool:
@@ -473,7 +462,8 @@ def _cumulated(x: Instruction) -> tuple[int, bool] | None:
     along = [d for d, w in enumerate(window) if w.size > 1]
     if len(along) != 1:
         return None
-    w, n = window[along[0]], x.shape.dimensions[along[0]]
+    w = window[along[0]]
+    n = x.shape.dimensions[along[0]]
     is_plain = w.size == n and {w.padding_low, w.padding_high} == {0, n - 1} and w.stride == 1
     return (along[0], w.padding_low > 0) if is_plain else None
 
@@ -492,7 +482,8 @@ def _cumulate_by_product(x: Instruction) -> bool:
     test = make.compare(x, direction, make.iota(x, square, 0), make.iota(x, square, 1))
     ones = make.convert(x, test, x.element_type)
     result = [*range(x.shape.rank)]
-    a, b = (x.operands[0], [-1 if k == d else k for k in result]), (ones, [-1, d])
+    a = (x.operands[0], [-1 if k == d else k for k in result])
+    b = (ones, [-1, d])
     return replace(x, over(x, contracted(x, a, b, result), result, sizes_of(a, b)))
 
 
@@ -502,7 +493,8 @@ _LEAST_ROW = 32
 
 def _cumulate_by_rows(x: Instruction) -> bool:
     """A cumulative sum over rows becomes a loop that adds a row in each iteration."""
-    found, root = _cumulated(x), x.to_apply.root
+    found = _cumulated(x)
+    root = x.to_apply.root
     if found is None or [o.opcode for o in root.operands] != ["parameter"] * 2:
         return False
     d, is_forward = found
@@ -510,7 +502,8 @@ def _cumulate_by_rows(x: Instruction) -> bool:
     if prod(x.shape.dimensions[d + 1 :]) < _LEAST_ROW:
         return False
     given = make.transpose(x, x.operands[0], order)  # a scan takes rows of the first dimension
-    n, row = given.shape.dimensions[0], [1, *given.shape.dimensions[1:]]
+    n = given.shape.dimensions[0]
+    row = [1, *given.shape.dimensions[1:]]
     start = make.broadcast(x, with_dimensions(x.shape, row), x.operands[1], ())
     whole = make.broadcast(x, given.shape, x.operands[1], ())
     init = make.tuple_of(x, [make.scalar(x, "s32", 0), start, given, whole])
@@ -525,7 +518,7 @@ def _cumulate_by_rows(x: Instruction) -> bool:
     number, total, given, found_rows = make.elements(state, range(4))
     last = make.scalar(state, "s32", n - 1)
     place = number if is_forward else make.binary(state, "subtract", last, number)
-    starts = [place, *[make.scalar(state, "s32", 0)] * (x.shape.rank - 1)]
+    starts = row_starts(x, place, state)
     total = make.binary(state, root.opcode, total, make.dynamic_slice(state, given, starts, row))
     rows = make.dynamic_update_slice(state, found_rows, total, starts)
     number = make.binary(state, "add", number, make.scalar(state, "s32", 1))
@@ -620,9 +613,11 @@ def _few_sorted(x: Instruction) -> bool:
         parts = [(e, u) for e in x.users for u in e.users] if counts else []
     if low_first is None or not parts or any(u.opcode != "slice" for _, u in parts):
         return False
-    size, ranges = data.shape.dimensions[along], [ranges_of(u)[along] for _, u in parts]
+    size = data.shape.dimensions[along]
+    ranges = [ranges_of(u)[along] for _, u in parts]
     ends = max(r.limit for r in ranges), size - min(r.start for r in ranges)
-    count, is_last = min(ends), ends[1] < ends[0]
+    count = min(ends)
+    is_last = ends[1] < ends[0]
     is_one = count == 1 and not x.shape.is_tuple
     if count * _SORTED > size or is_one or data.element_type not in FLOATING_TYPES:
         return False
@@ -650,7 +645,8 @@ def _rows_of(x: Instruction) -> tuple[Numbers, int] | None:
     is_scatter = x.opcode == "scatter"
     names = ("inserted_window_dims", "scatter_dims_to_operand_dims", "update_window_dims")
     names = names if is_scatter else ("collapsed_slice_dims", "start_index_map", "offset_dims")
-    table, rows = x.operands[0].shape, (x.operands[2] if is_scatter else x).shape
+    table = x.operands[0].shape
+    rows = (x.operands[2] if is_scatter else x).shape
     firsts = [numbers_of(x, n) for n in names]
     others = [d for d in range(table.rank) if (d,) != firsts[0]]
     is_plain = firsts[0] == firsts[1] and firsts[2] == tuple(others) and rows.rank == table.rank
@@ -761,7 +757,8 @@ def row_written(x: Instruction) -> tuple[int, Instruction] | None:
 
 
 def _write_at_once(x: Instruction) -> bool:
-    first, rows = x, list[tuple[int, Instruction]]()
+    first = x
+    rows = list[tuple[int, Instruction]]()
     while (row := row_written(first)) is not None and (first is x or len(first.users) == 1):
         rows.append(row)
         first = first.operands[0]
@@ -771,7 +768,7 @@ def _write_at_once(x: Instruction) -> bool:
     if any(start + part.shape.dimensions[0] != after for (start, part), (after, _) in pairwise(rows)):
         return False
     joined = make.concatenate(x, [part for _, part in rows], 0)
-    starts = [make.scalar(x, "s32", rows[0][0]), *[make.scalar(x, "s32", 0)] * (x.shape.rank - 1)]
+    starts = row_starts(x, make.scalar(x, "s32", rows[0][0]), x)
     return replace(x, make.dynamic_update_slice(x, first, joined, starts))
 
 
@@ -780,7 +777,8 @@ _FUSABLE = ELEMENTWISE_OPCODES | {"broadcast", "reshape", "transpose", "copy", "
 
 def _below(x: Instruction) -> list[Instruction]:
     """All that an operand is computed from, up to products."""
-    found, seen = [x], {x}
+    found = [x]
+    seen = {x}
     for i in found:
         fresh = [o for o in i.operands if o not in seen] if i.opcode in _FUSABLE else []
         found += dict.fromkeys(fresh)
@@ -796,7 +794,8 @@ def _attend(scores: Instruction) -> bool:
     """Products around a softmax become cuDNN's attention, and those of its gradient become its gradient.
     cuDNN takes float16 and bfloat16, heads of at most 256."""
     operands = [_before_widening(o) for o in scores.operands]
-    dims, head = DotDimensions.of(scores), 1
+    dims = DotDimensions.of(scores)
+    head = 1
     for d in dims.lhs_contracting:
         head *= scores.operands[0].shape.dimensions[d]
     is_narrow = {o.element_type for o in operands} in ({"bf16"}, {"f16"})
@@ -818,7 +817,8 @@ def _attend(scores: Instruction) -> bool:
             is_gradient = any(i.opcode == "dot" and i is not scores for i in below)
             ends = (x.operands[side].shape.rank - max(along), exponential.shape.rank - max(total.dimensions))
             products[ends[0] == ends[1], is_gradient] = x, x.operands[1 - side]
-    output, value = products.get((True, False)), products.get((False, False))
+    output = products.get((True, False))
+    value = products.get((False, False))
     if output is None and value is None:
         return False
     narrow = operands[0].element_type
@@ -872,6 +872,7 @@ RESTATED = {
     "reshape-not-segments": Rewriting("scatter", _segments),
     "window-not-scatter": Rewriting("scatter gather", _window),
     "update-the-rows": Rewriting("scatter", add_to_rows),
+    "choose-what-is-written": Rewriting("select", choose_written),
     "one-segment-sum": Rewriting("scatter", _scatter_stacked, "gpu"),
     "write-at-once": Rewriting("dynamic-update-slice scatter", _write_at_once),
 }

@@ -12,7 +12,7 @@ from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.literals import Elements
 from hlofuse.passes.common.shapes import array, with_dimensions
-from .contracting import labelled, over, sizes_of
+from .contracting import labelled, over, sizes_of, summed
 from .written import MOST_EVALUATED, fold, gather_rows, replace
 
 _FEW = 8
@@ -40,7 +40,8 @@ def _terms(x: Instruction, cache: dict[Instruction, Elements], most: int, depth:
                     yield weights * part, data, place
     elif x.opcode == "multiply":
         try:
-            scale, first = elements(first, cache, MOST_EVALUATED), rest[0]
+            scale = elements(first, cache, MOST_EVALUATED)
+            first = rest[0]
         except CannotEvaluate:
             scale = elements(rest[0], cache, MOST_EVALUATED)
         for weights, data, place in _terms(first, cache, most, depth + 1):
@@ -79,7 +80,8 @@ def _banded(x: Instruction, y: Instruction, weights: Elements) -> list[Instructi
     found = list[Instruction]()
     for d in map(int, diagonals):
         own = at[places - at == d]
-        start, end = int(own[0]), int(own[-1]) + 1
+        start = int(own[0])
+        end = int(own[-1]) + 1
         part = make.part(
             x,
             y,
@@ -104,7 +106,6 @@ def _picked(x: Instruction, y: Instruction, weights: Elements) -> Instruction:
     at, places = np.nonzero(weights)
     values = weights[at, places]
     run = columns // rows
-    kind = y.element_type
     if np.array_equal(at, np.arange(rows)):
         indices = make.constant(x, array("s32", places.shape), places.tolist())
         return _scaled(x, gather_rows(x, y, indices, 0), values)
@@ -112,13 +113,7 @@ def _picked(x: Instruction, y: Instruction, weights: Elements) -> Instruction:
     if not np.array_equal(at[order], np.arange(rows * run) // max(run, 1)) or columns != rows * run:
         raise CannotEvaluate
     runs = make.reshape(x, with_dimensions(y.shape, [rows, run, *sizes]), _scaled(x, y, values[order]))
-    return make.reduce(
-        x,
-        runs,
-        make.zero(x, kind),
-        [1],
-        make.reducer(x, "sum", "add", kind),
-    )
+    return summed(x, (runs, [*range(runs.shape.rank)]), [1])[0]
 
 
 def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instruction]:
@@ -132,41 +127,22 @@ def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instructio
         raise CannotEvaluate
     if np.count_nonzero(weights) <= max(rows, columns):
         return [_picked(x, y, weights)]
-    zero = make.zero(x, kind)
-    add = make.reducer(x, "sum", "add", kind)
-    above, below = float(weights[0, -1]), float(weights[-1, 0])
+    above = float(weights[0, -1])
+    below = float(weights[-1, 0])
     if rows != columns and above != below:
         raise CannotEvaluate
     near = _banded(x, y, weights - np.where(np.tri(rows, columns, dtype=bool), below, above))
+    labels = [*range(y.shape.rank)]
+    sizes = dict(enumerate([rows, *y.shape.dimensions[1:]]))
     if above:
-        total = make.reduce(
-            x,
-            _scaled(x, y, np.full(columns, above)),
-            zero,
-            [0],
-            add,
-        )
-        shape = with_dimensions(y.shape, [rows, *y.shape.dimensions[1:]])
-        near.append(
-            make.broadcast(
-                x,
-                shape,
-                total,
-                range(1, y.shape.rank),
-            )
-        )
+        total = summed(x, (_scaled(x, y, np.full(columns, above)), labels), [0])
+        near.append(over(x, total, labels, sizes))
     if above != below:
         ones = y.shape.rank - 1
         window = f"{{size={rows}{'x1' * ones} pad={rows - 1}_0{'x0_0' * ones}}}"
-        total = make.add(
-            x,
-            "reduce-window",
-            y.shape,
-            [y, zero],
-            called=[("to_apply", add)],
-            window=window,
-        )
-        near.append(_scaled(x, total, np.full(rows, below - above)))
+        add = [("to_apply", make.reducer(x, "sum", "add", kind))]
+        cumulated = make.add(x, "reduce-window", y.shape, [y, make.zero(x, kind)], called=add, window=window)
+        near.append(_scaled(x, cumulated, np.full(rows, below - above)))
     return near
 
 

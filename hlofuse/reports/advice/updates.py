@@ -7,13 +7,18 @@ from hlofuse.analysis.hlo_alias import alias_config, write_alias_config
 from hlofuse.analysis.hlo_value import Index
 from hlofuse.ir import Instruction, Module, computation_of, module_of
 from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import bounds
+from hlofuse.passes.common.shapes import numbers_of
+from .contracting import spread_factor
 from .matching import MIN_BYTES, combines_by, each, is_constant, only_reader, source, sum_of
 from .recipe import Finding, Recipe, Situation
+from .written import counted, replace
 
 
 def _results(module: Module) -> list[tuple[Index, Instruction]]:
     """Results without memory of an argument, bitcasts passed over."""
-    root, config = module.entry.root, alias_config(module)
+    root = module.entry.root
+    config = alias_config(module)
     results = [((k,), o) for k, o in enumerate(root.operands)] if root.opcode == "tuple" else [((), root)]
     return [
         (k, without_bitcasts(o))
@@ -32,7 +37,7 @@ def _argument(module: Module, x: Instruction) -> int | None:
 def _not_donated(s: Situation) -> Iterator[Finding]:
     for _, x in _results(s.module):
         if x.opcode in ("dynamic-update-slice", "scatter"):
-            update = x.operands[1 if x.opcode == "dynamic-update-slice" else 2]
+            update = x.operands[1 + (x.opcode == "scatter")]
             is_part = update.shape.byte_size * 2 < x.shape.byte_size
             if is_part and _argument(s.module, without_bitcasts(x.operands[0])) is not None:
                 yield Finding(x.name)
@@ -93,7 +98,7 @@ def _row(x: Instruction) -> tuple[int, Instruction] | None:
         return None
     if len(iotas) != 1 or len(positions) != 1 or positions[0].shape.dimensions:
         return None
-    along = int(iotas[0].raw("iota_dimension") or 0)
+    along = counted(iotas[0]) or 0
     if mask is not test:  # its ones may be left out
         along = mask.dimensions[sum(n > 1 for n in test.shape.dimensions[:along])]
     return None if along in new.dimensions else (along, positions[0])
@@ -136,7 +141,8 @@ def add_to_rows(x: Instruction) -> bool:
     is_part = len(x.operands) == 3 and 2 * x.operands[2].shape.byte_size < x.shape.byte_size
     if not is_part or not combines_by(x, "add") or not is_constant(x.operands[0], 0):
         return False
-    last, update = x, x.operands[2]
+    last = x
+    update = x.operands[2]
     while (user := only_reader(last)) is not None and last in user.operands:
         others = [o for o in user.operands if o is not last]
         if others and (user.opcode == "add" or (user.opcode == "subtract" and user.operands[1] is last)):
@@ -153,7 +159,27 @@ def add_to_rows(x: Instruction) -> bool:
         operands = [
             update if o is last else make.broadcast(x, update.shape, o.operands[0], ()) for o in user.operands
         ]
-        last, update = user, make.copy_of(user, operands, update.shape)
+        last = user
+        update = make.copy_of(user, operands, update.shape)
+    return False
+
+
+def choose_written(x: Instruction) -> bool:
+    """A choice between an array and the same with a scatter is made by indices, out of bounds for nothing."""
+    (test, labels), sides = spread_factor(x.operands[0]), x.operands[1:]
+    for new, old in (sides, sides[::-1]):
+        if new.opcode != "scatter" or new.operands[0] is not old or len(new.users) > 1:
+            continue
+        indices = new.operands[1]
+        kind = new.operands[1].element_type
+        batch = (numbers_of(new, f"{n}_batching_dims") for n in ("input", "scatter_indices"))
+        places = dict(zip(*batch, strict=True))
+        if not places.keys() >= {*labels} or test.element_type != "pred":
+            return False
+        nowhere = make.broadcast(x, indices.shape, make.scalar(x, kind, bounds(kind)[1] or 0), ())
+        mask = make.broadcast(x, indices.shape.with_element_type("pred"), test, [places[d] for d in labels])
+        pair = (indices, nowhere) if new is sides[0] else (nowhere, indices)
+        return replace(x, make.copy_of(new, [old, make.select(x, mask, *pair), new.operands[2]]))
     return False
 
 
@@ -165,6 +191,7 @@ UPDATES = (
     Recipe("donate-the-argument", "Donate what is updated: donate_argnums", _not_donated, _donate),
     Recipe("scale-only-the-update", "Scale only what is written, and donate the array", _whole, _update_only),
     Recipe("write-the-row", "Use dynamic_update_slice, not a mask; donate the array", _masked, _write_row),
+    Recipe("choose-what-is-written", "Choose by the index what is written, not between whole arrays"),
     Recipe("update-the-rows", "Add to the rows that are read, not to the whole table; donate it"),
     Recipe("one-scatter", "Concatenate the updates and scatter once", _twice, _scatter_once),
     Recipe("window-not-scatter", "Write or read a window, or every n-th row, without indices"),

@@ -82,7 +82,7 @@ def onehot(x: Instruction) -> tuple[Instruction, int] | None:
         return None
     for numbers, labels in (x.operands, x.operands[::-1]):
         (iota, of_iota), (indices, dims) = spread(numbers), spread(labels)
-        along = int(iota.raw("iota_dimension") or 0) if iota.opcode == "iota" else None
+        along = counted(iota)
         if along is None or indices.opcode in ("iota", "constant") or along not in of_iota:
             continue
         classes = of_iota.index(along)

@@ -126,8 +126,7 @@ class Facts:
         return {i.name: i for i in self.replay.final.instructions()}
 
     def created_after_fusion(self, added: Instruction) -> tuple[CreatedBy, ...]:
-        """The rewrites after fusion that added an instruction. Empty where XLA's own final module has another
-        instruction of this name."""
+        """The rewrites after fusion that added an instruction; empty if XLA's final module has another."""
         own = self._final.get(added.name)
         sources = tuple(o.name for o in added.operands)
         if own is None or sources != tuple(o.name for o in own.operands):

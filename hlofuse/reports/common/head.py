@@ -121,8 +121,7 @@ def not_repeated_in(replay: Compilation) -> tuple[str, ...]:
 
 
 def missing_lines(passes: Sequence[str], identity: Identity) -> list[str]:
-    """A line that names passes which a replay lacks, and one that says of how many devices figures then are;
-    none without them."""
+    """A line on passes that a replay lacks, and one on the devices of the figures then; none without them."""
     lines = [f"Not replayed: {', '.join(passes)}. XLA's kernels may differ"] if passes else []
     if "shardy-xla" in passes:
         lines.append(

@@ -80,8 +80,7 @@ class Lineage:
         return self._created.keys()
 
     def first_event(self, name: str) -> int:
-        """The number of the first event after which an instruction of this name, or the one that it replaced
-        alone, exists; 0 for the input's."""
+        """The first event after which this, or the one that it alone replaced, exists; 0 for the input's."""
         return self._created[name][0] if name in self._created else 0
 
     def is_same(self, name: str, other: str | None, origin: Origin) -> bool:

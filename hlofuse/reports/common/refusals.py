@@ -63,8 +63,7 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
 def _of_other_users(
     producer: str, e: Event, last: Mapping[KernelNames, tuple[Event, str | None]], facts: Facts
 ) -> Iterator[Refusal]:
-    """Priority fusion takes a producer into all its users or none: a verdict about one holds for all. `last`
-    says for which of them that is known."""
+    """Priority fusion takes a producer into all users or none. `last`: the users for which that is known."""
     instruction = facts.after.get(producer)
     users = list(instruction.users) if instruction is not None else []
     if e.producer is not None and e.producer != producer:

@@ -189,8 +189,7 @@ class SourceLine(Record):
 
 
 def by_source(accounts: Accounts, moved: Mapping[str, str]) -> Iterator[SourceLine]:
-    """The launches of each source line on either side; nothing where one side has no lines. `moved` maps
-    lines of BEFORE to their numbers in AFTER."""
+    """Launches of each source line on either side, if both have lines. `moved`: lines of BEFORE in AFTER."""
     actual, expected = (_kernels_by_source(a, accounts) for a in (accounts.before, accounts.after))
     if set(actual) <= {""} or set(expected) <= {""}:
         return

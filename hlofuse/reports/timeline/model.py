@@ -240,8 +240,7 @@ Watch = Callable[[int, ModuleDiff], None]
 def timeline(
     sequence: DumpSequence, progress: Callable[[int, int], None] | None = None, watch: Watch | None = None
 ) -> PassTimeline:
-    """The changes of each pass. A dump that cannot be read is a step with a problem; the next
-    is compared with the last readable one."""
+    """The changes of each pass since the last readable dump; an unreadable one is a step with a problem."""
     times, why_none = written_at(sequence)
     steps: list[Step] = []
     last: tuple[PassDump, str, Module] | None = None

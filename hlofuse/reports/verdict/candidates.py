@@ -115,7 +115,8 @@ def of_recipes(
             attempt = tried(observed.replay.input, observed.replay.config, recipe, findings, observed.cache)
             if attempt is None:
                 continue
-            changed, findings = final_account(attempt[0]), list(attempt[1])
+            changed = final_account(attempt[0])
+            findings = list(attempt[1])
             accounts = situation.facts.account_replayed, changed
             trial = trial_of(accounts[0].totals, changed.totals, "replayed", accounts)
         elif budget is None and (around := tried_around(recipe, findings, observed, cutter)) is not None:
@@ -128,7 +129,8 @@ def of_recipes(
 
 def _of_large_gain(trial: Trial, may_lose: bool) -> Trial:
     """The trial, without a time that may be a loss; a time that is one stays, unless it `may_lose`."""
-    us, after = trial.us_saved, trial.totals
+    us = trial.us_saved
+    after = trial.totals
     if us is None or after is None or us > _UNPROVED * (us + (after.us or 0.0)) or not (may_lose or us > 0):
         return trial
     return replace(trial, us_saved=None, scaled_us_saved=None, has_more_code=True)
@@ -153,13 +155,13 @@ def with_loops_of_written(
     written: Module,
     budget: Budget,
 ) -> list[Suggestion]:
-    """The suggestions, each unrolled loop compiled from before optimizations. There XLA chooses layouts, and
-    what leaves a loop, after it is unrolled."""
+    """The suggestions, unrolled loops compiled from before optimizations: XLA chooses layouts after them."""
     texts = {s.text for s in suggestions if s.recipe in {r.name for r in LOOPS}}
     if not texts:
         return list(suggestions)
     found = dict[tuple[str, str], Trial]()
-    changed, is_cpu = partial(_with_loops_changed, texts=texts), observed.replay.config.build.backend == "cpu"
+    changed = partial(_with_loops_changed, texts=texts)
+    is_cpu = observed.replay.config.build.backend == "cpu"
     for r, trial in _tried_in_written(observed, written, changed, budget):
         if trial is not UNKNOWN:
             found[r.recipe.name, r.recipe.text] = _of_large_gain(trial, False) if is_cpu else trial
@@ -177,7 +179,8 @@ def _tried_in_written(
     config = observed.replay.config
     if not before_fusion(config.target, config.device) or config.changes:
         return
-    start, can_compare = budget.prepared(written), comparable(observed, written) is not None
+    start = budget.prepared(written)
+    can_compare = comparable(observed, written) is not None
     for found in changed(start, config.build.backend):
         if not can_compare or not budget.allows():
             yield found, UNKNOWN
@@ -199,7 +202,8 @@ class Rewritten(Record):
 
     def suggestion(self, trial: Trial) -> Suggestion:
         """The change with what it gains."""
-        text, places = self.recipe.text, self.places
+        text = self.recipe.text
+        places = self.places
         return Suggestion("code", text, "", lines_of(places), len(places), trial, self.recipe.name)
 
 
@@ -266,7 +270,8 @@ def _of_recipe(
 ) -> Suggestion:
     sources = lines_of(situation.facts.place(f.at) for f in findings)
     rule = next((f.rule for f in findings if f.rule), "")
-    change, places = (recipe, tuple(findings)), len(findings)
+    change = (recipe, tuple(findings))
+    places = len(findings)
     return Suggestion("code", recipe.text, rule, sources, places, trial, recipe.name, "", touched, change)
 
 
@@ -293,7 +298,8 @@ def of_flags(
     """The flags about passes that had something to do here, each compiled and replayed with it. Without the
     module before optimizations, those that leave out a pass from fusion on. None where repeating the passes
     does not give what XLA has: then nothing could be compared."""
-    config, target = observed.replay.config, observed.replay.target
+    config = observed.replay.config
+    target = observed.replay.target
     if not before_fusion(target, config.device) or config.changes:
         return
     own = config.build.flags
@@ -370,7 +376,8 @@ def compiled(
 ) -> tuple[Observed, Account] | None:
     """The replay with these flags and its account, compiled from before optimizations; for None from the
     fusion input. None where it cannot be compiled."""
-    config, input = observed.replay.config, observed.replay.input
+    config = observed.replay.config
+    input = observed.replay.input
     try:
         if module is not None:
             found = compiled_with(module, config, flags, observed.cache, input.lowering)
@@ -403,13 +410,15 @@ def combined(
     if start is None:
         return None
     current, account = start
-    first, helpful = account, list[int]()
+    first = account
+    helpful = list[int]()
 
     def helps(after: Account) -> bool:
         return trial_of(account.totals, after.totals, "").helps(account.totals)
 
     for number, s in early[:_TOGETHER]:
-        changed, more = module, merged(flags, (s.flag,)) if s.flag else flags
+        changed = module
+        more = merged(flags, (s.flag,)) if s.flag else flags
         if module is not None and not s.flag:
             changed = budget.rewritten.get(s.recipe) if not helpful else None
             if changed is None:
@@ -428,7 +437,8 @@ def combined(
             findings = tuple(recipe.find(Situation(facts, refused)))
         attempt = tried(current.replay.input, current.replay.config, recipe, findings, observed.cache)
         if attempt is not None and helps(after := final_account(attempt[0])):
-            current, account = attempt[0], after
+            current = attempt[0]
+            account = after
             helpful.append(number)
     trial = trial_of(first.totals, account.totals, "replayed", (first, account))
     best = max((s.trial.us_saved or 0.0 for _, s in able), default=0.0)
@@ -474,8 +484,11 @@ def tried_around(
 ) -> tuple[Trial, list[Finding]] | None:
     """The trial of a change on the kernels around its places, and the places where it helps. One of several
     places in equal kernels is replayed. None where nothing could be replayed."""
-    config, cache, account = observed.replay.config, observed.cache, cutter.facts.account_replayed
-    changed, helped = account.totals, list[Finding]()
+    config = observed.replay.config
+    cache = observed.cache
+    account = cutter.facts.account_replayed
+    changed = account.totals
+    helped = list[Finding]()
     scaled: float | None = 0.0
     is_tried = grows = False
     found = grouped((cutter.kind(f), f) for f in findings) if recipe.rewrite is not None else {}
@@ -493,7 +506,8 @@ def tried_around(
         share(cutter.facts.account_after.module, base.replay, names)
         accounts = final_account(base, with_peak=False), final_account(attempt[0], with_peak=False)
         before, after = (a.totals for a in accounts)
-        runs, trial = cutter.runs(places[0]) * len(places), trial_of(before, after, "", accounts)
+        runs = cutter.runs(places[0]) * len(places)
+        trial = trial_of(before, after, "", accounts)
         if trial.helps(before):
             helped += places
             changed = _with_change(changed, before, after, runs, len(places))

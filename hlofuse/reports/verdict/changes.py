@@ -65,8 +65,7 @@ def with_flags(
     flags: str,
     unoptimized: Module | None,
 ) -> Change:
-    """The row of XLA flags, compiled from before optimizations if at hand. HlofuseError where
-    no replay follows them."""
+    """The row of XLA flags, compiled from before optimizations if at hand; HlofuseError without a replay."""
     given = parse_flags(flags)
     if not given or (unknown := not_honoured(given)):
         shown = " ".join(unknown) if given else flags

@@ -21,8 +21,7 @@ class CollectiveRow(Record):
 
     place: Place
     near: str
-    """For a collective without a line: `for a.py:3`, which reads it, or `from a.py:3`, which computes what is
-    summed; "" if not known."""
+    """Without a line of its own: `for a.py:3`, its reader, or `from a.py:3`, its operand's; "" if unknown."""
     collective: Collective
 
     @property

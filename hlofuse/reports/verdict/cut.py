@@ -92,8 +92,7 @@ class Cutter:
                 yield x.name
 
     def matched(self, replay: Compilation) -> dict[str, str] | None:
-        """The kernels of a replayed cut by their final names in the whole module. None where the cut was
-        fused otherwise than the whole module."""
+        """The kernels of a replayed cut by final names in the whole module; None if fused otherwise there."""
         lineage, found = Lineage(replay.before, replay.after, replay.events), {}
         final = replay.final_names
         for name in launched(replay.after):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import inf
 
-from hlofuse.account import Account, KernelTimes, Launched, Observed
+from hlofuse.account import Account, KernelTimes, Launched, Observed, Totals
 from hlofuse.account.bound import ProgramFloor, fusion_floor, kind_of_work, program_floor
 from hlofuse.account.functions import functions_of
 from hlofuse.account.measured import share
@@ -18,7 +18,7 @@ from hlofuse.reports.advice.written import compile_time_notes
 from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.model import TRIED_UP_TO, Place
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
-from hlofuse.reports.whatif.model import Ranking, Trial
+from hlofuse.reports.whatif.model import Ranking, RelaxedRule, Trial
 from hlofuse.reports.whatif.ranking import rank
 from hlofuse.rules.gpu_fusible import may_be_fused
 from .candidates import (
@@ -59,10 +59,9 @@ def verdict(
     instructions; `ranking` is that of the same replay, where it is at hand. Without `about_all` it is about
     some kernels alone, and nothing is suggested. `unoptimized` yields the module before
     optimizations, where flags begin."""
-    config, account = observed.replay.config, facts.account_after
+    config = observed.replay.config
+    account = facts.account_after
     budget = Budget(inf if ranking is not None else _SECONDS, observed)
-    fused = _may_change(config.build.backend, config.release)
-    flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
     tries = len(facts.before) <= TRIED_UP_TO
     refused = blocking_rules_of(facts)
     situation = Situation(facts, [r for b in refused for r in b.refusals])
@@ -78,7 +77,8 @@ def verdict(
         suggestions += of_flags(observed, facts, written, budget)
         if ranking is None and budget.allows():
             join = partial(share, facts.account_replayed.module)
-            input, tables = observed.replay.input, observed.cache
+            input = observed.replay.input
+            tables = observed.cache
             ranking = rank(input, config, attach=join, cache=tables, goes_on=budget.allows)
     if ranking is not None and about_all:
         suggestions += of_rules(ranking, suggestions)
@@ -99,54 +99,68 @@ def verdict(
         looped = with_loops_of_written(helpful, observed, written, budget)
         helpful = _rank(looped, facts.account_replayed)
     both = combined(helpful, observed, facts.account_replayed, written, budget) if tries else None
-    best, best_of = _best(helpful, ranking)
-    together = _in_command_buffers(account, config.release.name)
-    return Verdict(
-        account.totals,
-        tuple(_shares(account, fused, together)),
-        fusion_floor(account, fused, flops, config.device),
-        _floor(account, fused, config.device, suggestions, ranking),
-        hot_kernels(facts),
-        helpful,
-        best,
-        best_of,
-        (len(ranking.relaxed) if ranking is not None else 0) + sum(s.kind != "report" for s in suggestions),
-        ranking is not None and not budget.skipped,
-        tuple(untried),
-        account.measured,
+    relaxed = ranking.relaxed if ranking is not None else ()
+    best, best_of = _best(helpful, relaxed)
+    found = _as_it_runs(
+        account, config.build.backend, config.release, config.device, facts.final_place, facts.account_before
+    )
+    trials = [s.trial for s in suggestions] + [r.trial for r in relaxed]
+    return replace(
+        found,
+        program=_below(found.program, [t.totals for t in trials]),
+        hot_kernels=hot_kernels(facts),
+        suggestions=helpful,
+        best=best,
+        best_of=best_of,
+        replays=len(relaxed) + sum(s.kind != "report" for s in suggestions),
+        is_ranked=ranking is not None and not budget.skipped,
+        untried=tuple(untried),
         together=both,
-        cpu=account.times.device if account.times is not None else None,
-        collectives=collective_rows(account.collectives, facts.final_place),
         compile_time=tuple(compile_time_notes(program)) if tries and program is not None else (),
-        functions=functions_of(account),
         skipped=budget.skipped,
-        host_reads_conditions=bool(account.host_reads),
     )
 
 
 def verdict_as_it_is(account: Account, release: Release, device: DeviceDescription | None) -> Verdict:
     """The verdict on a fused module: what runs, and the floor; nothing of it is replayed."""
-    backend = "gpu" if device is not None else account.backend
-    fused = _may_change(backend, release)
-    flops = sum(r.cost.flops * r.runs for r in account.rows if fused(r.instruction))
 
     def where(x: Instruction) -> Place:
         return place_of(x, account.module, x.name, x.name)
 
+    backend = "gpu" if device is not None else account.backend
     rows = [(r, where(r.instruction)) for r in account.rows if r.runs or r.measured_us]
     times = KernelTimes(device, release).kernel if device is not None else account.kernel
+    return replace(
+        _as_it_runs(account, backend, release, account.machine, where, account),
+        hot_kernels=grouped_kernels(rows, times, account.times),
+        time_source=account.time_source,
+        is_replayed=False,
+        tiles=tiles_of(account, where) if account.backend == "tpu" else None,
+    )
+
+
+def _as_it_runs(
+    account: Account,
+    backend: str,
+    release: Release,
+    device: DeviceDescription | TpuDevice | None,
+    where: Callable[[Instruction], Place],
+    before: Account,
+) -> Verdict:
+    """The verdict on what runs, and its floors; `before` has the FLOP of what may be fused."""
+    fused = _may_change(backend, release)
+    flops = sum(r.cost.flops * r.runs for r in before.rows if fused(r.instruction))
     together = _in_command_buffers(account, release.name)
+    timed = device if account.totals.us is not None else None
+    program: ProgramFloor | None = program_floor(account, fused, timed)
     return Verdict(
         account.totals,
         tuple(_shares(account, fused, together)),
-        fusion_floor(account, fused, flops, account.machine),
-        _floor(account, fused, account.machine),
-        hot_kernels=grouped_kernels(rows, times, account.times),
+        fusion_floor(account, fused, flops, device),
+        _below(program, [account.totals]),
+        (),
         measured=account.measured,
-        time_source=account.time_source,
-        is_replayed=False,
         cpu=account.times.device if account.times is not None else None,
-        tiles=tiles_of(account, where) if account.backend == "tpu" else None,
         collectives=collective_rows(account.collectives, where),
         functions=functions_of(account),
         host_reads_conditions=bool(account.host_reads),
@@ -160,23 +174,12 @@ def _may_change(backend: str, release: Release) -> Callable[[Instruction], bool]
     return lambda x: may_be_fused(x, release)
 
 
-def _floor(
-    account: Account,
-    is_fused: Callable[[Instruction], bool],
-    device: DeviceDescription | TpuDevice | None,
-    suggestions: Iterable[Suggestion] = (),
-    ranking: Ranking | None = None,
-) -> ProgramFloor | None:
-    """The floor as far as it holds for the program and for all that was tried on it."""
-    if account.totals.us is None:
-        device = None
-    found: ProgramFloor | None = program_floor(account, is_fused, device)
-    tried = [s.trial.totals for s in suggestions]
-    tried += [r.trial.totals for r in ranking.relaxed] if ranking is not None else []
-    for t in (account.totals, *tried):
-        if found is not None and t is not None:
-            found = found.below(t.cost.bytes_accessed, t.us)
-    return found
+def _below(floor: ProgramFloor | None, found: Iterable[Totals | None]) -> ProgramFloor | None:
+    """The floor as far as it holds for these totals."""
+    for t in found:
+        if floor is not None and t is not None:
+            floor = floor.below(t.cost.bytes_accessed, t.us)
+    return floor
 
 
 def _rank(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggestion, ...]:
@@ -200,12 +203,10 @@ def _place_in_list(s: Suggestion, whole: float) -> tuple[bool, bool, int, bool, 
     return s.kind == "report", s.trial.is_to_be_measured, -percent, bool(s.flag), gain
 
 
-def _best(suggestions: Sequence[Suggestion], ranking: Ranking | None) -> tuple[Trial | None, str]:
+def _best(suggestions: Sequence[Suggestion], relaxed: Sequence[RelaxedRule]) -> tuple[Trial | None, str]:
     """The greatest gain that anything had that was replayed, and what it was."""
     found = [(s.trial, s.text) for s in suggestions if s.trial.totals is not None]
-    if ranking is not None:
-        for r in ranking.relaxed:
-            found.append((r.trial, f"without {r.rule.code}"))
+    found += [(r.trial, f"without {r.rule.code}") for r in relaxed]
     return max(found, key=lambda pair: pair[0].gain, default=(None, ""))
 
 

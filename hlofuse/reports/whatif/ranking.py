@@ -100,8 +100,7 @@ def rank(
 
 
 def _start_of_joins(config: ReplayConfig, begun: Checkpoint | None) -> SharedStart | None:
-    """Without a rule of MultiOutputFusion on GPU all goes as before until that pass; None where passes ahead
-    of it may ask its rules too."""
+    """Without a rule of GPU's MultiOutputFusion: as before until it; None if earlier passes may ask it."""
     passes = config.passes
     if config.device is None or _JOINS not in passes:
         return None

@@ -190,8 +190,7 @@ _READS = 6
 
 
 def _print_kernel(s: Story, console: Console, seen: set[object]) -> None:
-    """A kernel's time, the rule that keeps it apart from most bytes, and what helps. `seen` are the pairs and
-    rules that earlier answers have shown."""
+    """A kernel's time, the rule between it and most bytes, what helps. `seen`: what was shown before."""
     console.print(Text(story_headline(s), style="bold"))
     where = printable(origin(s.described)) or printable(s.described.opcode)
     indented(console, Text(f"{where} {_shape_text(s.described.shape, 40)}", style="dim"))
