@@ -1,11 +1,8 @@
-"""Sorts the files of a dump into a folder for each module, laid out like a corpus.
-
-before_optimizations.hlo    as the front end wrote it before.hlo                  as it enters the fusion
-passes NN-PASS.hlo                 after each pass that changed it after.hlo                   as it leaves
-them after_optimizations.hlo     as code is generated from it before.hlo.pb               (gpu) the ids of
-PriorityFusion's input before_optimizations.hlo.pb (gpu) the ids of the module before optimizations
-priority_fusion.txtpb       (gpu) XLA's fusion log gpu_target_config.pbtxt     (gpu) the device hlofuse.json
-the compiler: jaxlib, backend, device and flags"""
+"""Sorts the files of a dump into a folder for each module, laid out like a corpus: the module as the front
+end wrote it (`before_optimizations.hlo`), as it enters the fusion passes (`before.hlo`), after each that
+changed it (`NN-PASS.hlo`), as it leaves them (`after.hlo`), as code is generated from it
+(`after_optimizations.hlo`), ids of the first two (`.hlo.pb`), on a GPU XLA's fusion log
+(`priority_fusion.txtpb`) and the device (`gpu_target_config.pbtxt`), and the compiler (`hlofuse.json`)."""
 
 import re
 import shutil
@@ -98,14 +95,12 @@ def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], fo
             _copy_ids(path, folder / f"{name}.hlo.pb")
     entered = [before, *(p for name, p in passes if name in _BEFORE_PRIORITY_FUSION)][-1]
     _copy_ids(entered, folder / "before.hlo.pb")
-    config = before.with_name(f"{module.label}.gpu_target_config.pbtxt")
-    if _is_whole(config):
-        shutil.copyfile(config, folder / "gpu_target_config.pbtxt")
-    flags = before.with_name(f"{module.label}.debug_options")
-    if _is_whole(flags):
-        lines = flags.read_text(encoding="utf-8").splitlines(keepends=True)
-        remaining = [line for line in lines if not line.startswith(_OF_THE_MACHINE)]
-        (folder / "debug_options").write_text("".join(remaining), encoding="utf-8")
+    for name in ("gpu_target_config.pbtxt", "debug_options"):
+        given = before.with_name(f"{module.label}.{name}")
+        if _is_whole(given):
+            lines = given.read_text(encoding="utf-8").splitlines(keepends=True)
+            remaining = [line for line in lines if not line.startswith(_OF_THE_MACHINE)]
+            (folder / name).write_text("".join(remaining), encoding="utf-8")
     record = before.with_name(f"{module.label}.priority_fusion_dump.txt")
     if record.is_file():
         text = record.read_text(encoding="utf-8")

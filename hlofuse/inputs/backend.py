@@ -60,6 +60,8 @@ def _look_through(module: Module) -> Fact | None:
         return named
     if "neff_" in str(module.attributes.raw("frontend_attributes")):
         return Fact("neuron", "text", "it has Neuron frontend attributes")
+    if "T(" in str(module.attributes.raw("entry_computation_layout")):
+        return Fact("tpu", "text", "the entry has tiled layouts")
     return None
 
 

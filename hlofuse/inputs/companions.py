@@ -107,9 +107,9 @@ class Companions:
             chosen = directory.pick(self.module) if self.module is not None else directory.main()
             label = f"{chosen.label}." if chosen is not None else ""
             return [n for n in os.listdir(directory.path) if n.startswith(label)]
-        if self.file is not None:
-            start = f"module_{self.file.module_id:04d}.{self.file.module}."
-            return [n for n in os.listdir(self.folder) if start in n]
+        if self.dump is not None:
+            labels = tuple(f"{label}." for label in self.dump.labels)
+            return [n for n in os.listdir(self.folder) if n.startswith(labels)]
         if is_corpus_case(self.folder) and self.path.name.endswith((".hlo", ".hlo.gz")):
             return os.listdir(self.folder)
         return [self.path.name]
@@ -250,8 +250,7 @@ class Companions:
             return None
         names: Sequence[str] = ()
         if self.file is not None:
-            label = f"{self.file.prefix}." if self.file.prefix else ""
-            names = [f"{label}module_{self.file.module_id:04d}.{self.file.module}.{ending}"]
+            names = [n for n in self.names if n.endswith(f".{ending}")]
         elif self.path.name in ("before.hlo", "before.hlo.gz") or (any_of_case and not self.is_profile):
             names = corpus_names
         return next((p for n in names if (p := self.path.with_name(n)).is_file()), None)
@@ -379,6 +378,6 @@ def _stamped_device(stamp: Stamp) -> RecordedDevice | None:
     return RecordedDevice(device, f"device {device.name}: from {stamp.file}")
 
 
-def compiled_with(module: Module, given: tuple[str, ...] = ()) -> tuple[str, ...]:
+def compiled_with(module: Module, given: tuple[str, ...]) -> tuple[str, ...]:
     """XLA flags that change fusion: those of the dump, and the given ones in their place."""
     return merged(companions_of(module).flags, that_change_fusion(given))

@@ -1,7 +1,7 @@
 """A directory written by `--xla_dump_to`: its modules and their stages."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -33,12 +33,19 @@ class DumpedModule(Struct):
     between: list[DumpFile] = []
     """Dumps between passes, by number."""
     whole: dict[str, Path] = {}
+    numbers: tuple[int, ...] = ()
+    """Its earlier numbers: where XLA:TPU rewrites 64-bit types it goes on with a clone that has its own."""
 
     @property
     def label(self) -> str:
         """The name with the module's number, which makes it unique: `module_0042.jit_step`."""
+        return self.labels[0]
+
+    @property
+    def labels(self) -> list[str]:
+        """The beginnings of its files' names."""
         prefix = f"{self.prefix}." if self.prefix else ""
-        return f"{prefix}module_{self.module_id:04d}.{self.name}"
+        return [f"{prefix}module_{n:04d}.{self.name}" for n in (self.module_id, *self.numbers)]
 
     def pass_input(self, target: str = "cpu") -> Path:
         """The dump of the module as it enters the fusion passes of `target`. A pass writes a dump only where
@@ -192,7 +199,22 @@ def _dumped_modules(folder: Path, names: Sequence[str]) -> list[DumpedModule]:
         found[file.prefix, file.module_id, file.module].between.append(file)
     for module in found.values():
         module.between.sort(key=lambda f: (f.number or 0, f.path.name))
-    return sorted(found.values(), key=lambda m: (m.prefix, m.module_id, m.name))
+    return _joined(sorted(found.values(), key=lambda m: (m.prefix, m.module_id, m.name)))
+
+
+def _joined(modules: Iterable[DumpedModule]) -> list[DumpedModule]:
+    """The modules in order; a clone that was finished has the dumps of the module that was begun."""
+    joined, begun = list[DumpedModule](), dict[tuple[str, str], DumpedModule]()
+    for m in modules:
+        key = m.prefix, m.name
+        if m.finished is None:
+            begun[key] = m
+        elif key in begun and _BEFORE in begun[key].whole.keys() - m.whole:
+            joined.remove(first := begun.pop(key))
+            counted = [replace(f, number=k) for k, f in enumerate(first.between + m.between)]
+            m = replace(m, between=counted, whole=first.whole | m.whole, numbers=(first.module_id,))
+        joined.append(m)
+    return joined
 
 
 def _is_proto(name: str) -> bool:
@@ -274,8 +296,8 @@ def dumped_module(path: Path) -> DumpedModule | None:
         modules = DumpDirectory(path.parent).modules
     except HlofuseError:
         return None
-    key = (file.prefix, file.module_id, file.module)
-    return next((m for m in modules if (m.prefix, m.module_id, m.name) == key), None)
+    same = (m for m in modules if (m.prefix, m.name) == (file.prefix, file.module))
+    return next((m for m in same if file.module_id in (m.module_id, *m.numbers)), None)
 
 
 def case_bytes(folder: Path) -> int:

@@ -61,6 +61,22 @@ def test_of_a_directory_the_best_stage_that_is_there_is_taken(tmp_path: Path) ->
     assert 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*"' in str(e.value)
 
 
+def test_the_clone_of_a_tpus_64_bit_types_is_the_module_that_was_begun(tmp_path: Path) -> None:
+    """XLA:TPU goes on with a clone of another number, and names the device beside the first."""
+    begun, clone = (tmp_path / f"module_000{k}.jit_f.cl_7.x" for k in (1, 4))
+    text = module_text("jit_f")
+    for path, stage in ((begun, "before_optimizations"), (clone, "after_optimizations")):
+        path.with_name(path.name[:-1] + stage + ".txt").write_text(text)
+    begun.with_name("module_0001.jit_f.cl_7.target_arguments.txt").write_text(
+        '  version: TPU_VERSION_VIPERFISH\n  variant: "lite"\n'
+    )
+    (module,) = DumpDirectory(tmp_path).modules
+    assert (module.module_id, sorted(module.whole)) == (4, ["after_optimizations", "before_optimizations"])
+    for path in module.whole.values():
+        assert Companions(path).tpu == ("v5e", "module_0001.jit_f.cl_7.target_arguments.txt")
+        assert Companions(path).before_optimizations == module.whole["before_optimizations"]
+
+
 @pytest.mark.parametrize(
     ("name", "module", "number", "after", "before"),
     [
