@@ -14,7 +14,6 @@ from hlofuse.compilation import (
     Checkpoint,
     Compilation,
     CompilationInput,
-    PassObserver,
     ReplayConfig,
     compile,
     replay_config,
@@ -267,12 +266,11 @@ def observed_replay(
     start: SharedStart | None = None,
     begun: Checkpoint | None = None,
     totals_only: bool = False,
-    observers: Sequence[PassObserver] = (),
 ) -> Observed:
     """A replay with its costs, and with XLA's own replay where the configuration differs from XLA. `cache`
     holds costs that earlier replays of the module computed. `start` says up to which pass this replay is the
     same as earlier ones; without it, it starts at `begun`, before the first pass. With `totals_only` the
-    costs of single fusions are not noted. `observers` see the decisions as well."""
+    costs of single fusions are not noted."""
     if isinstance(input, Module):
         input = CompilationInput(input)
     cache = cache or SharedTables()
@@ -285,7 +283,7 @@ def observed_replay(
 
     observer = CostObserver(with_ties=input.has_open_ties(config.target))
     checkpoint = start.checkpoint if start is not None else begun
-    watching = observers if totals_only else [*observers, observer]
+    watching = () if totals_only else (observer,)
     done = compile(input, config, watching, cache=cache, checkpoint=checkpoint)
     if start is not None and not totals_only:
         observer = start.observer = start.observer or observer
@@ -398,9 +396,7 @@ def compiled(
     return observed_replay(lowered, changed, cache=cache, totals_only=True)
 
 
-def account_of(
-    replay: Compilation, costs: Costs | None, module: Module, *, is_final: bool = False
-) -> Account:
+def account_of(replay: Compilation, costs: Costs | None, module: Module, *, is_final: bool) -> Account:
     """Launches of a module of a replay, with times if there are costs."""
     if costs is not None:
         return costs.account(module, is_final=is_final)
@@ -464,7 +460,7 @@ def account_on(
     device: DeviceDescription | None,
     backend: str,
     release: Release,
-    flags: Sequence[str] = (),
+    flags: Sequence[str],
     is_final: bool = False,
 ) -> Account:
     """The account of a module as it is, with times where there is a device."""

@@ -162,9 +162,9 @@ class HloDataflow:
         """True for an instruction of the snapshot."""
         return instruction in self._trees
 
-    def is_defined_at(self, instruction: Instruction, index: Index = ()) -> bool:
-        """True if the value there is its own (`ValueIsDefinedAt`)."""
-        value = self.value_at(instruction, index)
+    def is_defined_at(self, instruction: Instruction) -> bool:
+        """True if its value is its own (`ValueIsDefinedAt`)."""
+        value = self.value_at(instruction, ())
         return value is not None and value.instruction is instruction
 
     def _initialize(self, x: Instruction) -> None:

@@ -51,7 +51,7 @@ _EXTRA = {
 _BRINGS = {"cpu": "jax and jaxlib", "gpu": "the CUDA plugin of JAX", "tpu": "libtpu"}
 
 
-def flags_for(dump: Path, more: str = "") -> str:
+def flags_for(dump: Path, more: str) -> str:
     """XLA_FLAGS that write all needed dumps into `dump`, after the user's own; `CaptureError` where `more`
     names another folder for them."""
     if _DUMP_TO.search(more):
@@ -185,7 +185,7 @@ def capture_function(
     arguments: Sequence[dict[str, Any]] = (),
     arguments_from: str | None = None,
     only: Sequence[str] = (),
-    python: str | None = None,
+    python: str | None,
     flags: str = "",
 ) -> Capture:
     """Compile a function of a script or module, or each program of a mapping, ahead of time.
@@ -246,7 +246,7 @@ def _check_partitions(text: str, destination: Destination) -> None:
 
 
 def capture_command(
-    command: Sequence[str], out: Path, *, target: str | None = None, flags: str = "", python: str = ""
+    command: Sequence[str], out: Path, *, target: str | None, flags: str, python: str
 ) -> Capture:
     """Run a program and store every module that JAX compiles in it; a script by `python`, with a profile. It
     runs on the existing devices; with `target` cpu, on the CPU. Raises `CaptureError` where it compiled

@@ -129,14 +129,9 @@ class Boxes:
             return [self._end(b, Change.REPLACE, by) for b, by in ends]
         if not removed:
             return []
-        ops: list[Op] = []
-        for name in event.added[:-1]:
-            if name not in self._alive:
-                ops.append(self._appear(name))
+        ops: list[Op] = [self._appear(name) for name in event.added[:-1] if name not in self._alive]
         into = target_box if target_box is not None else removed[-1]
-        for box in removed:
-            if box != into:
-                ops.append(self._join(box, into, copy=box in self._constants))
+        ops.extend(self._join(box, into, copy=box in self._constants) for box in removed if box != into)
         self._launch(into, True)
         if target_box is None:
             ops.append(self._rename(into, target))

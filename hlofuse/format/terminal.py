@@ -40,7 +40,7 @@ def fit_columns(
     columns: Sequence[tuple[str, str]],
     rows: Sequence[Sequence[str | Text]],
     width: int,
-    drop: Sequence[int] = (),
+    drop: Sequence[int],
 ) -> tuple[list[int], dict[int, int], bool]:
     """The columns that fit, the width of each, and False if even these are too wide. Columns in `drop` are
     dropped one by one while there is no room. Names and figures keep all characters, words their longest

@@ -112,9 +112,9 @@ def _notes(
     return tuple(found)
 
 
-def identify_file(module: Module, xla: str | None = None) -> Identity:
-    """The identity of a module read from a file; `xla` overrides the release of the file."""
-    return settled(module, choose_target(companions_of(module), read=module), given=Given(release=xla))[1]
+def identify_file(module: Module) -> Identity:
+    """The identity of a module read from a file."""
+    return settled(module, choose_target(companions_of(module), read=module))[1]
 
 
 def settled(

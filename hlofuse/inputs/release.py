@@ -295,7 +295,7 @@ def replayed_release(only: str, requested: str | None, written: Written) -> tupl
     return fact, only or written.replayed, written.note
 
 
-def is_of_earlier_dialect(module: Module, release: str | None = None) -> bool:
+def is_of_earlier_dialect(module: Module, release: str | None) -> bool:
     """True for text as releases before 0.8 print it; `release` is the one that the call states."""
     found = written_by(module).releases if release is None else (nearest(release)[0],)
     return releases_in(Span(until="0.7")) >= frozenset(found)

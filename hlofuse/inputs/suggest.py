@@ -8,8 +8,8 @@ from hlofuse.ir.errors import any_of
 _MOST_NAMES = 20_000  # difflib takes its time; more names than this are thinned by their first letters
 
 
-def close_matches(name: str, names: Iterable[str], most: int = 3) -> list[str]:
-    """The names most like `name`, best first."""
+def close_matches(name: str, names: Iterable[str]) -> list[str]:
+    """The three names most like `name`, best first."""
     import difflib  # only what went wrong needs it
 
     pool = list(dict.fromkeys(names))
@@ -18,9 +18,9 @@ def close_matches(name: str, names: Iterable[str], most: int = 3) -> list[str]:
     lowered = name.lower()
     # A name asked for without its number is meant literally: reduce -> reduce.3.
     literal = [n for n in pool if n.lower().startswith(lowered + ".") or n.lower() == lowered]
-    close = difflib.get_close_matches(name, pool, n=most, cutoff=0.6)
+    close = difflib.get_close_matches(name, pool)
     inside = [n for n in pool if len(lowered) > 2 and lowered in n.lower()]
-    return list(dict.fromkeys([*literal[:most], *close, *inside]))[:most]
+    return list(dict.fromkeys([*literal, *close, *inside]))[:3]
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

@@ -63,9 +63,7 @@ class Sample(Record):
     weight: float = 1.0
 
 
-def calibrate(
-    name: str, python: str | None = None, report: Callable[[int, int], None] = lambda done, whole: None
-) -> CpuDevice:
+def calibrate(name: str, python: str | None, report: Callable[[int, int], None]) -> CpuDevice:
     """The device of this machine, with the threads that this process may use. `report` is called with the
     number of programs that ran, and of all. Raises `HlofuseError` without JAX."""
     texts = probes()

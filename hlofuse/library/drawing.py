@@ -68,7 +68,7 @@ def _times(program: Program, view: str) -> dict[str, str]:
     return found
 
 
-def shown_view(program: Program, view: str | None = None) -> str:
+def shown_view(program: Program, view: str | None) -> str:
     """The view that was asked for, else `after` where fusion can be replayed and `before` where it cannot."""
     if view is not None or program.options.takes_any_stage:
         return view or "after"

@@ -233,14 +233,12 @@ def _passes(
     return created(device, flags, release)
 
 
-def compilation(
-    target: str, device: DeviceDescription | None = None, option: str | None = None
-) -> tuple[Pass, ...]:
+def compilation(target: str, device: DeviceDescription | None = None) -> tuple[Pass, ...]:
     """XLA's passes from the front end to the kernels that run."""
     from hlofuse.passes.base import Pipeline
     from hlofuse.passes.registry import make_pass
 
     release = release_of(TARGETS[target].release or REFERENCE)
-    passes = passes_of(target, release, option)
+    passes = passes_of(target, release)
     fusion = Pipeline("fusion", [make_pass(p, target, release, device=device) for p in passes])
     return (*before_fusion(target, device), fusion, *after_fusion(target, device))

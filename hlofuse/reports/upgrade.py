@@ -241,7 +241,7 @@ def print_upgrade(
     new: str,
     console: Console,
     *,
-    limit: int = 10,
+    limit: int,
 ) -> None:
     """One module in full; of several a table, worst first, and the first of them in full."""
     if len(found) > 1:

@@ -48,12 +48,12 @@ def refused_call(error: click.ClickException) -> None:
         click.echo(f"usage: {usage}\nhelp:  {context.command_path} --help", err=True)
 
 
-def wrote(path: Path, how: str = "") -> None:
+def wrote(path: Path) -> None:
     """Print name and size of a written file, and how to open it."""
     from hlofuse.format.units import bytes_text
 
     if path.is_file():
-        how = how or _OPEN_WITH.get(path.suffix, "")
+        how = _OPEN_WITH.get(path.suffix, "")
         click.echo(
             f"wrote {printable(str(path))} ({bytes_text(path.stat().st_size)})" + (f": {how}" if how else ""),
             err=True,

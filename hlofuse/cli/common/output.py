@@ -116,12 +116,12 @@ def _width(to_terminal: bool) -> int:
     return min(max(columns, 40), 400)
 
 
-def save(path: Path, content: str | bytes, how: str = "") -> None:
-    """Write the file that an option names, and report it on standard error; `how` comes from the suffix."""
+def save(path: Path, content: str | bytes) -> None:
+    """Write the file that an option names, and report it on standard error."""
     from .messages import wrote
 
     write_file(path, content)
-    wrote(path, how)
+    wrote(path)
 
 
 def write_file(path: Path, content: str | bytes) -> None:

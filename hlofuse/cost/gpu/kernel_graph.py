@@ -110,9 +110,7 @@ def _one_in_place(kernel: KernelGraph, update: Instruction, shape_key: object, e
     return update.operands[1].shape.key == shape_key
 
 
-def reduction_groups(
-    parts: Sequence[Instruction], roots: Sequence[Root], *, in_one_traversal: bool = False
-) -> int:
+def reduction_groups(parts: Sequence[Instruction], roots: Sequence[Root], *, in_one_traversal: bool) -> int:
     """The number of groups; outputs that share work beyond constants and scalars are in one. `parts` is a
     fusion, or a producer and its consumer; `roots` are the roots of the whole, in order. With
     `in_one_traversal`, as until 0.4.35, one traversal from all outputs propagates sets incompletely."""

@@ -108,9 +108,9 @@ class Analysis:
                 cached = seen.get((operand, composed))
                 is_loop = view.kinds[operand].opcode == "dot"
                 if cached is None:
-                    cached = seen[(operand, composed)] = TiledNode(operand, composed)
+                    cached = seen[operand, composed] = TiledNode(operand, composed)
                     if is_loop:
-                        cached = seen[(operand, composed)] = self._region(cached)[-1]
+                        cached = seen[operand, composed] = self._region(cached)[-1]
                     else:
                         worklist.append(cached)
                 node.operands.append(cached)

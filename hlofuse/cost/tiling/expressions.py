@@ -57,14 +57,14 @@ _NODES: dict[tuple[int, Expr, Expr], Expr] = {}
 def constant(value: int) -> Expr:
     found = _LEAVES.get((CONSTANT, value))
     if found is None:
-        found = _LEAVES[(CONSTANT, value)] = Expr(CONSTANT, value, None, None)
+        found = _LEAVES[CONSTANT, value] = Expr(CONSTANT, value, None, None)
     return found
 
 
 def variable(number: int) -> Expr:
     found = _LEAVES.get((VARIABLE, number))
     if found is None:
-        found = _LEAVES[(VARIABLE, number)] = Expr(VARIABLE, number, None, None)
+        found = _LEAVES[VARIABLE, number] = Expr(VARIABLE, number, None, None)
     return found
 
 

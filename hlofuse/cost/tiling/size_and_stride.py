@@ -40,7 +40,7 @@ class SizeAndStride:
     condition: Condition = ALWAYS
 
 
-def size_and_stride(expr: Expr, dims: Dims, symbols: Dims, gaps: bool = False) -> SizeAndStride | None:
+def size_and_stride(expr: Expr, dims: Dims, symbols: Dims, gaps: bool) -> SizeAndStride | None:
     """None where the values are not evenly spaced, or XLA cannot tell (`ExtractSizeAndStride`). With `gaps`,
     partly sliced rows are spaced evenly by tiles of one row or one column (`VerifyReshapeContiguity`,
     `xla/codegen/tiling/experimental/tile_propagation.cc`)."""

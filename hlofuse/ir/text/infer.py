@@ -212,12 +212,12 @@ def _pad(given: Given) -> Shape:
 
 
 def _call(given: Given) -> Shape:
-    given.check_arity("to_apply")
+    given.check_arity()
     return given.result("to_apply")
 
 
 def _map(given: Given) -> Shape:
-    given.check_arity("to_apply")
+    given.check_arity()
     # XLA goes by the attribute, which may be missing only where there is nothing to say.
     if given.shapes[0].dimensions and not given.get("dimensions"):
         raise Unfit("needs its dimensions to infer the shape")

@@ -168,9 +168,9 @@ class Given:
     def get(self, attribute: str, default: Any = ()) -> Any:
         return self._values.get(attribute, default)
 
-    def check_arity(self, attribute: str) -> None:
-        """Check that a called computation has as many parameters as there are operands."""
-        wanted = len(self._called[attribute].parameters)
+    def check_arity(self) -> None:
+        """Check that the applied computation has as many parameters as there are operands."""
+        wanted = len(self._called["to_apply"].parameters)
         if wanted != len(self.shapes):
             raise Unfit(f"calls a computation of {wanted} parameters with {len(self.shapes)} operands")
 

@@ -16,7 +16,7 @@ from .context import (
     is_integral,
     is_non_negative,
     is_power_of_two,
-    is_scalar_value,
+    is_scalar_zero,
     is_signed_integer,
     scalar_constant,
 )
@@ -77,7 +77,7 @@ def _add_to_part(c: Context, add: Instruction) -> bool:
         if rhs.opcode != "dynamic-update-slice":
             continue
         base = broadcast_effective_constant(rhs.operands[0])
-        if base is None or not is_scalar_value(base, 0):
+        if base is None or not is_scalar_zero(base):
             continue
         part, starts = rhs.operands[1], rhs.operands[2:]
         sliced = make.dynamic_slice(lhs, lhs, starts, part.shape.dimensions)

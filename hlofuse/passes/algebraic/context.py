@@ -185,9 +185,9 @@ def is_non_negative(x: Instruction) -> bool:
     return False  # where XLA proves `IsPositive`, it does so of library results only
 
 
-def is_scalar_value(x: Instruction, value: Value) -> bool:
-    """A constant of one element that equals `value`, -0 being 0."""
-    return is_constant_effective_scalar(x) and scalar_of(x) == value
+def is_scalar_zero(x: Instruction) -> bool:
+    """A constant of one element that equals 0, as -0 does."""
+    return is_constant_effective_scalar(x) and scalar_of(x) == 0
 
 
 def is_of_parameters(function: Computation, opcode: str) -> bool:
@@ -209,7 +209,7 @@ def is_argument_of_extreme(reduce: Instruction, *, greatest: bool) -> bool:
     """The greatest (least) element and its index, as JAX writes it (`MatchArgMax`, `MatchArgMin`)."""
     if reduce.opcode != "reduce" or len(reduce.operands) != 4 or not reduce.shape.is_tuple:
         return False
-    if reduce.operands[1].opcode != "iota" or not is_scalar_value(reduce.operands[3], 0):
+    if reduce.operands[1].opcode != "iota" or not is_scalar_zero(reduce.operands[3]):
         return False
     start = scalar_of(reduce.operands[2])
     element_type = reduce.operands[2].element_type

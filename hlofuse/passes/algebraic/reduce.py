@@ -13,7 +13,7 @@ from .context import (
     is_argument_of_extreme,
     is_floating,
     is_of_parameters,
-    is_scalar_value,
+    is_scalar_zero,
 )
 from .dot import change_window
 
@@ -59,7 +59,7 @@ def _of_negate(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
     if not is_floating(reduce) or arg.opcode != "negate":
         return False
-    if not is_scalar_value(init, 0) or not _function(reduce, "add"):
+    if not is_scalar_zero(init) or not _function(reduce, "add"):
         return False
     reduce.replace_operand(0, arg.operands[0])
     users = list(reduce.users)

@@ -158,7 +158,7 @@ def chosen_branch(conditional: Instruction) -> int | None:
 
 
 def make_asynchronous(
-    x: Instruction, name: str, context: Sequence[Shape] = (), **attributes: str
+    x: Instruction, name: str, context: Sequence[Shape], **attributes: str
 ) -> tuple[Instruction, Instruction]:
     """The start and the done that take the place of `x` (`HloComputation::CreateAsyncInstructions`). The
     attributes are those of the start alone."""

@@ -302,7 +302,7 @@ def transposed(operand: Instruction, permutation: Sequence[int], shape: Shape) -
 
 
 def scalar_computation(
-    module: Module, name: str, opcode: str, element_type: str, parameters: tuple[str, str] = ("lhs", "rhs")
+    module: Module, name: str, opcode: str, element_type: str, parameters: tuple[str, str]
 ) -> Computation:
     """A new computation of two scalars of these names (`CreateScalarComputation`)."""
     body = Computation(name)

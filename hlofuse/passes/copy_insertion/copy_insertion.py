@@ -183,7 +183,7 @@ def _explain(copies: dict[Index, Instruction], reason: str, because: Because) ->
 
 
 def deep_copy(
-    x: Instruction, indices: Collection[Index] | None = None, added: dict[Index, Instruction] | None = None
+    x: Instruction, indices: Collection[Index] | None, added: dict[Index, Instruction] | None
 ) -> Instruction:
     """A tuple of copies of the leaves of `x` at `indices` (None: all) and of the others as they are
     (`HloComputation::DeepCopyInstruction`). `added` learns of the copies."""

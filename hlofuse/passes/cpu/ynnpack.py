@@ -90,7 +90,7 @@ def is_supported(x: Instruction, release: Release = AROUND_FUSION) -> bool:
     return is_elementwise(x) and _is_elementwise_supported(x, release)
 
 
-def is_computed_by_ynn(x: Instruction, release: Release = AROUND_FUSION) -> bool:
+def is_computed_by_ynn(x: Instruction, release: Release) -> bool:
     """A library call, as the passes ahead of layout assignment see it (`call_library_for_instruction`)."""
     if not is_preferred(x):
         return False
@@ -133,7 +133,7 @@ def _is_elementwise_supported(x: Instruction, release: Release) -> bool:
     return x.opcode in {1: unary, 2: _BINARY}.get(len(x.operands), frozenset())
 
 
-def is_dot_supported(dot: Instruction, release: Release = AROUND_FUSION) -> bool:
+def is_dot_supported(dot: Instruction, release: Release) -> bool:
     """`IsDotSupportedByYnn`; a dot with one contracted and at most one free dimension on each side."""
     if len(dot.operands) != 2:
         return False
@@ -159,7 +159,7 @@ def is_dot_supported(dot: Instruction, release: Release = AROUND_FUSION) -> bool
     return len(left) <= 1 or a == 1
 
 
-def is_reduction_supported(x: Instruction, release: Release = AROUND_FUSION) -> bool:
+def is_reduction_supported(x: Instruction, release: Release) -> bool:
     """`IsReduceLikeOpSupportedByYnn`; in 0.9 `IsReduceLikeOpOffloadedToYnn`."""
     if len(x.operands) != 2 or x.element_type not in _TYPES or not _laid_out(x):
         return False

@@ -188,7 +188,7 @@ class _GpuLayouts(LayoutAssignment):
             elif custom_call_target(instruction) == "__gpu$TopK":
                 order = tuple(range(instruction.operands[0].shape.rank - 1, -1, -1))
                 for k in (0, 1):
-                    self.set_buffer_layout(self.buffers.defined_by(instruction)[(k,)], order)
+                    self.set_buffer_layout(self.buffers.defined_by(instruction)[k,], order)
             elif opcode in _MAJOR and instruction.shape.is_array and instruction.dimensions:
                 major = instruction.dimensions[0]
                 order = (*(d for d in reversed(range(instruction.shape.rank)) if d != major), major)
@@ -206,7 +206,7 @@ class _GpuLayouts(LayoutAssignment):
         defined = self.buffers.defined_by(sort)
         for number in range(len(sort.operands)):
             self.set_array_operand_layout(sort, number, order)
-            self.set_buffer_layout(defined[()] if sort.shape.is_array else defined[(number,)], order)
+            self.set_buffer_layout(defined[()] if sort.shape.is_array else defined[number,], order)
 
     def _constrain_transpose(self, transpose: Instruction) -> None:
         """If a dot can, it writes so that its transpose is a row-major bitcast."""

@@ -55,7 +55,7 @@ def factor_text(factor: float) -> str:
     return f"{factor:.1f}×" if factor < 9.95 else f"{factor:,.0f}×"
 
 
-def why_saves(cost: StepCost, producer_opcode: str = "") -> str:
+def why_saves(cost: StepCost, producer_opcode: str) -> str:
     """The gains and costs of a fusion in order of weight, in one line."""
     gains: list[tuple[float, str]] = []
     pays: list[tuple[float, str]] = []
@@ -142,7 +142,7 @@ def number_text(number: str, value: Any) -> str:
     return quantity(value, unit) if unit else f"{value:,.10g}"
 
 
-def turning_text(d: PairDetail, *, forbidden: bool = False) -> str:
+def turning_text(d: PairDetail, *, forbidden: bool) -> str:
     """The device number that would change the decision; empty for none."""
     if not d.flips:
         return ""

@@ -199,8 +199,10 @@ class _Program:
             if new is None:
                 return None
             spans.add((*self._span(node), self._as_operand(new, node)))
-            for s in self._unread(node, found):
-                spans.add((self.starts[s.lineno - 1], self.starts[s.end_lineno or 0], ""))
+            spans.update(
+                (self.starts[s.lineno - 1], self.starts[s.end_lineno or 0], "")
+                for s in self._unread(node, found)
+            )
         data = self.text.encode()
         for start, end, new in sorted(spans, reverse=True):
             data = data[:start] + new.encode() + data[end:]

@@ -51,7 +51,7 @@ def part_json(part: Part, schema: str) -> dict[str, Any]:
     }
 
 
-def print_part(part: Part, console: Console, limit: int = 10) -> None:
+def print_part(part: Part, console: Console, limit: int) -> None:
     """What the text has, why that is not all, and the evidence of the backend."""
     name = f"{printable(part.module.name)}: " if part.module.name else ""
     console.print(f"{name}{part.contents}", style="bold")

@@ -12,7 +12,7 @@ from .model import ChangedEdge, Comparison
 from .phrases import FUSED_HEADING, PARTED_HEADING, by_kernels, difference_lines, edge_line, edge_phrase
 
 
-def print_difference(d: Comparison, console: Console, *, limit: int = 10) -> None:
+def print_difference(d: Comparison, console: Console, *, limit: int) -> None:
     """The warning, the figures, and up to `limit` edges each way (0: all)."""
     first, *rest = difference_lines(d)
     console.print(Text(first, style="bold yellow"))
@@ -36,7 +36,7 @@ def _print_edges(heading: str, edges: tuple[ChangedEdge, ...], console: Console,
 _EDGES = 4  # named of those between the same two kernels
 
 
-def print_flipped(c: Comparison, console: Console, *, limit: int = 10) -> None:
+def print_flipped(c: Comparison, console: Console, *, limit: int) -> None:
     """Print the changed decisions, by the kernels that they separate."""
     groups = by_kernels(c.flipped)
     console.print(Text(f"{plural(len(c.flipped), 'edge')} decided differently", style="bold cyan"))

@@ -310,7 +310,7 @@ def group_refusals(refusals: Sequence[Refusal]) -> list[list[Refusal]]:
     )
 
 
-def kernels_as_they_are(account: Account, only: Container[str] | None = None) -> tuple[FinalKernel, ...]:
+def kernels_as_they_are(account: Account, only: Container[str] | None) -> tuple[FinalKernel, ...]:
     """The kernels of a module that is not replayed; `only` are their names."""
     named = ((r, r.instruction.name) for r in account.rows)
     return tuple(

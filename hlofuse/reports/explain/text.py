@@ -26,7 +26,7 @@ def print_explanation(
     explanation: Explanation,
     console: Console,
     *,
-    input_arguments: Sequence[str] = (),
+    input_arguments: Sequence[str],
     limit: int = 10,
 ) -> None:
     """The result in two lines, then pass by pass, then the rules that refuse most. `limit` bounds the rows of

@@ -47,7 +47,7 @@ def explain_fused(
     target: str,
     release: Release,
     stage: ShownStage,
-    device: DeviceDescription | None = None,
+    device: DeviceDescription | None,
 ) -> Fused:
     """The boundaries between the kernels of a fused module. No reason is known for another compiler's module,
     such as XLA:TPU's, and for a GPU's without a device."""

@@ -62,7 +62,7 @@ def contents(k: FusedKernel) -> str:
     return f"{k.kind}: {', '.join(parts)}{', …' if len(counts) > _OPCODES else ''}"
 
 
-def print_fused(f: Fused, console: Console, *, limit: int = 10, better: Sequence[str] = ()) -> None:
+def print_fused(f: Fused, console: Console, *, limit: int, better: Sequence[str]) -> None:
     """Print the module, its kernels, then the rule at each boundary. `better` are the words for `hlofuse
     explain` of the dump before fusion, if it is in the same directory."""
     for line, style in head_lines(f):

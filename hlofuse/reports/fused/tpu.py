@@ -115,7 +115,7 @@ CLOSED = (
 )
 
 
-def print_tpu(p: TpuPair, console: Console, *, limit: int = 10) -> None:
+def print_tpu(p: TpuPair, console: Console, *, limit: int) -> None:
     """The result, the fusions that were created, then the pairs that were not fused, most bytes first."""
     console.print(Text(printable(f"{p.module} on TPU: {p.before} → {p.after}"), style="bold"))
     style = "bold green" if p.kernels_after < p.kernels_before else "bold"

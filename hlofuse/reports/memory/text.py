@@ -13,7 +13,7 @@ from hlofuse.reports.whatif.model import Trial
 from .model import AliveArray, MemoryUse
 
 
-def print_memory(m: MemoryUse, console: Console, *, limit: int = 20) -> None:
+def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
     """Print the bytes of each kind, then the arrays alive at the peak, the largest first."""
     console.print(Text(summary(m), style="bold"))
     if m.alive and m.peak:

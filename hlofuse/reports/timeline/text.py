@@ -17,8 +17,8 @@ def print_timeline(
     timeline: PassTimeline,
     console: Console,
     *,
-    limit: int = 5,
-    every: bool = False,
+    limit: int,
+    every: bool,
 ) -> None:
     """Print the result, the largest changes, then every pass in order."""
     console.print(Text(printable(phrases.headline(timeline)), style="bold"))

@@ -104,7 +104,7 @@ def end_line(trail: Trail) -> str:
     return head + "; ".join(end_text(k) for k in trail.ends[:4]) + ("; …" if len(trail.ends) > 4 else "")
 
 
-def print_provenance(provenance: Provenance, console: Console, *, limit: int = 5) -> None:
+def print_provenance(provenance: Provenance, console: Console, *, limit: int) -> None:
     """Each operation: its stops, then the kernel it ends in."""
     console.print(Text(printable(headline(provenance)), style="bold"))
     if provenance.unreadable:

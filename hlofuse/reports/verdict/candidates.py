@@ -266,7 +266,7 @@ def _forms(recipe: Recipe) -> Iterator[Recipe]:
 
 
 def _of_recipe(
-    recipe: Recipe, findings: list[Finding], trial: Trial, situation: Situation, touched: float = 0.0
+    recipe: Recipe, findings: list[Finding], trial: Trial, situation: Situation, touched: float
 ) -> Suggestion:
     sources = lines_of(situation.facts.place(f.at) for f in findings)
     rule = next((f.rule for f in findings if f.rule), "")

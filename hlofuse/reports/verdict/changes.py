@@ -130,8 +130,8 @@ def print_changes(
     also: Sequence[Change],
     console: Console,
     *,
-    input_arguments: Sequence[str] = (),
-    limit: int = 10,
+    input_arguments: Sequence[str],
+    limit: int,
 ) -> None:
     """The bounds, the best change, the table, and what the rules of it keep apart."""
     if ranking.changes:

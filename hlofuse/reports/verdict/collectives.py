@@ -73,7 +73,7 @@ def _exposed_us(c: Collective) -> float | None:
 
 
 def collective_lines(
-    rows: tuple[CollectiveRow, ...], exposed: float | None, is_floor: bool, limit: int = _SHOWN
+    rows: tuple[CollectiveRow, ...], exposed: float | None, is_floor: bool, limit: int
 ) -> Iterator[str]:
     """A title with what is exposed, a line for each kind of collective, and what is gathered in vain. With
     `limit` 0 all kinds are shown, else three at most."""

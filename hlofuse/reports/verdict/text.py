@@ -42,7 +42,7 @@ def print_screen(
     notes: Sequence[str] = (),
     difference: Comparison | None = None,
     *,
-    details: bool = True,
+    details: bool,
     limit: int = _KERNELS,
     tried: bool = True,
 ) -> None:
@@ -79,10 +79,10 @@ def _print(lines: Sequence[tuple[str, str]], console: Console) -> None:
         console.print(Text(phrases.cut(line, console.width), style=style), no_wrap=True, overflow="crop")
 
 
-def verdict_lines(v: Verdict, width: int, limit: int = _SUGGESTIONS) -> Iterator[tuple[str, str]]:
+def verdict_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     """The totals, the bounds and the suggestions: each line with its style."""
     yield from figure_lines(v, width)
-    yield from advice_lines(v, width, limit)
+    yield from advice_lines(v, width, _SUGGESTIONS)
 
 
 def figure_lines(v: Verdict, width: int, limit: int = _KERNELS) -> Iterator[tuple[str, str]]:
@@ -100,9 +100,8 @@ def figure_lines(v: Verdict, width: int, limit: int = _KERNELS) -> Iterator[tupl
 
 def _share_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     yield phrases.totals_line(v.totals), "bold"
-    yield from _whole(phrases.counting_lines(v), width)
-    yield from _whole(phrases.shares_lines(v, width), width)
-    yield from _whole(phrases.times_lines(v), width)
+    for lines in (phrases.counting_lines(v), phrases.shares_lines(v, width), phrases.times_lines(v)):
+        yield from _whole(lines, width)
 
 
 def _whole(lines: Iterable[str], width: int, style: str = "") -> Iterator[tuple[str, str]]:
@@ -112,13 +111,7 @@ def _whole(lines: Iterable[str], width: int, style: str = "") -> Iterator[tuple[
             yield part, style
 
 
-def advice_lines(
-    v: Verdict,
-    width: int,
-    limit: int,
-    *,
-    code: bool = True,
-) -> Iterator[tuple[str, str]]:
+def advice_lines(v: Verdict, width: int, limit: int, *, code: bool = True) -> Iterator[tuple[str, str]]:
     """A blank line, then at most so many suggestions (0: all), and recipes that were not tried."""
     yield "", ""
     yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None, width, code=code)

@@ -157,7 +157,7 @@ def side_text(side: KernelSide | None) -> str:
     return text
 
 
-def print_report(report: Report, console: Console, *, limit: int = 10, every: bool = False) -> None:
+def print_report(report: Report, console: Console, *, limit: int, every: bool) -> None:
     """The summary, then modules that differ; `every` lists the others, too."""
     console.print(Text(headline(report), style="bold green" if report.agrees else "bold red"))
     if line := release_line(report):

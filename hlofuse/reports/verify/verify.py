@@ -257,9 +257,9 @@ def verify_final(
     before: Module,
     final: Module,
     *,
-    name: str | None = None,
+    name: str | None,
     config: ReplayConfig,
-    ids: UniqueIds | None = None,
+    ids: UniqueIds | None,
 ) -> Verdict:
     """Replay `before` up to what is launched and compare with `final`, XLA's module after all passes."""
     start = time.perf_counter()

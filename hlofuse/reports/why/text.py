@@ -55,7 +55,7 @@ def story_headline(s: Story) -> str:
 def answers_headline(
     queries: Sequence[str],
     answers: Sequence[Story | PairAnswer],
-    total: int = 0,
+    total: int,
 ) -> str:
     """`model.py:35: 2 of 28 kernels`, above the stories of each; of two names the pairs."""
     what = " and ".join(map(printable, queries))
@@ -449,7 +449,7 @@ def print_pair_cost(
     producer: Place,
     console: Console,
     *,
-    forbidden: bool = False,
+    forbidden: bool,
 ) -> None:
     """The sums, the three kernels they come from, what the kernel would read, and what would turn it.
     `forbidden`: a rule keeps the two apart, whatever they cost."""

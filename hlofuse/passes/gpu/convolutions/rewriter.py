@@ -104,7 +104,7 @@ def constrain_convolution(layouts: LayoutAssignment, call: Instruction, device: 
     shapes: list[Shape] = [o.shape for o in call.operands]
     layouts.set_operand_layout(call, 0, left(shapes[0]))
     layouts.set_operand_layout(call, 1, right(shapes[1]))
-    buffer = layouts.buffers.defined_by(call)[(0,)]
+    buffer = layouts.buffers.defined_by(call)[0,]
     layouts.set_buffer_layout(buffer, result(call.shape.tuple_shapes[0]).minor_to_major)
     if target == BIAS_ACTIVATION and len(shapes) == 4:
         layouts.set_operand_layout(call, 3, output_shape(shapes[3]))

@@ -330,7 +330,7 @@ def _times(x: Instruction, number: float, *, exact: bool = False) -> Instruction
     return None
 
 
-def _is_number(x: Instruction, number: float, *, exact: bool = False) -> bool:
+def _is_number(x: Instruction, number: float, *, exact: bool) -> bool:
     constant = broadcast_constant(x)
     value = scalar_of(constant) if constant is not None and scalar_constant(constant) else None
     if value is None or isinstance(value, complex):
