@@ -64,11 +64,7 @@ def test_what_is_not(text: str, attributes: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "axes"),
-    [
-        ("4", ((None, 4),)),
-        ("data=2", (("data", 2),)),
-        ("data=2, model=4", (("data", 2), ("model", 4))),
-    ],
+    [("4", ((None, 4),)), ("data=2", (("data", 2),)), ("data=2, model=4", (("data", 2), ("model", 4)))],
 )
 def test_a_mesh(text: str, axes: tuple[tuple[str | None, int], ...]) -> None:
     assert parse_mesh(text) == axes

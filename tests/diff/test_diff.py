@@ -47,8 +47,7 @@ PAIRS = module(
     fused("f2", "q = f32[8]{0} parameter(0)", "a = f32[8]{0} tanh(q)", "ROOT b = f32[8]{0} sqrt(a)"),
 )
 ONE = module(
-    f"{P}\nROOT all = f32[8]{{0}} fusion(p), kind=kLoop, calls=f1",
-    fused("f1", P, *CHAIN.splitlines()),
+    f"{P}\nROOT all = f32[8]{{0}} fusion(p), kind=kLoop, calls=f1", fused("f1", P, *CHAIN.splitlines())
 )
 SHORT = module(
     f"{P}\none = f32[8]{{0}} fusion(p), kind=kLoop, calls=f1\n"

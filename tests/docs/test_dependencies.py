@@ -10,15 +10,7 @@ import tomllib
 from ..conftest import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-ONLY_WHERE_AN_EXTRA_IS = {
-    "duckdb",
-    "gymnasium",
-    "jax",
-    "jaxlib",
-    "pyarrow",
-    "pygraphviz",
-    "pytest",
-}
+ONLY_WHERE_AN_EXTRA_IS = {"duckdb", "gymnasium", "jax", "jaxlib", "pyarrow", "pygraphviz", "pytest"}
 """Imported where the feature is asked for, with a message that names the extra; pytest by its own plugin."""
 ONLY_FOR_TYPES = {"mypy_extensions"}
 """Never imported at run time; mypy, which reads it, brings it."""

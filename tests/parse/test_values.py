@@ -9,23 +9,12 @@ import pytest
 
 from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.attributes.parsers import parse_value
-from hlofuse.ir.attributes.window import (
-    ConvolutionDimensionNumbers,
-    PaddingConfig,
-    SliceRanges,
-    Window,
-)
+from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, PaddingConfig, SliceRanges, Window
 from hlofuse.ir.text.build import parse_by_grammar as parse_module
 from hlofuse.ir.text.grammar import parse_attribute
 from .cases import cases
 
-PRINTED = (
-    Window,
-    PaddingConfig,
-    SliceRanges,
-    ConvolutionDimensionNumbers,
-    OpMetadata,
-)
+PRINTED = (Window, PaddingConfig, SliceRanges, ConvolutionDimensionNumbers, OpMetadata)
 
 
 @cache

@@ -107,11 +107,7 @@ def test_plots_as_svg_need_no_graphviz(
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (("-o", "x.gif"), "a plot is an SVG"),
-        (("-o", "x.svg", "--kind", "pie"), "pie"),
-    ],
+    ("text", "message"), [(("-o", "x.gif"), "a plot is an SVG"), (("-o", "x.svg", "--kind", "pie"), "pie")]
 )
 def test_wrong_words(
     text: tuple[str, ...],

@@ -39,12 +39,7 @@ UNCOALESCED = 4 / H100.dram_to_l2_transaction_bytes
         # Across the grain of memory a transaction brings one element, also again and again.
         (2 * L2, 2 * L2, 4, 2 * L2 / BANDWIDTH / UNCOALESCED),
         (2 * L2, 6 * L2, 4, 6 * L2 / BANDWIDTH / UNCOALESCED),
-        (
-            L2 - 1,
-            3 * L2,
-            4,
-            L2 / BANDWIDTH / UNCOALESCED + 2 * L2 / (BANDWIDTH * H100.l2_cache_speedup),
-        ),
+        (L2 - 1, 3 * L2, 4, L2 / BANDWIDTH / UNCOALESCED + 2 * L2 / (BANDWIDTH * H100.l2_cache_speedup)),
     ],
 )
 def test_reads(size: int, total: int, element_bytes: int, expected: float) -> None:

@@ -71,15 +71,7 @@ def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> I
 
 def _figures(summary: Summary) -> dict[str, object]:
     """Everything two ways to the same structure have to agree on."""
-    separate: tuple[str, ...] = (
-        "number",
-        "atom",
-        "operands",
-        "reads",
-        "launch",
-        "estimates",
-        "roots",
-    )
+    separate: tuple[str, ...] = ("number", "atom", "operands", "reads", "launch", "estimates", "roots")
     separate += ("parameter_uses", "root_utilization")  # numbered in another order
     cached = [name for name, x in vars(Summary).items() if isdatadescriptor(x) and not name.startswith("__")]
     figures = {name: getattr(summary, name) for name in cached if name not in separate}

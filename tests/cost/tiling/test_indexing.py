@@ -98,10 +98,7 @@ def maps_of(line: str, operands: dict[str, str]) -> list[str]:
         (
             "f32[8]{0} reduce(p, q), dimensions={1}, to_apply=r",
             {"p": "f32[8,32]{1,0}", "q": "f32[]"},
-            [
-                "(d0)[s0] -> (d0, s0), domain: d0 in [0, 7], s0 in [0, 31]",
-                "(d0) -> (), domain: d0 in [0, 7]",
-            ],
+            ["(d0)[s0] -> (d0, s0), domain: d0 in [0, 7], s0 in [0, 31]", "(d0) -> (), domain: d0 in [0, 7]"],
         ),
         (
             "f32[16,4]{1,0} concatenate(p, q), dimensions={0}",

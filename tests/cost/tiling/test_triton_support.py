@@ -76,11 +76,7 @@ CASES: list[tuple[str, tuple[str, ...], str | None]] = [
         ("c64[8,4]", "c64[]"),
         "Unsupported output data type: Unsupported data type: c64",
     ),
-    (
-        "s8[8] bitcast(p0)",
-        ("s32[2]",),
-        "only bitcasts with the same number of elements are supported",
-    ),
+    ("s8[8] bitcast(p0)", ("s32[2]",), "only bitcasts with the same number of elements are supported"),
     (
         "s8[8] bitcast(p0)",
         ("pred[8]",),
