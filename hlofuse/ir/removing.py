@@ -56,7 +56,7 @@ def remove_with_unused_operands(
         if dead is not instruction and has_side_effect(dead):
             continue
         if dead._control is not None:
-            _bridge_control_dependencies(dead)
+            bridge_control_dependencies(dead)
         removed.append(dead.name)
         queue.extend(dead.operands)
         if dead.opcode == "parameter":
@@ -69,7 +69,7 @@ def remove_with_unused_operands(
     return removed
 
 
-def _bridge_control_dependencies(instruction: Instruction) -> None:
+def bridge_control_dependencies(instruction: Instruction) -> None:
     """Drop its control dependencies, keep those through it (`SafelyDropAllControlDependencies`)."""
     for predecessor in instruction.control_predecessors:
         for successor in instruction.control_successors:

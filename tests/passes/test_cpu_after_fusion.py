@@ -7,6 +7,8 @@ import pytest
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.grammar import parse_shape
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.passes.algebraic.context import Options
+from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.control_flow.annotations import OptimizationBarrierExpander
 from hlofuse.passes.control_flow.call_graph import PropagateCallMetadata
 from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
@@ -255,3 +257,31 @@ def test_what_a_call_runs_carries_the_name_of_the_call() -> None:
     assert sine is not None
     assert sine.op_name == "jit(f)/while/sin"
     assert not PropagateCallMetadata().run(module, Recorder())
+
+
+# ---------------------------------------------------------------- simplification_after_layout_assignment
+
+
+@pytest.mark.parametrize(
+    ("form", "result"),
+    [
+        ("64,4 8,4 {size=1}", "bitcast"),
+        ("64,4 8,4 {size=1 rhs_dilate=3}", "bitcast"),
+        ("32,4 8,4 {size=1 stride=2}", "convolution"),
+        ("66,4 8,4 {size=1 pad=1_1}", "convolution"),
+        ("127,4 8,4 {size=1 lhs_dilate=2}", "convolution"),
+        ("64,4 4,4 {size=1}, feature_group_count=2", "convolution"),
+    ],
+)
+def test_a_filter_of_one_element_makes_a_matrix_product(form: str, result: str) -> None:
+    sizes, filters, window = form.split(" ", 2)
+    module = parse_module(f"""HloModule m
+ENTRY e {{
+  x = f32[2,64,8]{{2,1,0}} parameter(0)
+  w = f32[1,{filters}]{{2,1,0}} parameter(1)
+  ROOT c = f32[2,{sizes}]{{2,1,0}} convolution(x, w), window={window}, dim_labels=b0f_0io->b0f
+}}
+""")
+    AlgebraicSimplifier(Options(layout_sensitive=True)).run(module, Recorder())
+    assert verify_module(module) == []
+    assert module.entry.root.opcode == result

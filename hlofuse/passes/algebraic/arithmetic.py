@@ -30,14 +30,14 @@ def handle_add(c: Context, add: Instruction) -> bool:
     if is_all(lhs, 0) and c.replace_if_compatible(add, rhs):
         return True
     if lhs.opcode == "constant" != rhs.opcode:
-        return c.become(add, make.binary, "add", rhs, lhs, add.shape)
+        return c.binary(add, "add", rhs, lhs, add.shape)
     for inner, place in (("add", 1), ("subtract", 0)):
         constants = constants_of_both(lhs, rhs, inner, place) if c.may_reassociate(add) else None
         if constants is not None:
             a, c1, c2 = constants
             total = spread(add, make.binary(add, "add", c1, c2))
             operands = (a, total) if inner == "add" else (total, a)
-            return c.become(add, make.binary, inner, *operands, add.shape)
+            return c.binary(add, inner, *operands, add.shape)
     exact = is_integral(add)
     for x, other in both_orders(add):
         if other.opcode == "subtract" and other.operands[1] is x and exact:
@@ -94,13 +94,13 @@ def _distribute(c: Context, add: Instruction) -> bool:
         return False
     if len(lhs.users) != 1 or len(rhs.users) != 1:
         return False
-    for a, factor in ((lhs.operands[0], lhs.operands[1]), (lhs.operands[1], lhs.operands[0])):
+    for a, factor in both_orders(lhs):
         b = next((q for p, q in both_orders(rhs) if p is factor), None)
         if b is None:
             continue
         if is_integral(add) or is_power_of_two(factor):
             total = make.binary(lhs, "add", a, b, add.shape)
-            c.become(add, make.binary, "multiply", total, factor, add.shape)
+            c.binary(add, "multiply", total, factor, add.shape)
             return True
         return False
     return False
@@ -118,7 +118,7 @@ def handle_subtract(c: Context, sub: Instruction) -> bool:
         negative = make.unary(constant, "negate", constant)
         if rhs.opcode == "broadcast":
             negative = make.broadcast(constant, rhs.shape, negative, rhs.dimensions)
-        return c.become(sub, make.binary, "add", lhs, negative, sub.shape)
+        return c.binary(sub, "add", lhs, negative, sub.shape)
     if not exact:
         return False
     if rhs.opcode == "subtract" and rhs.operands[0] is lhs and c.replace_if_compatible(sub, rhs.operands[1]):
@@ -161,7 +161,7 @@ def handle_multiply(c: Context, multiply: Instruction) -> bool:
         c1, c2 = broadcast_constant(factor), broadcast_constant(rhs)
         if c1 is not None and c2 is not None:
             product = _product(multiply, c1, c2)
-            return c.become(multiply, make.binary, "multiply", a, product, multiply.shape)
+            return c.binary(multiply, "multiply", a, product, multiply.shape)
     if may_reassociate and lhs.opcode == "exponential" == rhs.opcode:
         total = make.binary(multiply, "add", lhs.operands[0], rhs.operands[0], multiply.shape)
         return c.become(multiply, make.unary, "exponential", total)
@@ -194,12 +194,12 @@ def _join_constants(c: Context, multiply: Instruction) -> bool:
     if left and right:
         product = _product(multiply, left[1], right[1])
         inner = make.binary(multiply, "multiply", left[0], right[0], multiply.shape)
-        c.become(multiply, make.binary, "multiply", inner, product, multiply.shape)
+        c.binary(multiply, "multiply", inner, product, multiply.shape)
         return True
     for inner_, constant in ((left, rhs), (right, lhs)):
         if inner_ and constant.opcode == "constant":
             product = _product(multiply, inner_[1], constant)
-            c.become(multiply, make.binary, "multiply", inner_[0], product, multiply.shape)
+            c.binary(multiply, "multiply", inner_[0], product, multiply.shape)
             return True
     return False
 
@@ -216,8 +216,7 @@ def _constant_into_broadcast(c: Context, multiply: Instruction) -> bool:
     factor = constant if not b.shape.dimensions else make.broadcast(multiply, b.shape, constant, ())
     new = make.binary(multiply, "multiply", b, factor)
     wide = make.broadcast(multiply, multiply.shape, new, op.dimensions)
-    c.become(multiply, make.binary, "multiply", a, wide, multiply.shape)
-    return True
+    return c.binary(multiply, "multiply", a, wide, multiply.shape)
 
 
 def _scaled(multiply: Instruction, *, bare: bool) -> tuple[Instruction, Instruction, Instruction] | None:
@@ -242,16 +241,14 @@ def handle_divide(c: Context, divide: Instruction) -> bool:
             difference = make.binary(divide, "subtract", a.operands[0], b.operands[0], divide.shape)
             return c.become(divide, make.unary, "exponential", difference)
         negated = make.unary(divide, "negate", b.operands[0], divide.shape)
-        return c.become(
-            divide, make.binary, "multiply", a, make.unary(b, "exponential", negated), divide.shape
-        )
+        return c.binary(divide, "multiply", a, make.unary(b, "exponential", negated), divide.shape)
     if b.opcode == "power":
         base, exponent = b.operands
         power_ = make.binary(b, "power", base, make.unary(b, "negate", exponent))
-        return c.become(divide, make.binary, "multiply", a, power_, divide.shape)
+        return c.binary(divide, "multiply", a, power_, divide.shape)
     if b.opcode in ("sqrt", "rsqrt") and len(b.users) == 1 and a is not b:
         other = make.unary(b, "rsqrt" if b.opcode == "sqrt" else "sqrt", b.operands[0], divide.shape)
-        return c.become(divide, make.binary, "multiply", a, other, divide.shape)
+        return c.binary(divide, "multiply", a, other, divide.shape)
     if is_integral(divide):
         return False
     return _divide_by_constant(c, divide) or _divide_by_broadcast(c, divide) or _nested(c, divide)
@@ -260,7 +257,7 @@ def handle_divide(c: Context, divide: Instruction) -> bool:
 def _power_of_two(b: Instruction) -> int | None:
     """The exponent where `b` is 2^k, perhaps broadcast."""
     constant = b if is_constant_effective_scalar(b) else broadcast_effective_constant(b)
-    value = scalar_of(constant) if constant is not None else None
+    value = scalar_of(constant)
     if value is None or value <= 0 or int(value) & (int(value) - 1):
         return None
     return int(value).bit_length() - 1
@@ -269,7 +266,7 @@ def _power_of_two(b: Instruction) -> int | None:
 def _divide_by_shifting(c: Context, divide: Instruction, power: int) -> bool:
     a = divide.operands[0]
     if not is_signed_integer(divide):
-        return c.become(divide, make.binary, "shift-right-logical", a, make.scalar_like(a, power))
+        return c.binary(divide, "shift-right-logical", a, make.scalar_like(a, power))
     return _restore_sign(c, divide, "shift-right-logical", power, make.scalar_like(divide.operands[0], 0))
 
 
@@ -300,8 +297,7 @@ def _divide_by_constant(c: Context, divide: Instruction) -> bool:
         inverse = make.constant(constant, constant.shape, [_inverse(v) for v in values])
     if b is not constant:
         inverse = make.broadcast(b, b.shape, inverse, b.dimensions)
-    c.become(divide, make.binary, "multiply", a, inverse)
-    return True
+    return c.binary(divide, "multiply", a, inverse)
 
 
 def _inverse(value: Value) -> Value:
@@ -325,8 +321,7 @@ def _divide_by_broadcast(c: Context, divide: Instruction) -> bool:
         return False
     inverse = make.binary(wide, "divide", make.scalar_like(b, 1), b)
     spread = make.broadcast(wide, divide.shape, inverse, wide.dimensions)
-    c.become(divide, make.binary, "multiply", a, spread, divide.shape)
-    return True
+    return c.binary(divide, "multiply", a, spread, divide.shape)
 
 
 def _nested(c: Context, divide: Instruction) -> bool:
@@ -334,13 +329,13 @@ def _nested(c: Context, divide: Instruction) -> bool:
     if a.opcode == "divide" == b.opcode:
         top = make.binary(divide, "multiply", a.operands[0], b.operands[1])
         bottom = make.binary(divide, "multiply", a.operands[1], b.operands[0])
-        return c.become(divide, make.binary, "divide", top, bottom)
+        return c.binary(divide, "divide", top, bottom)
     if a.opcode == "divide":
         bottom = make.binary(divide, "multiply", a.operands[1], b)
-        return c.become(divide, make.binary, "divide", a.operands[0], bottom)
+        return c.binary(divide, "divide", a.operands[0], bottom)
     if b.opcode == "divide":
         top = make.binary(divide, "multiply", a, b.operands[1])
-        return c.become(divide, make.binary, "divide", top, b.operands[0])
+        return c.binary(divide, "divide", top, b.operands[0])
     if (
         a.opcode == "convert"
         and a.operands[0].element_type == "pred"
@@ -350,7 +345,7 @@ def _nested(c: Context, divide: Instruction) -> bool:
         scalar = b.operands[0]
         inverse = make.binary(divide, "divide", make.scalar_like(scalar, 1), scalar)
         spread = make.broadcast(b, divide.shape, inverse, ())
-        return c.become(divide, make.binary, "multiply", spread, a)
+        return c.binary(divide, "multiply", spread, a)
     return False
 
 
@@ -363,10 +358,10 @@ def handle_remainder(c: Context, remainder: Instruction) -> bool:
         if is_signed_integer(remainder):
             _restore_sign(c, remainder, "and", mask, make.zeros(remainder, a.shape))
         else:
-            c.become(remainder, make.binary, "and", a, make.scalar_like(b, mask))
+            c.binary(remainder, "and", a, make.scalar_like(b, mask))
         return False
     divisor = broadcast_effective_constant(b)
-    value = scalar_of(divisor) if divisor is not None else None
+    value = scalar_of(divisor)
     if not isinstance(value, int):
         return False
     if a.opcode == "iota":
@@ -378,6 +373,6 @@ def handle_remainder(c: Context, remainder: Instruction) -> bool:
                 continue
             most = value + iota.shape.dimensions[int(iota.attributes["iota_dimension"])]
             if most < 1 << (iota.shape.bit_width - is_signed_integer(iota)):
-                c.become(remainder, make.binary, "remainder", iota, b)
+                c.binary(remainder, "remainder", iota, b)
             return False
     return False

@@ -225,7 +225,7 @@ def _of_preds(c: Context, select: Instruction) -> bool:
     elif condition.opcode == "compare" and condition.operands == [yes, no]:
         direction = str(condition.raw("direction"))
         if direction in _OF_PREDS:
-            c.become(select, make.binary, _OF_PREDS[direction], yes, no)
+            c.binary(select, _OF_PREDS[direction], yes, no)
         else:
             c.replace(select, no if direction == "EQ" else yes)
     else:

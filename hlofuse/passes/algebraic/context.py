@@ -65,6 +65,11 @@ class Context:
         """Replace `old` by `form(old, …)`, a function of `make`."""
         return self.replace(old, form(old, *how, **more))
 
+    def binary(
+        self, old: Instruction, opcode: str, a: Instruction, b: Instruction, shape: Shape | None = None
+    ) -> bool:
+        return self.replace(old, make.binary(old, opcode, a, b, shape))
+
     def may_reassociate(self, x: Instruction) -> bool:
         """True if the order of operations like `x` may change, and with it how they round."""
         is_rounded = is_floating(x) or is_complex(x)
@@ -128,7 +133,7 @@ def broadcast_effective_constant(x: Instruction) -> Instruction | None:
 def is_power_of_two(x: Instruction) -> bool:
     """±2^k, or a broadcast of it (`IsAllFpConstantPowerOf2`)."""
     constant = x if is_constant_effective_scalar(x) else broadcast_effective_constant(x)
-    value = scalar_of(constant) if constant is not None else None
+    value = scalar_of(constant)
     if value is None or not math.isfinite(value):
         return False
     return abs(math.frexp(value)[0]) == 0.5

@@ -23,26 +23,27 @@ _SUPPORTED = (None, "dot_f32_f32_f32")
 
 def swapped(dot: Instruction, shape: Shape, order: Sequence[int]) -> Instruction:
     """dot(b, a), its batch dimensions in `order`."""
-    batch = [[DotDimensions.of(dot).batch(side)[k] for k in order] for side in (1, 0)]
-    contracting = [DotDimensions.of(dot).contracting(side) for side in (1, 0)]
-    new = new_dot(dot, dot.operands[::-1], batch, contracting, dot.element_type, dot)
+    dims = DotDimensions.of(dot)
+    batch = [[own[k] for k in order] for own in (dims.rhs_batch, dims.lhs_batch)]
+    new = new_dot(dot, dot.operands[::-1], batch, [dims.rhs_contracting, dims.lhs_contracting])
     new.shape = shape
-    if (precision := dot.raw("operand_precision")) is not None:
-        precisions = precision.strip("{}").split(",")
-        text = "{" + ",".join(reversed(precisions)) + "}"
-        new.attributes = new.attributes.updated(operand_precision=text)
+    new.attributes = new.attributes.updated(**_swapped_precision(dot))
     return new
+
+
+def _swapped_precision(x: Instruction) -> dict[str, str]:
+    given = x.attributes.given("operand_precision")
+    return {name: "{" + ",".join(text.strip("{}").split(",")[::-1]) + "}" for name, text in given.items()}
 
 
 def handle_dot(c: Context, dot: Instruction) -> bool:
     if c.options.layout_sensitive or len(dot.operands) != 2:
         return False
-    lhs, rhs = dot.operands
-    if 0 in (dot.shape.element_count, lhs.shape.element_count, rhs.shape.element_count):
+    if any(x.shape.element_count == 0 for x in (dot, *dot.operands)):
         zero = make.scalar(dot, dot.element_type, 0)
         return c.become(dot, make.broadcast, dot.shape, zero, ())
     supported = dot.raw("algorithm") in _SUPPORTED
-    if supported and c.options.dot_to_multiply and not DotDimensions.of(dot).contracting(0):
+    if supported and c.options.dot_to_multiply and not DotDimensions.of(dot).lhs_contracting:
         return _as_product(c, dot)
     is_on = c.options.dot_strength_reduction and (
         c.release.cpu_sums_products or not c.options.executing_on_cpu
@@ -56,16 +57,15 @@ def handle_dot(c: Context, dot: Instruction) -> bool:
 
 def _has_nothing_else(dot: Instruction, side: int) -> bool:
     rank = dot.operands[side].shape.rank
-    return len(sum(DotDimensions.of(dot).fixed(side), ())) == rank
+    return not DotDimensions.of(dot).free(side, rank)
 
 
 def _normalize(dot: Instruction, side: int) -> Instruction:
     """Batch dimensions first, contracted ones last, of the dot's element type
     (`NormalizeDotOperandToBatchMajorAndContractingMinor`)."""
     operand = dot.operands[side]
-    batch, contracting = DotDimensions.of(dot).fixed(side)
-    rest = [d for d in range(operand.shape.rank) if d not in batch and d not in contracting]
-    order = [*batch, *rest, *contracting]
+    dims = DotDimensions.of(dot)
+    order = [*dims.batch(side), *dims.free(side, operand.shape.rank), *dims.contracting(side)]
     if not is_sorted(order):
         operand = make.transpose(operand, operand, order)
     return make.convert(operand, operand, dot.element_type)
@@ -75,12 +75,12 @@ def _as_product(c: Context, dot: Instruction) -> bool:
     """Without contraction: a product of broadcasts (`RewriteAsMultiplyDotWithZeroLhsContractingDim`)."""
     lhs, rhs = dot.operands
     left, right = _normalize(dot, 0), _normalize(dot, 1)
-    rank, batch = dot.shape.rank, len(DotDimensions.of(dot).batch(0))
+    rank, batch = dot.shape.rank, len(DotDimensions.of(dot).lhs_batch)
     if rank != lhs.shape.rank:
         left = make.broadcast(dot, dot.shape, left, range(lhs.shape.rank))
     if rank != rhs.shape.rank:
         right = make.broadcast(dot, dot.shape, right, [*range(batch), *range(lhs.shape.rank, rank)])
-    return c.become(dot, make.binary, "multiply", left, right, dot.shape)
+    return c.binary(dot, "multiply", left, right, dot.shape)
 
 
 def _as_reduction(c: Context, dot: Instruction) -> bool:
@@ -121,18 +121,14 @@ def _drop_ones(c: Context, dot: Instruction) -> bool:
     sizes = [o.shape.dimensions for o in dot.operands]
     if 1 not in sizes[0] and 1 not in sizes[1]:
         return False
-    place = []
-    for side in (0, 1):
-        remaining = [d for d, n in enumerate(sizes[side]) if n != 1]
-        place.append({d: k for k, d in enumerate(remaining)})
-    batch = [[place[s][d] for d in DotDimensions.of(dot).batch(s) if d in place[s]] for s in (0, 1)]
-    contracting = [
-        [place[s][d] for d in DotDimensions.of(dot).contracting(s) if d in place[s]] for s in (0, 1)
-    ]
+    remaining = ([d for d, n in enumerate(own) if n != 1] for own in sizes)
+    batch, contracting = DotDimensions.of(dot).moved(
+        *({d: k for k, d in enumerate(own)} for own in remaining)
+    )
     operands = [
         make.reshape(dot, without_ones(o.shape), o) if 1 in o.shape.dimensions else o for o in dot.operands
     ]
-    new = new_dot(dot, operands, batch, contracting, dot.element_type, dot)
+    new = new_dot(dot, operands, batch, contracting)
     if new.shape.key_ignoring_layout != dot.shape.key_ignoring_layout:
         new = make.reshape(dot, dot.shape, new)
     return c.replace(dot, new)
@@ -145,17 +141,16 @@ def _drop_transposes(c: Context, dot: Instruction) -> bool:
     if lhs.opcode != "transpose" or rhs.opcode != "transpose" or lhs.dimensions != rhs.dimensions:
         return False
     permutation = lhs.dimensions
-    dimensions = DotDimensions.of(dot)
-    batch = [dimensions.batch(0), dimensions.batch(1)]
-    contracting = [dimensions.contracting(0), dimensions.contracting(1)]
+    dims = DotDimensions.of(dot)
+    batch, contracting = zip(dims.fixed(0), dims.fixed(1), strict=True)
     if batch[0] != batch[1] or len(batch[0]) != rank - 2:
         return False
-    if contracting != [(rank - 1,), (rank - 2,)] or sorted(permutation[-2:]) != [rank - 2, rank - 1]:
+    if contracting != ((rank - 1,), (rank - 2,)) or sorted(permutation[-2:]) != [rank - 2, rank - 1]:
         return False
     a, b = lhs.operands[0], rhs.operands[0]
     flipped = permutation[-1] == rank - 2
     operands = [b, a] if flipped else [a, b]
-    new = new_dot(dot, operands, batch, contracting, dot.element_type, dot)
+    new = new_dot(dot, operands, batch, contracting)
     new.shape = permuted(dot.shape, permutation)
     result = make.transpose(dot, new, permutation, dot.shape)
     return c.replace(dot, result)
@@ -167,7 +162,33 @@ _NONE = PaddingDimension(0, 0)
 def handle_convolution(c: Context, conv: Instruction) -> bool:
     if any(o.shape.element_count == 0 for o in conv.operands):
         return c.become(conv, make.scalar_like, 0)
-    return not (_with_padded_input(c, conv) or _with_dilated_filter(c, conv)) and _swap_operands(c, conv)
+    rewrites = _with_padded_input, _with_dilated_filter, _swap_operands, _convolution_to_dot
+    return any(rewrite(c, conv) for rewrite in rewrites)
+
+
+def _has_groups(conv: Instruction) -> bool:
+    return any(int(conv.raw(n) or 1) > 1 for n in ("feature_group_count", "batch_group_count"))
+
+
+def _convolution_to_dot(c: Context, conv: Instruction) -> bool:
+    """`SimplifyConvToDot`: a filter of one element at each place, in the order of a matrix product."""
+    source, kernel = conv.operands
+    labels = labels_of(conv)
+    minor = source.shape.minor_to_major
+    channels = labels.kernel_input_feature_dimension, labels.kernel_output_feature_dimension
+    depth, width = sizes = [kernel.shape.dimensions[d] for d in channels]
+    if not c.options.layout_sensitive or depth * width != kernel.shape.element_count or _has_groups(conv):
+        return False
+    outer, inner = map(kernel.shape.minor_to_major.index, channels)
+    last = labels.input_feature_dimension, labels.output_feature_dimension
+    if minor != conv.shape.minor_to_major or last != minor[:1] * 2 or outer < inner:
+        return False
+    if any(w.stride * w.base_dilation != 1 or w.padding_low or w.padding_high for w in window_of(conv)):
+        return False
+    shapes = [source.shape.element_count // depth, depth], sizes
+    parts = [make.bitcast(o, array(o.element_type, n)) for o, n in zip(conv.operands, shapes, strict=True)]
+    dot = new_dot(conv, parts, [(), ()], [(1,), (0,)])
+    return c.replace(conv, make.bitcast(dot, conv.shape))
 
 
 def change_window(
@@ -190,13 +211,13 @@ def _with_padded_input(c: Context, conv: Instruction) -> bool:
     window = []
     for w, d in zip(window_of(conv), labels.input_spatial_dimensions, strict=True):
         p = config[d]
-        if p.interior and (w.padding_low or w.padding_high or w.base_dilation != 1):
-            return False
-        if w.base_dilation != 1 and p != _NONE:
+        is_dilated = w.base_dilation != 1 and p != _NONE
+        if is_dilated or (p.interior and (w.padding_low or w.padding_high)):
             return False
         low, high = w.padding_low + p.low, w.padding_high + p.high
-        dilation = 1 + p.interior if p.interior else w.base_dilation
-        window.append(replace(w, padding_low=low, padding_high=high, base_dilation=dilation))
+        window.append(
+            replace(w, padding_low=low, padding_high=high, base_dilation=w.base_dilation + p.interior)
+        )
     return change_window(c, conv, [pad.operands[0], kernel], window)
 
 
@@ -216,9 +237,9 @@ def _with_dilated_filter(c: Context, conv: Instruction) -> bool:
         p = config[d]
         if p.low or p.high or (p.interior and w.window_dilation > 1):
             return False
-        if p.interior:
-            w = replace(w, window_dilation=1 + p.interior, size=kernel.shape.dimensions[d])
-        window.append(w)
+        window.append(
+            replace(w, window_dilation=w.window_dilation + p.interior, size=kernel.shape.dimensions[d])
+        )
     return change_window(c, conv, [source, kernel], window)
 
 
@@ -226,8 +247,7 @@ def _swap_operands(c: Context, conv: Instruction) -> bool:
     """`SwapConvolutionOperandsIfBeneficial`."""
     if not c.options.conv_operand_swap or c.options.layout_sensitive:
         return False
-    groups = ("feature_group_count", "batch_group_count")
-    if any(int(conv.raw(n, "1") or 1) > 1 for n in groups) or "sparsity" in conv.attributes:
+    if _has_groups(conv) or "sparsity" in conv.attributes:
         return False
     source, kernel = conv.operands
     labels = labels_of(conv)
@@ -249,9 +269,6 @@ def _swap_operands(c: Context, conv: Instruction) -> bool:
         return False
     if reversed_:
         kernel = make.added(kernel, "reverse", kernel.shape, [kernel], dimensions=make.numbers(reversed_))
-    attributes = {}
-    if (precision := conv.raw("operand_precision")) is not None:
-        attributes["operand_precision"] = "{" + ",".join(reversed(precision.strip("{}").split(","))) + "}"
     new = make.derived(
         conv,
         "convolution",
@@ -259,7 +276,7 @@ def _swap_operands(c: Context, conv: Instruction) -> bool:
         [kernel, source],
         window=str(Window(tuple(window))),
         dim_labels=str(_exchanged_labels(labels)),
-        **attributes,
+        **_swapped_precision(conv),
     )
     if c.options.conv_is_lowerable is not None and not c.options.conv_is_lowerable(new):
         c.computation.remove_instruction(new)

@@ -190,7 +190,7 @@ def _of_broadcast(c: Context, reduce: Instruction) -> bool:
     source, function = arg.operands[0], reduce.to_apply
     idempotent = next((op for op in ("maximum", "minimum", "and", "or") if _function(reduce, op)), None)
     if idempotent and not source.shape.dimensions and len(reduce.dimensions) == arg.shape.rank:
-        return c.become(reduce, make.binary, idempotent, source, init)
+        return c.binary(reduce, idempotent, source, init)
     dimensions = list(arg.dimensions)
     if all(d in dimensions for d in reduce.dimensions):
         inner = [dimensions.index(d) for d in reduce.dimensions]

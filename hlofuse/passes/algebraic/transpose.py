@@ -211,5 +211,5 @@ def handle_constant(c: Context, constant: Instruction) -> bool:
     if whole and all(v == k * stride for k, v in enumerate(values)):
         step = make.scalar_like(constant, stride)
         counted = make.iota(constant, constant.shape, 0)
-        return c.become(constant, make.binary, "multiply", counted, step)
+        return c.binary(constant, "multiply", counted, step)
     return False

@@ -36,7 +36,7 @@ def handle_log(c: Context, log: Instruction) -> bool:
     if operand.opcode in ("sqrt", "rsqrt"):
         half = 0.5 if operand.opcode == "sqrt" else -0.5
         new = make.unary(log, "log", operand.operands[0], log.shape)
-        return c.become(log, make.binary, "multiply", new, make.scalar_like(log, half))
+        return c.binary(log, "multiply", new, make.scalar_like(log, half))
     return False
 
 
@@ -67,12 +67,12 @@ def handle_power(c: Context, power: Instruction) -> bool:
         product = make.binary(power, "multiply", lhs.operands[0], rhs, power.shape)
         return c.become(power, make.unary, "exponential", product)
     if is_all(rhs, 2):
-        return c.become(power, make.binary, "multiply", lhs, lhs, power.shape)
+        return c.binary(power, "multiply", lhs, lhs, power.shape)
     if is_all(rhs, 3):
         square = make.binary(power, "multiply", lhs, lhs, power.shape)
-        return c.become(power, make.binary, "multiply", lhs, square, power.shape)
+        return c.binary(power, "multiply", lhs, square, power.shape)
     if is_all(rhs, -1):
-        return c.become(power, make.binary, "divide", make.scalar_like(lhs, 1), lhs, power.shape)
+        return c.binary(power, "divide", make.scalar_like(lhs, 1), lhs, power.shape)
     if is_all(rhs, 0.5) and is_non_negative(lhs):
         return c.become(power, make.unary, "sqrt", lhs, power.shape)
     return False

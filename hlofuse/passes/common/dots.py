@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from hlofuse.ir import Instruction, Record, Shape, computation_of
@@ -36,6 +36,11 @@ class DotDimensions(Record):
         """Dimensions neither batch nor contracting (`GetNonContractingDims`)."""
         others = sum(self.fixed(operand), ())
         return tuple(d for d in range(rank) if d not in others)
+
+    def moved(self, *places: Mapping[int, int]) -> Iterator[list[list[int]]]:
+        """Batch dimensions of both operands, then contracting ones, where `places` has them."""
+        for of in (self.batch, self.contracting):
+            yield [[own[d] for d in of(side) if d in own] for side, own in enumerate(places)]
 
     def raw(self) -> dict[str, str]:
         """As attributes, in the order XLA prints them."""
@@ -75,14 +80,16 @@ def new_dot(
     operands: Sequence[Instruction],
     batch: Sequence[Sequence[int]],
     contracting: Sequence[Sequence[int]],
-    element_type: str,
-    source: Instruction,
+    element_type: str | None = None,
+    source: Instruction | None = None,
 ) -> Instruction:
-    """A dot of these dimension numbers, with the precision that `source` asks for (`MakeDotHlo`)."""
+    """A dot of these dimension numbers, with the precision that `source` asks for, else `at`, and the type of
+    `at` if none is given (`MakeDotHlo`)."""
     sizes = [operands[0].shape.dimensions[d] for d in batch[0]]
     for side in (0, 1):
         taken = {*batch[side], *contracting[side]}
         sizes += [n for d, n in enumerate(operands[side].shape.dimensions) if d not in taken]
     attributes = DotDimensions(*map(tuple, (*batch, *contracting))).raw()
-    attributes |= source.attributes.given("operand_precision", "algorithm")
-    return add(at, "dot", array(element_type, sizes), operands, copied_attributes=attributes)
+    attributes |= (source or at).attributes.given("operand_precision", "algorithm")
+    shape = array(element_type or at.element_type, sizes)
+    return add(at, "dot", shape, operands, copied_attributes=attributes)

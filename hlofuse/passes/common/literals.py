@@ -47,9 +47,9 @@ def _read(shape: Shape, text: str) -> Sequence[Value] | None:
     return None if found is None else found.tolist()
 
 
-def scalar_of(constant: Instruction) -> Real | None:
+def scalar_of(constant: Instruction | None) -> Real | None:
     """The value of a constant of one real element."""
-    if constant.opcode != "constant" or not constant.shape.is_effective_scalar:
+    if constant is None or constant.opcode != "constant" or not constant.shape.is_effective_scalar:
         return None
     if constant.element_type in COMPLEX_TYPES:
         return None

@@ -9,6 +9,7 @@ from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.kernels import SMALL_CALL
 from hlofuse.ir import Computation, Instruction, Module, Shape, set_attribute, with_trait
+from hlofuse.ir.removing import bridge_control_dependencies
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.rules.rewrites import SMALL_LOOP
@@ -209,9 +210,6 @@ def _outline(loop: Instruction, module: Module) -> Instruction:
         copied_attributes={"to_apply": f"%{body.name}", "frontend_attributes": f"{{{attributes}}}"},
     )
     loop.replace_all_uses_with(call)
-    for predecessor in loop.control_predecessors:
-        for successor in loop.control_successors:
-            predecessor.add_control_dependency_to(successor)
-    loop.drop_all_control_dependencies()
+    bridge_control_dependencies(loop)
     computation.remove_instruction(loop)
     return call

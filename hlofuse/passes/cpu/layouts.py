@@ -57,7 +57,7 @@ def _is_row_major(i: Instruction) -> bool:
     if i.opcode == "convolution":
         return why_not_eigen(i) is None
     if i.opcode == "dot":
-        return bool(DotDimensions.of(i).batch(0)) or dot_strategy(i)[0] == EIGEN
+        return bool(DotDimensions.of(i).lhs_batch) or dot_strategy(i)[0] == EIGEN
     return custom_call_target(i) == "TopK"
 
 

@@ -142,11 +142,12 @@ def is_dot_supported(dot: Instruction, release: Release) -> bool:
     is_narrow = types == _NARROW_DOT and release.cpu_keeps_bf16
     if not (is_narrow or types in _DOT_TYPES) or not all(map(_is_row_major, shapes)):
         return False
-    batch = tuple(range(len(DotDimensions.of(dot).batch(0))))
-    if DotDimensions.of(dot).batch(0) != batch or DotDimensions.of(dot).batch(1) != batch:
+    dims = DotDimensions.of(dot)
+    batch = tuple(range(len(dims.lhs_batch)))
+    if dims.lhs_batch != batch or dims.rhs_batch != batch:
         return False
     left, right, result = (s.dimensions[len(batch) :] for s in shapes)
-    contracted = [DotDimensions.of(dot).contracting(side) for side in (0, 1)]
+    contracted = [dims.lhs_contracting, dims.rhs_contracting]
     if max(len(left), len(right), len(result)) > 2 or any(len(c) != 1 for c in contracted):
         return False
     a, b = (c[0] - len(batch) for c in contracted)

@@ -45,17 +45,10 @@ def _is_canonical(dot: Instruction, side: int) -> bool:
 
 
 def _canonicalize(dot: Instruction) -> None:
-    batch = range(len(DotDimensions.of(dot).batch(0)))
+    batch = range(len(DotDimensions.of(dot).lhs_batch))
     left, left_contracted = _operand(dot, 0)
     right, right_contracted = _operand(dot, 1)
-    new = new_dot(
-        dot,
-        [left, right],
-        [batch, batch],
-        [[left_contracted], [right_contracted]],
-        dot.element_type,
-        dot,
-    )
+    new = new_dot(dot, [left, right], [batch, batch], [[left_contracted], [right_contracted]])
     replace_instruction(dot, make.reshape(dot, dot.shape, new), has_side_effect)
 
 
@@ -64,8 +57,8 @@ def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
     after the batch on the right."""
     operand = dot.operands[side]
     sizes = operand.shape.dimensions
-    batch, contracting = DotDimensions.of(dot).fixed(side)
-    free = [d for d in range(len(sizes)) if d not in batch and d not in contracting]
+    dims = DotDimensions.of(dot)
+    (batch, contracting), free = dims.fixed(side), dims.free(side, len(sizes))
     order = [*batch, *free, *contracting] if side == 0 else [*batch, *contracting, *free]
     shuffled = replace(operand.shape, dimensions=tuple(sizes[d] for d in order))
     transposed = make.transpose(operand, operand, order, shuffled)
@@ -75,7 +68,7 @@ def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
     new = [contracted]
     # The sizes of the batch are those of the left side, in the order of its own dimensions.
     left = dot.operands[0].shape.dimensions
-    first = [n for d, n in enumerate(left) if d in DotDimensions.of(dot).batch(0)]
+    first = [n for d, n in enumerate(left) if d in dims.lhs_batch]
     shape = [*first, *remaining, *new] if side == 0 else [*first, *new, *remaining]
     place = len(batch) + (len(remaining) if side == 0 else 0)
     return make.reshape(transposed, array(operand.element_type, shape), transposed), place

@@ -175,7 +175,7 @@ def _simplify(dot: Instruction) -> None:
     operands = [make.reshaped(o, without(o.shape, trivial)) for o in dot.operands]
     batch = range(len(numbers.lhs_batch) - len(trivial))
     contracting = [[numbers.contracting(k)[0] - len(trivial)] for k in (0, 1)]
-    new = new_dot(dot, operands, [batch, batch], contracting, dot.element_type, dot)
+    new = new_dot(dot, operands, [batch, batch], contracting)
     replace_instruction(dot, make.reshaped(new, dot.shape), has_side_effect)
 
 
@@ -222,24 +222,21 @@ def never(_dot: Instruction, _side: int) -> bool:
 def _is_row_column(dot: Instruction, side: int) -> bool:
     """A transpose of the last two dimensions (`IsRowColumnTransposeDotOperand`)."""
     transpose = dot.operands[side]
-    batch = DotDimensions.of(dot).batch(side)
+    batch, contracting = DotDimensions.of(dot).fixed(side)
     return (
         len(batch) == transpose.shape.rank - 2
-        and len(DotDimensions.of(dot).contracting(side)) == 1
+        and len(contracting) == 1
         and all(transpose.dimensions[d] == d for d in batch)
     )
 
 
 def _fold(dot: Instruction, sides: list[int]) -> None:
-    operands = list(dot.operands)
-    batch = [list(DotDimensions.of(dot).batch(side)) for side in (0, 1)]
-    contracting = [list(DotDimensions.of(dot).contracting(side)) for side in (0, 1)]
-    for side in sides:
-        order = operands[side].dimensions
-        batch[side] = [order[d] for d in batch[side]]
-        contracting[side] = [order[d] for d in contracting[side]]
-        operands[side] = operands[side].operands[0]
-    new = new_dot(dot, operands, batch, contracting, dot.element_type, dot)
+    is_folded = [side in sides for side in (0, 1)]
+    pairs = list(zip(dot.operands, is_folded, strict=True))
+    orders = (dict(enumerate(o.dimensions if fold else range(o.shape.rank))) for o, fold in pairs)
+    operands = [o.operands[0] if fold else o for o, fold in pairs]
+    batch, contracting = DotDimensions.of(dot).moved(*orders)
+    new = new_dot(dot, operands, batch, contracting)
     new.shape = dot.shape
     replace_instruction(dot, new, has_side_effect)
 

@@ -26,8 +26,8 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
     counter: int | None = None
     steps: dict[int, Instruction] = {}
     for k, o in enumerate(body.root.operands):
-        step = _step_of(o, k, element_type)
-        if step is None:
+        step = _increment(o, body.parameters[0], k, lambda x: x)
+        if step is None or step.element_type != element_type or not scalar_constant(step):
             continue
         from_zero = scalar_constant(init.operands[k]) and scalar_of(init.operands[k]) == 0
         if counter is None and scalar_of(step) == 1 and from_zero:
@@ -67,19 +67,6 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
     new = new_loop(loop, new_init, condition, new_body)
     replace_loop(loop, form.old_tuple(new))
     return new
-
-
-def _step_of(x: Instruction, index: int, element_type: str) -> Instruction | None:
-    if x.opcode != "add" or x.element_type != element_type:
-        return None
-    a, b = x.operands
-    for variable, constant in ((a, b), (b, a)):
-        source = variable.operands[0] if variable.opcode == "get-tuple-element" else None
-        if source is None or source.opcode != "parameter" or variable.tuple_index != index:
-            continue
-        if scalar_constant(constant):
-            return constant
-    return None
 
 
 class _Form:
@@ -128,8 +115,9 @@ def counter_of(loop: Instruction) -> Counter | None:
     if index is None or init_tuple.opcode != "tuple":
         return None
     init = integer_of(init_tuple.operands[index])
-    step = _step(loop, index)
-    bound = _bound(loop, index)
+    body, bound = body_of(loop), _bound(loop, index)
+    constant = _increment(_trace(body.root.operands[index]), body.parameters[0], index)
+    step = integer_of(constant) if constant is not None else None
     if init is None or step is None or bound is None or step <= 0:
         return None
     return Counter(index, init, step, bound)
@@ -175,15 +163,13 @@ def _trace(x: Instruction) -> Instruction:
             return x
 
 
-def _step(loop: Instruction, index: int) -> int | None:
-    body = body_of(loop)
-    update = _trace(body.root.operands[index])
-    if update.opcode != "add":
-        return None
-    a, b = update.operands
-    for variable, constant in ((a, b), (b, a)):
-        if constant.opcode == "constant" and is_element(_trace(variable), body.parameters[0], index):
-            return integer_of(constant)
+def _increment(
+    x: Instruction, parameter: Instruction, index: int, source: Callable[[Instruction], Instruction] = _trace
+) -> Instruction | None:
+    """The constant that `x` adds to an element of the parameter; None for anything else."""
+    for variable, constant in (x.operands, x.operands[::-1]) if x.opcode == "add" else ():
+        if constant.opcode == "constant" and is_element(source(variable), parameter, index):
+            return constant
     return None
 
 

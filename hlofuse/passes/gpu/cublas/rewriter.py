@@ -38,7 +38,7 @@ def with_one_batch(dot: Instruction) -> Instruction:
         operands.append(reshaped(operand, replace(laid, dimensions=side.sizes)))
         sides.append(side)
     batch, contracting = ([side.groups[kind] for side in sides] for kind in (BATCH, CONTRACTING))
-    new = new_dot(dot, operands, batch, contracting, dot.element_type, dot)
+    new = new_dot(dot, operands, batch, contracting)
     return reshaped(new, dot.shape)
 
 

@@ -284,8 +284,8 @@ def split_required(order: DimensionOrder, splittable: int) -> int | None:
     return major_part
 
 
-def combined(a: int, b: int) -> int | None:
-    """`CombineDotRequirements`."""
+def combined(a: int | None, b: int | None) -> int | None:
+    """`CombineDotRequirements`; None where a requirement is."""
     if a == b or b == NO_SPLIT:
         return a
     return b if a == NO_SPLIT else None

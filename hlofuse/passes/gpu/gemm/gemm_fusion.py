@@ -140,8 +140,7 @@ class _Growing:
             if hlo.opcode in ("parameter", "dynamic-slice"):
                 continue
             found = carried_if_worth(hlo, at, side)
-            together = combined(split, found[1]) if found is not None else None
-            if found is None or together is None:
+            if found is None or (together := combined(split, found[1])) is None:
                 continue
             split = together
             edge.discard(number)
@@ -192,15 +191,13 @@ class _Growing:
             if user.opcode not in _OF_PARTS and not self._into_sums:
                 break
             found = carried_if_worth(user, order, side, operand=user.operands.index(hlo))
-            together = combined(split, found[1]) if found is not None else None
-            if found is None or together is None:
+            if found is None or (together := combined(split, found[1])) is None:
                 break
             split, user_order = together, found[0][user]
             operands = [fused]
             if len(user.operands) > 1:
                 back = carried(user, user_order, side, to_operands=True)
-                together = combined(split, back[1]) if back is not None else None
-                if back is None or together is None:
+                if back is None or (together := combined(split, back[1])) is None:
                     break
                 split, operands = together, []
                 for operand in user.operands:

@@ -175,7 +175,7 @@ def carried(
     for place in (*hlo.operands, hlo):
         if place in orders:
             one = split_required(orders[place], side.splittable)
-            needed = combined(needed, one) if one is not None and needed is not None else None
+            needed = combined(needed, one)
             if needed is None:
                 return None
     assert needed is not None
