@@ -53,13 +53,12 @@ All commands: hlofuse --help"""
 @click.argument("path", type=click.Path())
 def command(path: str) -> int:
     """List what is at PATH, and the commands to copy next."""
-    from rich.text import Text
 
     lines = list(_lines(path))
 
     def draw(console: Console) -> None:
         for line in lines:
-            console.print(Text(line), soft_wrap=" · " not in line)  # a path or command is not broken
+            console.print(line, soft_wrap=" · " not in line)  # a path or command is not broken
 
     emit(rendered(draw))
     return 0

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 from msgspec import to_builtins
-from rich.text import Text
 
 from hlofuse.format.terminal import plain_table, print_sections
 from hlofuse.reports.common.recipe_page import RecipePage, recipe_names, recipe_page, recipe_text
@@ -46,7 +45,7 @@ def _print_list(console: Any, *pages: RecipePage) -> None:
 
 
 def _print_page(console: Any, page: RecipePage) -> None:
-    console.print(Text(page.title, style="bold"))
+    console.print(page.title, style="bold")
     parts = {"Symptom": page.symptom, "Before": page.before, "After": page.after, "Why": page.why}
     table = page.figures.partition("---|\n")[2]
     figures = re.sub(_ROW, _FIGURES, table.replace("× |", "× as fast, measured |"))

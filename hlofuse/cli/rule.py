@@ -56,29 +56,27 @@ def _requested_rules(codes: tuple[str, ...], rules_by_code: dict[str, Rule]) -> 
 
 def _print_list(rules: list[Rule], console: Console) -> None:
     from rich.table import Table
-    from rich.text import Text
 
     for letters, found in by_family(rules).items():
-        console.print(Text(f"{letters}  {printable(family_title(found[0]))}", style="bold"))
+        console.print(f"{letters}  {printable(family_title(found[0]))}", style="bold")
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True, style="cyan")
         table.add_column(no_wrap=True)
         table.add_column()
         for rule in found:
             outcome = rule.runs or ("allows" if rule.allows else "")
-            table.add_row(f"  {rule.code}", outcome, Text(printable(rule.title)))
+            table.add_row(f"  {rule.code}", outcome, printable(rule.title))
         console.print(table)
         console.print()
     console.print("hlofuse rule CODE shows one rule in full.")
 
 
 def _print_pages(rules: list[Rule], console: Console) -> None:
-    from rich.text import Text
 
     from hlofuse.format.terminal import print_sections
 
     for number, rule in enumerate(rules):
         if number:
             console.print()
-        console.print(Text(f"{rule.code}  {printable(rule.title)}", style="bold"))
+        console.print(f"{rule.code}  {printable(rule.title)}", style="bold")
         print_sections(console, sections(rule))

@@ -60,7 +60,6 @@ def _json(target: Target, verbose: bool) -> dict[str, Any]:
 
 def _print(targets: list[Target], verbose: bool, console: Console) -> None:
     from rich.table import Table
-    from rich.text import Text
 
     for target in targets:
         span = f"as in jaxlib {target.release}" if target.release else f"of jaxlib {EARLIEST} to {NEWEST}"
@@ -76,6 +75,6 @@ def _print(targets: list[Target], verbose: bool, console: Console) -> None:
         table.add_row("fidelity", target.fidelity)
         if verbose:
             # Brackets are no markup here.
-            table.add_row("compilation", Text(", ".join(_compilation(target))))
+            table.add_row("compilation", ", ".join(_compilation(target)))
         console.print(table)
     console.print("hlofuse verify DIR compares a replay of your own dumps with XLA's result.", style="dim")

@@ -3,7 +3,6 @@
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
 from hlofuse.account import Account, Launched
 from hlofuse.account.measured import NO_MEASURED_TIME, Measured
@@ -108,9 +107,9 @@ def _best_bandwidth(rows: list[Launched]) -> float | None:
 
 def print_model_error(e: ModelError, console: Console, limit: int) -> None:
     """The sums, then kernel by kernel."""
-    console.print(Text(_summary(e), style="bold"))
+    console.print(_summary(e), style="bold")
     for line in profile_lines(e.measured):
-        console.print(Text(line))
+        console.print(line)
     shown = e.kernels[: limit or None]
     console.print()
     estimate = "XLA's model" if e.bandwidth is None else "at that bandwidth"
@@ -123,7 +122,7 @@ def print_model_error(e: ModelError, console: Console, limit: int) -> None:
     print_rows(console, [*columns, ("source line", "left")], rows, drop=(len(columns),))
     if len(shown) < len(e.kernels):
         left = len(e.kernels) - len(shown)
-        console.print(Text(f"… {left:,} more (--limit 0 shows all)", style="dim"))
+        console.print(f"… {left:,} more (--limit 0 shows all)", style="dim")
 
 
 def _summary(e: ModelError) -> str:

@@ -220,9 +220,9 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         head.append(f"  {printable(m.filename)}", style="dim")
     head.append(f"  ({STAGES[m.stage]})", style="dim")
     console.print(head)
-    console.print(Text("   ".join(headline(m)), style="bold"))
+    console.print("   ".join(headline(m)), style="bold")
     if uncounted := uncounted_line(m):
-        console.print(Text(uncounted))
+        console.print(uncounted)
 
     console.print()
     loops = any(c.iterations > 1 for c in m.computations)
@@ -249,14 +249,14 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     ]
     print_rows(console, columns, rows, drop=[*([3, 6] if loops else [2, 5]), 1])
     if loops:
-        console.print(Text(ITERATIONS, style="dim"))
+        console.print(ITERATIONS, style="dim")
     inside = []
     if m.fusion_bodies:
         inside.append(plural(m.fusion_bodies, "fused computation", "fused computations"))
     if m.applied_computations:
         inside.append(f"{plural(m.applied_computations, 'to_apply computation')}")
     if inside:
-        console.print(Text("and " + ", ".join(inside), style="dim"))
+        console.print("and " + ", ".join(inside), style="dim")
 
     console.print()
     for title, by_name in counts(m):

@@ -245,7 +245,7 @@ def print_upgrade(
 ) -> None:
     """One module in full; of several a table, worst first, and the first of them in full."""
     if len(found) > 1:
-        console.print(Text(summary(found, old, new), style="bold"))
+        console.print(summary(found, old, new), style="bold")
         rows = [[Text(cell) for cell in row(f)] for f in found]
         columns = [(heading, "left" if heading in ("module", "cause") else "right") for heading in HEADINGS]
         print_rows(console, columns, rows[: limit or None])
@@ -263,13 +263,13 @@ def _print_one(
     console: Console,
     limit: int,
 ) -> None:
-    console.print(Text(f"{found.name}: {headline(found, old, new)}", style="bold"))
+    console.print(f"{found.name}: {headline(found, old, new)}", style="bold")
     line = compiled_line(found)
     if line:
-        console.print(Text(line))
+        console.print(line)
     if found.same:
         return
-    console.print(Text("Cause", style="bold cyan"))
+    console.print("Cause", style="bold cyan")
     for cause in found.causes:
         what, alone = cause_phrases(cause, found)
         console.print(Padding(Text(what, style="bold"), (0, 0, 0, 2)))

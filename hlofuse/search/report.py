@@ -76,8 +76,8 @@ def print_found(found: Found, objective: Objective, how: str, console: Console) 
     console.print(_headline(objective, *values, nothing, has_floors))
     if objective == "ops":
         lowered = change(found.default.lowered_ops, found.score.lowered_ops)
-        console.print(Text(f"After XLA's own passes: {lowered}, {_kernels(found)}"))
-    console.print(Text(how, style="dim"))
+        console.print(f"After XLA's own passes: {lowered}, {_kernels(found)}")
+    console.print(how, style="dim")
     console.print()
     scores = found.default, found.score
     figures = [f for f in _FIGURES if None not in (getattr(s, f[2]) for s in scores)]
@@ -99,7 +99,7 @@ def print_found(found: Found, objective: Objective, how: str, console: Console) 
     flags = joined(m for m in found.moves if m not in ACTIONS)
     if flags:
         console.print()
-        console.print(Text("To apply it, set these flags:"))
+        console.print("To apply it, set these flags:")
         indented(console, f"XLA_FLAGS={printable(' '.join(flags))}", 2, "green")
 
 

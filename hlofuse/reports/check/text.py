@@ -2,7 +2,6 @@
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from hlofuse.format.escape import printable
 from hlofuse.reports.common.phrases import loops_line
@@ -49,7 +48,7 @@ def _hanging(console: Console, lead: str, text: str, style: str | None = None) -
     grid = Table.grid()
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row(Text(lead), Text(text))
+    grid.add_row(lead, text)
     console.print(grid, style=style)
 
 

@@ -15,9 +15,9 @@ from .phrases import FUSED_HEADING, PARTED_HEADING, by_kernels, difference_lines
 def print_difference(d: Comparison, console: Console, *, limit: int) -> None:
     """The warning, the figures, and up to `limit` edges each way (0: all)."""
     first, *rest = difference_lines(d)
-    console.print(Text(first, style="bold yellow"))
+    console.print(first, style="bold yellow")
     for line in rest:
-        console.print(Text(line))
+        console.print(line)
     for heading, edges in ((FUSED_HEADING, d.fused), (PARTED_HEADING, d.parted)):
         if edges:
             _print_edges(heading, edges, console, limit)
@@ -28,7 +28,7 @@ def _print_edges(heading: str, edges: tuple[ChangedEdge, ...], console: Console,
     shown = edges[: limit or None]
     rows = Rows((heading, "left"), ("", "left"), drop=(1,))
     for e in shown:
-        rows.add_row(Text(edge_line(e)), Text(printable(e.consumer.source or ""), style="dim"))
+        rows.add_row(edge_line(e), Text(printable(e.consumer.source or ""), style="dim"))
     rows.print(console)
     print_more(console, len(edges) - len(shown))
 
@@ -39,7 +39,7 @@ _EDGES = 4  # named of those between the same two kernels
 def print_flipped(c: Comparison, console: Console, *, limit: int) -> None:
     """Print the changed decisions, by the kernels that they separate."""
     groups = by_kernels(c.flipped)
-    console.print(Text(f"{plural(len(c.flipped), 'edge')} decided differently", style="bold cyan"))
+    console.print(f"{plural(len(c.flipped), 'edge')} decided differently", style="bold cyan")
     for edges in groups[: limit or None]:
         _print_reasons(edges, console)
     print_more(console, sum(map(len, groups[limit:])) if limit else 0)

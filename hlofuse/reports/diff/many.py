@@ -168,8 +168,8 @@ def notes(found: BatchDiff) -> list[str]:
 
 def draw(found: BatchDiff, console: Console, *, limit: int = 20) -> None:
     """Print the report; `limit` bounds the rows, 0 is no bound."""
-    console.print(Text(verdict(found), style="bold green" if found.same else "bold"))
-    console.print(Text("   ".join(f"{label} {text}" for label, text in totals(found))))
+    console.print(verdict(found), style="bold green" if found.same else "bold")
+    console.print("   ".join(f"{label} {text}" for label, text in totals(found)))
     shown, rest = limited(changed(found), limit)
     if shown:
         timed = any(m.us is not None for m in shown)
@@ -183,11 +183,11 @@ def draw(found: BatchDiff, console: Console, *, limit: int = 20) -> None:
         console.print()
         console.print(grid)
     if rest:
-        console.print(Text(f"  {more(rest)}", style="dim"))
+        console.print(f"  {more(rest)}", style="dim")
     for note in notes(found):
-        console.print(Text(printable(note), style="dim"))
+        console.print(printable(note), style="dim")
     if shown:
-        console.print(Text("largest change in detail:", style="dim"))
+        console.print("largest change in detail:", style="dim")
         print_command(console, 2, "diff", *shown[0].files)
 
 

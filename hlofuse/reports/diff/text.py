@@ -164,7 +164,7 @@ class _Report:
 
     def _print(self, text: str, style: str = "") -> None:
         start = "\n" if text.startswith("\n") else ""
-        self.console.print(Text(start + printable(text.lstrip("\n")), style=style))
+        self.console.print(start + printable(text.lstrip("\n")), style=style)
 
     def _head(self, title: str, note: str = "") -> None:
         line = Text("\n" + title, style="bold")

@@ -32,22 +32,22 @@ def print_explanation(
     """The result in two lines, then pass by pass, then the rules that refuse most. `limit` bounds the rows of
     each list (0: none); `input_arguments` name the input in commands to go on with."""
     e = explanation
-    console.print(Text(common.headline(e), style="bold"))
+    console.print(common.headline(e), style="bold")
     console.print(
-        Text(phrases.result_line(e), style="bold green" if e.after.kernels < e.before.kernels else "bold")
+        phrases.result_line(e), style="bold green" if e.after.kernels < e.before.kernels else "bold"
     )
     if e.selected is not None:
         print_selected(e, e.selected, console, limit)
     else:
         for note in phrases.notes(e):
-            console.print(Text(note, style="dim"))
+            console.print(note, style="dim")
     for story in phrases.stories(e):
         console.print()
         _print_pass(story, e.rules, console, limit)
     idle = [printable(s.name) for s in e.passes if not phrases.has_content(s)]
     if idle and e.selected is None:
         console.print()
-        console.print(Text(f"changed nothing: {', '.join(dict.fromkeys(idle))}", style="dim"))
+        console.print(f"changed nothing: {', '.join(dict.fromkeys(idle))}", style="dim")
     _print_blocking_rules(e, console, input_arguments, limit)
 
 
@@ -143,12 +143,12 @@ def _print_blocking_rules(
     console.print()
     if not e.blocking_rules:
         which = "two kernels" if e.selected is None else "these kernels from others"
-        console.print(Text(f"No rule of these passes separates {which}."))
+        console.print(f"No rule of these passes separates {which}.")
         return
     title = "biggest remaining opportunities"
     if e.selected is not None:
         title = "rules that refused to fuse these with other kernels"
-    console.print(Text(title, style="bold cyan"))
+    console.print(title, style="bold cyan")
     shown = e.blocking_rules[:limit] if limit else e.blocking_rules
     for o in shown:
         _print_blocking_rule(o, console, input_arguments)
@@ -163,8 +163,8 @@ def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Seq
     line.add_column(justify="right", no_wrap=True)
     line.add_row(
         Text(o.rule.code or "?", style="bold yellow"),
-        Text(printable(o.rule.title or o.refusals[0].reason or "")),
-        Text(figures),
+        printable(o.rule.title or o.refusals[0].reason or ""),
+        figures,
     )
     indented(console, line)
     first = o.refusals[0]
@@ -196,7 +196,7 @@ _FREE = 8  # operations named that no estimate was made for
 def print_selected(e: Explanation, selection: Selection, console: Console, limit: int) -> None:
     """The kernels that were asked for, each with its figures and what it holds of what was asked for."""
     console.print()
-    console.print(Text(phrases.selection_line(selection, e), style="bold cyan"))
+    console.print(phrases.selection_line(selection, e), style="bold cyan")
     for k in selection.kernels[: limit or None]:
         first, *others = phrases.selected_kernel_lines(k, e, selection)
         name = name_text(k.kernel.place.shown, style="bold")
@@ -245,7 +245,7 @@ def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
         table.add_row(
             Text(str(s.step), style="dim"),
             name_text(s.producer.name, s.consumer),
-            Text(us_text(s.us_saved or 0.0)),
+            us_text(s.us_saved or 0.0),
             why,
         )
     table.print(console, 4)

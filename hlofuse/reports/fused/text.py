@@ -66,22 +66,22 @@ def print_fused(f: Fused, console: Console, *, limit: int, better: Sequence[str]
     """Print the module, its kernels, then the rule at each boundary. `better` are the words for `hlofuse
     explain` of the dump before fusion, if it is in the same directory."""
     for line, style in head_lines(f):
-        console.print(Text(printable(line), style=style))
+        console.print(printable(line), style=style)
     if better:
-        console.print(Text(BETTER, style="green"))
+        console.print(BETTER, style="green")
         print_command(console, 2, "explain", *better)
     console.print()
-    console.print(Text("kernels", style="bold cyan"))
+    console.print("kernels", style="bold cyan")
     rows = Rows(("kernel", "name"), ("bytes", "right"), ("contents", "left"))
     for k in f.kernels[: limit or None]:
-        rows.add_row(name_text(k.name), bytes_text(k.bytes), Text(printable(contents(k))))
+        rows.add_row(name_text(k.name), bytes_text(k.bytes), printable(contents(k)))
     rows.print(console)
     print_more(console, len(f.kernels) - (limit or len(f.kernels)))
     console.print()
     if not f.boundaries:
-        console.print(Text("No kernel reads the output of another."))
+        console.print("No kernel reads the output of another.")
         return
-    console.print(Text("why these kernels are not fused", style="bold cyan"))
+    console.print("why these kernels are not fused", style="bold cyan")
     groups = by_rule(f)
     for code, refused in groups[: limit or None]:
         _print_group(f, code, refused, console, limit)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import kernels
@@ -117,22 +116,22 @@ CLOSED = (
 
 def print_tpu(p: TpuPair, console: Console, *, limit: int) -> None:
     """The result, the fusions that were created, then the pairs that were not fused, most bytes first."""
-    console.print(Text(printable(f"{p.module} on TPU: {p.before} → {p.after}"), style="bold"))
+    console.print(printable(f"{p.module} on TPU: {p.before} → {p.after}"), style="bold")
     style = "bold green" if p.kernels_after < p.kernels_before else "bold"
-    console.print(Text(f"{p.kernels_before:,} kernels → {p.kernels_after:,}", style=style))
-    console.print(Text(CLOSED))
+    console.print(f"{p.kernels_before:,} kernels → {p.kernels_after:,}", style=style)
+    console.print(CLOSED)
     console.print()
-    console.print(Text("TPU fusions", style="bold cyan"))
+    console.print("TPU fusions", style="bold cyan")
     rows = plain_table(("", "left"), ("", "left"))
     for change in p.changes[: limit or None]:
         what = "\n".join([phrases.what_happened(change), *phrases.inside(change)])
-        rows.add_row(Text(str(change.kind)), Text("\n".join(printable(x) for x in what.split("\n"))))
+        rows.add_row(str(change.kind), "\n".join(printable(x) for x in what.split("\n")))
     indented(console, rows)
     print_more(console, len(p.changes) - (limit or len(p.changes)))
     console.print()
     apart = sorted((e for e in p.edges if not e.fused), key=lambda e: -e.bytes_between)
     of = f"{len(apart):,} of {plural(len(p.edges), 'pair')} not fused, most bytes first"
-    console.print(Text(of, style="bold cyan"))
+    console.print(of, style="bold cyan")
     for e in apart[: limit or None]:
         why = f"  {bytes_text(e.bytes_between)}  {reason(e.rule) if e.rule else 'reason unknown'}"
         indented(console, name_text(e.producer, e.consumer).append(why))

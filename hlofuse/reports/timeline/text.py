@@ -21,21 +21,21 @@ def print_timeline(
     every: bool,
 ) -> None:
     """Print the result, the largest changes, then every pass in order."""
-    console.print(Text(printable(phrases.headline(timeline)), style="bold"))
+    console.print(printable(phrases.headline(timeline)), style="bold")
     if timeline.first is not None and timeline.last is not None:
-        console.print(Text(phrases.sizes_text(timeline.first, timeline.last)))
+        console.print(phrases.sizes_text(timeline.first, timeline.last))
         if timeline.last.loops:
-            console.print(Text(loops_line(timeline.last.loops), style="dim"))
+            console.print(loops_line(timeline.last.loops), style="dim")
     if (m := timeline.measured) is not None:
-        console.print(Text(f"{us_text(m.found_us / m.runs)} measured in one run of the last dump"))
-        console.print(Text(joined_line(m), style="dim"))
+        console.print(f"{us_text(m.found_us / m.runs)} measured in one run of the last dump")
+        console.print(joined_line(m), style="dim")
     for note in timeline.notes:
-        console.print(Text(printable(note), style="yellow"))
+        console.print(printable(note), style="yellow")
     if timeline.times:
-        console.print(Text(f"No times: {timeline.times}.", style="dim"))
+        console.print(f"No times: {timeline.times}.", style="dim")
     if timeline.changed and limit and len(timeline.changed) > limit:
         console.print()
-        console.print(Text("largest changes", style="bold"))
+        console.print("largest changes", style="bold")
         _print_steps(timeline, timeline.largest[:limit], console)
     shown = timeline.steps if every else [s for s in timeline.steps if s.changed or s.problem]
     if not shown:
@@ -48,7 +48,7 @@ def print_timeline(
     notes = [phrases.BEFORE_NOTE for s in shown if s.changed and s.dump.after == "pipeline-start"][:1]
     notes += [phrases.TIMES_NOTE] if timeline.seconds is not None else []
     if notes:
-        console.print(Text("\n" + "\n".join(notes), style="dim"))
+        console.print("\n" + "\n".join(notes), style="dim")
 
 
 def _print_steps(timeline: PassTimeline, steps: Sequence[Step], console: Console) -> None:

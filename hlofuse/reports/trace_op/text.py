@@ -106,18 +106,18 @@ def end_line(trail: Trail) -> str:
 
 def print_provenance(provenance: Provenance, console: Console, *, limit: int) -> None:
     """Each operation: its stops, then the kernel it ends in."""
-    console.print(Text(printable(headline(provenance)), style="bold"))
+    console.print(printable(headline(provenance)), style="bold")
     if provenance.unreadable:
         names = ", ".join(printable(f.path.name) for f in provenance.unreadable[:3])
         count = plural(len(provenance.unreadable), "dump")
-        console.print(Text(f"{count} cannot be read and skipped: {names}", style="yellow"))
+        console.print(f"{count} cannot be read and skipped: {names}", style="yellow")
     times = m.times if (m := provenance.measured) is not None else {}
     if m is not None:
-        console.print(Text(joined_line(m), style="dim"))
+        console.print(joined_line(m), style="dim")
     for trail in provenance.trails[: limit or None]:
         console.print()
         title = filter(None, (trail.name, trail.opcode, trail.source, trail.op_name))
-        console.print(Text(printable("  ".join(title)), style="bold"))
+        console.print(printable("  ".join(title)), style="bold")
         rows = Rows(("", "right"), ("", "name"), ("", "left"))
         before = None
         for event in trail.events:

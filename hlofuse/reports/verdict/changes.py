@@ -110,9 +110,7 @@ def without_passes(
 
 def print_passes(totals: Totals, rows: Sequence[Change], console: Console) -> None:
     """Print how the totals of the module differ without each pass."""
-    console.print(
-        Text(f"The module without each pass; with all: {phrases.totals_line(totals)}", style="bold")
-    )
+    console.print(f"The module without each pass; with all: {phrases.totals_line(totals)}", style="bold")
     figures = ("kernels", "launches", "moved", *(["est. time"] if totals.us is not None else []))
     with_memory = any(r.trial.temporary_saved for r in rows)
     columns = [*figures, *(["temporary"] if with_memory else [])]
@@ -135,24 +133,24 @@ def print_changes(
 ) -> None:
     """The bounds, the best change, the table, and what the rules of it keep apart."""
     if ranking.changes:
-        console.print(Text(warning_line(ranking.changes), style="bold yellow"))
-    console.print(Text(phrases.totals_line(v.totals), style="bold"))
+        console.print(warning_line(ranking.changes), style="bold yellow")
+    console.print(phrases.totals_line(v.totals), style="bold")
     if ranking.selected is None:
         for line in phrases.bound_lines(v):
-            console.print(Text(line))
+            console.print(line)
     else:
-        console.print(Text(f"Rules that refused to fuse {printable(ranking.selected)} with other kernels"))
+        console.print(f"Rules that refused to fuse {printable(ranking.selected)} with other kernels")
     rows = changes(v, ranking, also)
     shown = rows[: limit or None]
     best = rows[0] if rows and rows[0].trial.helps(v.totals) else None
     console.print()
     if best is not None:
         line = phrases.change_line(best.trial, v.totals, best.sources, printable(best.label), best.places)
-        console.print(Text(f"Best: {line}", style="bold green"))
+        console.print(f"Best: {line}", style="bold green")
     else:
         what = "rule switched off" if ranking.selected else "change"
         tried = f"No {what} saves 0.1% or more ({plural(v.replays, 'replay')})"
-        console.print(Text(tried if v.replays else "No change was replayed", style="bold"))
+        console.print(tried if v.replays else "No change was replayed", style="bold")
     if shown:
         _print_table(shown, v, console)
         print_more(console, len(rows) - len(shown))
@@ -212,7 +210,7 @@ def _print_blocks(c: Change, console: Console, limit: int) -> None:
     for b in c.blocks[: limit or None]:
         pair = f"{printable(b.producer.name)} → {printable(b.consumer or '')}"
         source = Text(printable(b.producer.source or ""), style="dim")
-        rows.add_row(Text(pair), Text(bytes_text(b.bytes_between)), source)
+        rows.add_row(pair, bytes_text(b.bytes_between), source)
     rows.print(console)
     print_more(console, len(c.blocks) - (limit or len(c.blocks)))
 
@@ -222,9 +220,9 @@ def _print_fixed(rules: Sequence[FixedRule], console: Console, limit: int) -> No
     if not blocking:
         return
     console.print()
-    console.print(Text("Boundaries that no flag or rewrite of fusion can remove", style="bold cyan"))
+    console.print("Boundaries that no flag or rewrite of fusion can remove", style="bold cyan")
     table = Rows(("rule", "name"), ("edges", "right"), ("bytes", "right"), ("", "left"))
     for f in blocking[: limit or None]:
         size = bytes_text(sum(b.bytes_between for b in f.blocks))
-        table.add_row(f.rule.code, f"{len(f.blocks):,}", size, Text(printable(f.rule.title)))
+        table.add_row(f.rule.code, f"{len(f.blocks):,}", size, printable(f.rule.title))
     table.print(console)

@@ -6,7 +6,6 @@ from textwrap import wrap
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.text import Text
 
 from hlofuse.format import listing, plural, printable, shorten, undivided
 from hlofuse.format.terminal import fit_columns, indented
@@ -76,7 +75,7 @@ def print_screen(
 
 def _print(lines: Sequence[tuple[str, str]], console: Console) -> None:
     for line, style in lines:
-        console.print(Text(phrases.cut(line, console.width), style=style), no_wrap=True, overflow="crop")
+        console.print(phrases.cut(line, console.width), style=style, no_wrap=True, overflow="crop")
 
 
 def verdict_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:

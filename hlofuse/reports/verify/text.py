@@ -159,40 +159,40 @@ def side_text(side: KernelSide | None) -> str:
 
 def print_report(report: Report, console: Console, *, limit: int, every: bool) -> None:
     """The summary, then modules that differ; `every` lists the others, too."""
-    console.print(Text(headline(report), style="bold green" if report.agrees else "bold red"))
+    console.print(headline(report), style="bold green" if report.agrees else "bold red")
     if line := release_line(report):
-        console.print(Text(line))
+        console.print(line)
     if report.compared:
         table = Table.grid(padding=(0, 2, 0, 0))
         for what, count in summary_rows(report):
-            table.add_row(Text(what), Text(count))
+            table.add_row(what, count)
         indented(console, table)
     if undumped := undumped_line(report):
-        console.print(Text(undumped, style="yellow"))
+        console.print(undumped, style="yellow")
     for v in report.verdicts if every else ():
-        console.print(Text(f"  {printable(v.name):<40} {verdict_word(v):<14} {plural(v.kernels, 'kernel')}"))
+        console.print(f"  {printable(v.name):<40} {verdict_word(v):<14} {plural(v.kernels, 'kernel')}")
     bad = [v for v in report.verdicts if verdict_word(v) != "exact"]
     for v in bad[: limit or None]:
         console.print()
         _print_bad(v, console)
     other = [v for v in report.compared if v not in bad and step_lines(v)]
     for v in other[: limit or None]:
-        console.print(Text(f"\n{printable(v.name)}  same kernels, different steps", style="bold"))
+        console.print(f"\n{printable(v.name)}  same kernels, different steps", style="bold")
         for line in step_lines(v):
             indented(console, line)
     if limit and len(other) > limit:
-        console.print(Text(f"\n{more(len(other) - limit)}"))
+        console.print(f"\n{more(len(other) - limit)}")
     if limit and len(bad) > limit:
-        console.print(Text(f"\n{more(len(bad) - limit)}"))
+        console.print(f"\n{more(len(bad) - limit)}")
     if report.skipped:
         console.print()
-        console.print(Text(f"{plural(len(report.skipped), 'module')} skipped:", style="dim"))
+        console.print(f"{plural(len(report.skipped), 'module')} skipped:", style="dim")
         for reason in report.skipped[: limit or None]:
-            console.print(Text(f"  {printable(reason)}", style="dim"))
+            console.print(f"  {printable(reason)}", style="dim")
 
 
 def _print_bad(v: Verdict, console: Console) -> None:
-    console.print(Text(f"{printable(v.name)}  {verdict_word(v)}", style="bold"))
+    console.print(f"{printable(v.name)}  {verdict_word(v)}", style="bold")
     if v.error is not None:
         for line in v.error.split("\n"):
             indented(console, printable(line))
@@ -200,7 +200,7 @@ def _print_bad(v: Verdict, console: Console) -> None:
     if v.note:
         indented(console, printable(v.note))
     if v.partition:
-        console.print(Text("  kernels agree up to the order of a multi-output fusion's results"))
+        console.print("  kernels agree up to the order of a multi-output fusion's results")
     for line in (*final_lines(v), *step_lines(v)):
         indented(console, line)
     d = v.difference
@@ -208,13 +208,13 @@ def _print_bad(v: Verdict, console: Console) -> None:
         return
     side = d.xla or d.ours
     if side is not None:
-        console.print(Text(f"  first difference, in {printable(side.computation)}:"))
+        console.print(f"  first difference, in {printable(side.computation)}:")
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     actual, xla = sides(d.ours, d.xla)
-    table.add_row(Text("XLA", style="bold"), Text(xla))
-    table.add_row(Text("replayed", style="bold"), Text(actual))
+    table.add_row(Text("XLA", style="bold"), xla)
+    table.add_row(Text("replayed", style="bold"), actual)
     indented(console, table, 4)
     if d.decision:
         indented(console, f"last replayed decision about it: {printable(d.decision)}", 4, "dim")

@@ -25,14 +25,14 @@ _NARROW = {"changed decisions": "changed\ndecisions"}
 
 def print_sweep(s: Sweep, console: Console) -> None:
     """The table, XLA's own rows marked."""
-    console.print(Text(sweep_headline(s), style="bold"))
+    console.print(sweep_headline(s), style="bold")
     text = "Rows marked XLA are XLA's own result; percentages are relative to them."
-    console.print(Text(text, style="bold yellow"))
+    console.print(text, style="bold yellow")
     for k, axis in enumerate(s.axes):
-        console.print(Text(axis_line(axis, [v[k] for v in s.xla_values]), style="dim"))
+        console.print(axis_line(axis, [v[k] for v in s.xla_values]), style="dim")
     note = untimed_note(s.xla[0])
     if note:
-        console.print(Text(note, style="dim"))
+        console.print(note, style="dim")
     console.print()
     _print_points(s, console)
     for note in (CHANGED_DECISIONS, marks_line(p.difference for p in s.points)):
@@ -81,11 +81,11 @@ def print_knobs(console: Console) -> None:
     """The rule knobs, then the numbers of a device."""
     knobs = {knob.name: knob for rule in catalogue().values() for knob in rule.knobs}
     rules = grouped((knob.name, rule.code) for rule in catalogue().values() for knob in rule.knobs)
-    console.print(Text("rule knobs, with XLA's values and their rules", style="bold cyan"))
+    console.print("rule knobs, with XLA's values and their rules", style="bold cyan")
     for name, knob in sorted(knobs.items()):
         indented(console, f"{name} {knob.default:,.12g} ({', '.join(rules[name])}): {knob.summary}")
     console.print()
-    console.print(Text("device numbers (hlofuse devices NAME shows the values)", style="bold cyan"))
+    console.print("device numbers (hlofuse devices NAME shows the values)", style="bold cyan")
     names = [f.name for f in fields(DeviceDescription) if f.name not in ("name", "matrix_units")]
     indented(console, ", ".join(names))
 
