@@ -580,43 +580,55 @@ def counting_down(body: str, carried: str = "f32[3]{0}") -> str:
 
 
 def stacked_for(part: str, name: str = "jit(f)/transpose(jvp())/while") -> str:
-    """A loop that keeps sines of its carry, and another one that reads a part of them in each iteration."""
-    state = "(s32[], f32[2]{0}, f32[5,2]{1,0})"
+    """A loop that keeps sines of its carry, and another one that reads a part of them in each iteration; of a
+    further such loop it reads the first part."""
+    state = "(s32[], f32[2]{0}, f32[5,2]{1,0}, f32[5,2]{1,0})"
     body = f"""{{ t = {state} parameter(0)
   i = s32[] get-tuple-element(t), index=0
   h = f32[2]{{0}} get-tuple-element(t), index=1
   a = f32[5,2]{{1,0}} get-tuple-element(t), index=2
+  b = f32[5,2]{{1,0}} get-tuple-element(t), index=3
   one = s32[] constant(1)
   none = s32[] constant(0)
   next = s32[] add(i, one)"""
-    return f"""HloModule m
-test {{ t = {state} parameter(0)
-  i = s32[] get-tuple-element(t), index=0
-  n = s32[] constant(5)
-  ROOT l = pred[] compare(i, n), direction=LT }}
-forward {body}
+    forward = f"""{body}
   s = f32[2]{{0}} sine(h)
   row = f32[1,2]{{1,0}} reshape(s)
   out = f32[5,2]{{1,0}} dynamic-update-slice(a, row, i, none)
   new = f32[2]{{0}} subtract(h, s)
-  ROOT r = {state} tuple(next, new, out) }}
+  ROOT r = {state} tuple(next, new, out, b) }}"""
+    test = f"""{{ t = {state} parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(5)
+  ROOT l = pred[] compare(i, n), direction=LT }}"""
+    return f"""HloModule m
+test {test}
+last {test}
+forward {forward}
+further {forward}
 backward {body}
   last = s32[] constant(4)
   j = s32[] subtract(last, i)
   part = f32[1,2]{{1,0}} {part}
-  s = f32[2]{{0}} reshape(part)
+  head = f32[1,2]{{1,0}} slice(b), slice={{[0:1],[0:2]}}
+  both = f32[1,2]{{1,0}} add(part, head)
+  s = f32[2]{{0}} reshape(both)
   new = f32[2]{{0}} multiply(h, s)
-  ROOT r = {state} tuple(next, new, a) }}
+  ROOT r = {state} tuple(next, new, a, b) }}
 ENTRY e {{
   first = s32[] constant(0)
   zero = f32[] constant(0)
   x = f32[2]{{0}} parameter(0)
   empty = f32[5,2]{{1,0}} broadcast(zero), dimensions={{}}
-  s = {state} tuple(first, x, empty)
+  s = {state} tuple(first, x, empty, empty)
   l = {state} while(s), condition=test, body=forward
   end = f32[2]{{0}} get-tuple-element(l), index=1
   kept = f32[5,2]{{1,0}} get-tuple-element(l), index=2
-  q = {state} tuple(first, end, kept)
+  y = f32[2]{{0}} negate(x)
+  z = {state} tuple(first, y, empty, empty)
+  k = {state} while(z), condition=last, body=further
+  other = f32[5,2]{{1,0}} get-tuple-element(k), index=2
+  q = {state} tuple(first, end, kept, other)
   m = {state} while(q), condition=test, body=backward, metadata={{op_name="{name}"}}
   ROOT g = f32[2]{{0}} get-tuple-element(m), index=1 }}
 """

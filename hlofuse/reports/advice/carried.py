@@ -63,9 +63,10 @@ def compute_again(loop: Instruction) -> bool:
         return False
     body = forward.body
     written = [(u, p) for u in loop.users if (p := forward.written(u.tuple_index)) is not None]
-    for after in dict.fromkeys(
-        r for u, _ in written for t in u.users for r in t.users if r.opcode == "while" and is_backward(r)
-    ):
+    readers = dict.fromkeys(r for u, _ in written for t in u.users for r in t.users if r.opcode == "while")
+    for after in filter(is_backward, readers):
+        if not after.users:  # replaced with another forward loop
+            continue
         backward = Batch.of(after)
         reads = [(p, r) for u, p in written for r in _reads_of(backward, u, p.shape)]
         wanted = set(reach([p for p, _ in reads], lambda x: x.operands)) - {body.parameters[0]}
