@@ -147,8 +147,10 @@ def indented(console: Console, shown: str | Text | Table, by: int = 2, style: st
 
 
 def print_command(console: Console, indent: int, *text: str | None) -> None:
-    """Print the command on one line in any terminal, since a broken one cannot be copied."""
-    console.print(Text(" " * indent + command_line(*text), style="green"), soft_wrap=True)
+    """Print the command on one line in any terminal, since a broken one cannot be copied. Nothing is printed
+    where a word is empty: the input is no file."""
+    if "" not in text:
+        console.print(" " * indent + command_line(*text), style="green", soft_wrap=True)
 
 
 def print_more(console: Console, left: int, *, indent: int = 2) -> None:

@@ -126,7 +126,8 @@ class Answer(Sequence[Any], Generic[D]):
 
         style = "white-space:pre;overflow-x:auto;font-family:ui-monospace,Menlo,Consolas,monospace"
         found = []
-        whole = {"limit": 0} if "limit" in signature(self.body).parameters else {}
+        options = signature(self.body).parameters
+        whole = {name: value for name, value in (("limit", 0), ("details", True)) if name in options}
         for text in dict.fromkeys((self.to_text(92), self.to_text(92, **whole))):
             lines = "<br>".join(escape(printable(x)) for x in text.rstrip().splitlines())
             found.append(f'<pre style="{style}">{lines}</pre>')

@@ -55,13 +55,14 @@ def open(
     changes = [f"{k}={v}" for k, v in set.items()] if isinstance(set, Mapping) else set
     notes: list[str] = []
     given: Module | str | None = None
-    input, owned = "-", None
+    input = "-"
+    owned: Any = None
     if isinstance(source, Module):
-        given = source
+        given = owned = source
         if source.filename is not None and source.filename != "<stdin>":
-            input = source.filename
+            input, owned = source.filename, None
     elif isinstance(source, str) and "\n" in source:
-        given = source
+        given = owned = source
     elif isinstance(source, str | os.PathLike):
         input = os.fspath(source)
     else:
@@ -102,9 +103,10 @@ def open(
         inputs=inputs,
         strict=strict,
         given=given,
+        owned=owned,
         listener=Listener(note=notes.append),
     )
-    report = Report(options, notes, owned)
+    report = Report(options, notes)
     with suppress(PartError):  # `explain` says what there is
         report.loaded  # noqa: B018  what is wrong with the input is an error here
     return report

@@ -134,12 +134,14 @@ class ReplayOptions:
     )
     given: Module | str | None = field(default=None, repr=False)
     """The module, or its text, in place of a file; `input` is then where it was read from, or `-`."""
+    owned: object = field(default=None, compare=False, repr=False)
+    """A temporary folder with `input`, which lives as long as this, or the text itself; None for a file."""
     listener: Listener = field(default=SILENT, compare=False, repr=False)
 
     @property
     def input_arguments(self) -> tuple[str, ...]:
-        """The words that name the same input and settings in another command."""
-        arguments = [self.input]
+        """Words that name the same input and settings in another command; with `owned` the first is empty."""
+        arguments = ["" if self.owned is not None else self.input]
         for declared in fields(self):
             given, spec = getattr(self, declared.name), declared.metadata.get("option")
             if spec is None or given in (None, False) or declared.name == "no_cache":

@@ -34,19 +34,13 @@ class Program:
     draw_figures: Callable[[Verdict, Console], None] | None = None
     """Draws a verdict without trials while changes are tried."""
 
-    def __init__(
-        self,
-        options: ReplayOptions,
-        notes: Sequence[str] = (),
-        owned: object = None,
-    ) -> None:
-        """`notes` are those that the listener collects, `owned` lives as long as this: a temporary folder."""
+    def __init__(self, options: ReplayOptions, notes: Sequence[str] = ()) -> None:
+        """`notes` are those that the listener collects."""
         if options.module is None and options.given is None:
             options = replace(options, module=slowest_module(options.input, options.profile))
         self.options = options
         self._listener = options.listener
         self._notes = notes
-        self._owned = owned
 
     @cached_property
     def loaded(self) -> Loaded:

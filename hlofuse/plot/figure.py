@@ -123,5 +123,5 @@ class Plot:
         """The SVG as a separate file, with zoom and pan."""
         return zoomable(self.to_svg()).encode()
 
-    def _repr_svg_(self) -> str:
-        return inline(self.to_svg())
+    def _repr_html_(self) -> str:
+        return inline(self.to_svg(), self.size()[0])

@@ -147,9 +147,10 @@ def document(
     )
 
 
-def inline(svg: str) -> str:
-    """The picture for a notebook's cell, at most as wide as the cell."""
-    return svg.replace('style="', 'style="max-width:100%;height:auto;', 1)
+def inline(svg: str, width: float) -> str:
+    """The picture as HTML for a notebook's cell: as wide as the cell, but never below half of its `width`."""
+    look = f"max-width:100%;min-width:{width / 2:g}pt;height:auto;"
+    return '<div style="overflow-x:auto">' + svg.replace('style="', f'style="{look}', 1) + "</div>"
 
 
 def zoomable(svg: str) -> str:
@@ -253,8 +254,8 @@ class Drawing:
         box = ET.fromstring(self._graphviz_output).get("viewBox", "0 0 1 1").split()
         return float(box[2]), float(box[3])
 
-    def _repr_svg_(self) -> str:
-        return inline(self.to_svg())
+    def _repr_html_(self) -> str:
+        return inline(self.to_svg(), self.size()[0])
 
     def to_png(self) -> bytes:
         """A PNG at twice the usual resolution, less where it would grow beyond 40 megapixels."""

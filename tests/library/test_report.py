@@ -311,9 +311,15 @@ def test_a_notebook_has_a_monospaced_report_and_the_rest_of_a_long_one_folded() 
 
 def test_a_picture_shows_itself() -> None:
     report = library.open(ROOT / "samples" / "cpu" / "softmax")
-    style = 'style="max-width:100%;height:auto;'  # as wide as the cell
-    assert style in report.plot("kernels")._repr_svg_()
-    assert shutil.which("dot") is None or style in report.render()._repr_svg_()
+    style = '<div style="overflow-x:auto"><?xml'  # the cell scrolls, not the page
+    assert report.plot("kernels")._repr_html_().startswith(style)
+    assert shutil.which("dot") is None or report.render()._repr_html_().startswith(style)
+
+
+def test_no_command_names_a_folder_that_is_deleted() -> None:
+    text = (ROOT / "samples" / "cpu" / "softmax" / "before.hlo").read_text()
+    assert "--details" in str(library.open(ROOT / "samples" / "cpu" / "softmax").why("reduce_sum.5"))
+    assert "hlofuse" not in str(library.open(text).why("reduce_sum.5"))
 
 
 def test_opening_imports_nothing_heavy() -> None:
