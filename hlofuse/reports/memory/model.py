@@ -13,6 +13,7 @@ from hlofuse.reports.advice.matching import is_backward
 from .changes import SILENT, MemoryChange, argument_name
 
 _ORDER = frozenset({"transpose", "copy", "reshape", "bitcast"})
+_NOTABLE = 0.01  # of all memory: a change about less is not worth a line
 _LARGE = 0.1
 """The part of the largest array's bytes from which an array needs a reason, of the peak's a change."""
 
@@ -140,7 +141,7 @@ def _ideas(
         sources = dict.fromkeys(s for a in arrays if (s := line(a.instruction)))
         size = sum(a.bytes for a in arrays)
         rows.append(Untried(text, tuple(sources), size))
-    least = _LARGE * max(assigned.over_time)
+    least = max(_LARGE * max(assigned.over_time), _NOTABLE * assigned.total)
     return sorted((r for r in rows if r.bytes >= least), key=lambda r: -r.bytes)
 
 
@@ -160,7 +161,7 @@ def _changes_of(array: LiveArray, most: int) -> Iterator[str]:
     if shape.is_tiled and shape.buffer_size >= 2 * shape.byte_size:
         used = bytes_text(shape.byte_size)
         yield f"Change its shape, such as by merging small dimensions: all but {used} is padding of tiles"
-    elif array.bytes >= 2 * most:
+    elif array.bytes >= 2 * most and (is_backward(x) or not any(map(is_backward, array.readers))):
         yield "Compute it in parts (jax.lax.map): it is larger than any argument and result"
     whole = array.shape.element_count
     if array.shape.element_type != "f32":

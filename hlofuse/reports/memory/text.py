@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.text import Text
 
 from hlofuse.format import bytes_text, listing, plural, printable, undivided, us_text
 from hlofuse.format.terminal import Rows, print_more
@@ -15,19 +14,19 @@ from .model import AliveArray, MemoryUse
 
 def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
     """Print the bytes of each kind, then the arrays alive at the peak, the largest first."""
-    console.print(Text(summary(m), style="bold"))
+    console.print(summary(m), style="bold")
     if m.alive and m.peak:
         console.print(_largest(m))
     if m.is_estimated:
         text = "Estimated: XLA's final module is not in the input, and the order of execution is a replay's."
-        console.print(Text(text, style="dim"))
+        console.print(text, style="dim")
     for source, kind, own, recorded in (
         ("buffer assignment", "temporaries", m.temporary, m.recorded_temporary),
         ("memory usage report", "total", m.total, m.recorded_total),
     ):
         if recorded is not None:
             has = f"the same {kind}" if recorded == own else f"{kind} {bytes_text(recorded)}"
-            console.print(Text(f"XLA's own {source} has {has}", style="dim" if recorded == own else "yellow"))
+            console.print(f"XLA's own {source} has {has}", style="dim" if recorded == own else "yellow")
     count, us = m.rematerialized
     if count:
         time = f", {us_text(us)} in all" if us is not None else ""
@@ -38,7 +37,7 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
     shown = m.alive[: limit or None]
     if not shown:
         return
-    console.print(Text(f"\n{bytes_text(m.peak)} alive at the peak: {plural(len(m.alive), 'array')}"))
+    console.print(f"\n{bytes_text(m.peak)} alive at the peak: {plural(len(m.alive), 'array')}")
     table = Rows(
         ("bytes", "right"),
         ("array", "name"),
@@ -55,7 +54,7 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
     for why, arrays in grouped((a.reason, a) for a in m.alive if a.reason).items():
         names = listing([_name(a) for a in arrays], 2)
         size = f" ({bytes_text(sum(a.bytes for a in arrays))})" if len(arrays) > 1 else ""
-        console.print(Text(f"{names}{size}: {printable(why)}"))
+        console.print(f"{names}{size}: {printable(why)}")
 
 
 def summary(m: MemoryUse) -> str:
