@@ -68,14 +68,14 @@ class Functions(Record):
 _UNNAMED: Node = ("", "")
 
 
-def functions_of(account: Account) -> Functions:
+def functions_of(account: Account, least: int = 2) -> Functions:
     """The launches of an account by function: each counts once, for the function of its own operation. A
     function that takes more than a third is split into those that it calls, unless most of that is in helpers
-    which others call as well."""
-    return functions_of_each(account)[0]
+    which others call as well. None where there are fewer than `least`."""
+    return functions_of_each(account, least=least)[0]
 
 
-def functions_of_each(*accounts: Account) -> list[Functions]:
+def functions_of_each(*accounts: Account, least: int = 2) -> list[Functions]:
     """The functions of several modules, of one unit and split alike, so that they can be compared. Where the
     modules name other files, functions go by their names alone."""
     unit: Unit = "bytes" if any(a.sums.us is None for a in accounts) else "estimated"
@@ -95,15 +95,15 @@ def functions_of_each(*accounts: Account) -> list[Functions]:
         paths = [[tuple(("." if f else "", name) for f, name in path) for path in own] for own in paths]
     places = _places([*chain(*paths)], [part for *_, part in launches])
     found = zip(places, launches, strict=True)
-    return [_functions(unit, [*islice(found, size)]) for size in sizes]
+    return [_functions(unit, [*islice(found, size)], least) for size in sizes]
 
 
 _Launch: TypeAlias = tuple[Launched, Direction, float]
 
 
-def _functions(unit: Unit, launches: Sequence[tuple[Node, _Launch]]) -> Functions:
+def _functions(unit: Unit, launches: Sequence[tuple[Node, _Launch]], least: int) -> Functions:
     groups = grouped(launches)
-    if not any(part for _, (*_, part) in launches) or len({*groups} - {_UNNAMED}) < 2:
+    if not any(part for _, (*_, part) in launches) or len({*groups} - {_UNNAMED}) < least:
         return Functions(unit)
     found = [_share(*place, own) for place, own in groups.items()]
     found.sort(key=lambda f: (not f.name, -f.part, f.name))

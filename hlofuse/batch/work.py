@@ -133,18 +133,21 @@ def _rows(report: Report, with_verdict: bool) -> Rows:
     suggestions = []
     if with_verdict:
         verdict = verdict_json(report.verdict_as_it_is if report.is_fused else report.verdict)
-        row |= verdict["verdict"]
         suggestions = [
-            {**s, **s["tried"], "rank": rank, "source_line": s["source"]}
+            {**s, **s["tried"], "rank": rank, "source_line": s["source"], "what": s["text"]}
             for rank, s in enumerate(verdict["suggestions"], 1)
         ]
+        own = (
+            s for s in suggestions if s["kind"] != "report"
+        )  # a limitation of XLA is no gain of the user's
+        row |= {**verdict["verdict"], "best": next(own, None)}
     contents = {k.name: {**kernel_json(k), **(where_json(k.where) or {})} for k in profile.kernels}
     kernels = [
         {**contents.get(k["name"], {}), **k, "time_us": k["us"], "bytes": k["bytes_accessed"]}
         for k in found["kernels"]
     ]
     tables: Rows = {"modules": [row], "kernels": kernels, "edges": edges, "suggestions": suggestions}
-    tables["functions"] = functions_json(functions_of(report.account))["rows"]
+    tables["functions"] = functions_json(functions_of(report.account, 1))["rows"]
     return {
         table: [dict(flat({**r, "module": row["module"]})) for r in rows] for table, rows in tables.items()
     }

@@ -104,8 +104,8 @@ def test_figures_are_those_of_a_report_on_each_module(finished: Path, dumps: Pat
         document = report.explain().to_json()
         totals = document["totals"]
         assert (kernels, moved, time_us) == (totals["kernels"], totals["bytes"], totals["time_us"])
-        best = document["verdict"]["best"]
-        assert gain == (best["us_saved"] if best is not None else None)
+        own = [s["tried"]["us_saved"] for s in document["suggestions"] if s["kind"] != "report"]
+        assert gain == (own[0] if own else None)  # a limitation of XLA is none of the user's gains
         listed = table(
             finished, f"SELECT count(*) FROM modules JOIN kernels USING (key) WHERE source = '{source}'"
         )
