@@ -111,7 +111,7 @@ def spinner(
 def _drawn(draw: Callable[[Console], None]) -> str:
     from rich.console import Console
 
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     with console.capture() as capture:
         draw(console)
     return capture.get().rstrip("\n")
