@@ -75,6 +75,11 @@ def more(left: int) -> str:
     return f"… {left:,} more (--limit 0 shows all)"
 
 
+def enumeration(names: Sequence[str]) -> str:
+    """`matmuls, sorts and loops`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
 def listing(names: Sequence[str], most: int) -> str:
     """The first of some names, and the number of others: `a, b, … 4 more`."""
     rest = len(names) - most

@@ -4,7 +4,7 @@ from typing import Any
 
 from hlofuse.account import KernelTime, PairDetail, ReadTerm, StepCost
 from hlofuse.account.flips import Flip
-from hlofuse.format import bytes_text, fields, plural, printable, quantity, us_json, us_text
+from hlofuse.format import bytes_text, enumeration, fields, plural, printable, quantity, us_json, us_text
 
 _NOTABLE = 0.005  # microseconds: less than half of the last digit shown is left out
 
@@ -78,12 +78,8 @@ def why_saves(cost: StepCost, producer_opcode: str) -> str:
         pays.append((more, f"compute grows by {us_text(more)}{_because(cost, producer_opcode)}"))
     elif more < -_NOTABLE:
         gains.append((-more, f"{us_text(-more)} less compute{_wider(cost)}"))
-    reported = [t for _, t in sorted(gains, key=lambda pair: -pair[0])]
-    text = (
-        " and ".join([", ".join(reported[:-1]), reported[-1]] if len(reported) > 1 else reported) or "nothing"
-    )
-    against = ", ".join(t for _, t in sorted(pays, key=lambda pair: -pair[0]))
-    return f"{text}; {against}" if against else text
+    reported = [[text for _, text in sorted(found, key=lambda pair: -pair[0])] for found in (gains, pays)]
+    return "; ".join(filter(None, (enumeration(reported[0]) or "nothing", ", ".join(reported[1]))))
 
 
 def _memory_less(cost: StepCost) -> float:
@@ -147,7 +143,7 @@ def turning_text(d: PairDetail, *, forbidden: bool) -> str:
     if not d.flips:
         return ""
     effect = "pay" if d.us_saved < 0 else "cost time" if forbidden else "no longer pay off"
-    return f"it would {effect} {' or '.join(flip_text(f) for f in d.flips[:3])}"
+    return f"fusing them would {effect} {' or '.join(flip_text(f) for f in d.flips[:3])}"
 
 
 def cost_heading(*, forbidden: bool) -> str:

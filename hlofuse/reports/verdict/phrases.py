@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from hlofuse.account import Totals
 from hlofuse.cost.cpu.device import CpuDevice
-from hlofuse.format import bytes_text, listing, plural, printable, shorten, undivided, us_text
+from hlofuse.format import bytes_text, enumeration, listing, plural, printable, shorten, undivided, us_text
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.edits import edit_of
 from hlofuse.reports.common.head import Head
@@ -151,16 +151,11 @@ def bound_lines(v: Verdict) -> Iterator[str]:
         return
     if (p := v.program) is not None:
         if p.us is not None:
-            yield f"Floor with these {_and(p.keeps)}: {us_text(p.us)}"
+            yield f"Floor with these {enumeration(p.keeps)}: {us_text(p.us)}"
         once = us_text(p.moved_us) if p.moved_us is not None else bytes_text(p.moved_bytes)
         yield f"Inputs and results moved once: {once}"
     if v.floor.us is not None or v.totals.us is None:
         yield _headroom(v)
-
-
-def _and(names: Sequence[str]) -> str:
-    """`matmuls, sorts and loops`."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def _headroom(v: Verdict) -> str:

@@ -17,8 +17,9 @@ from .story import flip_setting
 
 ANSWERS = 3
 """Stories shown where a name means several things, and decisions of each."""
+_ROOM = 120
 _LEFT_OUT = 8
-_PAIRS = 2
+_PAIRS = 1
 """Further pairs that are named, of those with the same answer."""
 
 
@@ -70,8 +71,9 @@ def answers_headline(
 
 
 def more_answers_line(left_out: Sequence[Story | PairAnswer]) -> str:
-    """`… 3 more (--limit 0 shows all): loop_add_fusion.2 (fusion.3), …`."""
-    return f"{more(len(left_out))}: {listing(_names_of(left_out), _LEFT_OUT)}"
+    """`… 3 more (--limit 0 shows all): loop_add_fusion.2 (fusion.3), …`; of pairs fewer names."""
+    most, names = _PAIRS if isinstance(left_out[0], PairAnswer) else _LEFT_OUT, _names_of(left_out)
+    return f"{more(len(left_out))}: {', '.join([*names[:most], *(['…'] if names[most:] else [])])}"
 
 
 def _names_of(answers: Sequence[Story | PairAnswer]) -> list[str]:
@@ -191,9 +193,9 @@ _READS = 6
 
 def _print_kernel(s: Story, console: Console, seen: set[object]) -> None:
     """A kernel's time, the rule between it and most bytes, what helps. `seen`: what was shown before."""
-    console.print(Text(story_headline(s), style="bold"))
+    console.print(story_headline(s), style="bold")
     where = printable(origin(s.described)) or printable(s.described.opcode)
-    indented(console, Text(f"{where} {_shape_text(s.described.shape, 40)}", style="dim"))
+    indented(console, f"{where} {_shape_text(s.described.shape, 40)}", 2, "dim")
     for line in s.communication:
         indented(console, printable(line))
     if not s.apart and not s.communication:
@@ -233,35 +235,25 @@ def print_answers(
     is_one = len(kinds) == 1
     seen = set[object]()
     if not is_one:
-        console.print(Text(answers_headline(queries, answers, total), style="bold cyan"))
-    shown = kinds[:ANSWERS] if limit else kinds
+        console.print(answers_headline(queries, answers, total), style="bold cyan")
+    narrow = len(queries) > 1 and console.width < _ROOM  # three pairs would be more than 25 lines
+    shown = kinds[: ANSWERS - narrow] if limit else kinds
     most = limit if is_one else min(limit, ANSWERS)
     for answer, *others in shown:
         if not is_one:
             console.print()
         if isinstance(answer, PairAnswer) and (details or (is_one and not others)):
-            _print_pair(
-                answer,
-                console,
-                input_arguments,
-                most,
-                details=details,
-            )
+            _print_pair(answer, console, input_arguments, most, details=details)
         elif isinstance(answer, PairAnswer):
             _print_pairs(answer, others, console)
         elif details or answer.fate != "kernel" or answer.holder is not None:
-            _print_story(
-                answer,
-                console,
-                input_arguments,
-                most,
-                details=details,
-            )
+            _print_story(answer, console, input_arguments, most, details=details)
         else:
             _print_kernel(answer, console, seen)
     if len(shown) < len(kinds):
         console.print()
-        console.print(Text(more_answers_line([own[0] for own in kinds[len(shown) :]]), style="dim"))
+        rest = [a for own in kinds[len(shown) :] for a in own]
+        console.print(more_answers_line(rest), style="dim")
 
 
 def _same(a: Story | PairAnswer) -> object:
@@ -282,7 +274,7 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
         )
         time = f"{measured_text(p.measured)} measured" if p.measured is not None else ""
         where = Text(printable(origin(p)), style="dim")
-        table.add_row(final_name_text(p.final, p.name), Text(what), where, Text(time))
+        table.add_row(final_name_text(p.final, p.name), what, where, time)
     table.print(console)
 
 
@@ -322,11 +314,11 @@ def _print_pair(
     details: bool,
 ) -> None:
     style = "bold green" if p.outcome == "fused" else "bold"
-    console.print(Text(pair_headline(p), style=style))
+    console.print(pair_headline(p), style=style)
     for note in (*before_fusion_lines(p), *inside_lines(p)):
-        indented(console, Text(f"({note})", style="dim"))
+        indented(console, f"({note})", 2, "dim")
     if p.swapped:
-        indented(console, Text("(given in reverse order: the second is the producer)", style="dim"))
+        indented(console, "(given in reverse order: the second is the producer)", 2, "dim")
     settled = p.settled_by
     if settled is not None:
         line = Text(f"{settled.rule.code}", style="bold yellow")
@@ -341,7 +333,7 @@ def _print_pair(
         if p.refused_user is not None:
             indented(console, refused_user_line(p))
         if settled.rule.why:
-            indented(console, Text(printable(settled.rule.why), style="dim"))
+            indented(console, printable(settled.rule.why), 2, "dim")
     elif p.outcome == "not considered":
         indented(console, not_considered(p))
     elif p.path:
@@ -357,7 +349,7 @@ def _print_pair(
         indented(console, where)
     if p.cost is not None:
         console.print()
-        print_pair_cost(p.cost, p.producer, console, forbidden=p.forbidden)
+        print_pair_cost(p.cost, p.producer, console, forbidden=p.forbidden, details=details)
     if settled is not None and settled.event == "ineligible" and settled.rule.advice and not p.created_by:
         console.print()
         indented(console, printable(advice_line(settled.rule)))
@@ -380,14 +372,14 @@ def _print_story(
     *,
     details: bool,
 ) -> None:
-    console.print(Text(story_headline(s), style="bold"))
+    console.print(story_headline(s), style="bold")
     if s.fate == "added" or (s.fate == "gone" and s.before_fusion):
         for explained in created_by_lines(s.created_by):
             indented(console, explained)
         _print_places(console, (s.described,))
         return
     for note in filter(None, (*before_fusion_lines(s), meant_line(s))):
-        indented(console, Text(f"({note})", style="dim"))
+        indented(console, f"({note})", 2, "dim")
     for explained in created_by_lines(s.created_by, flags=details):
         indented(console, explained)
     holders = () if s.holder is None else (s.holder,)
@@ -412,7 +404,7 @@ def _print_story(
 
 def _print_decisions(console: Console, title: str, decisions: Sequence[Decision], limit: int) -> None:
     """Print each decision; what a pass refused by one rule is one of them."""
-    indented(console, Text(title, style="bold cyan"))
+    indented(console, title, 2, "bold cyan")
     table = Rows(("", "left"), ("", "name"), ("", "left"), ("", "name"))
     keys = ((d.pass_name, d.rule.code) if d.event == "ineligible" else id(d) for d in decisions)
     groups = [*grouped(zip(keys, decisions, strict=True)).values()]
@@ -420,7 +412,7 @@ def _print_decisions(console: Console, title: str, decisions: Sequence[Decision]
     for own in shown:
         steps = sorted({step for d in own for step in d.steps})
         table.add_row(
-            Text(f"{printable(own[0].pass_name)} {steps_text(steps)}"),
+            f"{printable(own[0].pass_name)} {steps_text(steps)}",
             *_outcome(own),
             Text(own[0].rule.code, style="yellow"),
         )
@@ -450,27 +442,28 @@ def print_pair_cost(
     console: Console,
     *,
     forbidden: bool,
+    details: bool = True,
 ) -> None:
-    """The sums, the three kernels they come from, what the kernel would read, and what would turn it.
-    `forbidden`: a rule keeps the two apart, whatever they cost."""
+    """The sums and what would turn them; with `details` the three kernels they come from and what the kernel
+    would read. `forbidden`: a rule keeps the two apart, whatever they cost."""
     indented(console, costs.cost_heading(forbidden=forbidden), 2, "bold cyan")
     indented(console, costs.worth_text(d), 4)
     indented(console, costs.why_saves(d.cost, producer.opcode), 4)
     table = Rows(("", "name"), ("", "left"), ("", "right"), ("", "right"))
-    for label, kernel in d.cost.kernels:
+    for label, kernel in d.cost.kernels if details else ():
         table.add_row(
             Text(label, style="dim"),
-            Text(costs.roofline(kernel)),
-            Text(f"{bytes_text(kernel.bytes_read)} in"),
-            Text(f"{bytes_text(kernel.bytes_written)} out"),
+            costs.roofline(kernel),
+            f"{bytes_text(kernel.bytes_read)} in",
+            f"{bytes_text(kernel.bytes_written)} out",
         )
     table.print(console, 4)
     choice = costs.choice_text(d.cost.fused)
     if choice:
         indented(console, choice, 4)
-    if d.fused_reads:
+    if d.fused_reads and details:
         _print_reads(d.consumer_reads, d.fused_reads, console)
-    for note in d.notes:
+    for note in d.notes[: None if details else 1]:
         indented(console, printable(note), 4)
     if d.flips:
         indented(console, costs.turning_text(d, forbidden=forbidden), 4)
@@ -493,11 +486,11 @@ def _print_reads(before: Sequence[ReadTerm], after: Sequence[ReadTerm], console:
     for r in after[:_READS]:
         old = now.get(r.operand)
         table.add_row(
-            Text(f"{printable(r.operand)} {shorten(printable(r.shape), 28)}"),
-            Text(bytes_text(r.size)),
-            Text(bytes_text(old.read) if old is not None else "–"),
-            Text(bytes_text(r.read)),
-            Text(us_text(r.us)),
+            f"{printable(r.operand)} {shorten(printable(r.shape), 28)}",
+            bytes_text(r.size),
+            bytes_text(old.read) if old is not None else "–",
+            bytes_text(r.read),
+            us_text(r.us),
             Text(costs.share_text(r), style="yellow"),
         )
     table.print(console, 4)
