@@ -31,6 +31,15 @@ def test_text(hlofuse: Run, golden: Golden, samples: Path, columns: int) -> None
     golden(f"kernels/cpu_gpt2_block.{columns}.txt", result.out)
 
 
+def test_a_kernel_has_one_line(hlofuse: Run, samples: Path) -> None:
+    found = [
+        json.loads(hlofuse(command, samples / "gpu" / "gpt2_block", "--format", "json").out)["kernels"]
+        for command in ("explain", "kernels")
+    ]
+    lines = [{k["name"]: (k["source"] or "").partition(" ")[0] for k in kernels} for kernels in found]
+    assert lines[0] == lines[1]
+
+
 def test_json_and_markdown(
     hlofuse: Run, golden: Golden, samples: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,14 +8,13 @@ from hlofuse.account.functions import functions_of
 from hlofuse.account.replaying import plain_account
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
-from hlofuse.analysis.kernels import kernel_source
 from hlofuse.cost.combined import model_of
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.format.paths import layer_of, source_text
+from hlofuse.format.paths import layer_of
 from hlofuse.ir import Instruction, Module, replace
 from hlofuse.pipelines import TARGETS
 from hlofuse.releases import Release
-from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.rules import cpu_emitters, gpu_emitters
 from hlofuse.rules.gpu_emitters import GpuKernel
 from hlofuse.rules.gpu_emitters.fusions import heroes_of
@@ -55,6 +54,8 @@ def kernel_selection(
         kernel = row.instruction
         choice = choose(kernel, module, row.cost)
         choice = replace(choice, us=row.us, is_floor=row.is_floor, measured=row.measured)
+        place = place_of(kernel, module, "", None) if facts is None else facts.final_place(kernel)
+        choice = replace(choice, source=(place.source or "").partition(" ")[0] or None, line=place.line)
         found.append(replace(choice, runs=row.runs, per_iteration=row.per_iteration))
     if replay is not None:
         names = replay.names_at_fusion
@@ -151,6 +152,6 @@ def _choice(
         launch[1] if launch is not None else None,
         None,
         None if _has_unknown_bytes(kernel, cost) else int(cost.bytes_accessed),
-        source_text(kernel_source(kernel, module)) or None,
-        layer_of(kernel.op_name),
+        None,
+        layer=layer_of(kernel.op_name),
     )

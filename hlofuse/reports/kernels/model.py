@@ -44,6 +44,8 @@ class Choice(Record):
     bytes_accessed: int | None
     """None for a custom call, whose cost is not known."""
     source: str | None
+    line: str = ""
+    """The user's own line."""
     layer: str = ""
     """The model's layer (`format/paths.py`), where the dump has one."""
     is_floor: bool = False

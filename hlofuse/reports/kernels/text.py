@@ -75,8 +75,8 @@ def note_lines(k: Choice) -> list[str]:
 
 def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Console) -> None:
     """First who runs how much, then the kernels `shown`, then what the rules quoted say."""
-    console.print(Text(headline(s), style="bold"))
-    console.print(Text(result_line(s), style="bold"))
+    console.print(headline(s), style="bold")
+    console.print(result_line(s), style="bold")
     if not s.kernels:
         return
     console.print()
@@ -86,7 +86,7 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
     )
     for r in s.runners:
         figure = runner_figure(r) if r.us is not None or not timed else "–"
-        table.add_row(Text(printable(r.name)), f"{r.kernels:,}", figure)
+        table.add_row(printable(r.name), f"{r.kernels:,}", figure)
     if s.call_us:
         table.add_row("call of the program and its loops", "", us_text(s.call_us))
     console.print(table)
@@ -101,7 +101,7 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
         (any(k.per_iteration for k in shown), _PER),
     ):
         if applies:
-            console.print(Text(f"\n{note}", style="dim"))
+            console.print(f"\n{note}", style="dim")
     _print_rules(shown, console)
 
 
@@ -122,8 +122,7 @@ def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> No
         why.append(because(k), style="not bold")
         for line in note_lines(k):
             why.append(f"\n{line}", style="not bold yellow")
-        if k.source or k.layer:
-            where = ": ".join(filter(None, (k.layer, k.source)))
+        if where := ": ".join(filter(None, (k.layer, k.line))):
             why.append(f"\n{printable(where)}", style="not bold dim")
         size = [(f"{k.blocks:,} × {k.threads:,}" if k.blocks is not None else "")] if launched else []
         times = [measured_text(k.measured)] if measured else []
@@ -136,4 +135,4 @@ def _print_rules(shown: Sequence[Choice], console: Console) -> None:
     if codes:
         console.print()
         names = " ".join(sorted(codes))
-        console.print(Text(f"Conditions and reasons: hlofuse rule {names}", style="dim"))
+        console.print(f"Conditions and reasons: hlofuse rule {names}", style="dim")
