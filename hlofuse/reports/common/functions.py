@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 
 from hlofuse.account.functions import Functions, FunctionShare
 from hlofuse.format import bytes_text, fields, printable, shorten, us_text
@@ -17,20 +16,25 @@ _UNITS = {"measured": "measured", "estimated": "est.", "bytes": "bytes"}
 
 def function_table(f: Functions, width: int, most: int | None = None) -> Table:
     """A row for each function: its figure, its part, its name, the part of each direction. `most` bounds the
-    rows; the heading then says how many there are. Names are shortened to fit `width`."""
+    rows; the heading says how many there are, and the part in no row. Names are shortened to fit `width`."""
     shown = f.rows[:most]
-    heading = f"function ({len(shown)} of {len(f.rows)})" if len(shown) < len(f.rows) else "function"
+    notes = [f"{len(shown)} of {len(f.rows)}"] if len(shown) < len(f.rows) else []
+    rest = percent(1 - sum(row.part for row in shown))
     columns = [d for d in _DIRECTIONS if f.directions.get(d)]
     headings = [f"{d} {percent(f.directions[d])}" for d in columns]
     figures = [_figure(f, row) for row in shown]
     taken = max(map(len, figures)) + GAP + len("100%") + sum(GAP + len(h) for h in headings) + GAP
+    notes += [f"rest {rest}"] if rest[0].isdigit() else []
+    heading = f"function ({', '.join(notes)})" if notes else "function"
+    if len(heading) > width - taken and notes:
+        heading = f"function ({notes[-1]})"
     table = plain_table(
         (_UNITS[f.unit], "right"), ("", "right"), (heading, "name"), *((h, "right") for h in headings)
     )
     for row, figure in zip(shown, figures, strict=True):
         parts = [percent(row.directions.get(d, 0.0)) for d in columns]
         name = shorten(_name(f, row), max(width - taken, len(heading)))
-        table.add_row(figure, percent(row.part), Text(name), *parts)
+        table.add_row(figure, percent(row.part), name, *parts)
     return table
 
 
