@@ -15,6 +15,7 @@ from hlofuse.format.units import us_text
 from hlofuse.inputs import load
 from hlofuse.ir import HlofuseError, Module, Record
 from hlofuse.judge.judge import Judge
+from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.common.edits import Edit, edits
 from hlofuse.reports.verdict.phrases import change_line
 from hlofuse.reports.whatif.model import trial_of
@@ -81,11 +82,13 @@ class _Version:
         return load(max(folder.glob("*/before_optimizations.hlo"), key=lambda file: file.stat().st_size))
 
     def edits(self) -> list[Edit]:
-        """Those of lines that operations come from."""
+        """Those of lines that operations come from, which the backend can gain from."""
         frames = self.report.module.stack_frames
         own = {n for n, name in frames.files.items() if Path(name) == self._file}
         places = (p for p in frames.locations.values() if p.get("file_name_id") in own)
-        return list(edits(self.text, {p.get("line", 0) for p in places}))
+        found = edits(self.text, {p.get("line", 0) for p in places})
+        backends = ("", self._to.target)
+        return [e for e in found if e.recipe not in WRITTEN or WRITTEN[e.recipe].backend in backends]
 
 
 def _written(text: str, folder: Path, program: Path) -> Path:
