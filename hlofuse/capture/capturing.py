@@ -185,7 +185,7 @@ def capture_function(
     arguments: Sequence[dict[str, Any]] = (),
     arguments_from: str | None = None,
     only: Sequence[str] = (),
-    python: str | None,
+    python: str | None = None,
     flags: str = "",
 ) -> Capture:
     """Compile a function of a script or module, or each program of a mapping, ahead of time.

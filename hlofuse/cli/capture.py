@@ -16,7 +16,7 @@ from hlofuse.capture.capturing import (
     module_names,
 )
 from hlofuse.capture.model import Capture, Destination, settled_target
-from hlofuse.format import plural, printable
+from hlofuse.format import listing, plural, printable
 from hlofuse.inputs.profile import slowest_module
 from hlofuse.ir.errors import HlofuseError
 from .common.messages import message, spinner
@@ -139,7 +139,8 @@ def _report(captured: Capture) -> None:
     argument_lists = [f"{plural(len(captured.modules), 'module')} for {captured.target} in {where}"]
     click.echo("  ".join([*argument_lists, f"({versions})"] if versions else argument_lists))
     for module in captured.modules[:20]:
-        click.echo(f"  {printable(module.name):<28} {', '.join(module.passes) or 'unchanged'}")
+        names = [*dict.fromkeys(p.rpartition(".")[2] for p in module.passes)]
+        click.echo(f"  {printable(module.name):<28} {listing(names, 6) or 'unchanged'}")
     if len(captured.modules) > 20:
         click.echo(f"  … {len(captured.modules) - 20} more")
     for name, why in [*captured.errors.items(), *captured.left_out.items()][:20]:

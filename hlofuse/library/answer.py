@@ -98,7 +98,7 @@ class Answer(Sequence[Any], Generic[D]):
             return self.markdown(self.data)
         return as_markdown(lambda console: self.draw(console, **how))
 
-    def _draw_heads(self, console: Console, limit: int, **_how: Any) -> None:
+    def _draw_heads(self, console: Console, limit: int = 10, **_how: Any) -> None:
         if self.prints_heads:
             return
         heads = [h for h in self.heads if h is not None]
