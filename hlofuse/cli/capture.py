@@ -139,8 +139,7 @@ def _report(captured: Capture) -> None:
     argument_lists = [f"{plural(len(captured.modules), 'module')} for {captured.target} in {where}"]
     click.echo("  ".join([*argument_lists, f"({versions})"] if versions else argument_lists))
     for module in captured.modules[:20]:
-        names = [*dict.fromkeys(p.rpartition(".")[2] for p in module.passes)]
-        click.echo(f"  {printable(module.name):<28} {listing(names, 6) or 'unchanged'}")
+        click.echo(f"  {printable(module.name):<28} {listing(module.passes, 4) or 'unchanged'}")
     if len(captured.modules) > 20:
         click.echo(f"  … {len(captured.modules) - 20} more")
     for name, why in [*captured.errors.items(), *captured.left_out.items()][:20]:

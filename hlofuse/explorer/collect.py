@@ -250,7 +250,6 @@ def _parts(
         yield part
 
 
-_WIDE = 200  # columns of a line of the verdict: the page breaks it
 _SLOWEST = 5
 
 
@@ -493,7 +492,7 @@ class _Collector:
         identity = self.replay.input.identity
         if not self.replay.has_xla_final and identity is not None:
             yield from missing_lines(not_repeated_in(self.replay), identity)
-        yield from (line.strip() for line, _ in verdict_lines(self.verdict, _WIDE) if line)
+        yield from (line.strip() for line, _ in verdict_lines(self.verdict) if line)
 
     def _operations(self) -> Iterator[Operation]:
         instructions = [i for c in self.computations for i in c.post_order()]

@@ -340,7 +340,8 @@ def device_of_names(names: Iterable[str]) -> RecordedDevice | None:
     from hlofuse.cost.gpu.device import device_names, load_device
 
     for name in names:
-        sm, gfx = _SM.search(name), _GFX.search(name)
+        sm = _SM.search(name)
+        gfx = _GFX.search(name)
         if sm is None and gfx is None:
             continue
         devices = [replace(load_device(n), name=n) for n in device_names()]

@@ -204,7 +204,8 @@ def _dumped_modules(folder: Path, names: Sequence[str]) -> list[DumpedModule]:
 
 def _joined(modules: Iterable[DumpedModule]) -> list[DumpedModule]:
     """The modules in order; a clone that was finished has the dumps of the module that was begun."""
-    joined, begun = list[DumpedModule](), dict[tuple[str, str], DumpedModule]()
+    joined = list[DumpedModule]()
+    begun = dict[tuple[str, str], DumpedModule]()
     for m in modules:
         key = m.prefix, m.name
         if m.finished is None:

@@ -203,7 +203,8 @@ def written_by(
             found, before = _sort_releases(narrowed), _sort_releases(left)
             lower = shown if found[0] != before[0] else lower
             upper = shown if found[-1] != before[-1] else upper
-            left, source = narrowed, kind if source == "default" else source
+            left = narrowed
+            source = kind if source == "default" else source
     if source == "default":
         return Written(Fact(REFERENCE, source, "not shown by the text"), NAMES, REFERENCE)
     found = _sort_releases(left)

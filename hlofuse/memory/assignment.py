@@ -175,7 +175,7 @@ class _Assigner:
             found = HeapSimulation(values, self._alias, self._live, self._sizes, self._info).blocks
             self._allocations.append(_Allocation(pack(found, self._pitch(space)), space))
             blocks += found if self._is_device(space) else []
-        inside = _element_computations(self._module, self._live)
+        inside = _element_computations(self._live)
         for buffer in self._buffers:
             if buffer not in self._found and buffer.values[0].instruction.computation in inside:
                 is_constant = any(v.instruction.opcode == "constant" for v in buffer.values)
@@ -365,7 +365,7 @@ def _moved_to_end(allocations: list[_Allocation]) -> list[_Allocation]:
         first += 1
 
 
-def _element_computations(module: Module, live: LiveRanges) -> set[Computation]:
+def _element_computations(live: LiveRanges) -> set[Computation]:
     """Computations applied element by element, inside fusions too (`GatherComputationsByAllocationType`)."""
     return {c for c in reach(live.spans, callees) if c not in live.spans and c.fusion is None}
 

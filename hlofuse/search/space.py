@@ -269,9 +269,9 @@ class Space:
             self.progress(self.evaluations, min(value, best))
         return value
 
-    def fittest(self, most: int) -> list[Moves]:
-        """The best sequences that were tried, at most so many."""
-        return sorted(self._values, key=lambda moves: (self._values[moves], len(moves)))[:most]
+    def fittest(self) -> list[Moves]:
+        """The best sequences that were tried, at most 16."""
+        return sorted(self._values, key=lambda moves: (self._values[moves], len(moves)))[:16]
 
     def score(self, moves: Moves, *, with_peak: bool = True) -> Score | None:
         """All figures, peak memory only if asked for; None for what XLA could not compile."""

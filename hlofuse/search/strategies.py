@@ -105,7 +105,7 @@ def evolve(space: Space, random: Random) -> None:
         if space.changes((), move):
             space.value((move,))
     while True:
-        parents = space.fittest(16)
+        parents = space.fittest()
         moves = list(random.choice(parents[: random.randint(1, len(parents))]))
         for _ in range(random.choice((1, 1, 1, 2, 3))):
             at = random.randint(0, len(moves))

@@ -66,13 +66,12 @@ def test_the_clone_of_a_tpus_64_bit_types_is_the_module_that_was_begun(tmp_path:
     begun, clone = (tmp_path / f"module_000{k}.jit_f.cl_7.x" for k in (1, 4))
     for path, stage in ((begun, "before_optimizations"), (clone, "after_optimizations")):
         path.with_name(path.name[:-1] + stage + ".txt").write_text(module_text("jit_f"))
-    begun.with_name("module_0001.jit_f.cl_7.target_arguments.txt").write_text(
-        '  version: TPU_VERSION_VIPERFISH\n  variant: "lite"\n'
-    )
+    arguments = tmp_path / "module_0001.jit_f.cl_7.target_arguments.txt"
+    arguments.write_text('  version: TPU_VERSION_VIPERFISH\n  variant: "lite"\n')
     (module,) = DumpDirectory(tmp_path).modules
     assert (module.module_id, sorted(module.whole)) == (4, ["after_optimizations", "before_optimizations"])
     for path in module.whole.values():
-        assert Companions(path).tpu == ("v5e", "module_0001.jit_f.cl_7.target_arguments.txt")
+        assert Companions(path).tpu == ("v5e", arguments.name)
         assert Companions(path).before_optimizations == module.whole["before_optimizations"]
 
 
@@ -173,7 +172,6 @@ def test_a_corpus_is_picked_from_by_name(samples: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("module_0001.jit_f.before_optimizations.txt", "jit_f, None, None, None, before_optimizations"),
         ("module_0001.f.1367.before_optimizations.txt", "f.1367, None, None, None, before_optimizations"),
         ("module_1.f.sm_9_gpu_after_optimizations.txt", "f, None, None, None, sm_9_gpu_after_optimizations"),
         ("module_0001.f.1367.0002.p.after_a.before_b.txt", "f.1367, 2, a, b, None"),

@@ -18,17 +18,17 @@ from hlofuse.reports.verdict import measured
 from hlofuse.reports.verdict.model import Suggestion
 from hlofuse.reports.verdict.phrases import change_line
 from hlofuse.reports.whatif.model import Trial
+from ..recipes.values import archive
 from ..running import Run
 
 Times = Mapping[str | int, Timed]
 needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="needs jax")
 PROGRAM = """HloModule small
-ENTRY e {
-  x = f32[64,64]{1,0} parameter(0)
+ENTRY e { x = f32[64,64]{1,0} parameter(0)
   y = f32[64,64]{1,0} tanh(x)
-  ROOT d = f32[64,64]{1,0} dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}
+  ROOT d = f32[64,64]{1,0} dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }
 """
+LOOP = Path(__file__).parents[1] / "recipes" / "data.tar.xz", "stack-the-state/cpu/before/unoptimized.hlo"
 
 
 @pytest.fixture(autouse=True)
@@ -37,14 +37,16 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_jax
-def test_a_program_has_the_time_of_its_runs_and_of_its_kernels() -> None:
-    found = measured_profile(parse_module(PROGRAM))
+@pytest.mark.parametrize("text", [PROGRAM, archive(LOOP[0])[LOOP[1]]], ids=["small", "loop"])
+def test_a_program_has_the_time_of_its_runs_and_of_its_kernels(text: str) -> None:
+    """Tracing takes time of each launch, in a loop more than the kernel: it is not counted."""
+    found = measured_profile(parse_module(text))
     (module,) = found.modules
     assert found.run_us is not None
-    assert 0 < module.total_us < 10 * found.run_us
+    assert 0 < module.total_us < 1.5 * found.run_us
     assert found.fastest_us <= found.run_us
     assert len(module.times) >= 2
-    assert measured_profile(parse_module(PROGRAM)) is found
+    assert measured_profile(parse_module(text)) is found
 
 
 @needs_jax

@@ -40,7 +40,7 @@ def kernel_selection(
     changes. `account` is that of the module, where it is at hand."""
     replay = facts.replay if facts is not None else None
     replayed = TARGETS.get(target)
-    choose: Callable[[Instruction, Module, Cost], Choice]
+    choose: Callable[[Instruction, Cost], Choice]
     if device is None:
         choose = _on_cpu if replayed is not None and not replayed.needs_device else _without_rules
         backend = replayed.backend if replayed is not None else target
@@ -52,7 +52,7 @@ def kernel_selection(
     found = []
     for row in account.rows:
         kernel = row.instruction
-        choice = choose(kernel, module, row.cost)
+        choice = choose(kernel, row.cost)
         choice = replace(choice, us=row.us, is_floor=row.is_floor, measured=row.measured)
         place = place_of(kernel, module, "", None) if facts is None else facts.final_place(kernel)
         choice = replace(choice, source=(place.source or "").partition(" ")[0] or None, line=place.line)
@@ -79,28 +79,27 @@ def kernel_selection(
     )
 
 
-def _without_rules(kernel: Instruction, module: Module, cost: Cost) -> Choice:
-    return _choice(kernel, module, cost, None, ())
+def _without_rules(kernel: Instruction, cost: Cost) -> Choice:
+    return _choice(kernel, cost, None, ())
 
 
-def _on_cpu(kernel: Instruction, module: Module, cost: Cost) -> Choice:
+def _on_cpu(kernel: Instruction, cost: Cost) -> Choice:
     operation = wrapped_operation(kernel) or kernel
     verdict = _settled(cpu_emitters.RULES, operation)
     notes = _notes(cpu_emitters.NOTES, operation)
-    return _choice(kernel, module, cost, verdict, notes)
+    return _choice(kernel, cost, verdict, notes)
 
 
-def _on_gpu(device: DeviceDescription, release: Release) -> Callable[[Instruction, Module, Cost], Choice]:
+def _on_gpu(device: DeviceDescription, release: Release) -> Callable[[Instruction, Cost], Choice]:
     model = model_of(device, release)
 
-    def choose(kernel: Instruction, module: Module, cost: Cost) -> Choice:
+    def choose(kernel: Instruction, cost: Cost) -> Choice:
         candidate = GpuKernel(wrapped_operation(kernel) or kernel, model)
         verdict = _settled(gpu_emitters.RULES, candidate)
         notes = _notes(gpu_emitters.NOTES, candidate)
         heroes = sorted({h.opcode for h in heroes_of(candidate)}) if candidate.is_generated else ()
         return _choice(
             kernel,
-            module,
             cost,
             verdict,
             notes,
@@ -130,7 +129,6 @@ def _has_unknown_bytes(kernel: Instruction, cost: Cost) -> bool:
 
 def _choice(
     kernel: Instruction,
-    module: Module,
     cost: Cost,
     verdict: Verdict | None,
     notes: tuple[Note, ...],

@@ -209,10 +209,10 @@ def _of_xla(
     return f"; {text(saved)} of it is XLA's ({code})" if saved > max(low, _NOTHING_LEFT * total) else ""
 
 
-def answer_lines(v: Verdict, most: int = 3) -> Iterator[str]:
+def answer_lines(v: Verdict) -> Iterator[str]:
     """The bounds and the suggestions, for a report that has the totals already."""
     yield from bound_lines(v)
-    for s in v.suggestions[:most]:
+    for s in v.suggestions[:3]:
         yield f"{suggestion_text(s)}: {trial_line(s, v)}"
 
 

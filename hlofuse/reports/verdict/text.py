@@ -30,6 +30,7 @@ _CODE = 2
 _FUNCTIONS = 5
 _NOTES = 2
 _WHOLE = 10_000  # columns
+_PAGE = 200  # the page breaks its lines
 _NAME = 2  # the column of names; figures are before it
 _MORE = "More: --details, every pass; explain INPUT NAME, a kernel or line; memory INPUT"
 
@@ -78,10 +79,10 @@ def _print(lines: Sequence[tuple[str, str]], console: Console) -> None:
         console.print(phrases.cut(line, console.width), style=style, no_wrap=True, overflow="crop")
 
 
-def verdict_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
+def verdict_lines(v: Verdict) -> Iterator[tuple[str, str]]:
     """The totals, the bounds and the suggestions: each line with its style."""
-    yield from figure_lines(v, width)
-    yield from advice_lines(v, width, _SUGGESTIONS)
+    yield from figure_lines(v, _PAGE)
+    yield from advice_lines(v, _PAGE, _SUGGESTIONS)
 
 
 def figure_lines(v: Verdict, width: int, limit: int = _KERNELS) -> Iterator[tuple[str, str]]:

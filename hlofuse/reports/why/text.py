@@ -442,7 +442,7 @@ def print_pair_cost(
     console: Console,
     *,
     forbidden: bool,
-    details: bool = True,
+    details: bool,
 ) -> None:
     """The sums and what would turn them; with `details` the three kernels they come from and what the kernel
     would read. `forbidden`: a rule keeps the two apart, whatever they cost."""
