@@ -48,7 +48,7 @@ class FusionAnalysis(ABC):
 
     @property
     def output_bits(self) -> int:
-        return min(root.result.bits for root in self.roots)
+        return min([root.result.bits for root in self.roots])
 
     @property
     def input_bits(self) -> int:

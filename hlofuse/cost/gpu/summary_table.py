@@ -216,8 +216,8 @@ def summary_of_fusion(fusion: Instruction, visit: _Visit, facts: _Facts) -> Summ
     for kind, _ in inside:
         summary.features |= kind.features
     summary.minor_of_transpose = min([a.minor_of_transpose for a, _ in inside], default=UNBOUNDED_ELEMENTS)
-    summary.shared_memory = sum(kind.shared_memory * count for kind, count in inside)
-    summary.unnested_reductions = sum(kind.unnested_reductions * count for kind, count in inside)
+    summary.shared_memory = sum([kind.shared_memory * count for kind, count in inside])
+    summary.unnested_reductions = sum([kind.unnested_reductions * count for kind, count in inside])
     summary.significant_reduce = any(kind.significant_reduce for kind, _ in inside)
     across = [chain_end(i.operands[0]) for i in visit.across]
     summary.bad_transpose = any(end.opcode not in ("broadcast", "iota") for end in across)

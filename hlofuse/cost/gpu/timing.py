@@ -42,7 +42,7 @@ class Timing:
     def compute(self, flops: int, blocks: int, threads: int) -> int:
         """`ComputeTime`, for the FPUs that a launch occupies."""
         cores, fpus = self._cores, self._fpus
-        units = (min(cores, blocks)) * (min(fpus, threads))
+        units = (blocks if blocks < cores else cores) * (threads if threads < fpus else fpus)
         ticks = self._computes.get((flops, units))
         if ticks is None:
             rate = fp32(int(self._flops_per_ns_and_fpu * units))
@@ -74,7 +74,7 @@ class Timing:
         """Ticks of reading so many bytes of each operand."""
         blocks = min(blocks, self.saturating_blocks)
         return sum(
-            self.read(o.size, total, 0 if coalesced else o.element_bytes, blocks) for o, total in reads
+            [self.read(o.size, total, 0 if coalesced else o.element_bytes, blocks) for o, total in reads]
         )
 
     def read_at_rate(
@@ -111,7 +111,7 @@ class Timing:
 
     def combine(self, compute: int, memory: int) -> int:
         """Total of the two times, which overlap in part (`CombineComputeAndMemoryAccessTime`)."""
-        shorter = min(memory, compute)
+        shorter = compute if compute < memory else memory
         overlap = self._overlaps.get(shorter)
         if overlap is None:
             overlap = self._overlaps[shorter] = times(shorter, self._parallelism)

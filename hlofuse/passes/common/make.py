@@ -37,10 +37,12 @@ def added(
 ) -> Instruction:
     """A new instruction in the computation of `at`, with the metadata of `like`."""
     raw = {**(raw_attributes or {}), **attributes, **{name: _named(name, c) for name, c in called}}
-    window = raw.get("window", "") * (opcode == "convolution")
-    dilated = "-base-dilated" * ("lhs_dilate" in window) + "-window-dilated" * ("rhs_dilate" in window)
+    if opcode == "convolution" and name is None:
+        window = raw.get("window", "")
+        dilations = (("lhs_dilate", "-base-dilated"), ("rhs_dilate", "-window-dilated"))
+        name = opcode + "".join(suffix for key, suffix in dilations if key in window)
     new = Instruction(
-        name or opcode + dilated, shape, opcode, operands, Attributes(raw=raw), called=called, payload=payload
+        name or opcode, shape, opcode, operands, Attributes(raw=raw), called=called, payload=payload
     )
     metadata = like.raw("metadata") if like is not None else None
     if metadata:
