@@ -37,7 +37,7 @@ def _argument(module: Module, x: Instruction) -> int | None:
 def _not_donated(s: Situation) -> Iterator[Finding]:
     for _, x in _results(s.module):
         if x.opcode in ("dynamic-update-slice", "scatter"):
-            update = x.operands[1 + (x.opcode == "scatter")]
+            update = x.operands[2 if x.opcode == "scatter" else 1]
             is_part = update.shape.byte_size * 2 < x.shape.byte_size
             if is_part and _argument(s.module, without_bitcasts(x.operands[0])) is not None:
                 yield Finding(x.name)
@@ -171,12 +171,13 @@ def choose_written(x: Instruction) -> bool:
         if new.opcode != "scatter" or new.operands[0] is not old or len(new.users) > 1:
             continue
         indices = new.operands[1]
-        kind = new.operands[1].element_type
+        kind = indices.element_type
+        last = int(bounds(kind)[1] or 0)
         batch = (numbers_of(new, f"{n}_batching_dims") for n in ("input", "scatter_indices"))
         places = dict(zip(*batch, strict=True))
-        if not places.keys() >= {*labels} or test.element_type != "pred":
+        if not places.keys() >= {*labels} or test.element_type != "pred" or last < max(x.shape.dimensions):
             return False
-        nowhere = make.broadcast(x, indices.shape, make.scalar(x, kind, bounds(kind)[1] or 0), ())
+        nowhere = make.broadcast(x, indices.shape, make.scalar(x, kind, last), ())
         mask = make.broadcast(x, indices.shape.with_element_type("pred"), test, [places[d] for d in labels])
         pair = (indices, nowhere) if new is sides[0] else (nowhere, indices)
         return replace(x, make.copy_of(new, [old, make.select(x, mask, *pair), new.operands[2]]))
