@@ -98,18 +98,20 @@ class Companions:
     def _names(self) -> Sequence[str]:
         if self.path is None:
             return []
+        chosen, folder = self.dump, self.folder
         if self.is_directory:
-            if not is_corpus_case(self.folder) and (cases := corpus_cases(self.folder)):
+            if not is_corpus_case(folder) and (cases := corpus_cases(folder)):
                 return [n for c in cases if self.module in (None, c.name) for n in os.listdir(c)]
-            if is_corpus_case(self.folder):
-                return os.listdir(self.folder)
-            directory = DumpDirectory(self.folder)
+            if is_corpus_case(folder):
+                return os.listdir(folder)
+            directory = DumpDirectory(folder)
             chosen = directory.pick(self.module) if self.module is not None else directory.main()
-            label = f"{chosen.label}." if chosen is not None else ""
-            return [n for n in os.listdir(directory.path) if n.startswith(label)]
-        if self.dump is not None:
-            labels = tuple(f"{label}." for label in self.dump.labels)
-            return [n for n in os.listdir(self.folder) if n.startswith(labels)]
+            folder = directory.path
+            if chosen is None:
+                return os.listdir(folder)
+        if chosen is not None:
+            labels = tuple(f"{label}." for label in chosen.labels)
+            return [n for n in os.listdir(folder) if n.startswith(labels)]
         if is_corpus_case(self.folder) and self.path.name.endswith((".hlo", ".hlo.gz")):
             return os.listdir(self.folder)
         return [self.path.name]
