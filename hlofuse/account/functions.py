@@ -71,7 +71,7 @@ _UNNAMED: Node = ("", "")
 def functions_of(account: Account, least: int = 2) -> Functions:
     """The launches of an account by function: each counts once, for the function of its own operation. A
     function that takes more than a third is split into those that it calls, unless most of that is in helpers
-    which others call as well. None where there are fewer than `least`."""
+    which others call as well. There are no rows for fewer functions than `least`."""
     return functions_of_each(account, least=least)[0]
 
 

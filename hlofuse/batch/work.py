@@ -137,9 +137,7 @@ def _rows(report: Report, with_verdict: bool) -> Rows:
             {**s, **s["tried"], "rank": rank, "source_line": s["source"], "what": s["text"]}
             for rank, s in enumerate(verdict["suggestions"], 1)
         ]
-        own = (
-            s for s in suggestions if s["kind"] != "report"
-        )  # a limitation of XLA is no gain of the user's
+        own = (s for s in suggestions if s["kind"] != "report")  # no limitations of XLA
         row |= {**verdict["verdict"], "best": next(own, None)}
     contents = {k.name: {**kernel_json(k), **(where_json(k.where) or {})} for k in profile.kernels}
     kernels = [

@@ -53,7 +53,6 @@ All commands: hlofuse --help"""
 @click.argument("path", type=click.Path())
 def command(path: str) -> int:
     """List what is at PATH, and the commands to copy next."""
-
     lines = list(_lines(path))
 
     def draw(console: Console) -> None:

@@ -72,7 +72,6 @@ def _print_list(rules: list[Rule], console: Console) -> None:
 
 
 def _print_pages(rules: list[Rule], console: Console) -> None:
-
     from hlofuse.format.terminal import print_sections
 
     for number, rule in enumerate(rules):

@@ -74,7 +74,6 @@ def _print(targets: list[Target], verbose: bool, console: Console) -> None:
             table.add_row(f"--enable {a.name}", f"also {', '.join(a.passes)}: {a.title}")
         table.add_row("fidelity", target.fidelity)
         if verbose:
-            # Brackets are no markup here.
             table.add_row("compilation", ", ".join(_compilation(target)))
         console.print(table)
     console.print("hlofuse verify DIR compares a replay of your own dumps with XLA's result.", style="dim")

@@ -19,8 +19,6 @@ _SHARP = 0.2
 """A tolerance above this share of the largest value decides nothing."""
 _MOST_DRAWN = 1_000_003
 """Numbers drawn for an array; a larger one repeats them, out of step with its dimensions."""
-
-
 _MOST_LAUNCHES = 100_000
 """Launches that a profile holds: it is read event by event."""
 _FEWEST_RUNS = 5

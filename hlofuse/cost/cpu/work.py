@@ -222,7 +222,7 @@ class _Loops:
         if opcode in ("reduce", "reduce-window", "select-and-scatter"):
             return self._reduction(x, own, count)
         if opcode in ("slice", "dynamic-slice", "dynamic-update-slice"):
-            return [(operands[opcode == "dynamic-update-slice"], own, inner, count)]
+            return [(operands[1 if opcode == "dynamic-update-slice" else 0], own, inner, count)]
         if opcode in ("pad", "concatenate", "reverse"):
             self._other[f"{_chosen(x, inner)} {_kind(shape)}"] += count
             whole = max(shape.element_count, 1)

@@ -161,8 +161,8 @@ def _as_pad(c: Context, x: Instruction) -> bool:
     if not any(wide):
         return False
     low = wide[0]
-    value, remaining = x.operands[:: 1 if low else -1]
+    value, remaining = x.operands if low else x.operands[::-1]
     size = value.shape.dimensions[dimension]
-    at = PaddingDimension(size * low, size * (not low))
+    at = PaddingDimension(size, 0) if low else PaddingDimension(0, size)
     config = [at if d == dimension else PaddingDimension(0, 0) for d in range(x.shape.rank)]
     return c.become(x, make.pad, x.shape, remaining, value.operands[0], PaddingConfig(tuple(config)))

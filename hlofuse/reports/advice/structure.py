@@ -152,7 +152,7 @@ def use_structure(x: Instruction, is_diagonal: bool = False) -> bool:
     kind = x.element_type
     for (matrix, labels), (other, own) in (factors, factors[::-1]):
         row = max(labels, default=-1)
-        is_row = min(labels) < 0 <= row and row not in own
+        is_row = min(labels, default=0) < 0 <= row and row not in own
         if matrix.shape.rank != 2 or not is_row or kind not in FLOATING_TYPES:
             continue
         along = own.index(min(labels))

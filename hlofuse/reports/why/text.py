@@ -73,7 +73,8 @@ def answers_headline(
 def more_answers_line(left_out: Sequence[Story | PairAnswer]) -> str:
     """`… 3 more (--limit 0 shows all): loop_add_fusion.2 (fusion.3), …`; of pairs fewer names."""
     most, names = _PAIRS if isinstance(left_out[0], PairAnswer) else _LEFT_OUT, _names_of(left_out)
-    return f"{more(len(left_out))}: {', '.join([*names[:most], *(['…'] if names[most:] else [])])}"
+    shown = [*names[:most], "…"] if names[most:] else names
+    return f"{more(len(left_out))}: {', '.join(shown)}"
 
 
 def _names_of(answers: Sequence[Story | PairAnswer]) -> list[str]:
