@@ -16,8 +16,7 @@ from .kernels import COLLECTIVES, CONTROL_FLOW, NO_KERNEL, is_kernel, is_small_c
 from .slice_copies import copied_dynamic_slice, copied_slice
 
 LaunchKind: TypeAlias = Literal["kernel", "library", "copy", "memset", "collective", "host"]
-"""Code that XLA writes; a library's; a memcpy on the device; setting memory to one value; talking to other
-devices; talking to the host."""
+"""Code that XLA writes; a library's; a memcpy; setting memory to one value; talk to devices, to the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +259,7 @@ def command_buffers(
 
     By `CommandBufferConversionPass` (`xla/backends/gpu/runtime/command_buffer_conversion_pass.cc`), where
     `commands` are enabled. Of libraries only cuBLAS counts, since XLA queries others at run time. None where
-    it depends on an order that the module does not have yet, on the version of CUDA, or on the number of
-    launches of a sort."""
+    it hangs on an order that the module lacks yet, on CUDA's version, or on the launches of a sort."""
     found: list[list[Instruction]] = []
     conditions = {c for i in module.instructions() for name, c in i.called if name == "condition"}
     for computation in launched_computations(module):

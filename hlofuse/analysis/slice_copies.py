@@ -25,8 +25,7 @@ def copied_slice(kernel: Instruction) -> Instruction | None:
 
 def copied_dynamic_slice(kernel: Instruction) -> Instruction | None:
     """The dynamic-slice or dynamic-update-slice, if all the kernel does is move its piece. Only where XLA
-    worked out the offset as a function of a loop's counter and noted it in the instruction's backend config
-    (`AnalyzeDynamicSliceCopyFusion`)."""
+    noted the offset as a function of a loop's counter (`AnalyzeDynamicSliceCopyFusion`)."""
     root = _root(kernel)
     if root is None:
         return None

@@ -343,8 +343,7 @@ _ALIAS = re.compile(r"[#!][\w.-]+ ?= ?\S|sdy\.mesh ")
 
 
 def plain(text: str) -> str:
-    """The text without colours, notes behind lines, HTML's escapes, look-alikes and a diff's old side, with
-    lost line breaks."""
+    """The text without colours, notes, HTML's escapes, look-alikes and a diff's old side, lines divided."""
     text = _LINE_NOTE.sub("", _COLOUR.sub("", text))
     if _ESCAPE.search(text):
         from html import unescape  # few texts have escapes

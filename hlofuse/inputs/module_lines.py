@@ -104,8 +104,7 @@ def module_lines(lines: list[str], name: str, first: int, column: int) -> Module
 
 
 def sections(lines: list[str]) -> list[ModuleLines]:
-    """The parts between `// -----` with computations, and fenced ones with an entry, for texts whose modules
-    have no header."""
+    """The parts between `// -----` with computations, and fenced ones with an entry; no headers needed."""
     found: list[ModuleLines] = []
     current: ModuleLines | None = None
     fenced = False

@@ -68,8 +68,7 @@ UNBOUNDED = -1
 
 class Layout(Record):
     """Memory layout of an array (`xla::Layout`): dimension numbers from minor to major, and extras. `suffix`
-    has every further property in XLA's own notation, in the order XLA prints them, without the leading colon:
-    `T(8,128)(2,1)S(1)`."""
+    has every further property in XLA's notation and order, without the leading colon: `T(8,128)(2,1)S(1)`."""
 
     minor_to_major: tuple[int, ...]
     suffix: str = ""
@@ -139,8 +138,7 @@ def padded_dimensions(dimensions: Sequence[int], tiles: Sequence[Sequence[int]])
 @dataclass(frozen=True, slots=False, eq=True)
 class Shape:
     """An array, tuple, token, opaque or buffer shape (`xla::Shape`). Arrays have `dimensions` (a bound for
-    dynamic ones, `UNBOUNDED` for unknown sizes) and may have a layout; tuples and buffers have
-    `tuple_shapes`."""
+    dynamic ones, `UNBOUNDED` for unknown sizes), maybe a layout; tuples and buffers `tuple_shapes`."""
 
     element_type: str
     dimensions: tuple[int, ...] = ()

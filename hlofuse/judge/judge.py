@@ -104,8 +104,7 @@ class Judgement(Record):
 class Judge(AbstractContextManager["Judge", None]):
     """A process with the user's JAX that compiles and runs modules in sequence; a context manager. python:
     the interpreter, by default this one. timeout: seconds for each step. A process that crashes or takes
-    longer is replaced at the next step. xla_flags: set for the process in XLA_FLAGS. Raises `HlofuseError`
-    without JAX."""
+    longer is replaced at the next step. xla_flags: its XLA_FLAGS. Raises `HlofuseError` without JAX."""
 
     def __init__(
         self, python: str | None = None, timeout: float = TIMEOUT, xla_flags: Sequence[str] = ()

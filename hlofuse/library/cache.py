@@ -285,9 +285,7 @@ class _Pickler(pickle.Pickler):
 
 def _recipe(name: str, text: str) -> Recipe:
     recipes: tuple[Recipe, ...] = import_module("hlofuse.reports.advice.catalogue").RECIPES
-    recipe = next(r for r in recipes if r.name == name)
-    rewrites = dict(recipe.forms)
-    return replace(recipe, text=text, rewrite=rewrites[text], forms=()) if text in rewrites else recipe
+    return next(r for r in recipes if (r.name, r.text) == (name, text))
 
 
 def _reduced(obj: Any, without: str = "", **changed: object) -> tuple[Any, ...]:

@@ -82,8 +82,7 @@ def read(
     """Load the module and settle what is replayed how; one before optimizations is brought to fusion.
 
     HlofuseError for wrong input, its subclass StageError for a dump of another stage. With `any_stage`
-    the module stays as it is, whatever it is. `otherwise` knows target and device where neither the call
-    nor the dump says them."""
+    the module stays as it is, whatever it is. `otherwise` knows a target and device that nothing says."""
     if options.target is not None:  # what is wrong with the call is reported before anything is read
         passes_of(options.target, AROUND_FUSION, options.option)
         if options.device is not None or not TARGETS[options.target].needs_device:

@@ -62,8 +62,7 @@ def both_sides(before: Program, after: Program) -> tuple[Program, Program, bool]
     """BEFORE and AFTER as they are compared, and True if what they launch is.
 
     Directories give their final modules; so does a directory next to a file with a fused module. Of two
-    profiles it is the costliest program of BEFORE, and that of its name in AFTER. HlofuseError for what
-    cannot be read."""
+    profiles it is the costliest program of BEFORE, and its namesake in AFTER. HlofuseError if unreadable."""
     sides = [before, after]
     if before.options.module is None and all(is_profile(p.options.input) for p in sides):
         name = read_profile(before.options.input).pick().name

@@ -3,8 +3,7 @@
 Fusing moves an instruction into another computation, renames it, makes its operands parameters and may copy
 it into several fusions; it computes the same. So fusions are opened here: their parameters stand for the
 operands, their roots for the results, and instructions that compute the same value from the same values are
-*one* value with several instances. Two modules that differ only in fusion have the same graph. Each value
-keeps the places of its instances."""
+*one* value with several instances. Two modules that differ only in fusion have the same graph."""
 
 from __future__ import annotations
 

@@ -91,8 +91,7 @@ def assign(
 ) -> Assignment:
     """The memory of a module in the order of its schedule, or, without one, in post-order. `backend` is
     `cpu`, `gpu` or `tpu`; the rules of a GPU's kernels need its `device`. For TPUs it is that of HBM; `vmem`
-    has the rest. With `other`, which is in another order, arrays die as early as they can; `cost` as in
-    `live_ranges`."""
+    has the rest. With `other`, in another order, arrays die as early as they can; `cost`: `live_ranges`."""
     return _Assigner(module, backend, device, other, cost).result()
 
 

@@ -131,8 +131,7 @@ def _ends_in_reshape(x: Instruction) -> bool:
 
 def alone_in_layout(phases: Phases) -> list[Instruction]:
     """Operations without neighbours in another layout, but with a stem shared by framework and compiler.
-    LayoutNormalization recreated all operations in one layout, or none. One moved after a reshape also keeps
-    its stem."""
+    LayoutNormalization recreated all in one layout, or none. One after a reshape keeps its stem."""
     shared = [
         x
         for x, phase in phases.items()

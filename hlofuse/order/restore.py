@@ -108,9 +108,8 @@ def reserve_counted_names(module: Module) -> None:
 
 
 def _has_replaced(reduction: Instruction) -> bool:
-    """True if it briefly had its own name before it took that of the replaced one. This holds for reductions
-    with grouped dimensions (`ReductionDimensionGrouper`) and the second half of those split in two
-    (`TreeReductionRewriter`)."""
+    """True if it briefly had its own name before it took that of the replaced one. This holds for grouped
+    reductions (`ReductionDimensionGrouper`) and the second half of split ones (`TreeReductionRewriter`)."""
     operand = reduction.operands[0]
     if operand.opcode == "bitcast":
         return _extents(operand) < _extents(operand.operands[0])

@@ -28,8 +28,7 @@ def any_change(changes: Iterable[bool]) -> bool:
 @dataclass(frozen=True, kw_only=True)
 class Pass:
     """A rewrite of a module. `str(pass)` is its text in a pipeline. No pass raises on a well-formed module.
-    Where it cannot express what XLA would write, it leaves the instruction as it is and records that
-    (`Recorder.skipped`)."""
+    Where it cannot express what XLA would write, it leaves that alone and records it (`Recorder.skipped`)."""
 
     if TYPE_CHECKING:
 

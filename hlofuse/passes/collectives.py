@@ -223,8 +223,7 @@ _REDUCTIONS = {"add", "and", "maximum", "minimum", "multiply", "or"}
 
 class AllReduceReassociate(Pass):
     """Two sums over the devices that are added are one sum of what they add, and so for other reductions
-    (`xla/service/all_reduce_reassociate.cc`); not repeated are those that are converted, padded or sliced
-    by device in between."""
+    (`xla/service/all_reduce_reassociate.cc`), but not where they are converted, padded or sliced before."""
 
     name = "all-reduce-reassociate"
 

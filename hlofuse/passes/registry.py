@@ -178,8 +178,7 @@ def pass_names(target: str) -> frozenset[str]:
 
 
 def places_of(target: str) -> dict[str, tuple[str, str]]:
-    """The file and class of every pass that `target` has, those of all targets included; an empty class is
-    the one of that name."""
+    """The file and class of every pass of `target`, common ones included; no class: of that name."""
     return _places(target, _OTHERS, _FUSION)
 
 

@@ -163,8 +163,7 @@ def sources(
     value: Instruction, open_fusions: Container[Instruction], keep: Container[Instruction]
 ) -> list[Leaf]:
     """The instructions that compute `value`, with the element each contributes. `keep` are those with a box
-    although they only pass values on (the parameters' elements of a loop body, a tuple drawn as the
-    result)."""
+    although they only pass values on (elements of a loop's parameter, a tuple that is the result)."""
     found: dict[Leaf, None] = {}
     seen: set[Leaf] = set()
     stack: list[Leaf] = [(value, ())]

@@ -80,8 +80,7 @@ def assert_kernels(
 ) -> Profile:
     """Compile a JAX function ahead of time (`hlofuse.capture`) and bound its kernels after fusion. arguments:
     arrays or jax.ShapeDtypeStruct. No accelerator is needed; for target gpu JAX's CUDA plugin is. Raises
-    `AssertionError` and `HlofuseError` as `assert_fusion`; `CaptureError`, an HlofuseError, if the function
-    could not be compiled."""
+    `AssertionError` and `HlofuseError` as `assert_fusion`; `CaptureError`, one of them, if XLA refuses it."""
     from hlofuse import capture
 
     __tracebackhide__ = True

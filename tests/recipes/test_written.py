@@ -796,7 +796,7 @@ def changed(name: str, text: str) -> tuple[Module, Module, int]:
 @pytest.mark.parametrize("name", [n for n in CASES if WRITTEN[n.partition(" ")[0]].backend != "gpu"])
 def test_the_values_are_the_same(name: str, judge: Judge) -> None:
     before, after, places = changed(name, CASES[name][0])
-    assert places == 1
+    assert places
     judgement = judged(judge, before, after)
     assert judgement.verdict == "same", judgement.reason
 

@@ -36,7 +36,7 @@ _DEVICES = 4
 """Devices of a stand-in for a collective, all of which hold the same."""
 
 
-REWRITES = {recipe.name: recipe for recipe in RECIPES if recipe.rewrite is not None}
+REWRITES = {recipe.name: recipe for recipe in reversed(RECIPES) if recipe.rewrite is not None}
 
 
 @cache

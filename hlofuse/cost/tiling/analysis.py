@@ -1,7 +1,6 @@
 """Tiles of every operation of a fusion, derived from those of its root (`SymbolicTileAnalysis` in
 `xla/codegen/tiling/symbolic_tile_analysis.cc`). An operation has one node for each distinct map from root
-indices to its own. Each operand of a concatenate is a region, analysed separately, because a block computes
-only one of them."""
+indices to its own. Each operand of a concatenate is a region of its own: a block computes only one."""
 
 from typing import cast
 

@@ -1,6 +1,5 @@
 """Number and distance of the values of an index expression inside a tile
-(`xla/codegen/tiling/size_and_stride_expression.cc`). In the results, variable i stands for the *size* of the
-tile along dimension i."""
+(`xla/codegen/tiling/size_and_stride_expression.cc`). Variable i of a result is a tile's size."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -152,8 +151,7 @@ def _contiguous(sizes: list[Expr], extents: list[int], whole: list[bool]) -> Con
 @dataclass(frozen=True, slots=True, eq=False)
 class SymbolicTile:
     """Offset, size and stride in each dimension of the array; variable i is tiling parameter i
-    (`xla/codegen/tiling/symbolic_tile.h`). Strides are to be evaluated with parameters no larger than
-    `limits`."""
+    (`xla/codegen/tiling/symbolic_tile.h`). Strides hold for parameters up to `limits`."""
 
     rank: int
     offsets: tuple[Expr, ...]

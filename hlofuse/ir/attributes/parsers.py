@@ -1,6 +1,5 @@
 """Typed values of attributes; as in XLA's parser, the attribute's name decides the type. Patterns read the
-common forms, the grammar any other; both give the same values. A reader of a common form takes the text of a
-value, or raises `Uncommon`."""
+common forms, the grammar any other; both give the same values. A pattern may raise `Uncommon`."""
 
 import re
 from collections.abc import Callable

@@ -131,8 +131,7 @@ _CALL_ORDER = {name: place for place, name in enumerate(CALLED_COMPUTATION_ATTRI
 
 class AttributeCache(dict[str, Attributes]):
     """Text to attributes, for opcodes that take the same ones. A new text is checked as by the grammar;
-    `FastPathMiss` where there is no pattern for it. `called` has the computations that a text names, for
-    opcodes that call some."""
+    `FastPathMiss` where there is no pattern for it. `called` has the computations that a text names."""
 
     def __init__(
         self,

@@ -93,8 +93,7 @@ class ShadowGraph:
 
     def put_bitcasts_after(self, node: Node, between: Hashable) -> None:
         """Insert a bitcast to the shape `between` and one back between `node` and its users. As
-        `LayoutNormalizationVisitor::DefaultAction` (`xla/service/layout_normalization.cc`), which does not
-        visit the first of them again."""
+        `LayoutNormalizationVisitor::DefaultAction` (`xla/service/layout_normalization.cc`)."""
         users = node.users
         if not users:
             return

@@ -81,8 +81,7 @@ class Context:
         return a.key_ignoring_layout == b.key_ignoring_layout
 
     def replace_if_compatible(self, old: Instruction, new: Instruction) -> bool:
-        """Only for an instruction of the same shape that nothing has to run ahead of
-        (`ReplaceInstructionIfCompatible`)."""
+        """Only for one of the same shape that waits for nothing (`ReplaceInstructionIfCompatible`)."""
         if old.control_predecessors or not self.same_shape(old.shape, new.shape):
             return False
         return self.replace(old, new, preserve_sharding=True)

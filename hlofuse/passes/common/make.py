@@ -67,8 +67,7 @@ def add(
     copied_attributes: Mapping[str, str] | None = None,
     **attributes: object,
 ) -> Instruction:
-    """A new instruction in the computation of `at`, with its metadata and the
-    `copied_attributes` of another one."""
+    """A new instruction where `at` is, with its metadata and `copied_attributes` of another one."""
     raw = {**(copied_attributes or {}), **{name: str(value) for name, value in attributes.items()}}
     return added(at, opcode, shape, operands, like=at, called=called, payload=payload, raw_attributes=raw)
 

@@ -61,8 +61,7 @@ def without_ones(shape: Shape) -> Shape:
 
 
 def permuted(shape: Shape, permutation: Sequence[int]) -> Shape:
-    """Dimension k of the result is dimension `permutation[k]`, and both lie in memory alike
-    (`ShapeUtil::PermuteDimensions`)."""
+    """Dimension k is `permutation[k]`; both lie in memory alike (`ShapeUtil::PermuteDimensions`)."""
     order = permute(inverse(tuple(permutation)), shape.minor_to_major)
     return with_layout(shape.element_type, permute(shape.dimensions, permutation), order)
 

@@ -58,8 +58,7 @@ class ConvertMemoryPlacementToInternalAnnotations(Pass):
 @dataclass(frozen=True, kw_only=True)
 class ShardyXLA(Pass):
     """`shardy-xla` and the partitioner after it, of which this is repeated: a program whose devices exchange
-    nothing but what is written and sums becomes that of one device, and Shardy's calls that change no shape
-    are removed."""
+    only what is written and sums becomes that of one device; Shardy's calls that change no shape go."""
 
     name = "shardy-xla"
     first: Pass | None = field(default=None, compare=False, repr=False)

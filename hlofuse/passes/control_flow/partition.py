@@ -130,8 +130,7 @@ class Partition:
         return None
 
     def _followed(self, x: Instruction) -> _Sharding | None:
-        """The sharding of a result by those of its operands; None where devices would exchange more than
-        parts of a sum."""
+        """The sharding of a result by its operands'; None where devices would exchange more than summands."""
         rule = _rule(x)
         factors = dict[int, tuple[str, ...]]()
         given = [self._shardings[o] or [] for o in x.operands]

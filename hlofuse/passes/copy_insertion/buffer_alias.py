@@ -249,8 +249,7 @@ class _Fusion:
         return user is root and user.opcode == "dynamic-update-slice" and number == 1
 
     def _reduction(self) -> Instruction | None:
-        """The reduction that the kernel is about, which it computes before it writes anything
-        (`FindHeroReduction`)."""
+        """The reduction that the kernel computes before it writes anything (`FindHeroReduction`)."""
         fusion = self._fusion
         if self._model.launch(fusion).kind != "reduction":
             return None

@@ -337,8 +337,7 @@ def _classes(computation: Computation, *, tracked: bool) -> dict[Key, list[Usage
 
 
 def _source(dot: Instruction, side: int, tracked: bool) -> tuple[Instruction, DotOperand]:
-    """The source of the operand, as long as no dimension has two categories
-    (`GetOperandSourceWithCategories`)."""
+    """The operand's source while no dimension has two categories (`GetOperandSourceWithCategories`)."""
     current, dims = dot.operands[side], DotOperand.of(dot, side)
     while current.opcode in _SHAPES and (tracked or (current.opcode, current.shape.rank) == ("transpose", 2)):
         operand_dims = dims.of_operand(current)

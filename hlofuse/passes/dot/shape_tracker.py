@@ -317,8 +317,7 @@ class ShapeTracker:
         return current
 
     def uncombined_steps(self) -> list[Step]:
-        """The steps, but dimensions that a reshape ahead of a transpose need not make one stay apart
-        (`OptimizeSteps`)."""
+        """The steps; dimensions that a reshape need not join before a transpose stay (`OptimizeSteps`)."""
         steps = self.steps()
         if math.prod(self.source) == 1:
             return steps

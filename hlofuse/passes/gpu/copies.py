@@ -71,8 +71,7 @@ _SEEN_THROUGH = frozenset({"bitcast", "reshape"})
 class HostOffloader(Pass):
     """`host-offloader`: copies to the host's memory and back in place of annotations
     (`xla/hlo/transforms/host_offloader.cc`). Repeated where a value comes back, or is returned, in the
-    computation that moves it. An annotation of anything else stays; like the copy in its place, it launches
-    no kernel and is not fused."""
+    computation that moves it. Other annotations stay; like a copy in their place, they launch no kernel."""
 
     name = "host-offloader"
 

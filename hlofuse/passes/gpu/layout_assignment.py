@@ -145,8 +145,7 @@ class _GpuLayouts(LayoutAssignment):
         self._device = device
 
     def aligned_order(self, source: Shape, result: Shape) -> Order | None:
-        """The layout order of `result`; dimensions of size one stay after the same neighbours
-        (`AlignLayoutsGPU`)."""
+        """The layout order of `result`; ones stay after the same neighbours (`AlignLayoutsGPU`)."""
         simple = aligned(without_ones(source), without_ones(result))
         if simple is None:
             return None

@@ -15,8 +15,7 @@ _FORWARDING = frozenset("add-dependency bitcast domain opt-barrier".split())
 
 
 class Buffer(Record, eq=False):
-    """An array or tuple where it is made (`LogicalBuffer`); `number` tells the order
-    (`TuplePointsToAnalysis`)."""
+    """An array or tuple at its origin (`LogicalBuffer`), `number` in order (`TuplePointsToAnalysis`)."""
 
     number: int
     instruction: Instruction

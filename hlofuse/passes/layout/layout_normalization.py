@@ -79,8 +79,7 @@ def _canonicalize(broadcast: Instruction) -> None:
 
 
 def normalized_scatter(scatter: Instruction, inputs: Sequence[Instruction]) -> Instruction:
-    """`inputs` are the row-major operands (`LayoutNormalizationVisitor::HandleScatter`). Window dimensions
-    may come out unsorted."""
+    """`inputs` are row-major (`LayoutNormalizationVisitor::HandleScatter`). Windows may come out unsorted."""
     count = len(inputs) // 2
     operand, indices, update = scatter.operands[0], scatter.operands[count], scatter.operands[count + 1]
     to_memory = operand.shape.minor_to_major[::-1]

@@ -182,8 +182,7 @@ def is_assignable(module: Module, is_left_out: Callable[[Instruction], bool], re
 
 
 def prepare(module: Module) -> None:
-    """Calls that say their layouts and write into an operand get a copy of it
-    (`PrepareHloForLayoutAssignment`)."""
+    """Calls with layouts that write into an operand get a copy (`PrepareHloForLayoutAssignment`)."""
     for computation in module.computations:
         for call in list(computation):
             if "operand_layout_constraints" in call.attributes:

@@ -18,8 +18,7 @@ from .parts import all_loops, body_of, condition_of, is_element, new_loop, repla
 
 
 def merge_induction_variables(loop: Instruction, element_type: str) -> Instruction | None:
-    """The new loop, where at least two values of the type only count; None otherwise
-    (`TryMergeInductionVariables`)."""
+    """The new loop where two values of the type or more only count (`TryMergeInductionVariables`)."""
     init, body = loop.operands[0], body_of(loop)
     if init.opcode != "tuple" or body.root.opcode != "tuple":
         return None

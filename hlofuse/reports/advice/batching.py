@@ -8,6 +8,7 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, Shape, clone_of, computation_of
 from hlofuse.passes.common import make
+from hlofuse.passes.common.calls import clone_computation
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.literals import integer_of
 from hlofuse.passes.common.shapes import array, labels_of, numbers_of, ranges_of, with_dimensions
@@ -15,7 +16,7 @@ from hlofuse.passes.loop.code_motion import hoist_invariants
 from hlofuse.passes.loop.parts import body_of, condition_of, is_element, new_loop
 from hlofuse.trace import OnlySkipped
 from .contracting import terms_of
-from .loops import plain_counter, replace_state, retype_state
+from .loops import choose_result, plain_counter, replace_state, retype_state
 from .matching import combines_by, has, is_below_zero, is_constant, is_product, source
 from .written import Rewriting, fold, gather_rows, indexed, replace, written_part
 
@@ -383,8 +384,17 @@ def _after_leading(x: Instruction) -> dict[str, str]:
 
 def iterate_at_once(loop: Instruction) -> bool:
     """Iterations that do not depend on each other are done at once, as `jax.vmap` does."""
-    batch = Batch.of(loop, in_any_order=True)
-    return batch is not None and bool(batch.changed()) and batch.finish()
+    new = loop
+    if has(body_of(loop), "conditional"):
+        new = new_loop(loop, loop.operands[0], condition_of(loop), clone_computation(body_of(loop)))
+        for x in [x for x in body_of(new) if x.opcode == "conditional"]:
+            choose_result(x)
+        loop.replace_all_uses_with(new)
+    batch = Batch.of(new, in_any_order=True)
+    is_done = batch is not None and bool(batch.changed()) and batch.finish()
+    if not is_done and new is not loop:
+        new.replace_all_uses_with(loop)
+    return is_done
 
 
 def scan_linear(loop: Instruction) -> bool:

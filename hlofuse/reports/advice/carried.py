@@ -117,7 +117,8 @@ def _shift(x: Instruction, given: Instruction, k: int) -> tuple[Instruction, Ins
     along, (rest, new) = joined.dimensions[0], joined.operands
     if rest.opcode != "slice" or not is_element(rest.operands[0], given, k):
         return None
-    if (ranges_of(rest)[along].start, ranges_of(rest)[along].stride) != (new.shape.dimensions[along], 1):
+    old = ranges_of(rest)[along]
+    if (old.start, old.stride) != (new.shape.dimensions[along], 1):
         return None
     if row is None:
         return joined, new
@@ -241,8 +242,9 @@ _STACKED = frozenset("dot reshape broadcast transpose slice reduce concatenate".
 
 def _equivalent(values: Iterable[tuple[int, Instruction]]) -> Iterator[list[tuple[int, Instruction]]]:
     """The values that may be computed by one operation, with their numbers, where they are worth joining."""
-    keys = (((x.element_type, *(o.opcode for o in origins(x, 40))), (k, x)) for k, x in values)
-    return (group for group in grouped(keys).values() if len(group) >= _FEWEST)
+    found = list(values)
+    keys = ((x.element_type, *(o.opcode for o in origins(x, 40))) for _, x in found)
+    return (group for group in grouped(zip(keys, found, strict=True)).values() if len(group) >= _FEWEST)
 
 
 def stack_state(loop: Instruction) -> bool:
@@ -286,7 +288,8 @@ def reduce_as_vector(x: Instruction) -> bool:
     terms = terms_of(x, x.opcode)
     sums = [t for t in terms if t.opcode == "reduce" and combines_by(t, x.opcode) and len(t.users) == 1]
     sums = [t for t in sums if t.operands[1] is sums[0].operands[1]]
-    found = max(_equivalent((k, t.operands[0]) for k, t in enumerate(sums)), key=len, default=[])
+    groups = _equivalent((k, t.operands[0]) for k, t in enumerate(sums))
+    found = max(groups, key=len, default=[])
     if not found or (x.opcode == "add" and not is_constant(sums[0].operands[1], 0)):
         return False
     lanes = [o for _, o in found]
@@ -305,7 +308,8 @@ def update_as_vector(x: Instruction) -> bool:
     if not x.is_root or computation_of(x) is not module_of(computation_of(x)).entry:
         return False
     found = False
-    for group in _equivalent((k, o) for k, o in enumerate(x.operands) if o.shape.is_array and o.shape.rank):
+    arrays = ((k, o) for k, o in enumerate(x.operands) if o.shape.is_array and o.shape.rank)
+    for group in _equivalent(arrays):
         lanes = [o for _, o in group]
         whole = Together(lanes, is_flat=True)
         if whole.join(lanes):

@@ -125,7 +125,8 @@ def terms_of(x: Instruction, opcode: str = "add") -> list[Instruction]:
     """The values that a sum, or another operation on two, combines."""
     if x.opcode != opcode:
         return [x]
-    return [t for o in x.operands for t in (terms_of(o, opcode) if len(o.users) == 1 else [o])]
+    below = (terms_of(o, opcode) if len(o.users) == 1 else [o] for o in x.operands)
+    return [t for terms in below for t in terms]
 
 
 _FRESH = count(1000)
@@ -143,7 +144,8 @@ def _factors(
         shift = len(fresh) - len(labels)
         return [(v, [fresh[d + shift] for d in own]) for v, own in labelled(value)]
     terms = map(spread_factor, terms_of(value, "multiply"))
-    found = sorted(((v, [labels[d] for d in own]) for v, own in terms), key=lambda f: -len(f[1]))
+    found = [(v, [labels[d] for d in own]) for v, own in terms]
+    found.sort(key=lambda f: -len(f[1]))
     while len(found) > 2 and len(found[0][1]) < len(labels):
         small = found.pop()
         place = next((k for k, f in enumerate(found) if {*small[1]} <= {*f[1]}), None)
@@ -214,7 +216,8 @@ def _below_reshape(
     if (unfolded := _unfolded(*one, ())) is None:
         return None
     below, joined = unfolded
-    result, own = ([p for d in ds for p in joined.get(d, [d])] for ds in (range(x.shape.rank), other[1]))
+    result = [p for d in range(x.shape.rank) for p in joined.get(d, [d])]
+    own = [p for d in other[1] for p in joined.get(d, [d])]
     sizes = sizes_of(other, below)
     c = make.reshape(x, with_dimensions(other[0].shape, [sizes[d] for d in own]), other[0])
     return below, (c, own), result
@@ -245,7 +248,7 @@ def reorder(x: Instruction) -> bool:
         value, labels = factors[side]
         c, own = factors[1 - side]
         result = [*range(x.shape.rank)]
-        if len(value.users) > 1:
+        if any(u.opcode != "dot" for u in value.users):
             continue
         if value.opcode == "reshape" and value.operands[0].opcode == "multiply":
             opened = _below_reshape(x, *factors[:: 1 - 2 * side])
@@ -259,7 +262,7 @@ def reorder(x: Instruction) -> bool:
 
         for a, b in (parts, parts[::-1]) if parts else ():
             remaining = [d for d in {*b[1], *own} if d in a[1] or d in result]
-            before = work(a[1], b[1]) + work(labels, own)
+            before = work(a[1], b[1]) / len(value.users) + work(labels, own)
             after = work(b[1], own) + work(a[1], remaining)
             if 2 * after <= before:
                 inner = contracted(

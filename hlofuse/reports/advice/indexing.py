@@ -42,6 +42,7 @@ INDEXING = (
     Recipe("real-fft", "Transform real numbers with rfft and irfft"),
     Recipe("diagonal-alone", "Compute the diagonal alone, not the whole matrix"),
     Recipe("multiply-not-sum", "Multiply matrices: outer products are formed to be summed"),
+    Recipe("map-the-table", "Compute on the table, then gather: rows are read many times"),
     Recipe("take-first", "Take the rows first, then work on them"),
     Recipe("reshape-not-segments", "Reshape equal segments"),
     Recipe("one-segment-sum", "Stack what is summed over the same segments"),

@@ -81,8 +81,7 @@ def _in_shape(x: Instruction, shape: Shape) -> Instruction:
 
 class _Unrolling:
     """The body of a loop so many times, one after the other, as `jax.lax.scan` writes it with `unroll`. An
-    array of which each iteration reads or writes its own part is one of blocks, a block for each iteration of
-    the new loop."""
+    array of which each iteration reads or writes its own part has a block for each new iteration."""
 
     def __init__(
         self,
@@ -276,23 +275,23 @@ def _is_small_choice(x: Instruction) -> bool:
     return cheap.issuperset(i.opcode for i in inside) and len(inside) < 40 and x.shape.byte_size < SMALL_BYTES
 
 
-def _select(x: Instruction) -> bool:
+def choose_result(x: Instruction) -> bool:
     """Have all branches be done where the conditional is, and choose among what they yield."""
-    if not x.shape.is_tuple:
-        return False
-    module, results = module_of(computation_of(x)), []
+    results = []
     for branch, given in zip(x.called_computations, x.operands[1:], strict=True):
         call = make.add(x, "call", x.shape, [given], called=[("to_apply", branch)])
-        results.append(make.elements(call, range(len(x.shape.tuple_shapes))))
+        parts = make.elements(call, range(len(x.shape.tuple_shapes))) if x.shape.is_tuple else [call]
+        results.append(make.tuple_of(x, parts))
         inline(call)
-    number, chosen = x.operands[0], results[-1]
+    number, chosen = x.operands[0], list(results[-1].operands)
     is_test = number.element_type == "pred"  # then the first branch is for true
     for k, result in reversed(list(enumerate(results[:-1]))):
         is_k = number if is_test else make.compare(x, "EQ", number, make.scalar(x, "s32", k))
-        tests = [make.broadcast(x, r.shape.with_element_type("pred"), is_k, ()) for r in result]
-        chosen = [make.select(x, *three) for three in zip(tests, result, chosen, strict=True)]
-    x.replace_all_uses_with(make.tuple_of(x, chosen))
-    return TupleSimplifier().run(module, OnlySkipped())
+        tests = [make.broadcast(x, r.shape.with_element_type("pred"), is_k, ()) for r in result.operands]
+        chosen = [make.select(x, *three) for three in zip(tests, result.operands, chosen, strict=True)]
+    x.replace_all_uses_with(make.tuple_of(x, chosen) if x.shape.is_tuple else chosen[0])
+    TupleSimplifier().run(module_of(computation_of(x)), OnlySkipped())
+    return True
 
 
 _repeated = _loops(lambda trips, *_: trips > 1, nested=True)
@@ -301,18 +300,12 @@ _searches = _loops(_is_search, "gpu", own=False)
 _conditionals = each(_is_small_choice, "conditional")
 _by = partial(partial, unrolled)
 _unroll = partial(Recipe, unrolls=True)
+_scan = partial(_unroll, "unroll-the-scan")
 
 LOOPS = (
-    _unroll(
-        "unroll-the-scan",
-        "Unroll the loop by 4 (a scan: 4 times its unroll)",
-        _repeated,
-        _by(times=4),
-        forms=(
-            ("Unroll the loop by 2 (a scan: twice its unroll)", _by(times=2, nearest=False)),
-            ("Unroll the loop by 8 (a scan: 8 times its unroll)", _by(times=8, nearest=False)),
-        ),
-    ),
+    _scan("Unroll the loop by 4 (a scan: 4 times its unroll)", _repeated, _by(times=4)),
+    _scan("Unroll the loop by 2 (a scan: twice its unroll)", _repeated, _by(times=2, nearest=False)),
+    _scan("Unroll the loop by 8 (a scan: 8 times its unroll)", _repeated, _by(times=8, nearest=False)),
     _unroll("unroll-the-swap", "Pass unroll=2, so that a swap needs no copy", _loops(_swaps), _by(times=2)),
     _unroll("unroll-the-short-loop", "Pass unroll=True to a short loop", _short, _by(times=None)),
     _unroll("unroll-the-search", 'Pass method="scan_unrolled" to searchsorted', _searches, _by(times=None)),
@@ -321,5 +314,5 @@ LOOPS = (
     Recipe("hoist-the-product", "Multiply for all iterations at once, before the loop"),
     Recipe("sum-in-the-carry", "Sum in the carry, not over stacked results"),
     Recipe("associative-scan", "Use associative_scan: h = a·h + b is linear"),
-    Recipe("select-not-branch", "Use where for small branches", _conditionals, _select),
+    Recipe("select-not-branch", "Use where for small branches", _conditionals, choose_result),
 )

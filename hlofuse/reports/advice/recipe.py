@@ -69,7 +69,7 @@ class Finding(Record):
 
 class Recipe(Record):
     name: str
-    """The name of its page: docs/recipes/NAME.md."""
+    """The name of its page: docs/recipes/NAME.md. Recipes that share one are forms of it: by 2, by 4."""
     text: str
     """The action: an imperative sentence of at most 70 characters, without a full stop."""
     find: Callable[[Situation], Iterable[Finding]] = lambda _: ()
@@ -79,5 +79,3 @@ class Recipe(Record):
     the change there. False where it cannot be made. Without it the replay is without `Finding.rule`."""
     unrolls: bool = False
     """A loop does several iterations in one."""
-    forms: tuple[tuple[str, Callable[..., bool]], ...] = ()
-    """Other texts and rewrites of the recipe, such as another number of iterations."""

@@ -9,13 +9,14 @@ from math import prod
 
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Computation, Instruction, computation_of, grouped, module_of, reach
+from hlofuse.ir import Instruction, computation_of, grouped, module_of, reach
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
+from hlofuse.passes.common.index_vectors import counted_loop
 from hlofuse.passes.common.literals import bounds, scalar_of, values_of
 from hlofuse.passes.common.shapes import (
     array,
@@ -96,7 +97,8 @@ def _at_indices(x: Instruction, factors: Sequence[Labelled], result: list[int]) 
             new = _sums_at(x, indices, rows, sizes[number], batch), [*order[:batch], number, *rest]
         else:
             continue
-        return replace(x, over(x, summed(x, new, [d for d in new[1] if d not in result]), result, sizes))
+        rest = [d for d in new[1] if d not in result]
+        return replace(x, over(x, summed(x, new, rest), result, sizes))
     return False
 
 
@@ -137,12 +139,21 @@ def _take(x: Instruction, is_product: bool = False) -> bool:
     return _at_indices(x, factors, [d for d in labels if d not in x.dimensions])
 
 
+def _indices_of_rows(x: Instruction) -> int:
+    """The rank of the indices by which a gather reads whole rows, its first dimensions; 0 for others."""
+    rest = x.operands[0].shape.dimensions[1:]
+    rank = x.shape.rank - len(rest)
+    names = ("collapsed_slice_dims", "start_index_map", "offset_dims")
+    last = tuple(range(rank, x.shape.rank))
+    is_of_rows = [numbers_of(x, n) for n in names] == [(0,), (0,), last]
+    return rank if is_of_rows and x.shape.dimensions[rank:] == rest else 0
+
+
 def _take_first(x: Instruction) -> bool:
     """Rows of what was computed become what is computed of rows."""
     whole, *starts = x.operands
     if x.opcode == "gather":
-        is_of_rows = x.raw("start_index_map") == x.raw("collapsed_slice_dims") == "{0}"
-        along = [0] * is_of_rows
+        along = [0] * bool(_indices_of_rows(x))
         indices = starts[0]
         rows = indices.shape.element_count
     else:
@@ -171,6 +182,37 @@ def _take_first(x: Instruction) -> bool:
     return replace(x, new)
 
 
+def _map_table(x: Instruction) -> bool:
+    """Values of rows that are read many times become rows of what is computed of the table."""
+    table, indices = x.operands
+    rank = _indices_of_rows(x)
+    rows, *rest = table.shape.dimensions
+    own = x.shape.dimensions[:rank]
+    if not rank or prod(own) < 2 * rows:
+        return False
+    first = [*range(rank)]
+    sizes = dict.fromkeys(first, 1) | {0: rows}
+    whole = make.reshape(x, with_dimensions(x.shape, [*sizes.values(), *rest]), table)
+    view = View(
+        sizes, lambda value, labels: (whole, labels) if value is x and labels[:rank] == first else None
+    )
+    found = {x: whole}
+    for y in computation_of(x).post_order():
+        labels = [*range(y.shape.rank)] if y.shape.is_array else []
+        if not found.keys().isdisjoint(y.operands) and y.shape.dimensions[:rank] == own:
+            new = view.of(y, labels)
+            if new is not None:
+                found[y] = over(y, new, labels, sizes_of((y, labels)) | sizes)
+    del found[x]
+    ends = [y for y in found if y.is_root or any(u not in found for u in y.users)]
+    for y in ends:
+        shape = with_dimensions(y.shape, [rows, *y.shape.dimensions[rank:]])
+        small = make.reshape(y, shape, found[y])
+        places = make.reshape(x, array(indices.element_type, own), indices)
+        replace(y, gather_rows(y, small, places, 0))
+    return bool(ends)
+
+
 def _narrow(x: Instruction) -> bool:
     """Operands that were widened are multiplied as they were."""
     operands = [o.operands[0] if o.opcode == "convert" else o for o in x.operands]
@@ -197,7 +239,8 @@ def _add_products(x: Instruction) -> bool:
     factors = labelled(x)
     terms = []
     for k in range(count):
-        left, right = (over(x, _one_place(x, one, k), [*order], sizes_of(*factors)) for one in factors)
+        parts = (_one_place(x, one, k) for one in factors)
+        left, right = (over(x, part, [*order], sizes_of(*factors)) for part in parts)
         terms.append(make.binary(x, "multiply", left, right))
     return replace(result, fold(x, "add", terms))
 
@@ -206,7 +249,8 @@ def _one_place(x: Instruction, one: Labelled, number: int) -> Labelled:
     """A factor at a place along the dimension that a product sums over."""
     (value, labels), along = one, one[1].index(-1)
     part = make.part(x, value, number, number + 1, along)
-    return make.reshape(x, without(part.shape, [along]), part), [d for d in labels if d != -1]
+    place = make.reshape(x, without(part.shape, [along]), part)
+    return place, [d for d in labels if d != -1]
 
 
 def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None:
@@ -229,7 +273,8 @@ def _sum_once(x: Instruction) -> bool:
         return False
     terms = terms_of(x)
     sums = [(t, s) for t in terms if (s := _scaled_sum(t)) is not None]
-    groups = grouped(((s[0].operands[0].shape, s[0].dimensions), (t, s)) for t, s in sums)
+    keys = ((s[0].operands[0].shape, s[0].dimensions) for _, s in sums)
+    groups = grouped(zip(keys, sums, strict=True))
     found = max(groups.values(), key=len, default=[])
     if len(found) < 2:
         return False
@@ -271,7 +316,9 @@ def _multiply_differences(x: Instruction) -> bool:
     first = second = differences[0][1]
     if scale is not None:
         second = [on_both(x, "multiply", t, scale) if is_square else scale for t in first]
-    pairs = [(first[0], second[0]), (first[1], second[1]), (first[0], second[1])][: 2 + is_square]
+    pairs = list(zip(first, second, strict=True))
+    if is_square:
+        pairs.append((first[0], second[1]))
     is_whole = all({*a[1], *b[1]}.issuperset(x.dimensions) for a, b in pairs)
     if not is_whole or any(len(labels) == len(sizes) for _, labels in first + second):
         return False
@@ -479,7 +526,8 @@ def _cumulate_by_product(x: Instruction) -> bool:
         return False
     square = array("s32", [n, n])
     direction = "LE" if is_forward else "GE"
-    test = make.compare(x, direction, make.iota(x, square, 0), make.iota(x, square, 1))
+    numbers_down, numbers_across = (make.iota(x, square, d) for d in (0, 1))
+    test = make.compare(x, direction, numbers_down, numbers_across)
     ones = make.convert(x, test, x.element_type)
     result = [*range(x.shape.rank)]
     a = (x.operands[0], [-1 if k == d else k for k in result])
@@ -506,27 +554,19 @@ def _cumulate_by_rows(x: Instruction) -> bool:
     row = [1, *given.shape.dimensions[1:]]
     start = make.broadcast(x, with_dimensions(x.shape, row), x.operands[1], ())
     whole = make.broadcast(x, given.shape, x.operands[1], ())
-    init = make.tuple_of(x, [make.scalar(x, "s32", 0), start, given, whole])
-    parts = Computation("condition"), Computation("body")
-    for part in parts:
-        part.root = part.append_parameter("state", init.shape)
-        module_of(computation_of(x)).add_computation(part)
-    state = parts[0].root
-    number = make.get_tuple_element(state, state, 0)
-    parts[0].root = make.compare(state, "LT", number, make.scalar(state, "s32", n))
-    state = parts[1].root
-    number, total, given, found_rows = make.elements(state, range(4))
-    last = make.scalar(state, "s32", n - 1)
-    place = number if is_forward else make.binary(state, "subtract", last, number)
-    starts = row_starts(x, place, state)
-    total = make.binary(state, root.opcode, total, make.dynamic_slice(state, given, starts, row))
-    rows = make.dynamic_update_slice(state, found_rows, total, starts)
-    number = make.binary(state, "add", number, make.scalar(state, "s32", 1))
-    parts[1].root = make.tuple_of(state, [number, total, given, rows])
-    called = [("body", parts[1]), ("condition", parts[0])]
-    loop = make.add(x, "while", init.shape, [init], called=called, condition="", body="")
+
+    def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
+        total, values, found_rows = state
+        last = make.scalar(number, "s32", n - 1)
+        place = number if is_forward else make.binary(number, "subtract", last, number)
+        starts = row_starts(x, place, number)
+        value = make.dynamic_slice(number, values, starts, row)
+        total = make.binary(number, root.opcode, total, value)
+        return [total, values, make.dynamic_update_slice(number, found_rows, total, starts)]
+
+    rows = counted_loop(x, [start, given, whole], body, n)[-1]
     back = [order.index(k) for k in range(x.shape.rank)]
-    return replace(x, make.transpose(x, make.get_tuple_element(x, loop, 3), back))
+    return replace(x, make.transpose(x, rows, back))
 
 
 _AS_IT_IS = ("custom-call", "bitcast-convert", "rng-bit-generator", "infeed", "outfeed")
@@ -753,7 +793,8 @@ def row_written(x: Instruction) -> tuple[int, Instruction] | None:
     is_whole = starts and part.shape.dimensions[not is_scatter :] == rest
     if not is_whole or len(places) < len(starts) or any(places[1:]):
         return None
-    return places[0], make.reshape(x, with_dimensions(x.shape, [1, *rest]), part) if is_scatter else part
+    row = make.reshape(x, with_dimensions(x.shape, [1, *rest]), part) if is_scatter else part
+    return places[0], row
 
 
 def _write_at_once(x: Instruction) -> bool:
@@ -847,6 +888,7 @@ def _attend(scores: Instruction) -> bool:
 RESTATED = {
     "multiply-narrow-sum-wide": Rewriting("dot", _narrow),
     "take-first": Rewriting("gather slice dynamic-slice", _take_first),
+    "map-the-table": Rewriting("gather", _map_table),
     "take-not-onehot": Rewriting("dot reduce", _take),
     "pick-the-label": Rewriting("reduce", partial(_take, is_product=True)),
     "use-the-structure": Rewriting("dot", use_structure),

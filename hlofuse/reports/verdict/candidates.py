@@ -101,7 +101,7 @@ def of_recipes(
     cutter = Cutter(situation.facts)
     before = situation.facts.before
     in_program = {_of_size(x) for x in written.instructions()} if written is not None else None
-    for recipe in (form for r in RECIPES for form in _forms(r)):
+    for recipe in RECIPES:
         if recipe.name in WRITTEN and (written is not None or budget is None):
             continue
         findings = list(recipe.find(situation))
@@ -227,7 +227,7 @@ def rewritten(start: Module, backend: str, *, loops: bool = False) -> Iterator[R
 def _with_loops_changed(start: Module, backend: str, texts: Container[str] = ()) -> Iterator[Rewritten]:
     """`start` with each change of its loops; with `texts`, only those with such a text."""
     situation = Unoptimized(start, backend)
-    for recipe in (form for r in LOOPS for form in _forms(r) if not texts or form.text in texts):
+    for recipe in (r for r in LOOPS if not texts or r.text in texts):
         module = copy_module(start)
         changed: tuple[Place, ...] = ()
         for finding in recipe.find(situation) if recipe.rewrite is not None else ():
@@ -258,11 +258,6 @@ _CREATED = frozenset("concatenate pad sort gather scatter select convolution rev
 
 def _of_size(x: Instruction) -> tuple[object, ...]:
     return x.opcode, *sorted(n for n in x.shape.dimensions if n > 1)
-
-
-def _forms(recipe: Recipe) -> Iterator[Recipe]:
-    yield recipe
-    yield from (replace(recipe, text=text, rewrite=rewrite, forms=()) for text, rewrite in recipe.forms)
 
 
 def _of_recipe(
@@ -397,8 +392,7 @@ def combined(
     budget: Budget,
 ) -> tuple[tuple[int, ...], Trial] | None:
     """The changes that still help after others, and the gain of all; None for fewer than two, or if one alone
-    gains as much. First those of `written`, the module before optimizations, and flags, then those at the
-    input of fusion."""
+    gains as much. First those of `written`, before optimizations, and flags, then those at fusion."""
     able = [(n, s) for n, s in enumerate(suggestions, 1) if not s.trial.is_to_be_measured]
     early = [(n, s) for n, s in able if s.flag or s.recipe in WRITTEN]
     later = [(n, s, s.change) for n, s in able if s.change is not None]

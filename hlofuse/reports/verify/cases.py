@@ -179,8 +179,7 @@ def _is_complete(
     """True if every pass that changed the module before `following` (the next pipeline) left a dump. XLA
     dumps the module after a pass and where a pipeline starts, if `--xla_dump_hlo_pass_re` matches the pass
     before or after; for `.*` only passes that changed the module. The start of a pipeline changes nothing: if
-    its dump differs from the dump before it, a pass between them left none. Dumps of one module have one
-    size."""
+    its dump differs from the one before, a pass between left none. Dumps of one module have one size."""
     files = module.between
     starts = [k for k in range(1, first + 1) if files[k].after == "pipeline-start"]
     if following is None or len(starts) < 2 or not any(files[k].pipeline in pipelines for k in starts):

@@ -135,8 +135,7 @@ def verify(
 ) -> Report:
     """Compare our replay with XLA's result for every case (see `find_cases`); `how` are fields of `Job`.
     Where the dumps leave their release open, modules that differ are replayed as the others, too, and the
-    report is that of the best. A case that cannot be read or replayed becomes a verdict with an error and
-    does not stop the rest."""
+    report is that of the best. A case that cannot be read or replayed becomes an error; the rest goes on."""
     work = [Job(case, target, **how) for case in cases]
     run_all = partial(_run_all, processes=jobs, progress=progress)
     verdicts, tried = with_best_release(work, run_all(work), run_all)

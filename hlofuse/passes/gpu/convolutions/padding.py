@@ -66,8 +66,7 @@ def _forward(call: Instruction) -> bool:
 def _padded_and_sliced(
     source: Instruction, window: Window, labels: ConvolutionDimensionNumbers
 ) -> tuple[Instruction, list[WindowDimension]]:
-    """The input with what is taken out of the window applied, and what is left of that
-    (`MaybePaddedAndSlicedInput`)."""
+    """The input padded and sliced by a part of the window, and the rest (`MaybePaddedAndSlicedInput`)."""
     left = list(window)
     places = labels.input_spatial_dimensions
     if not _is_even(window) or any(d.base_dilation != 1 for d in window):

@@ -112,8 +112,7 @@ class _Growing:
         split: int,
         most: int | None,
     ) -> tuple[Instruction, int]:
-        """The instruction for `root` inside the fusion, and the split needed so far
-        (`FuseTowardOperands`)."""
+        """The instruction for `root` inside the fusion, and the split by now (`FuseTowardOperands`)."""
         nodes: list[tuple[Instruction, DimensionOrder]] = []
         ids: dict[object, int] = {}
         below: dict[int, list[int]] = {}

@@ -154,8 +154,7 @@ _NEVER = frozenset("tuple get-tuple-element reduce all-reduce all-reduce-start a
 
 
 class DotProperties(Record):
-    """The operand or result of a dot that a fusion grows from (`DotProperties`)
-    (`triton_tiling_propagation.cc`)."""
+    """A value of a dot that a fusion grows from (`DotProperties`, `triton_tiling_propagation.cc`)."""
 
     device: DeviceDescription
     free: int
