@@ -1,7 +1,6 @@
 """Asynchronous operations: a start is the work, its update and done only hand the result on. XLA writes them
 in three ways: with opcodes of their own (`all-reduce-start`), around a computation (`async-start(…),
-calls=…`), and as short forms of the latter (`all-to-all-start`). A collective runs in groups of devices
-(`xla/hlo/ir/replica_group.cc`)."""
+calls=…`), and as short forms of the latter (`all-to-all-start`). Groups: `xla/hlo/ir/replica_group.cc`."""
 
 import math
 import re

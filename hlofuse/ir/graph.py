@@ -58,8 +58,7 @@ class GraphListener(typing.Protocol):
 class Instruction:
     """An operation with its operands and users. `operands` and `users` are read freely but changed only
     through the methods here and in `Computation`, which keep both ends in step. `users` is ordered and holds
-    each user once; its order follows XLA's bookkeeping (a removed user is replaced by the last one), because
-    XLA's decisions depend on it."""
+    each user once, as XLA's decisions need it (a removed user is replaced by the last one)."""
 
     __slots__ = (
         "__weakref__",

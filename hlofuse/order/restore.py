@@ -33,8 +33,7 @@ def restore(module: Module, target: Target, release: Release, ids: UniqueIds | N
     """Give the module ids and use-lists, and reserve the names that earlier passes spent. `ids` are XLA's.
     Without them the module's own order source is applied already, or an estimate is made. Priority fusion
     keeps the use-lists of the text or of the repeated passes. In releases whose last passes before it left
-    others (`users_by_layout_passes`), and without priority fusion, they are estimated: that fusion breaks no
-    ties by ids but follows use-lists."""
+    others (`users_by_layout_passes`), and without priority fusion, they are estimated."""
     source = source_of(module, target, ids)
     if target.has_history:
         if ids is not None:

@@ -168,8 +168,7 @@ def disagreement(
     opcode: str, operands: Sequence[Instruction], called: Sequence[Computation], thread: str | None
 ) -> str | None:
     """The message for an update or done that contradicts its start; None if they agree. `thread` is the
-    attribute async_execution_thread as written. Mirrors `HloParserImpl` for these opcodes
-    (`xla/hlo/parser/hlo_parser.cc`)."""
+    attribute async_execution_thread. Mirrors `HloParserImpl` (`xla/hlo/parser/hlo_parser.cc`)."""
     if not operands or opcode.endswith("-start") or not _is_async(opcode):
         return None
     start = _start_of(operands[0])

@@ -120,8 +120,7 @@ def _operand_of(prefix: str, name: str) -> str:
 
 
 def inline(call: Instruction) -> None:
-    """Clones of the body, of which the last takes over from the call (`SubcomputationInsertionVisitor`,
-    `xla/service/call_inliner.cc`)."""
+    """Clones of the body instead of the call (`SubcomputationInsertionVisitor`, `call_inliner.cc`)."""
     computation, body = computation_of(call), call.to_apply
     module = module_of(computation)
     clones: dict[Instruction, Instruction] = {}

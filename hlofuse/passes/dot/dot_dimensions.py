@@ -53,8 +53,7 @@ def _canonicalize(dot: Instruction) -> None:
 
 
 def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
-    """The operand transposed and reshaped, and its contracting dimension: the last on the left, the first
-    after the batch on the right."""
+    """The operand transposed and reshaped, its contracting dimension last or, on the right, after batches."""
     operand = dot.operands[side]
     sizes = operand.shape.dimensions
     dims = DotDimensions.of(dot)

@@ -34,7 +34,7 @@ INDEXING = (
     Recipe("take-not-onehot", "Index the table: a one-hot product reads all"),
     Recipe("multiply-the-small-first", "Multiply in the order that takes fewest operations"),
     Recipe("group-not-repeat", "Group the rows that one value multiplies, do not repeat it"),
-    Recipe("add-the-small-products", "Write products of small matrices as sums"),
+    Recipe("add-the-small-products", "Write products of small matrices, or of few columns, as sums"),
     Recipe("use-the-structure", "Slice, sum up or index: a formula writes this matrix"),
     Recipe("scale-not-diagonal", "Multiply by the vector, not by diag(v)"),
     Recipe("window-by-dimension", "Take a window over each dimension in turn, not over all at once"),
@@ -93,11 +93,12 @@ def _pads_for_parts(x: Instruction) -> bool:
 
 
 _powers = changed_by(root_for_power, "power")
+_ROOTS = "Write x**1.5 as x * jnp.sqrt(x), x**0.25 by two roots"
 
 LAYOUT = (
     Recipe("shift-by-pads", "Shift by the sum of two pads, not by jnp.roll", _shifts, _pads_for_parts),
     Recipe("join-by-pads", "Join columns by the sum of two pads", _joins, _pads_for_parts),
-    Recipe("power-by-a-root", "Write x**1.5 as x * jnp.sqrt(x)", _powers, root_for_power),
+    Recipe("power-by-a-root", _ROOTS, _powers, root_for_power),
 )
 
 

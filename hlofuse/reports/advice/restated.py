@@ -231,7 +231,8 @@ def _add_products(x: Instruction) -> bool:
     dims = DotDimensions.of(x)
     sums = dims.lhs_contracting
     count = x.operands[0].shape.dimensions[sums[0]] if len(sums) == 1 else 0
-    if not 0 < count <= _FEW_TERMS:
+    has_vector = any(o.shape.rank == 1 for o in x.operands)
+    if not 0 < count <= _FEW_TERMS * (4 if has_vector else 1):
         return False
     moved = only_reader(x)
     result = moved if moved is not None and moved.opcode == "transpose" else x
@@ -333,14 +334,21 @@ def _multiply_differences(x: Instruction) -> bool:
 
 
 def root_for_power(x: Instruction) -> bool:
-    """x to the power of 1.5, 2.5 or 3.5, or one of these below 1, becomes products with a square root."""
+    """x to a power of quarters below 4, or one of these below 1, becomes products with square roots."""
     base = x.operands[0]
     given = source(x.operands[1])
     is_negated = given.opcode == "negate"  # where XLA divided by the power
     exponent = scalar_of(source(given.operands[0]) if is_negated else given)
-    if not isinstance(exponent, float) or exponent % 1 != 0.5 or not 1 < abs(exponent) < 4:
+    if not isinstance(exponent, float):
         return False
-    power = fold(x, "multiply", [*[base] * int(abs(exponent)), make.unary(x, "sqrt", base)])
+    quarters = abs(exponent) * 4
+    if quarters % 1 or quarters % 4 == 0 or quarters > 16 or quarters == 2:  # XLA has that root
+        return False
+    root = make.unary(x, "sqrt", base)
+    factors = [base] * int(quarters // 4) + [root] * int(quarters % 4 // 2)
+    if quarters % 2:
+        factors.append(make.unary(x, "sqrt", root))
+    power = fold(x, "multiply", factors)
     if is_negated == (exponent < 0):
         return replace(x, power)
     return replace(x, make.binary(x, "divide", make.scalar_like(base, 1), power))

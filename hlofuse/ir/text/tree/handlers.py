@@ -1,6 +1,5 @@
 """Values and text spans of the grammar's rules. Each rule has a handler, a plain function from the list of
-its parts (tokens, and the values of inner rules) to its value. lark calls them as it reduces, so no tree of
-the whole text is ever built."""
+its parts (tokens, and the values of inner rules) to its value. lark calls them as it reduces: no tree."""
 
 from collections.abc import Callable
 from typing import Any
