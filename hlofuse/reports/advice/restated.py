@@ -196,14 +196,14 @@ def _map_table(x: Instruction) -> bool:
     view = View(
         sizes, lambda value, labels: (whole, labels) if value is x and labels[:rank] == first else None
     )
-    found = {x: whole}
-    for y in computation_of(x).post_order():
+    found = dict[Instruction, Instruction]()
+    readers = list(x.users)
+    for y in readers:
         labels = [*range(y.shape.rank)] if y.shape.is_array else []
-        if not found.keys().isdisjoint(y.operands) and y.shape.dimensions[:rank] == own:
-            new = view.of(y, labels)
-            if new is not None:
-                found[y] = over(y, new, labels, sizes_of((y, labels)) | sizes)
-    del found[x]
+        new = view.of(y, labels) if y not in found and y.shape.dimensions[:rank] == own else None
+        if new is not None:
+            found[y] = over(y, new, labels, sizes_of((y, labels)) | sizes)
+            readers += y.users
     ends = [y for y in found if y.is_root or any(u not in found for u in y.users)]
     for y in ends:
         shape = with_dimensions(y.shape, [rows, *y.shape.dimensions[rank:]])
