@@ -336,8 +336,7 @@ def _fit(x: Instruction, commands: Container[str]) -> _Fit:
 
 
 def _apart(order: Sequence[Instruction], fits: Mapping[Instruction, _Fit]) -> set[Instruction]:
-    """Asynchronous operations and their ends with something between them that is no command. A buffer has
-    both ends or none (`CheckAsyncRegion`)."""
+    """Asynchronous operations and their ends around what is no command (`CheckAsyncRegion`)."""
     place = {x: k for k, x in enumerate(order)}
     found: set[Instruction] = set()
     for x in order:

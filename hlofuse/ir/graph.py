@@ -1,5 +1,4 @@
-"""XLA's graph: instructions in computations in a module (`hlo_{instruction,computation,module}.h`). One file,
-because each class holds the other two."""
+"""XLA's graph: instructions in computations in a module (`hlo_{instruction,computation,module}.h`)."""
 
 from __future__ import annotations
 

@@ -139,8 +139,7 @@ _FIXPOINT = re.compile(r"\s*fixpoint\s*\((.*)\)\s*", re.DOTALL)
 
 
 def split_passes(text: str) -> tuple[str, ...]:
-    """The passes of a list, in order; commas within parentheses belong to a pass's options. HlofuseError for
-    unbalanced parentheses or an empty list."""
+    """The passes of a list, options in parentheses. HlofuseError for unbalanced ones or an empty list."""
     parts, depth, start = [], 0, 0
     for at, character in enumerate(text):
         depth += (character == "(") - (character == ")")

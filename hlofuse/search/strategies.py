@@ -55,8 +55,7 @@ def search(
     tries: float = math.inf,
     seed: int = 0,
 ) -> Found:
-    """The best sequence that `method` finds in a time or number of tries, never worse than XLA's default. The
-    same for the same seed and number of tries."""
+    """The best sequence that `method` finds, never worse than XLA's default; seeds repeat it."""
     began = time.monotonic()
     space.deadline, space.most_evaluations = began + seconds, tries
     try:

@@ -84,8 +84,7 @@ def _as_product(c: Context, dot: Instruction) -> bool:
 
 
 def _as_reduction(c: Context, dot: Instruction) -> bool:
-    """One side has nothing but batch and contracted dimensions: a sum of products
-    (`RewriteBatchPlusContractingAsReduce`)."""
+    """One side has no free dimensions: a sum of products (`RewriteBatchPlusContractingAsReduce`)."""
     left, right = _normalize(dot, 0), _normalize(dot, 1)
     batch, contracting = map(len, DotDimensions.of(dot).fixed(0))
     outer_left, outer_right = (o.shape.rank - batch - contracting for o in dot.operands)

@@ -76,8 +76,7 @@ def as_bitcast(c: Context, old: Instruction, operand: Instruction | None = None)
 
 
 def bitcasting_operand(c: Context, x: Instruction) -> Instruction | None:
-    """The source of a chain of reshapes and copies that is a bitcast as a whole
-    (`BitcastingOperandOfReshapeOrCopyChain`)."""
+    """The source of a chain that is a bitcast (`BitcastingOperandOfReshapeOrCopyChain`)."""
     if not c.options.layout_sensitive:
         return None
     operand = x.operands[0]

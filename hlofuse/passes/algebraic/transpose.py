@@ -134,8 +134,7 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
 
 
 def _sink(c: Context, broadcast: Instruction) -> bool:
-    """Elementwise users of nothing but such broadcasts work on the small value
-    (`TryToSinkBroadcastAfterElementwiseOps`)."""
+    """Users of such broadcasts alone work on small values (`TryToSinkBroadcastAfterElementwiseOps`)."""
     if not broadcast.shape.dimensions:
         return False
     operand = broadcast.operands[0]

@@ -159,8 +159,7 @@ def chosen_branch(conditional: Instruction) -> int | None:
 def make_asynchronous(
     x: Instruction, name: str, context: Sequence[Shape], **attributes: str
 ) -> tuple[Instruction, Instruction]:
-    """The start and the done that take the place of `x` (`HloComputation::CreateAsyncInstructions`). The
-    attributes are those of the start alone."""
+    """The start, with attributes, and the done instead of `x` (`HloComputation::CreateAsyncInstructions`)."""
     computation = computation_of(x)
     module = module_of(computation)
     body = Computation("async_computation")

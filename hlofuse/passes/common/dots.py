@@ -83,8 +83,7 @@ def new_dot(
     element_type: str | None = None,
     source: Instruction | None = None,
 ) -> Instruction:
-    """A dot of these dimension numbers, with the precision that `source` asks for, else `at`, and the type of
-    `at` if none is given (`MakeDotHlo`)."""
+    """A dot of these dimension numbers, with the precision of `source`, else `at` (`MakeDotHlo`)."""
     sizes = [operands[0].shape.dimensions[d] for d in batch[0]]
     for side in (0, 1):
         taken = {*batch[side], *contracting[side]}

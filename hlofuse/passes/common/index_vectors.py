@@ -40,8 +40,7 @@ def index_vector(indices: Instruction, place: Instruction) -> Instruction:
 
 
 def in_operand_space(index: Instruction, rank: int, where: Sequence[int]) -> Instruction:
-    """A start in each of `rank` dimensions, of which the index says those in `where`
-    (`ExpandIndexVectorIntoOperandSpace`)."""
+    """A start in each of `rank` dimensions, given in `where` (`ExpandIndexVectorIntoOperandSpace`)."""
     zero = make.constant(index, array(index.element_type, [1]), [0])
     parts = []
     for d in range(rank):

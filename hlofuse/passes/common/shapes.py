@@ -44,8 +44,7 @@ def without(shape: Shape, dimensions: Sequence[int]) -> Shape:
 
 
 def inserted(shape: Shape, place: int, sizes: Sequence[int]) -> Shape:
-    """Dimensions of these sizes put in ahead of `place`, in the layout just outside the one that was there
-    (`ShapeUtil::InsertDimensionsAtIndex`)."""
+    """Dimensions of these sizes ahead of `place`, in layout, too (`ShapeUtil::InsertDimensionsAtIndex`)."""
     dims, new = shape.dimensions, range(place + len(sizes) - 1, place - 1, -1)
     order = [] if place < shape.rank else list(new)
     for d in shape.minor_to_major:
@@ -118,8 +117,7 @@ def unmodified_dimensions(source: Shape, result: Shape) -> tuple[tuple[int, int]
 
 
 def unmodified_by_reshape(source: Shape, result: Shape, dimensions: Sequence[int]) -> list[int] | None:
-    """The places of `dimensions` of `source` in `result`; None if the reshape changes one
-    (`ReshapeLeavesDimensionsUnmodified`)."""
+    """The places of `dimensions` in `result`; None if changed (`ReshapeLeavesDimensionsUnmodified`)."""
     if not is_sorted(dimensions):
         return None
     place = dict(unmodified_dimensions(source, result))
@@ -128,8 +126,7 @@ def unmodified_by_reshape(source: Shape, result: Shape, dimensions: Sequence[int
 
 @lru_cache(maxsize=4096)
 def ones_moved(source: Shape, result: Shape) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The dimensions of size 1 that a reshape deletes and inserts; None if it does more than that
-    (`InsertedOrDeleted1SizedDimensions`)."""
+    """The ones that a reshape deletes and inserts; None for more (`InsertedOrDeleted1SizedDimensions`)."""
     deleted: list[int] = []
     inserted: list[int] = []
     before = (-1, -1)

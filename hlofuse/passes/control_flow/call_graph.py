@@ -70,8 +70,7 @@ def _replace(caller: Instruction, which: Computation | None) -> list[Computation
 
 @dataclass(frozen=True)
 class CallInliner(Pass):
-    """`call-inliner`: calls give way to what they call, callees first (`xla/service/call_inliner.cc`).
-    HlofuseError where that gets out of hand."""
+    """Callees instead of calls, or HlofuseError for too many (`xla/service/call_inliner.cc`)."""
 
     name = "call-inliner"
     single_call_site: bool = False

@@ -265,8 +265,7 @@ class ShapeTracker:
         return remaining
 
     def mapped(self, dimensions: Sequence[int]) -> list[int] | None:
-        """The dimensions of the result that hold what these of the source do, without those of size 1
-        (`MapInputDimensionsToOutputUnordered`)."""
+        """The dimensions that hold what these did, without ones (`MapInputDimensionsToOutputUnordered`)."""
         wide = [d for d in dimensions if self.source[d] != 1]
         if not wide:
             return []

@@ -143,8 +143,7 @@ def _shorten(convert: Instruction) -> bool:
 
 @dataclass(frozen=True)
 class ChangeOpDataType(RewritePass):
-    """`change-op-data-type` from f16 to f32: products and convolutions of narrow floats on wider ones
-    (`xla/service/change_op_data_type.cc`)."""
+    """Products and convolutions of f16 on f32 (`xla/service/change_op_data_type.cc`)."""
 
     name = "change-op-data-type"
     opcodes = ("dot", "convolution")

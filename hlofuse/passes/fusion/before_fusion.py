@@ -132,8 +132,7 @@ def wrap(module: Module, instruction: Instruction, kind: str) -> Instruction:
 
 @dataclass(frozen=True, kw_only=True)
 class CpuFusionWrapper(Pass):
-    """Goes through the entry computation and the control flow it calls, callees at the point of the call
-    (`xla/service/cpu/fusion_wrapper.cc`)."""
+    """Goes through the entry and the control flow that it calls (`xla/service/cpu/fusion_wrapper.cc`)."""
 
     name: ClassVar[str] = "fusion-wrapper"
     release: Release = field(compare=False, repr=False)

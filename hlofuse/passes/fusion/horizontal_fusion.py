@@ -216,8 +216,7 @@ _UNPARTITIONED_ELEMENTS = 16
 
 
 def std_sorted(values: Sequence[T], is_before: Callable[[T, T], bool]) -> list[T]:
-    """`values` in the order of `std::sort` with the comparison `is_before`. The comparison need not be a
-    strict one, as XLA's are not always."""
+    """`values` in the order of `std::sort` with a comparison that need not be strict, as XLA's."""
     result = list(values)
     _partition(result, 0, len(result), is_before)
     for k in range(1, len(result)):

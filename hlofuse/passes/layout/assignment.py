@@ -232,8 +232,7 @@ class LayoutAssignment(Requests):
         return found.minor_to_major if found is not None else None
 
     def makes_rows(self, reduce: Instruction) -> bool:
-        """True if a reduction's operand gets a layout with rows reduced
-        (`PropagateReductionLayoutToOperand`)."""
+        """True if a reduction's operand gets rows reduced (`PropagateReductionLayoutToOperand`)."""
         return False
 
     def propagate(self) -> None:

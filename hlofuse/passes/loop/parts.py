@@ -160,8 +160,7 @@ class _Groups:
 
 
 def keep(loop: Instruction, indices: Sequence[int], instead: Mapping[int, int] | None = None) -> Instruction:
-    """A loop that carries only these elements; of others the initial value is read, or the element that
-    `instead` names (`RemoveDeadTupleIndices`)."""
+    """A loop of these elements; others are read as at first, or `instead` (`RemoveDeadTupleIndices`)."""
     init = loop.operands[0]
     place = {old: new for new, old in enumerate(indices)}
     shape = Shape.tuple_of([init.shape.tuple_shapes[k] for k in indices])

@@ -180,8 +180,7 @@ class ScatterSliceSimplifier(Pass):
 
 
 def _sizes_read(scatter: Instruction) -> Sequence[int] | None:
-    """The size read of each dimension; None unless all reads are slices from the start
-    (`ScatterSliceMatcher::InferShape`)."""
+    """The sizes of reads that are slices from the start, or None (`ScatterSliceMatcher::InferShape`)."""
     base, update = scatter.operands[0].shape.dimensions, scatter.operands[-1].shape.dimensions
     if not base or not is_simplified_scatter(scatter):
         return None

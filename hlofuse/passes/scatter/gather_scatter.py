@@ -47,8 +47,7 @@ class GatherSimplifier(RewritePass):
 
 
 def _indexed_first(array: Instruction, indexed: Sequence[int], is_any: bool) -> list[int]:
-    """The dimensions of the array, the indexed ones first unless `is_any`
-    (`MakeOperandStartIndexPermutations`)."""
+    """All dimensions, indexed ones first unless `is_any` (`MakeOperandStartIndexPermutations`)."""
     dimensions = range(array.shape.rank)
     return [*dimensions] if is_any else [*indexed, *(d for d in dimensions if d not in indexed)]
 

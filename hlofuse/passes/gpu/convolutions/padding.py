@@ -106,8 +106,7 @@ def _padded(source: Instruction, config: dict[int, PaddingDimension]) -> Instruc
 
 
 def _backward_filter(call: Instruction, whole: bool) -> bool:
-    """The input is padded so that both sides are padded alike, or not at all where `whole`
-    (`CanonicalizeBackwardFilterConvolution`)."""
+    """Both sides are padded alike, or none where `whole` (`CanonicalizeBackwardFilterConvolution`)."""
     window, labels = window_of(call), labels_of(call)
     if _is_even(window) or _has_negative(window):
         return False
@@ -123,8 +122,7 @@ def _backward_filter(call: Instruction, whole: bool) -> bool:
 
 
 def _backward_input(call: Instruction) -> bool:
-    """Less padding makes a larger result, of which a piece is taken
-    (`CanonicalizeBackwardInputConvolution`)."""
+    """Less padding, and a piece of the larger result (`CanonicalizeBackwardInputConvolution`)."""
     window, labels = window_of(call), labels_of(call)
     if _is_even(window) or _has_negative(window):
         return False

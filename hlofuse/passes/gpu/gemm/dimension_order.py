@@ -255,8 +255,7 @@ def _labelled_index(shape: Shape, order: DimensionOrder, label: int) -> int | No
 
 
 def split_required(order: DimensionOrder, splittable: int) -> int | None:
-    """The required split of the splittable dimension, or `NO_SPLIT`; None for an unsupported
-    order (`GetRequirementsIfSupportedOrder`)."""
+    """The required split, or `NO_SPLIT`; None if unsupported (`GetRequirementsIfSupportedOrder`)."""
     fragments = order.fragments
     for minor, major in pairwise(fragments):
         if minor.dimension == major.dimension and minor.is_sliced:
