@@ -71,7 +71,7 @@ def _attributes_around(instruction: Instruction, kind: str, body: Computation) -
 def fuse_in_place_of(
     consumer: Instruction, kind: str, has_side_effect: Callable[[Instruction], bool], prefix: str = ""
 ) -> Instruction:
-    """A fusion in place of `consumer`, or it itself, of `kind` (`InstructionFusion::AddFusionInstruction`)."""
+    """A fusion for `consumer`, or that itself, of `kind` (`InstructionFusion::AddFusionInstruction`)."""
     if consumer.opcode == "fusion":
         set_fusion_kind(consumer, kind)
         return consumer
