@@ -16,8 +16,7 @@ T = TypeVar("T", bound=Hashable)
 
 def components(edges: Mapping[T, Iterable[T]]) -> list[list[T]]:
     """The strongly connected components of more than one node, as Tarjan finds them. R. Tarjan, "Depth-first
-    search and linear graph algorithms", 1972; iterative, as graphs here are deep. Every node is a key of
-    `edges`, with those that it leads to."""
+    search and linear graph algorithms", 1972; iterative. Every node is a key of `edges`."""
     found: list[list[T]] = []
     index: dict[T, int] = {}
     low: dict[T, int] = {}

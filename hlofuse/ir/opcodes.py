@@ -1,6 +1,5 @@
 """Opcodes by name with their traits, and the few facts about them that the graph itself needs. The names are
-those of XLA's text (`hlo/ir/hlo_opcode.h`); `ragged-dot` and others came with later releases, so the set is
-the union over the releases hlofuse reads."""
+those of XLA's text (`hlo/ir/hlo_opcode.h`) in all releases that hlofuse reads."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """The tables at the top of a dump with the source locations of operations. Mirrors `StackFrameIndexProto`
-(`xla/service/hlo.proto`): file names, function names, locations and frames, each referring to the one before
-by its number, counted from 1; 0 is none."""
+(`xla/service/hlo.proto`): names of files and functions, locations and frames, by number from 1."""
 
 from __future__ import annotations
 
@@ -76,8 +75,7 @@ class StackFrames:
 
     def join(self, outer: int, inner: int) -> int:
         """The frame `inner` with its callers, all called from `outer`; added if missing. Mirrors
-        `StackFrames::Concatenate` (`xla/hlo/ir/stack_frames.cc`). Returns `inner` itself where it is called
-        from `outer` already, or the tables lack that."""
+        `StackFrames::Concatenate` (`xla/hlo/ir/stack_frames.cc`). `inner` itself where called from there."""
         callers = [*self.with_callers(inner)]
         if outer not in self.frames or outer in callers:
             return inner

@@ -1,7 +1,6 @@
 """The part of the compiler that created an instruction last, from names and neighbours. A pass names new
 instructions after the opcode (`multiply.7`), but one that replaces another of its opcode takes over the name
-(`HloComputation::ReplaceInstruction`). So a late instruction may have a name of the program. Its operands
-then give the phase, since they are new as well."""
+(`HloComputation::ReplaceInstruction`). Then its operands, new as well, give the phase."""
 
 from collections.abc import Callable
 from enum import IntEnum

@@ -384,8 +384,7 @@ def _aliasing(x: Instruction) -> dict[str, str]:
 
 class ConvertAsyncCollectivesToSync(Pass):
     """A start and its done become one again where no other work could run before the done
-    (`xla/hlo/transforms/collectives/convert_async_collectives_to_sync.cc`). XLA's order of execution, which
-    is not repeated, may place no work there either."""
+    (`xla/hlo/transforms/collectives/convert_async_collectives_to_sync.cc`). Its order may be another."""
 
     name = "gpu-convert-async-collectives-to-sync"
 

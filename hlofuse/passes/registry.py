@@ -1,6 +1,5 @@
 """Every pass by XLA's name, and lists of passes as a user writes them: `fusion, fixpoint(cse, dce)`. XLA's
-own lists (`hlofuse.pipelines`), `--passes` and the actions of a search take their passes from here. A pass's
-file is imported only when the pass is created."""
+own lists (`hlofuse.pipelines`), `--passes` and searches take them from here."""
 
 import importlib
 import re
@@ -200,9 +199,8 @@ def pass_class(name: str, target: str) -> type[Pass] | None:
 
 
 def make_pass(text: str, target: str, release: Release, settings: Settings = AS_XLA, **context: Any) -> Pass:
-    """The pass that a user listed, such as `fusion(may_duplicate=false)`, in XLA of that release. `context`
-    is the input of a run in addition to its options (the device); a pass gets its own fields of it. Raises
-    `HlofuseError` for an unknown pass or option."""
+    """The pass that a user listed, such as `fusion(may_duplicate=false)`, in XLA of that release. A pass
+    gets its own fields of `context` (the device). `HlofuseError` for an unknown pass or option."""
     if (inner := repeated(text)) is not None:
         steps = [make_pass(step, target, release, settings, **context) for step in inner]
         return FixedPoint(Pipeline(text, steps), must_end=True)

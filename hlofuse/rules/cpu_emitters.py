@@ -1,6 +1,5 @@
 """Rules about who runs a kernel on CPU, asked in XLA's order. Codes EC0…. XLA decides this in
-`ThunkEmitter::EmitHloInstruction` (`xla/service/cpu/thunk_emitter.cc`) and `EmitFusionKernel`
-(`xla/backends/cpu/codegen/fusion_emitter.cc`)."""
+`ThunkEmitter::EmitHloInstruction` (`thunk_emitter.cc`) and `EmitFusionKernel` (`fusion_emitter.cc`)."""
 
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_predicates import (

@@ -1,6 +1,5 @@
 """The tries of a search, sequences of moves, and the results after XLA's passes. A move is an action
-(`actions.toml`) or an XLA flag. Actions run in their order on the module before optimizations, before XLA's
-own passes; flags disable some of those."""
+(`actions.toml`) or an XLA flag. Actions run before XLA's passes; flags disable some."""
 
 import time
 import tomllib

@@ -1,6 +1,5 @@
 """Cuts HLO text into the tokens of `grammars/hlo.lark`, as XLA's lexer does (`hlo/parser/hlo_lexer.cc`). The
-patterns come from the grammar. Added here are decisions by context and XLA's checks of single tokens: integer
-range, escapes in strings, NaN payloads."""
+patterns come from the grammar; added are decisions by context and XLA's checks of single tokens."""
 
 import re
 from collections.abc import Callable, Iterator

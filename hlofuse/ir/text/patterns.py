@@ -1,6 +1,5 @@
 """Patterns of the fast path: each matches part of what the grammar matches, with the same meaning. All
-repetition is possessive or over disjoint alternatives, so matching never backtracks for long. Letters and
-digits are ASCII only, as in XLA's lexer."""
+repetition is possessive or over disjoint alternatives, so matching never backtracks for long."""
 
 import re
 from collections.abc import Callable

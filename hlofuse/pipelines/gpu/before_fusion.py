@@ -2,8 +2,7 @@
 
 `RunPreSPMDPartitionerPasses` to `OptimizeHloPostLayoutAssignment`, and what `nvptx_compiler.cc` puts before,
 between and after them, with the options that are on by default and compiled ahead of time. Left out are
-passes that concern element types smaller than a byte, which change nothing here, and those for several
-partitions that rarely change a module."""
+passes for types smaller than a byte, which change nothing here, and rare ones for several partitions."""
 
 from typing import Any
 

@@ -7,6 +7,8 @@ from functools import partial, reduce
 from itertools import pairwise, product
 from math import prod
 
+import numpy as np
+
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, computation_of, grouped, module_of, reach
@@ -17,7 +19,7 @@ from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.index_vectors import counted_loop
-from hlofuse.passes.common.literals import bounds, scalar_of, values_of
+from hlofuse.passes.common.literals import Elements, bounds, scalar_of, values_of
 from hlofuse.passes.common.shapes import (
     array,
     labels_of,
@@ -28,6 +30,7 @@ from hlofuse.passes.common.shapes import (
     without,
     without_ones,
 )
+from hlofuse.passes.loop.parts import body_of, carried_unchanged
 from .batching import row_starts
 from .contracting import (
     Labelled,
@@ -435,20 +438,40 @@ def _add_shifts(x: Instruction) -> bool:
     return replace(x, fold(x, "add", terms))
 
 
-_LINEAR = frozenset("add subtract multiply divide negate".split())
+_MIRRORING = frozenset("add subtract multiply divide negate select exponential convert".split())
 
 
-def _mirrors(x: Instruction) -> bool:
-    """True for a spectrum of which the second half mirrors the first, as of real numbers."""
-    if x.opcode in _LINEAR:
-        return all(map(_mirrors, x.operands))
-    if x.opcode != "broadcast":
-        return _is_of_real(x)
-    below = x.operands[0]
-    if x.shape.rank - 1 in x.dimensions:
-        return _mirrors(below)
-    values = values_of(below) or [1j]
-    return below.opcode == "constant" and not any(complex(v).imag for v in values)
+def _mirrors(x: Instruction, axes: Sequence[int], last: int, known: dict[Instruction, Elements]) -> bool:
+    """True for a spectrum of which one half mirrors the other along these dimensions, as that of real numbers
+    does. A real result has no part of those in the first and middle places of the `last` that do not."""
+    if not axes:
+        value = x.operands[0] if x.opcode == "convert" else x
+        return value.element_type in FLOATING_TYPES
+    with suppress(CannotEvaluate):
+        given = elements(x, known, MOST_EVALUATED)
+        differs = given != np.roll(np.flip(given, tuple(axes)), 1, axes).conj()
+        if last in axes:
+            size = given.shape[last]
+            differs = np.delete(differs, [0, *[size // 2] * (size % 2 == 0)], last)
+        return not differs.any()
+    if x.opcode in _MIRRORING or (x.opcode in ELEMENTWISE_OPCODES and x.element_type in FLOATING_TYPES):
+        return all(_mirrors(o, axes, last, known) for o in x.operands)
+    if x.opcode == "broadcast":
+        own = [x.dimensions.index(d) for d in axes if d in x.dimensions]
+        return _mirrors(x.operands[0], own, own[-1] if last in x.dimensions else -1, known)
+    return _is_of_real(x) and len(numbers_of(x, "fft_length")) == len(axes)
+
+
+def _frequencies_around(x: Instruction) -> dict[Instruction, Elements]:
+    """Elements of the state of the loop around `x` that no iteration changes, and that a formula writes."""
+    found = dict[Instruction, Elements]()
+    if (loop := x.called_by("while")) is None:
+        return found
+    for element in carried_unchanged(body_of(loop)):
+        before = loop.operands[0].operands[element.tuple_index]
+        with suppress(CannotEvaluate):
+            found[element] = elements(before, {}, MOST_EVALUATED)
+    return found
 
 
 def _is_of_real(x: Instruction) -> bool:
@@ -478,7 +501,8 @@ def _real_transform(x: Instruction) -> bool:
     labels = [*range(spectrum.shape.rank)]
     along = labels[-1]
     half = {along: spectrum.shape.dimensions[-1] // 2 + 1}
-    if is_back and not _mirrors(spectrum):
+    axes = labels[-len(numbers_of(whole, "fft_length")) :] if is_back else []
+    if is_back and not _mirrors(spectrum, axes, along, _frequencies_around(x)):
         return False
     if not is_back and ranges_of(x)[-1].limit > half[along]:
         return False
