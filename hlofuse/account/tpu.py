@@ -139,5 +139,5 @@ def hbm_bytes(instruction: Instruction) -> int:
 
 
 def _is_in(shape: Shape, space: int) -> bool:
-    layouts = [leaf.layout for _, leaf in shape.leaves()]
-    return any((layout.memory_space if layout is not None else _HBM) == space for layout in layouts)
+    layouts = (leaf.layout for _, leaf in shape.leaves())
+    return any((layout.memory_space if layout else _HBM) == space for layout in layouts)

@@ -5,10 +5,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from hlofuse.ir.record import replace
 from .ahead_of_time.compiling import PLATFORMS, is_array, partitions_of
 from .capturing import capture_modules
 from .folder import folder_name
-from .model import Capture, CapturedModule, CaptureError, Destination, settled_target
+from .model import Capture, CapturedModule, CaptureError, Destination, settled_destination
 
 __all__ = ["Capture", "CaptureError", "CapturedModule", "Destination", "capture"]
 
@@ -36,14 +37,15 @@ def capture(
         import jax
     except ImportError as error:
         raise CaptureError(f'hlofuse.capture needs jax: pip install "hlofuse[capture]" ({error})') from None
-    target, device, topology = settled_target(target, device, topology)
+    destination = settled_destination(target, device, topology)
     jitted = function if hasattr(function, "trace") else jax.jit(function)
     lowered = jitted.trace(*jax.tree.map(shape_only, arguments)).lower(
-        lowering_platforms=(PLATFORMS[target],)
+        lowering_platforms=(PLATFORMS[destination.target],)
     )
     module = lowered.compiler_ir("stablehlo").operation
     partitions = partitions_of(module)
-    destination = Destination(target, device, topology, ((None, partitions),) if partitions > 1 else ())
+    if partitions > 1:
+        destination = replace(destination, mesh=((None, partitions),))
     text = module.get_asm(enable_debug_info=True, large_elements_limit=None)
     name = folder_name(getattr(function, "__name__", "function"))
     folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="hlofuse-capture-")) / name

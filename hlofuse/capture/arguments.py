@@ -5,21 +5,21 @@ both. It is parsed, never run."""
 
 import ast
 import re
+import tomllib
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
+from .model import Mesh
 
-_SIZES = {"int": (2, 4, 8, 16, 32, 64), "float": (16, 32, 64), "complex": (64, 128)}
-_KINDS = {"s": "int", "i": "int", "f": "float", "c": "complex", **{kind: kind for kind in _SIZES}}
-_NUMPY: dict[str, str] = {
-    **{f"{short}{n}": f"{kind}{n}" for short, kind in _KINDS.items() for n in _SIZES[kind]},
-    **{f"{unsigned}{n}": f"uint{n}" for unsigned in ("u", "uint") for n in _SIZES["int"]},
-    **{f"f8{form}": f"float8_{form}" for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e4m3b11fnuz")},
-    **dict.fromkeys(("pred", "bool"), "bool"),
-    **dict.fromkeys(("bf16", "bfloat16"), "bfloat16"),
+_NUMPY = {
+    name: dtype
+    for dtype, names in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).items()
+    for name in names.split()
 }
 _SCALAR = re.compile(r"(\w)\[\s*\]")
 _EXAMPLE = 'expected shapes such as "f32[128,512], s32[]", also in lists, tuples and dictionaries'
@@ -44,7 +44,7 @@ def parse_arguments(text: str) -> list[dict[str, Any]]:
         raise HlofuseError(f"--args is nested too deeply; {_EXAMPLE}") from None
 
 
-def check_axes(arguments: Sequence[dict[str, Any]], mesh: tuple[tuple[str | None, int], ...]) -> None:
+def check_axes(arguments: Sequence[dict[str, Any]], mesh: Mesh) -> None:
     """Raise `HlofuseError` where an argument is divided by an axis missing in the mesh."""
     for spec in arguments:
         kind, value = next(iter(spec.items()))
@@ -70,13 +70,10 @@ def _argument(node: ast.expr) -> dict[str, Any]:
         return {"list": [_argument(v) for v in node.elts]}
     if isinstance(node, ast.Tuple):
         return {"tuple": [_argument(v) for v in node.elts]}
-    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-    value = node.operand if isinstance(node, ast.UnaryOp) and negative else node
-    if isinstance(value, ast.Constant) and isinstance(value.value, int | float | str | None):
-        if not negative:
-            return {"value": value.value}
-        if isinstance(value.value, int | float):
-            return {"value": -value.value}
+    with suppress(ValueError):
+        value = ast.literal_eval(node)
+        if isinstance(value, int | float | str | None):
+            return {"value": value}
     raise HlofuseError(
         f"--args: {printable(ast.unparse(node)[:80])} is neither a shape nor a plain value; {_EXAMPLE}"
     )
@@ -118,7 +115,7 @@ def _axes(node: ast.expr) -> list[str]:
     return names
 
 
-def parse_mesh(text: str) -> tuple[tuple[str | None, int], ...]:
+def parse_mesh(text: str) -> Mesh:
     """The axes of a mesh, each with name and size, from the user's text: `4` or `data=2,model=4`."""
     axes: list[tuple[str | None, int]] = []
     for part in text.split(","):

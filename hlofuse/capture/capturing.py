@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.cost.tpu import tpu_of
-from hlofuse.format.escape import printable
+from hlofuse.format import fields, printable
 from hlofuse.inputs.choose_target import target_of_files
 from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.part import as_jaxlib_reads
@@ -79,10 +79,12 @@ def environment_for(target: str | None, flags: str) -> dict[str, str]:
         environment[variable] = " ".join([os.environ.get(variable, ""), *own]).strip()
     environment["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # what comes from a cache leaves no dump
     if target is not None:
-        environment["JAX_PLATFORMS"] = "cpu"  # the devices compiled for are not there
-        environment["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
-        environment["TPU_SKIP_MDS_QUERY"] = "1"
-        environment["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"  # no TPU is used, so nothing has to be locked
+        environment |= {
+            "JAX_PLATFORMS": "cpu",  # the devices compiled for are not there
+            "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",
+            "TPU_SKIP_MDS_QUERY": "1",
+            "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # no TPU is used, so nothing has to be locked
+        }
     return environment
 
 
@@ -94,12 +96,10 @@ def compile_request(
     where nothing can be compiled: jax or a plugin is missing (the message names the extra), or the program is
     at fault."""
     python = python or sys.executable
-    found: dict[str, Any] = {"versions": {}, "compiled": [], "errors": {}}
+    found: dict[str, Any] = {"versions": {}, "unknown_fields": [], "compiled": [], "errors": {}}
     with tempfile.TemporaryDirectory() as scratch:
         answer = Path(scratch, "answer.json")
-        request_ = {**request, "target": destination.target, "topology": destination.topology}
-        request_["mesh"] = destination.mesh
-        request_["answer"] = str(answer)
+        request_ = {**request, **fields(destination, "target topology mesh"), "answer": str(answer)}
         request_["flags_of_releases"] = FLAGS_OF_RELEASES.get(destination.target, [])
         if destination.device is not None:
             config = Path(scratch, "target_config.txtpb")
@@ -119,12 +119,8 @@ def compile_request(
                 if "devices_needed" in output:
                     raise TooFewDevices(message, output["devices_needed"])
                 raise CaptureError(message)
-            found["versions"] = output.get("versions", {})
-            found["flags_of_release"] = output.get("flags_of_release", "")
-            found["unknown_fields"] = output.get("unknown_fields", [])
-            found["names"] = output.get("names", [])
-            found["compiled"] += output.get("compiled", [])
-            found["errors"].update(output.get("errors", {}))
+            compiled, errors = found["compiled"] + output["compiled"], found["errors"] | output["errors"]
+            found |= output | {"compiled": compiled, "errors": errors}
             if "devices_needed" in output and not found["compiled"] and len(found["names"]) == 1:
                 raise TooFewDevices(next(iter(found["errors"].values())), output["devices_needed"])
             at = output.get("started")
@@ -254,8 +250,6 @@ def capture_command(
     name = printable(command[0])
     if python and not Path(command[0]).is_file():
         raise CaptureError(f"{name}: no such script")
-    if target not in (None, "cpu", "gpu", "tpu"):
-        raise CaptureError(f"no target {target!r}; expected cpu, gpu or tpu")
     with _new_folder(out) as (dump, new):
         all_flags = flags_for(dump, flags)
         environment = environment_for(None, all_flags)
@@ -339,15 +333,12 @@ def _capture_on(
     python: str | None,
     flags: str,
 ) -> Capture:
-    more = f"{flags_of(destination)} {flags}".strip()
     with _new_folder(out) as (dump, new):
-        request = {**request, "dump": str(dump)}
-        answer = compile_request(request, destination, python=python, flags=flags_for(dump, more))
-        all_flags = f"{answer.get('flags_of_release', '')} {flags_for(dump, more)}"
-        captured = Capture(new, destination.target, flags=all_flags.strip())
-        captured.unknown_fields = answer.get("unknown_fields", [])
-        captured.versions = dict(answer.get("versions", {}))
-        captured.errors = dict(answer.get("errors", {}))
+        own = flags_for(dump, f"{flags_of(destination)} {flags}".strip())
+        answer = compile_request({**request, "dump": str(dump)}, destination, python=python, flags=own)
+        all_flags = f"{answer.get('flags_of_release', '')} {own}"
+        given = {key: answer[key] for key in ("unknown_fields", "versions", "errors")}
+        captured = Capture(new, destination.target, flags=all_flags.strip(), **given)
         _collect_all(dump, captured)
         if destination.device is not None:
             _set_device(captured, destination.device)
@@ -419,7 +410,7 @@ def _finish(
     manifest = captured.manifest()
     if destination is not None:
         tpu = tpu_of(destination.topology or "")
-        manifest["device"], manifest["topology"] = destination.device or tpu or None, destination.topology
+        manifest |= {"device": destination.device or tpu or None, "topology": destination.topology}
         manifest["mesh"] = destination.mesh
     _write_json(captured.folder / "manifest.json", manifest)
     for module in captured.modules:

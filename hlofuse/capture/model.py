@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -11,23 +11,12 @@ from hlofuse.format import fields, printable
 from hlofuse.ir import HlofuseError, Record
 
 TARGETS = ("cpu", "gpu", "tpu")
+Mesh: TypeAlias = tuple[tuple[str | None, int], ...]
+"""The axes of a mesh, each with its name or None, and its size."""
 
 
 class CaptureError(HlofuseError):
     """Nothing was captured; the message says how to proceed."""
-
-
-def settled_target(
-    target: str | None, device: str | None, topology: str | None
-) -> tuple[str, str | None, str | None]:
-    """Target, GPU and topology of a call; a TPU's name stands for the smallest topology of it."""
-    tpu = tpu_devices().get(device or "")
-    if tpu is not None and target in (None, "tpu"):
-        if topology is not None and tpu_of(topology) != tpu.name:
-            raise CaptureError(f"--topology {printable(topology)} is not one of --device {tpu.name}")
-        return "tpu", None, topology or tpu.topology
-    target = target or ("gpu" if device is not None else "tpu" if topology is not None else "cpu")
-    return target, device, topology or (tpu_devices()["v5e"].topology if target == "tpu" else None)
 
 
 class Destination(Record):
@@ -37,8 +26,8 @@ class Destination(Record):
     """The GPU, a name of `hlofuse devices` or a file; only with `gpu`."""
     topology: str | None = None
     """With `tpu` `v5e:2x2`; with `gpu` slices, hosts of each and GPUs of each host: `1x2x8`."""
-    mesh: tuple[tuple[str | None, int], ...] = ()
-    """The axes of the mesh over which the program is divided, each with its name or None, and its size."""
+    mesh: Mesh = ()
+    """The mesh over which the program is divided."""
 
     def __post_init__(self) -> None:
         if self.target not in TARGETS:
@@ -60,6 +49,20 @@ class Destination(Record):
         mesh = "mesh " + ", ".join(f"{name}={size}" if name else str(size) for name, size in self.mesh)
         more = ", ".join(filter(None, [self.device, self.topology, mesh if self.mesh else None]))
         return f"{self.target} ({more})" if more else self.target
+
+
+def settled_destination(
+    target: str | None, device: str | None, topology: str | None, mesh: Mesh = ()
+) -> Destination:
+    """The destination of a call; a TPU's name stands for the smallest topology of it."""
+    tpu = tpu_devices().get(device or "")
+    if tpu is not None and target in (None, "tpu"):
+        if topology is not None and tpu_of(topology) != tpu.name:
+            raise CaptureError(f"--topology {printable(topology)} is not one of --device {tpu.name}")
+        return Destination("tpu", None, topology or tpu.topology, mesh)
+    target = target or ("gpu" if device is not None else "tpu" if topology is not None else "cpu")
+    topology = topology or (tpu_devices()["v5e"].topology if target == "tpu" else None)
+    return Destination(target, device, topology, mesh)
 
 
 class CapturedModule(Record):

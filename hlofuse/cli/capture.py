@@ -15,8 +15,8 @@ from hlofuse.capture.capturing import (
     function_in,
     module_names,
 )
-from hlofuse.capture.model import Capture, Destination, settled_target
-from hlofuse.format import listing, plural, printable
+from hlofuse.capture.model import Capture, Destination, settled_destination
+from hlofuse.format import listing, plural, printable, shorten
 from hlofuse.inputs.profile import slowest_module
 from hlofuse.ir.errors import HlofuseError
 from .common.messages import message, spinner
@@ -66,8 +66,6 @@ def command(
 
     With --run, PROGRAM is a script and, after --, its arguments. It runs where it always does, and reports on
     the folder have measured time. The exit status is that of the script."""
-    if device is not None or topology is not None:
-        target, device, topology = settled_target(target, device, topology)
     if run or _is_command(program):
         if any(given is not None for given in (arguments, args_from, device, topology, mesh)):
             raise click.UsageError(
@@ -83,8 +81,7 @@ def command(
             python=(how["python"] or sys.executable) if run else "",
         )
     else:
-        target, device, topology = settled_target(target, device, topology)
-        destination = Destination(target, device, topology, parse_mesh(mesh) if mesh else ())
+        destination = settled_destination(target, device, topology, parse_mesh(mesh) if mesh else ())
         how |= {"arguments_from": args_from, "only": only}
         captured = _compile(program[0], destination, output, arguments, how)
     _report(captured)
@@ -100,10 +97,8 @@ def command(
 
 def _is_command(program: tuple[str, ...]) -> bool:
     """`-- python train.py`, and not `script.py:function` or a file with a module."""
-    if len(program) > 1:
-        return True
     word = program[0]
-    return ":" not in word and not Path(word).suffix and not Path(word).is_file()
+    return len(program) > 1 or (":" not in word and not Path(word).suffix and not Path(word).is_file())
 
 
 def _compile(
@@ -135,11 +130,10 @@ def _compile(
 
 def _report(captured: Capture) -> None:
     versions = ", ".join(f"{k} {v}" for k, v in captured.versions.items())
-    where = printable(str(captured.folder))
-    argument_lists = [f"{plural(len(captured.modules), 'module')} for {captured.target} in {where}"]
-    click.echo("  ".join([*argument_lists, f"({versions})"] if versions else argument_lists))
+    count, where = plural(len(captured.modules), "module"), printable(str(captured.folder))
+    click.echo(f"{count} for {captured.target} in {where}" + (f"  ({versions})" if versions else ""))
     for module in captured.modules[:20]:
-        click.echo(f"  {printable(module.name):<28} {listing(module.passes, 4) or 'unchanged'}")
+        click.echo(f"  {printable(module.name):<28} {shorten(listing(module.passes, 4), 49) or 'unchanged'}")
     if len(captured.modules) > 20:
         click.echo(f"  … {len(captured.modules) - 20} more")
     for name, why in [*captured.errors.items(), *captured.left_out.items()][:20]:

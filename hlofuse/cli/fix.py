@@ -11,7 +11,7 @@ from rich.console import Console
 from hlofuse.capture import Capture, Destination
 from hlofuse.capture.arguments import parse_arguments, parse_mesh
 from hlofuse.capture.capturing import capture_function, function_in
-from hlofuse.capture.model import settled_target
+from hlofuse.capture.model import settled_destination
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.fixing import CPU, Fixed, fixed
@@ -53,7 +53,7 @@ def command(
     if named is None or not named[0].endswith(".py"):
         raise click.UsageError(f"{printable(program)}: expected PROGRAM.py:FUNCTION")
     file, name = Path(named[0]), named[1]
-    destination = Destination(*settled_target(target, device, topology), parse_mesh(mesh) if mesh else ())
+    destination = settled_destination(target, device, topology, parse_mesh(mesh) if mesh else ())
     if measure and destination != CPU:
         raise click.UsageError("--measure runs the program on this CPU; it excludes other targets")
     own = {"arguments": parse_arguments(arguments or ""), "arguments_from": args_from, **how}

@@ -90,9 +90,4 @@ def final_of_tpu(report: Program) -> Program | None:
     if found is None:
         return None
     options.listener.note(f"XLA:TPU's passes are not replayed: this is its final module, {found.name}")
-    changed = replace(
-        options,
-        input=str(found),
-        module=None,
-    )
-    return type(report)(changed)
+    return type(report)(replace(options, input=str(found), module=None))

@@ -79,14 +79,9 @@ def test_the_pair_is_found_from_either_file_and_in_a_dump_directory(
 ) -> None:
     pair = tpu / "softmax" / "before.hlo", tpu / "softmax" / "after.hlo"
     assert tpu_files(pair[0]) == tpu_files(pair[1]) == tpu_files(tpu / "softmax") == pair
-    for file, stage in zip(
-        pair,
-        (
-            "0050.Main_fusion.after_pipeline-start.before_tpu_fusion",
-            "0051.multi_output_fusion_and_bf16_folding.after_tpu_fusion.before_pipeline-end",
-        ),
-        strict=True,
-    ):
+    first = "0050.Main_fusion.after_pipeline-start.before_tpu_fusion"
+    last = "0051.multi_output_fusion_and_bf16_folding.after_tpu_fusion.before_pipeline-end"
+    for file, stage in zip(pair, (first, last), strict=True):
         (tmp_path / f"module_0003.jit_softmax.{stage}.txt").write_text(file.read_text())
     out = hlofuse("explain", tmp_path, "--details").out
     assert "7 kernels → 3" in out
@@ -155,6 +150,7 @@ add {
 
 
 P = "p = f32[8,8] parameter(0)"
+SUM = "z = f32[] constant(0)\n  x = f32[8] reduce(p, z), dimensions={1}, to_apply=add"
 PRODUCT = "x = f32[8,8] convolution(p, p), dim_labels=bf_io->bf"
 FIRST = PRODUCT.replace("x =", "c =")
 AFTER = "f32[8,8] convolution(p, x), dim_labels=bf_io->bf"
@@ -166,15 +162,7 @@ HALF = "y = f32[8,4] slice(x), slice={[0:8], [0:4]}"
     [
         ((P, "x = f32[8,8] exponential(p)", "ROOT y = f32[8,8] negate(x)"), None),
         ((P, "x = f32[8,8] exponential(p)", f"ROOT {HALF}"), "TP001"),
-        (
-            (
-                P,
-                "z = f32[] constant(0)",
-                "x = f32[8] reduce(p, z), dimensions={1}, to_apply=add",
-                "ROOT y = f32[8] negate(x)",
-            ),
-            "TP002",
-        ),
+        ((P, SUM, "ROOT y = f32[8] negate(x)"), "TP002"),
         (("p = f32[] parameter(0)", "x = f32[] negate(p)", "ROOT y = f32[] exponential(x)"), "TP003"),
         # A product's kernel goes on while one value of its size leaves it.
         ((P, PRODUCT, "ROOT y = f32[8,8] negate(x)"), None),

@@ -185,39 +185,24 @@ def is_faster_by_radix(shape: Shape, pair: bool, device: DeviceDescription) -> b
     if device.is_blackwell:
         return _on_blackwell(shape.bit_width, rows, size, device, pair)
     if device.compute_capability[0] == 9:
-        return _on_hopper(shape.bit_width, rows, size, device)
+        return _is_beyond("hopper", shape.bit_width, rows, size, device)
     if device.compute_capability[0] == 8:
-        return _on_ampere(shape.bit_width, rows, size, device)
+        return _is_beyond("ampere", shape.bit_width, rows, size, device)
     return shape.element_count > _MIN_ELEMENTS
 
 
-def _is_beyond(table: str, bits: int, rows: int, size: int) -> bool:
-    of_bits = _TABLES[table][str(bits)]
+def _is_beyond(table: str, bits: int, rows: int, size: int, device: DeviceDescription) -> bool:
+    """True beyond the sizes of a table: of one row, between numbers of rows by cores, and from so many on."""
+    found = _TABLES[table]
+    if bits == 8:
+        least, few, most = found["bytes"]
+        return rows == 1 or (size > least and (rows > few or size < most))
+    of_bits = found.get(str(bits), {"one_row": size, "steps": []})
     if rows == 1 and size > of_bits["one_row"]:
         return True
-    return any(rows > least and size > each for least, each in of_bits["steps"])
-
-
-def _on_hopper(bits: int, rows: int, size: int, device: DeviceDescription) -> bool:
-    if bits == 8:
-        return rows == 1 or (size > 1300 and (rows > 8 or size < 26000))
-    if str(bits) not in _TABLES["hopper"]:
-        return False
-    if bits == 32 and 88 < rows <= device.core_count and size > 1 << 12:
-        return True
-    if bits == 64 and 160 < rows <= 2 * device.core_count and size > 1 << 14:
-        return True
-    return _is_beyond("hopper", bits, rows, size)
-
-
-def _on_ampere(bits: int, rows: int, size: int, device: DeviceDescription) -> bool:
-    if bits == 8:
-        return rows == 1 or (size > 1000 and (rows > 5 or size < 43000))
-    if str(bits) not in _TABLES["ampere"]:
-        return False
-    if bits == 64 and 138 < rows <= 2 * device.core_count and size > 1 << 14:
-        return True
-    return _is_beyond("ampere", bits, rows, size)
+    least, cores, above = of_bits.get("between", (0, 0, 0))
+    is_between = least < rows <= cores * device.core_count and size > above
+    return is_between or any(rows > least and size > each for least, each in of_bits["steps"])
 
 
 def _on_blackwell(
@@ -240,7 +225,7 @@ def _on_blackwell(
         return size >= 4096 and 88 < rows < 128
     if bits == 64:
         return not pair and size >= 16384
-    return _on_hopper(bits, rows, size, device)
+    return _is_beyond("hopper", bits, rows, size, device)
 
 
 UNASSIGNED = "xla.gpu.ext.cub_sort_unassigned_scratch_size"

@@ -101,12 +101,8 @@ def _pairs(module: Module) -> Iterator[tuple[Instruction, Instruction, int]]:
 
 def _together(found: ModuleDiff, producer: Instruction, consumer: Instruction) -> bool | None:
     """One fusion holds both; None where one of the two is no longer there."""
-    producer_kernels, consumer_kernels = found.pairs.after_of(producer), found.pairs.after_of(consumer)
-    if not producer_kernels or not consumer_kernels:
-        return None
-    return bool(
-        {p.fusion for p in producer_kernels if p.fusion} & {p.fusion for p in consumer_kernels if p.fusion}
-    )
+    kernels = [{p.fusion for p in found.pairs.after_of(x)} for x in (producer, consumer)]
+    return bool(set.intersection(*kernels) - {None}) if all(kernels) else None
 
 
 CLOSED = (
@@ -117,8 +113,7 @@ CLOSED = (
 def print_tpu(p: TpuPair, console: Console, *, limit: int) -> None:
     """The result, the fusions that were created, then the pairs that were not fused, most bytes first."""
     console.print(printable(f"{p.module} on TPU: {p.before} → {p.after}"), style="bold")
-    style = "bold green" if p.kernels_after < p.kernels_before else "bold"
-    console.print(f"{p.kernels_before:,} kernels → {p.kernels_after:,}", style=style)
+    console.print(f"{p.kernels_before:,} kernels → {p.kernels_after:,}", style="bold")
     console.print(CLOSED)
     console.print()
     console.print("TPU fusions", style="bold cyan")
