@@ -6,7 +6,8 @@ A page holds a program before and after the change. XLA compiles both for each d
 figures are read from XLA's own modules. Exit status 1 if a figure differs or the change no longer pays.
 --write writes the tables, the modules that the tests replay (tests/recipes/data.tar.xz) and the index.
 
-PYTHON is an interpreter with JAX and its plugin for CUDA; RELEASE says which jaxlib that is.
+PYTHON is an interpreter with JAX and its plugin for CUDA, or libtpu for a TPU; RELEASE says which jaxlib
+that is.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from itertools import groupby
 from pathlib import Path
 
 from hlofuse.account import Account, KernelTimes, Totals
-from hlofuse.capture import Destination
+from hlofuse.account.tpu import TpuAccount
+from hlofuse.capture import settled_destination
 from hlofuse.capture.capturing import capture_function
 from hlofuse.cost.gpu.device import load_device
+from hlofuse.cost.tpu import tpu_devices
 from hlofuse.format.units import bytes_text
 from hlofuse.inputs import load
 from hlofuse.releases import release_of
@@ -43,6 +46,8 @@ DATA = ROOT / "tests" / "recipes" / "data.tar.xz"
 SIDES = ("before", "after")
 FILES = {"before.hlo": "input.hlo", "after.hlo": "fused.hlo"}
 """Of a capture, and what they are called in the data of a recipe."""
+FINAL = {"after_optimizations.hlo": "final.hlo"}
+"""The same, for a TPU, whose passes are not replayed."""
 UNOPTIMIZED = {"before_optimizations.hlo": "unoptimized.hlo"}
 """The same, for the side before of a recipe that is changed before optimizations."""
 HEAD = "| device | XLA | kernels | launches | moved | time |\n|---|---|---|---|---|---|\n"
@@ -150,6 +155,8 @@ def xla_figures(file: Path, device: str, xla: str) -> Figures:
     module = load(str(file))
     if device == "cpu":
         return figures_of(Account(module, backend="cpu", is_final=True).totals)
+    if device in tpu_devices():
+        return figures_of(TpuAccount(module, device, is_final=True).totals)
     times = KernelTimes(load_device(device), release_of(xla))
     return figures_of(times.account(module, is_final=True).totals)
 
@@ -202,9 +209,7 @@ def compiled(
         script = out / f"programs_{number}.py"
         script.write_text(f"SOURCES = {sources!r}\n{_PROGRAMS}", encoding="utf-8")
         folder, axes = out / f"{device}-{number}", ((None, mesh),) if mesh > 1 else ()
-        destination = Destination(
-            "cpu" if device == "cpu" else "gpu", None if device == "cpu" else device, mesh=axes
-        )
+        destination = settled_destination(None, None if device == "cpu" else device, None, axes)
         captured = capture_function(str(script), "PROGRAMS", destination, folder, python=python, flags=flags)
         for program, why in [*captured.errors.items(), *captured.left_out.items()]:
             print(f"{device} {program}: {why}", file=sys.stderr)
@@ -277,6 +282,7 @@ def write_data(found: dict[str, dict[str, dict[str, Path]]]) -> None:
         for device, sides in folders.items():
             for side in SIDES:
                 more = UNOPTIMIZED if side == "before" and name in WRITTEN else {}
+                more = more | (FINAL if device in tpu_devices() else {})
                 for file, own in (FILES | more).items():
                     members[f"{name}/{device}/{side}/{own}"] = (sides[side] / file).read_bytes()
     with io.BytesIO() as buffer:

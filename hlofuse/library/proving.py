@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from hlofuse import __version__
 from hlofuse.account import Totals
 from hlofuse.capture.capturing import capture_modules, versions_of
-from hlofuse.capture.model import CaptureError, Destination, settled_target
+from hlofuse.capture.model import CaptureError, settled_destination
 from hlofuse.cost.tpu import TpuDevice, tpu_devices
 from hlofuse.ir import HlofuseError, Module, print_module, replace
 from hlofuse.judge.judge import Judge
@@ -17,7 +17,6 @@ from hlofuse.passes.common import make
 from hlofuse.pipelines.flags import joined
 from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.advice.written import prepared
-from hlofuse.reports.common.model import TRIED_UP_TO
 from hlofuse.reports.verdict.candidates import UNKNOWN, rewritten
 from hlofuse.reports.verdict.model import Suggestion, Verdict
 from hlofuse.reports.verdict.phrases import COMPILED, VALUES
@@ -27,6 +26,8 @@ from .opening import open as open_report
 from .program import Program
 from .questions import Explain
 
+_SEARCHED = 12_000
+"""Instructions of a module that takes about 3 s."""
 _JUDGED = 3
 """Suggestions whose values are compared."""
 _SECONDS = 60.0
@@ -50,12 +51,12 @@ def tried_verdict(report: Program, options: Explain) -> Verdict | None:
 
 
 def _with_candidates(report: Program, v: Verdict) -> Verdict:
-    """A TPU's verdict with the changes that may apply, not tried; `v` without the module before them."""
+    """A TPU's verdict with the changes that may apply, not tried; a large module is not searched."""
     try:
         written = report.before_optimizations("explain").module
     except HlofuseError:
-        return v
-    if sum(1 for _ in written.instructions()) > TRIED_UP_TO:
+        return replace(v, not_proved="XLA:TPU is closed; --prove needs the dump directory")
+    if sum(1 for _ in written.instructions()) > _SEARCHED:
         return v
     found = {s.recipe or s.flag: s for s, _ in _candidates(report, v, prepared(written))}
     return replace(v, untried=tuple(sorted(found.values(), key=lambda s: -s.touched)))
@@ -66,12 +67,12 @@ def _proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verd
     the unchanged module, compiled in the same way. `Verdict.not_proved` says why none could be compiled.
     HlofuseError without the module before optimizations."""
     start = prepared(report.before_optimizations("explain --prove").module)
-    found = sorted(_candidates(report, v, start), key=lambda c: -c[0].touched)
     suggested = {s.recipe or s.flag for s in (*v.suggestions, *v.untried)}
-    found.sort(key=lambda c: (c[0].recipe or c[0].flag) not in suggested)
+    found = list(_candidates(report, v, start))
+    found.sort(key=lambda c: ((c[0].recipe or c[0].flag) not in suggested, -c[0].touched))
     remaining = [] if v.tiles is not None else list(v.suggestions)
     helpful: list[Candidate] = []
-    tried: set[tuple[str, str]] = set()
+    tried = set[str]()
     with report.options.listener.progress("compiling changes") as progress:
         try:
             compile = _Compiler(report, python, tries)
@@ -87,23 +88,24 @@ def _proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verd
                 continue
             except _NoMore:
                 break
-            tried.add((s.recipe or s.flag, s.text))
-            if trial.helps(base):
+            tried.add(s.text + s.flag)
+            is_timed = trial.us_saved is not None or base.us is None
+            if trial.helps(base) and (v.tiles is None or is_timed):
                 helpful.append((replace(s, trial=trial), module))
     helpful.sort(key=lambda c: tuple(-x for x in c[0].trial.gain))
     with report.options.listener.activity("comparing values"):
         new = list(_judged(helpful, start, python))
-    remaining = [s for s in remaining if (s.recipe or s.flag, s.text) not in tried]
+    remaining = [s for s in remaining if s.text + s.flag not in tried]
     left = v.untried if v.tiles is None else [s for s, _ in found]
-    untried = tuple(s for s in left if (s.recipe or s.flag, s.text) not in tried)
+    untried = tuple(s for s in left if s.text + s.flag not in tried)
     order = sorted([*new, *remaining], key=lambda s: (s.kind == "report", *(-x for x in s.trial.gain)))
     return replace(v, suggestions=tuple(order), untried=untried, compiled=len(tried))
 
 
 def _trial(base: Totals, after: Totals) -> Trial:
+    """Without a time where more kernels lack one; those that lack one in `base` save at least their bound."""
     trial = trial_of(base, after, COMPILED)
-    same_gaps = base.unknown == after.unknown
-    return trial if same_gaps else replace(trial, us_saved=None)
+    return trial if after.unknown <= base.unknown else replace(trial, us_saved=None)
 
 
 def _candidates(report: Program, v: Verdict, start: Module) -> Iterator[Candidate]:
@@ -123,10 +125,8 @@ def _candidates(report: Program, v: Verdict, start: Module) -> Iterator[Candidat
     flags = [s for s in (*v.suggestions, *v.untried) if s.flag]
     machine = report.account.machine
     if isinstance(machine, TpuDevice) and machine.vmem_size > 2048 * _OWN_VMEM_KIB:
-        text = "Let a kernel use half of VMEM"
         flag = f"{_VMEM}={machine.vmem_size // 2048}"
-        wider = Suggestion("flag", text, "", (), 0, UNKNOWN, flag=flag)
-        flags.append(wider)
+        flags.append(Suggestion("flag", "Let a kernel use half of VMEM", "", (), 0, UNKNOWN, flag=flag))
     yield from ((s, None) for s in flags)
 
 
@@ -161,8 +161,7 @@ class _Compiler:
         if identity.backend.value == "tpu" and device not in tpu_devices():
             raise CaptureError("give --device: the TPU is not known")
         mesh = ((None, identity.partitions),) if identity.partitions > 1 else ()
-        target, gpu, topology = settled_target(identity.backend.value, device, None)
-        self._to = Destination(target, gpu, topology, mesh)
+        self._to = settled_destination(identity.backend.value, device, None, mesh)
         self._environment = (__version__, python, versions_of(python or sys.executable))
 
     def __call__(self, module: Module, flag: str = "") -> Totals:

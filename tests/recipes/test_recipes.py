@@ -19,6 +19,7 @@ import pytest
 from hlofuse.account import Observed
 from hlofuse.account.replaying import compiled, final_account
 from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.cost.tpu import tpu_devices
 from hlofuse.ir import parse_module
 from hlofuse.ir.record import replace
 from hlofuse.library import loading
@@ -30,7 +31,7 @@ from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.explain.explain import explain
-from hlofuse.reports.verdict.candidates import tried, tried_around
+from hlofuse.reports.verdict.candidates import rewritten, tried, tried_around
 from hlofuse.reports.verdict.cut import Cutter
 from hlofuse.reports.verdict.phrases import suggestions_title
 from hlofuse.reports.verdict.verdict import verdict
@@ -46,7 +47,8 @@ needs_jax = pytest.mark.skipif(not HAS_JAX, reason="needs jax (Python 3.12 or ne
 TOOL = load_tool("recipes")
 PAGES = {page.name: page for page in TOOL.pages()}
 BY_NAME = {recipe.name: recipe for recipe in reversed(RECIPES)}
-CASES = [(name, device) for name, page in PAGES.items() for device in page.devices]
+CASES = [(name, d) for name, page in PAGES.items() for d in page.devices if d not in tpu_devices()]
+ON_TPU = [(name, d) for name, page in PAGES.items() for d in page.devices if d in tpu_devices()]
 
 
 def stored(name: str) -> dict[str, str]:
@@ -65,11 +67,8 @@ def read(tmp_path: Path) -> Callable[[str, str, str], Loaded]:
         path.write_text(stored(name)[f"{device}/{side}/input.hlo"])
         release = PAGES[name].rows[device].split(" | ")[1]
         flags = PAGES[name].flags[side] or None
-        if device == "cpu":
-            return loading.read(ReplayOptions(str(path), target="cpu", xla=release, xla_flags=flags))
-        return loading.read(
-            ReplayOptions(str(path), target="gpu", device=device, xla=release, xla_flags=flags)
-        )
+        target, own = ("cpu", None) if device == "cpu" else ("gpu", device)
+        return loading.read(ReplayOptions(str(path), target=target, device=own, xla=release, xla_flags=flags))
 
     return read
 
@@ -94,6 +93,19 @@ def test_every_recipe_has_a_page_and_every_page_a_recipe() -> None:
         assert tuple(page.rows) == page.devices, page.name
         assert page.path.read_text(encoding="utf-8").rstrip().endswith(TOOL.measured_line(page))
     assert (TOOL.DOCS / "README.md").read_text(encoding="utf-8") == TOOL.index()
+
+
+@pytest.mark.parametrize(("name", "device"), ON_TPU)
+def test_xla_bears_it_out_on_a_tpu(name: str, device: str, tmp_path: Path) -> None:
+    """XLA's final modules, which are not replayed, are those of the page's row."""
+    found, row = [], PAGES[name].rows[device]
+    for side in TOOL.SIDES:
+        (file := tmp_path / f"{side}.hlo").write_text(stored(name)[f"{device}/{side}/final.hlo"])
+        found.append(TOOL.xla_figures(file, device, ""))
+    assert found[1].pays_against(found[0])
+    assert TOOL.row_of(device, row.split(" | ")[1], *found) == row
+    written = prepared(parse_module(stored(name)[f"{device}/before/unoptimized.hlo"]))
+    assert name in {r.recipe.name for r in rewritten(written, "tpu")}
 
 
 @pytest.mark.parametrize(("name", "device"), CASES)

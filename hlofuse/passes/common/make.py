@@ -135,8 +135,8 @@ def reshape(at: Instruction, shape: Shape, operand: Instruction) -> Instruction:
 
 
 def reshape_bitcasts(module: Module) -> None:
-    """Reshapes take the place of all bitcasts, which XLA does not read before its layouts."""
-    for x in [x for x in module.instructions() if x.opcode == "bitcast"]:
+    """Reshapes take the place of bitcasts and copies, which XLA does not read before its layouts."""
+    for x in [x for x in module.instructions() if x.opcode in ("bitcast", "copy")]:
         x.replace_all_uses_with(reshape(x, x.shape, x.operands[0]))
 
 

@@ -441,24 +441,24 @@ def _add_shifts(x: Instruction) -> bool:
 _MIRRORING = frozenset("add subtract multiply divide negate select exponential convert".split())
 
 
-def _mirrors(x: Instruction, axes: Sequence[int], last: int, known: dict[Instruction, Elements]) -> bool:
+def _mirrors(x: Instruction, axes: Sequence[int], last: int, written: dict[Instruction, Elements]) -> bool:
     """True for a spectrum of which one half mirrors the other along these dimensions, as that of real numbers
     does. A real result has no part of those in the first and middle places of the `last` that do not."""
     if not axes:
         value = x.operands[0] if x.opcode == "convert" else x
         return value.element_type in FLOATING_TYPES
     with suppress(CannotEvaluate):
-        given = elements(x, known, MOST_EVALUATED)
+        given = elements(x, written, MOST_EVALUATED)
         differs = given != np.roll(np.flip(given, tuple(axes)), 1, axes).conj()
         if last in axes:
             size = given.shape[last]
             differs = np.delete(differs, [0, *[size // 2] * (size % 2 == 0)], last)
         return not differs.any()
     if x.opcode in _MIRRORING or (x.opcode in ELEMENTWISE_OPCODES and x.element_type in FLOATING_TYPES):
-        return all(_mirrors(o, axes, last, known) for o in x.operands)
+        return all(_mirrors(o, axes, last, written) for o in x.operands)
     if x.opcode == "broadcast":
         own = [x.dimensions.index(d) for d in axes if d in x.dimensions]
-        return _mirrors(x.operands[0], own, own[-1] if last in x.dimensions else -1, known)
+        return _mirrors(x.operands[0], own, own[-1] if last in x.dimensions else -1, written)
     return _is_of_real(x) and len(numbers_of(x, "fft_length")) == len(axes)
 
 
@@ -917,6 +917,45 @@ def _attend(scores: Instruction) -> bool:
     return True
 
 
+def _scatter_rows(x: Instruction) -> bool:
+    """A scatter of windows becomes one of rows: nothing is looked up along dimensions that a window fills,
+    and those along which it has one element are no part of it."""
+    table, indices, updates, *more = x.operands
+    names = ("input_batching_dims", "update_window_dims", "scatter_dims_to_operand_dims")
+    batch, window, along = (numbers_of(x, name) for name in names)
+    rank = indices.shape.rank - 1
+    if more or x.raw("inserted_window_dims") != "{}":
+        return False
+    if x.raw("index_vector_dim") != str(rank):
+        return False
+    filled = (d for d in range(table.shape.rank) if d not in batch)
+    places = zip(filled, window, strict=True)
+    taken = {d: w for d, w in places if d in along and updates.shape.dimensions[w] == 1}
+    columns = _columns(indices)
+    chosen = [along[k] for k in columns]
+    if not chosen or not taken.keys() >= {*chosen}:
+        return False
+    parts = [make.part(x, indices, k, k + 1, rank) for k in columns]
+    rows = make.reshape(x, without(updates.shape, [*taken.values()]), updates)
+    new = make.copy_of(x, [table, make.concatenate(x, parts, rank), rows])
+    rest = [w for w in range(updates.shape.rank) if w not in taken.values()]
+    new.attributes = new.attributes.updated(
+        update_window_dims=make.numbers(rest.index(w) for w in window if w in rest),
+        inserted_window_dims=make.numbers(taken),
+        scatter_dims_to_operand_dims=make.numbers(chosen),
+    )
+    return replace(x, new)
+
+
+def _columns(indices: Instruction) -> list[int]:
+    """The columns of clamped indices that the limits do not make 0; none for others."""
+    if indices.opcode == "clamp":
+        with suppress(CannotEvaluate, IndexError):  # a scalar limits all
+            low, high = (elements(o, {}, MOST_EVALUATED) for o in indices.operands[::2])
+            return [k for k in range(high.shape[-1]) if (low | high)[..., k].any()]
+    return []
+
+
 RESTATED = {
     "multiply-narrow-sum-wide": Rewriting("dot", _narrow),
     "take-first": Rewriting("gather slice dynamic-slice", _take_first),
@@ -944,6 +983,7 @@ RESTATED = {
     "max-not-sort": Rewriting("sort", _extreme),
     "top-k-not-sort": Rewriting("sort", _few_sorted),
     "reshape-not-segments": Rewriting("scatter", _segments),
+    "index-all-rows": Rewriting("scatter", _scatter_rows, "tpu"),
     "window-not-scatter": Rewriting("scatter gather", _window),
     "update-the-rows": Rewriting("scatter", add_to_rows),
     "choose-what-is-written": Rewriting("select", choose_written),

@@ -229,10 +229,9 @@ def suggestions_title(v: Verdict, shown: int) -> str:
         return f"{what}: {v.not_proved.splitlines()[0]}"
     suggested = any(s.kind != "report" for s in v.suggestions[:1])
     if v.compiled and not suggested:
-        return f"No suggestions: XLA compiled {plural(v.compiled, 'change')}, none saves anything"
+        return f"No suggestions: XLA compiled {plural(v.compiled, 'change')}, none is known to save anything"
     if v.tiles is not None and not v.compiled:
-        how = "--prove has libtpu compile changes" if v.untried else "--prove needs the dump directory"
-        return f"No change was simulated (XLA:TPU is closed); {how}"
+        return "No change was simulated (XLA:TPU is closed); --prove has libtpu compile changes"
     if not v.is_replayed and not v.compiled:
         return "No change was tried on this fused module; give the module before fusion"
     if not suggested and v.skipped:
