@@ -63,14 +63,15 @@ def _print(devices: dict[str, DeviceDescription | TpuDevice], console: Console) 
     from rich.table import Table
 
     table = Table(*_COLUMNS, box=None, padding=(0, 2, 0, 0))
+    for column in table.columns[1:4]:
+        column.justify = "right"
     for name, device in devices.items():
         table.add_row(*_row(name, device))
     console.print(table)
     for name, device in devices.items():
-        if isinstance(device, TpuDevice):
-            console.print(f"{name}: published figures; sources: hlofuse devices {name}", style="dim")
-        elif device.origin != XLAS_OWN:
+        if not isinstance(device, TpuDevice) and device.origin != XLAS_OWN:
             console.print(f"{name}: {device.origin}, not {XLAS_OWN}", style="dim")
+    console.print("TPUs: published figures; hlofuse devices NAME has their sources", style="dim")
 
 
 def _print_one(device: DeviceDescription | TpuDevice, console: Console) -> None:

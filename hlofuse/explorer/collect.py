@@ -26,7 +26,6 @@ from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.head import identity_line, missing_lines, not_repeated_in
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.common.names import renamed_kernels
-from hlofuse.reports.common.phrases import headline
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.explain.explain import explain, record_check
 from hlofuse.reports.explain.model import Explanation, FusedStep, HotKernel
@@ -481,7 +480,7 @@ class _Collector:
     def _headline(self) -> str:
         replay, identity = self.replay, self.replay.input.identity
         if identity is None:
-            return headline(self.explained)
+            return printable(self.explained.module)
         ordered = TARGETS[replay.target].depends_on_order
         line = identity_line(identity, replay.order_source if ordered else None, replay.follows_log)
         return f"{line} · what if: {', '.join(self.explained.what_if)}" if self.explained.what_if else line

@@ -4,6 +4,7 @@ from .escape import printable as printable
 from .escape import shorten as shorten
 from .fields import fields as fields
 from .fields import us_json as us_json
+from .units import broken as broken
 from .units import bytes_text as bytes_text
 from .units import enumeration as enumeration
 from .units import listing as listing

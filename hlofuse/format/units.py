@@ -51,6 +51,18 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def broken(line: str, width: int) -> list[str]:
+    """The line; the parts between ` · ` without room go on below, two columns in."""
+    first, *parts = line.split(" · ")
+    lines, below = [first], " " * (len(line) - len(line.lstrip()) + 2)
+    for part in parts:
+        if len(lines[-1]) + 3 + len(part) > width:
+            lines.append(below + part)
+        else:
+            lines[-1] += f" · {part}"
+    return lines
+
+
 def undivided(devices: int) -> str:
     """` before division over 8 devices`, after figures of a program that is; empty for one device."""
     return f" before division over {devices:,} devices" if devices > 1 else ""

@@ -108,7 +108,7 @@ def _notes(
     if partitions > 1 and (stage.value != Stage.BEFORE or not is_divided(module)):
         exchanges = any(x.opcode in _EXCHANGES for x in module.instructions())
         alone = "" if exchanges or is_divided(module) else ", without collectives"
-        found.append(f"the program is for {partitions} devices{alone}: figures are for one device")
+        found.append(f"figures are for one of {partitions} devices{alone}")
     return tuple(found)
 
 

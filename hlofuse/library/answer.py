@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hlofuse.format.escape import printable
-from hlofuse.reports.common.head import Head, head_lines, with_heads
+from hlofuse.reports.common.head import Head, print_heads, with_heads
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -102,8 +102,7 @@ class Answer(Sequence[Any], Generic[D]):
         if self.prints_heads:
             return
         heads = [h for h in self.heads if h is not None]
-        for line in head_lines(heads):
-            console.print(line, style="dim")
+        print_heads(heads, console)
         for line in dict.fromkeys(n for h in heads for n in h.identity.notes):
             console.print(f"Note: {line}.", style="yellow")
         if self.note:

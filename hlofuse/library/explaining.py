@@ -83,8 +83,8 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
         if answer is not None:
             full = [observed.note] if observed.note else []
             untried = [*untried_lines(answer)][1:]  # the screen has the first
-            heading = ["Changes that are not simulated:"] if untried else []
-            for line in ("", *full, *heading, *untried, ""):
+            full += ["Changes that are not simulated:", *untried] if untried else []
+            for line in ("", *full, "") if full else ("",):
                 console.print(line)
             if difference is not None:
                 print_difference(difference, console, limit=limit)

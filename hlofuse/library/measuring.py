@@ -24,7 +24,7 @@ from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, 
 from hlofuse.reports.check.model import Profile
 from hlofuse.reports.check.text import print_check
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.common.head import head_lines
+from hlofuse.reports.common.head import head_lines, print_heads
 from hlofuse.reports.verdict.verdict import verdict
 from .answer import Answer
 from .heads import head_of
@@ -161,8 +161,7 @@ def checked(
         return "".join(f"{as_markdown(line)}\n\n" for line in head_lines(heads)) + check_markdown(check)
 
     def draw(console: Console) -> None:
-        for line in head_lines(heads):
-            console.print(line, style="dim")
+        print_heads(heads, console)
         print_check(found, console)
 
     answer = check_answer("check", found, draw)

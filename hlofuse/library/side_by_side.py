@@ -23,7 +23,7 @@ from hlofuse.ir import HlofuseError, replace
 from hlofuse.pipelines import device_of
 from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import nearest
-from hlofuse.reports.common.head import Head, head_lines
+from hlofuse.reports.common.head import Head, print_heads
 from hlofuse.reports.diff.json import as_dict
 from hlofuse.reports.diff.many import BatchDiff, diff_many
 from hlofuse.reports.diff.model import summarize
@@ -183,8 +183,7 @@ def compared(before: Program, after: Program, *, metadata: bool = False) -> Answ
     heads = [Head(p.identity) for p in (before, after)]
 
     def draw(console: Console, limit: int = 20, only: Sequence[str] = SECTIONS) -> None:
-        for line in head_lines(heads):
-            console.print(line, style="dim")
+        print_heads(heads, console)
         draw_summary(summarize(found, accounts()), console, limit=limit, only=only)
 
     return Answer(

@@ -1,6 +1,6 @@
-// A picture opened by itself fits the window, or has its natural size where its text would be too small. One with
-// a focus that is too large for the window opens on all that is in focus. The wheel zooms at the pointer, dragging
-// pans; a double click or 0 fits the whole picture, and once more returns.
+// A picture opened by itself fits the window, or has its natural size where its text would be too small, if a box
+// is at its upper left. One with a focus that is too large for the window opens on all that is in focus. The wheel
+// zooms at the pointer, dragging pans; a double click or 0 fits the whole picture, and once more returns or zooms.
 (() => {
   "use strict";
   const svg = document.documentElement;
@@ -33,7 +33,9 @@
   const start = () => {
     const marked = [...svg.querySelectorAll(".marked")], fits = whole() >= 0.75 * POINT;
     place(fits || marked.length ? whole() : POINT);
+    const boxes = [...svg.querySelectorAll(".node:not([id^=legend])")].map((e) => e.getBoundingClientRect());
     if (!fits && marked.length) frame(marked);
+    else if (boxes.every((box) => box.right > innerWidth || box.bottom > innerHeight)) place(whole());
   };
   const zoom = (factor, x, y) => {
     const scale = Math.min(16, Math.max(whole() / 2, view.scale * factor));
@@ -44,7 +46,11 @@
     view = { scale: view.scale, x: view.x - dx / view.scale, y: view.y - dy / view.scale };
     show();
   };
-  const toggle = () => (view.placed === "whole" ? start() : place(whole()));
+  const toggle = (x, y) => {
+    if (view.placed !== "whole") return void place(whole());
+    start();
+    if (view.placed === "whole") zoom(POINT / view.scale, x, y);
+  };
   const replace = () => (view.placed === "whole" ? place(whole()) : view.placed ? start() : show());
   const steps = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
   svg.addEventListener("wheel", (e) => {
@@ -58,14 +64,14 @@
     last = [e.clientX, e.clientY];
   });
   addEventListener("pointerup", () => { last = null; });
-  svg.addEventListener("dblclick", toggle);
+  svg.addEventListener("dblclick", (e) => toggle(e.clientX, e.clientY));
   addEventListener("resize", replace);
   addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     if (e.key in steps) pan(...steps[e.key]);
     else if (e.key === "+" || e.key === "=") zoom(1.25, innerWidth / 2, innerHeight / 2);
     else if (e.key === "-") zoom(0.8, innerWidth / 2, innerHeight / 2);
-    else if (e.key === "0") toggle();
+    else if (e.key === "0") toggle(innerWidth / 2, innerHeight / 2);
     else return;
     e.preventDefault();
   });

@@ -183,7 +183,7 @@ def test_what_is_new_and_what_is_missing_is_said(hlofuse: Run, samples: Path, tm
 def test_what_if_runs_say_so(hlofuse: Run, samples: Path) -> None:
     result = check(hlofuse, samples / "cpu" / "softmax", "--max-kernels", "3", "--disable", "CPU007")
     assert result.status == 0
-    assert "changed: without CPU007" in result.out
+    assert "Changed: without CPU007" in result.out
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,9 @@ def test_a_copy_inside_a_fusion_made_on_the_way(gpt2: Compilation) -> None:
 
 
 def test_unknown_names_get_suggestions(gpt2: Compilation, hlofuse: Run, samples: Path) -> None:
-    with pytest.raises(HlofuseError, match=r"has no instruction or op_name mul\.281; did you mean mul\.28"):
+    with pytest.raises(
+        HlofuseError, match=r"no instruction, op_name or function mul\.281; did you mean mul\.28"
+    ):
         why(gpt2, "mul.281")
     result = hlofuse("why", samples / "cpu" / "gpt2_block", "add.9", "bitcast_ad_fusion")
     assert (result.status, result.out) == (2, "")

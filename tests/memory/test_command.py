@@ -31,7 +31,7 @@ def test_the_tutorial(hlofuse: Run) -> None:
     assert "13.4 MB: arguments 4.46 MB, results 4 B, temporaries 8.91 MB, constants 4 B" in out
     assert "8.91 MB alive at the peak: 3 arrays" in out
     assert "94% of the peak: 8.39 MB at loss.py:21, f32[512,4096]" in out
-    row = next(line for line in out.splitlines() if line.split()[:2] == ["8.39", "MB"])
+    row = next(line for line in out.splitlines() if line.split()[:3] == ["8.39", "MB", "ynn_fusion.2"])
     assert row.split() == [
         *("8.39", "MB", "ynn_fusion.2", "f32[512,4096]", "loss.py:21"),
         *("broadcast_select_fusion", "at", "loss.py:22"),

@@ -78,13 +78,13 @@ def test_the_report(
     monkeypatch.chdir(samples.parent)  # commands to copy name the input
     done = hlofuse("explain", "samples/cpu/gpt2_block", "programs.py:305", columns=columns)
     golden(f"explain/gpt2_block.line.{columns}.txt", done.out)
-    assert "programs.py:305: 4 of 28 kernels" in done.out
+    assert "programs.py:305: operations in 4 of 28 kernels" in done.out
 
 
 def test_markdown_and_the_choice_of_emitters(samples: Path, hlofuse: Run) -> None:
     block = samples / "cpu" / "gpt2_block"
     assert (
-        "### programs.py:305: 4 of 28 kernels"
+        "### programs.py:305: operations in 4 of 28 kernels"
         in hlofuse("explain", block, "programs.py:305", "--format", "markdown").out
     )
     assert "programs.py:305: 4 of 28 kernels after fusion" in hlofuse("kernels", block, "programs.py:305").out

@@ -395,7 +395,7 @@ def test_kernels_that_may_take_far_longer_than_their_bound_are_named(hlofuse: Ru
     for unique, named in (("", waits), (", unique_indices=true", "")):
         file.write_text(OPEN.replace("to_apply=plus\n", f"to_apply=plus{unique}\n"), encoding="utf-8")
         out = hlofuse("explain", file, *H100, columns=160).out
-        assert f"Not estimated, measure: {named}k (sort)\n" in out
+        assert f"Not fully estimated, measure: {named}k (sort)\n" in out
         assert re.search(r"Time: launches .* · matmuls ≥ .* · sorts ≥ ", out)
 
 

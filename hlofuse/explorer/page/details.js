@@ -112,7 +112,7 @@ function welcome(app) {
     split === "ends" && el("h2", {}, "Before and after fusion"),
     split === "ends" && totalsTable(["before", "after"], run.before, run.after),
     el("h2", {}, "Verdict"),
-    ...run.verdict.map((line) => el("p", { class: /^\d\. /.test(line) ? "suggestion" : "" }, line)),
+    ...run.verdict.map((line) => el("p", { class: /^\d\. /.test(line) ? "suggestion" : /^\S+ {2,}/.test(line) ? "code" : "" }, line)),
     functionsTable(app),
     slowest(app),
     memoryAtPeak(app),

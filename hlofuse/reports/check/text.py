@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hlofuse.format.escape import printable
-from hlofuse.reports.common.phrases import loops_line
+from hlofuse.reports.common.phrases import changed_lines, loops_line
 from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.verdict.phrases import answer_lines
 from .model import Check, Finding, Level
@@ -16,8 +16,8 @@ _STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.NOTE: "dim"}
 def print_check(check: Check, console: Console, limit: int = 0) -> None:
     """The verdict, then each module with what broke, where and by which rule; of many the first `limit`."""
     console.print(verdict(check), style="bold red" if check.failed else "bold green")
-    if check.what_if:
-        console.print(f"changed: {', '.join(map(printable, check.what_if))}")
+    for line in changed_lines(check.what_if):
+        console.print(line)
     for note in check.notes:
         console.print(printable(note), style="yellow")
     seen: set[str] = set()
@@ -57,7 +57,7 @@ def _release(name: str) -> str:
 
 
 def _finding(f: Finding, console: Console, seen: set[str]) -> None:
-    """`seen`: rules that have been explained further up."""
+    """`seen`: pairs of kernels that were shown further up, and rules that were explained."""
     place = printable(origin(f.where))
     head = f"{f.message}  [{f.code.value}]"
     _hanging(console, f"  {f.level.value}  ", f"{head}  {place}" if place else head, _STYLES[f.level])
@@ -67,6 +67,9 @@ def _finding(f: Finding, console: Console, seen: set[str]) -> None:
     for h in f.refused_edges:
         source = printable(origin(h.where))
         line = f"{printable(pair(h))}  {worth(h)}  {source}".rstrip()
+        if (shown := f"{f.module}: {line}") in seen:
+            continue
+        seen.add(shown)
         _hanging(console, f"      {h.rule}  ", line)
         if h.rule not in seen:
             seen.add(h.rule)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hlofuse.compilation import Compilation
-from hlofuse.format import plural, printable, undivided
+from hlofuse.format import broken, plural, printable, undivided
 from hlofuse.inputs.dump_names import FUSION_STAGES
 from hlofuse.ir import Record, grouped
 from hlofuse.ir.graph import OrderSource
@@ -17,6 +18,8 @@ from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import before_fusion
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from .xla_result import XlaResult
 
 NamesSource: TypeAlias = Literal["dump", "replayed"]
@@ -140,6 +143,24 @@ def head_lines(heads: Sequence[Head]) -> list[str]:
         for line, group in by_line.items()
     ]
     return lines + [line for h in heads for line in h.result_lines]
+
+
+def fitted(line: str, width: int) -> list[str]:
+    """The line of a module; parts that do not fit, and then the least certain fact, go on below."""
+    text, mark, least = line.partition(". Least certain: ")
+    if len(line) <= width:
+        return [line]
+    lines = []
+    for part in (*broken(text, width), f"  {mark[2:]}{least}"):
+        lines += wrap(part, width, subsequent_indent="  ", break_on_hyphens=False)
+    return lines
+
+
+def print_heads(heads: Sequence[Head], console: Console) -> None:
+    """Print the line of each module."""
+    for line in head_lines(heads):
+        for shown in fitted(line, console.width):
+            console.print(shown, style="dim")
 
 
 def with_heads(document: dict[str, Any], heads: Sequence[Head]) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Data that the reports of several questions share."""
 
 from collections.abc import Iterable
-from typing import Protocol
 
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir.record import Record
@@ -127,18 +126,3 @@ def us_at_stake(refusals: Iterable[Refusal]) -> float | None:
     names = {r.producer.name: r.us_at_stake for r in refusals if r.us_at_stake is not None}
     pays = [us for us in names.values() if us > 0]
     return sum(pays or names.values()) if names else None
-
-
-class Replayed(Protocol):
-    """A replay as a report describes it: module, target, release and changes."""
-
-    @property
-    def module(self) -> str: ...
-    @property
-    def target(self) -> str: ...
-    @property
-    def device(self) -> str | None: ...
-    @property
-    def release(self) -> str: ...
-    @property
-    def what_if(self) -> tuple[str, ...]: ...

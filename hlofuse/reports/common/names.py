@@ -1,12 +1,12 @@
 """Any name that a person comes with, and what it means in a replay. A name is one of the fusion input, of the
 module before optimizations, of a fusion that the passes create, XLA's final one (what a profiler shows), a
-source line `model.py:35`, or a part of an `op_name`, in whole components. The names of instructions go before
-lines, and lines before parts of an `op_name`."""
+source line `model.py:35`, a part of an `op_name`, in whole components, or a function of the program. Names of
+instructions go before lines, lines before parts of an `op_name`, and functions last."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Literal, TypeAlias
 
+from hlofuse.account.functions import path_of
 from hlofuse.analysis.kernels import CONTROL_FLOW, kernels, launched_computations, source_line
 from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
@@ -17,8 +17,6 @@ from hlofuse.matching.pairs import match
 from hlofuse.pipelines.stage import Stage
 from hlofuse.trace.provenance import Fate, Provenance
 from .facts import Facts
-
-How: TypeAlias = Literal["name", "final name", "source line", "op_name", "added after fusion"]
 
 
 def matching(module: Module, text: str) -> list[Instruction]:
@@ -61,24 +59,22 @@ def not_found(module: Module, text: str, names: Iterable[str]) -> str:
         meant = did_you_mean(plain, sorted({source_text(s) for s in places if s is not None}))
         return f"{owner} has no instruction {printable(plain)} and no operation from that source line{meant}"
     meant = did_you_mean(plain, sorted(names))
-    return f"{owner} has no instruction or op_name {printable(plain)}{meant}"
+    return f"{owner} has no instruction, op_name or function {printable(plain)}{meant}"
 
 
 def described_by(instructions: Iterable[Instruction], module: Module, text: str) -> Iterator[Instruction]:
-    """The instructions from a source line, or with this part of an `op_name`."""
-    line = source_line(text.strip())
+    """The instructions from a source line, or with this part of an `op_name`, else of this function."""
+    wanted, there = text.strip(), [*instructions]
+    line = source_line(wanted)
     if line is not None:
-        yield from (i for i in instructions if line.is_of(i, module))
+        yield from (i for i in there if line.is_of(i, module))
         return
-    wanted = text.strip()
-    verdicts: dict[str, bool] = {}  # as many operations share a name
-    for i in instructions:
-        op_name = i.op_name
-        if op_name:
-            if op_name not in verdicts:
-                verdicts[op_name] = has_part(op_name, wanted)
-            if verdicts[op_name]:
-                yield i
+    names = {n for i in there if (n := i.op_name)}  # as many operations share a name
+    meant = {n for n in names if has_part(n, wanted)}
+    if meant:
+        yield from (i for i in there if i.op_name in meant)
+    else:
+        yield from (i for i in there if any(name == wanted for _, name in path_of(i, module)))
 
 
 def plain_name(text: str) -> str:
@@ -122,11 +118,12 @@ class Named(Record):
 
     name: str
     """In the replay: that of the fusion input, of the result or of a fusion in between."""
-    how: How
     operations: tuple[str, ...] = ()
     """For a kernel found by a line or an `op_name`: the matched operations of the fusion input."""
     fate: Fate | None = None
     """Its rewrites before fusion, where the name is of the module before optimizations."""
+    is_added: bool = False
+    """A pass after fusion added it."""
 
 
 def renamed_kernels(replay: Compilation) -> dict[str, str]:
@@ -153,7 +150,7 @@ class Names:
         plain = plain_name(text)
         found = self._exact(plain) or self._described(text) or self._before_optimizations(plain, text)
         if not found and self.facts.replay.final.find(plain) is not None:
-            found = [Named(plain, "added after fusion")]
+            found = [Named(plain, is_added=True)]
         if not found:
             raise HlofuseError(self._not_found(plain))
         launched = self.facts.launched_after
@@ -202,21 +199,21 @@ class Names:
         own = plain in facts.before or plain in facts.after or plain in self._created
         name = facts.replay.names_at_fusion.get(plain)
         if name is not None and name != plain and (name in facts.after or not (own or found)):
-            found.insert(0, Named(name, "final name"))
+            found.insert(0, Named(name))
         if not found or own:
             # Also a clone inside a fusion that kept no original's name.
             is_there = own or facts.replay.after.find(plain) is not None
             if is_there and not any(n.fate is not None for n in found):
-                found.append(Named(plain, "name"))
+                found.append(Named(plain))
         return found
 
     def _unoptimized_name(self, plain: str, module: Module | None) -> list[Named]:
         """The instructions for a name that no longer exists at fusion."""
         if module is None or module.find(plain) is None:
             return []
-        return self._with_fates([plain], module, "name")
+        return self._with_fates([plain], module)
 
-    def _with_fates(self, names: Iterable[str], module: Module, how: How) -> list[Named]:
+    def _with_fates(self, names: Iterable[str], module: Module) -> list[Named]:
         provenance, in_input = self._to_fusion(module)
         found: dict[str, Named] = {}
         for name in names:
@@ -229,7 +226,7 @@ class Names:
             changes = fate.changes
             if changes and survivor is not None and survivor != fate.survivor:
                 changes = (*changes[:-1], replace(changes[-1], by=survivor))
-            meaning = Named(survivor or name, how, fate=Fate(changes, survivor))
+            meaning = Named(survivor or name, fate=Fate(changes, survivor))
             found.setdefault(meaning.name, meaning)
         alive = [n for n in found.values() if n.fate is not None and n.fate.survivor is not None]
         return alive or list(found.values())
@@ -248,7 +245,6 @@ class Names:
     def _described(self, text: str) -> list[Named]:
         """The kernels of a line or of a part of an `op_name`; without any, the operations."""
         facts = self.facts
-        how: How = "source line" if source_line(text.strip()) is not None else "op_name"
         kernels: dict[str, list[str]] = {}
         others: list[Named] = []
         for i in described_by(facts.before.values(), facts.replay.before, text):
@@ -256,11 +252,11 @@ class Names:
             for kernel in runs_in:
                 kernels.setdefault(kernel, []).append(i.name)
             if not runs_in and i.computation is not None and i.computation.fusion is None:
-                others.append(Named(i.name, how, (i.name,)))
-        found = [Named(kernel, how, tuple(members)) for kernel, members in kernels.items()]
+                others.append(Named(i.name, (i.name,)))
+        found = [Named(kernel, tuple(members)) for kernel, members in kernels.items()]
         if not found:  # made by a pass, with a place of its own
             found = [
-                Named(i.name, how, (i.name,))
+                Named(i.name, (i.name,))
                 for i in described_by(facts.launched_after.values(), facts.replay.after, text)
             ]
         position = {name: k for k, name in enumerate(facts.launched_after)}
@@ -275,8 +271,7 @@ class Names:
         if found:
             return found
         names = [i.name for i in described_by(module.instructions(), module, text)]
-        how: How = "source line" if source_line(text.strip()) is not None else "op_name"
-        return self._with_fates(names, module, how) if names else []
+        return self._with_fates(names, module) if names else []
 
     def _not_found(self, plain: str) -> str:
         facts = self.facts

@@ -8,7 +8,7 @@ from hlofuse.format import bytes_text, listing, plural, printable, us_text
 from hlofuse.format.paths import layer_of
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.trace import Figures
-from .model import CreatedBy, Place, Replayed, RuleText
+from .model import CreatedBy, Place, RuleText
 
 
 def advice_line(rule: RuleText) -> str:
@@ -100,13 +100,10 @@ def loops_line(loops: Sequence[Loop], most: int = 2) -> str:
 
 def _trips(loop: Loop) -> str:
     if loop.trips is None:
-        return "has no known trip count: one iteration is counted"
+        return "is of unknown length (one iteration counts)"
     return f"runs {loop.trips:,} times"
 
 
-def headline(e: Replayed) -> str:
-    """`jit_f on cpu, as XLA in jaxlib 0.11.1 fuses it`."""
-    device = f" ({printable(e.device)})" if e.device else ""
-    if e.what_if:
-        return f"{printable(e.module)} on {e.target}{device}, changed: {', '.join(map(printable, e.what_if))}"
-    return f"{printable(e.module)} on {e.target}{device}, {e.release}"
+def changed_lines(what_if: Sequence[str]) -> list[str]:
+    """`Changed: without PF002`, for a replay that is not XLA's; else none."""
+    return [f"Changed: {', '.join(map(printable, what_if))}"] if what_if else []

@@ -32,7 +32,8 @@ def print_explanation(
     """The result in two lines, then pass by pass, then the rules that refuse most. `limit` bounds the rows of
     each list (0: none); `input_arguments` name the input in commands to go on with."""
     e = explanation
-    console.print(common.headline(e), style="bold")
+    for line in common.changed_lines(e.what_if):
+        console.print(line, style="bold")
     console.print(
         phrases.result_line(e), style="bold green" if e.after.kernels < e.before.kernels else "bold"
     )
@@ -181,9 +182,8 @@ def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Seq
     for line_text in explained:
         indented(console, line_text, 10)
     print_command(console, 10, "why", *input_arguments, first.producer.name, first.consumer)
-    print_command(console, 10, "rule", o.rule.code)
-    for m in first.created_by:
-        print_command(console, 10, "rule", m.rule.code)
+    codes = [o.rule.code, *(m.rule.code for m in first.created_by)]
+    print_command(console, 10, "rule", *dict.fromkeys(codes))
 
 
 # Kernels in `explain` for the terminal: those that take longest, those of a pass, those asked for.

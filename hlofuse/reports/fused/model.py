@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.elementwise import leaves_size
@@ -69,10 +69,6 @@ class Fused(Record):
             rules={code: rule for code, rule in self.rules.items() if code in codes},
             selected=name.strip(),
         )
-
-    @property
-    def unknown(self) -> Sequence[Boundary]:
-        return [b for b in self.boundaries if b.rule is None]
 
 
 def kernels_of(module: Module) -> tuple[FusedKernel, ...]:

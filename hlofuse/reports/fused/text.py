@@ -20,24 +20,17 @@ Group = tuple[str, list[Boundary]]
 
 
 def head_lines(f: Fused) -> list[tuple[str, str]]:
-    """The first lines, each with its style: the module, its figures, how the rules were asked."""
-    on = f"{f.target} ({f.device})" if f.device else f.target
+    """The first lines, each with its style: the figures, how the rules were applied, where more is known."""
     kernels = plural(len(f.kernels), "kernel")
     between = plural(len(f.boundaries), "boundary", "boundaries")
     if f.selected is not None:
         kernels = f"{f.selected}: {kernels}"
     is_tpu = f.target == "tpu"
     rules = "" if is_tpu else f"; rules as in {f.release}"
-    lines = [
-        (f"{f.module} on {on}, after fusion ({f.evidence})", "bold"),
-        (f"{kernels}, {between} between them{rules}", "bold"),
-        (f.how, ""),
-    ]
-    if f.unknown:
-        lines.append((f"The reason for {len(f.unknown):,} is unknown.", "yellow"))
+    lines = [(f"{kernels}, {between} between them{rules}", "bold"), (f.how, "")]
     if f.right_file is None:
         details = "A dump of the module before fusion shows every decision in order."
-        learnt = "why FOLDER NAME has learnt reasons, by names before fusion."
+        learnt = "hlofuse why FOLDER NAME shows learnt reasons, for names before fusion."
         lines.append((learnt if is_tpu else details, "dim"))
     return lines
 

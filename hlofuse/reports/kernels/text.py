@@ -8,7 +8,7 @@ from rich.text import Text
 from hlofuse.format import bytes_text, plural, printable, us_text
 from hlofuse.format.terminal import final_name_text, plain_table, print_more, print_rows
 from hlofuse.reports.common.functions import function_table
-from hlofuse.reports.common.phrases import figures_text, headline, measured_text
+from hlofuse.reports.common.phrases import changed_lines, figures_text, measured_text
 from .model import Choice, KernelSelection, Runner
 
 _NOT_RUN = (
@@ -75,7 +75,8 @@ def note_lines(k: Choice) -> list[str]:
 
 def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Console) -> None:
     """First who runs how much, then the kernels `shown`, then what the rules quoted say."""
-    console.print(headline(s), style="bold")
+    for line in changed_lines(s.what_if):
+        console.print(line, style="bold")
     console.print(result_line(s), style="bold")
     if not s.kernels:
         return

@@ -96,7 +96,8 @@ def _donated(facts: Facts) -> Iterator[MemoryChange]:
             config.set_up(index, (p.parameter_number, ()))
         write_alias_config(module, config)
         names = dict.fromkeys(re.split(r"[\[.]", argument_name(p))[0] for p in given)
-        text = f"Donate {listing(list(names), 3)} (donate_argnums) if the caller no longer needs it"
+        whose = "it" if len(names) == 1 else "them"
+        text = f"Donate {listing(list(names), 3)} (donate_argnums) if the caller no longer needs {whose}"
         yield MemoryChange(text, _finished(facts, module, facts.replay.config))
 
 

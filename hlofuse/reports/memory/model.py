@@ -152,9 +152,9 @@ def _changes_of(array: LiveArray, most: int) -> Iterator[str]:
     if any((p.op_name or "").endswith("dot_general") for p in sums):
         return  # parts of a product that XLA splits
     if _stacked(array, lambda loop: ""):
-        yield "Put jax.checkpoint around the loop's body: each iteration keeps it for the backward loop"
+        yield "Put jax.checkpoint around the loop's body: each iteration keeps arrays for the backward loop"
     elif "jvp(" in (x.op_name or "") and not is_backward(x) and _is_for_backward(array):
-        yield "Put jax.checkpoint around a part of the forward pass, which keeps it for the backward pass"
+        yield "Put jax.checkpoint around the operation: the array is kept for the backward pass"
     if not computation_of(x).is_entry or x.opcode not in ("fusion", "custom-call"):
         return
     shape = array.shape
@@ -162,7 +162,7 @@ def _changes_of(array: LiveArray, most: int) -> Iterator[str]:
         used = bytes_text(shape.byte_size)
         yield f"Change its shape, such as by merging small dimensions: all but {used} is padding of tiles"
     elif array.bytes >= 2 * most and (is_backward(x) or not any(map(is_backward, array.readers))):
-        yield "Compute it in parts (jax.lax.map): it is larger than any argument and result"
+        yield "Compute the array in parts (jax.lax.map): it is larger than any argument or result"
     whole = array.shape.element_count
     if array.shape.element_type != "f32":
         return
@@ -170,7 +170,7 @@ def _changes_of(array: LiveArray, most: int) -> Iterator[str]:
         own = o.shape
         if own.is_array and own.element_count == whole and 2 * own.byte_size <= array.bytes:
             kind = own.text_without_layout
-            yield f"Keep it in a narrower type, if that is precise enough: it is computed from {kind}"
+            yield f"Keep the array in a narrower type, if that is precise enough: it is computed from {kind}"
             break
 
 

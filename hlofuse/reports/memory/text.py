@@ -82,10 +82,10 @@ def _change_lines(m: MemoryUse) -> Iterator[str]:
 
     untried = [u for u in m.untried if not any(u.text.startswith(c.text) for c in m.changes)]
     if untried:
-        yield "\nWorth trying (not simulated), and the bytes at the peak that each is about"
+        yield "\nWorth trying (not simulated), with the size at the peak of the arrays concerned"
     for u in untried:
-        where = f" ({where_text(u.sources)})" if u.sources else ""
-        yield f"{bytes_text(u.bytes)}: {printable(u.text)}{where}"
+        where = f" at {where_text(u.sources)}" if u.sources else ""
+        yield f"{bytes_text(u.bytes)}{where}: {printable(u.text)}"
 
 
 def _largest(m: MemoryUse) -> str:

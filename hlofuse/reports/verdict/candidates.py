@@ -35,6 +35,8 @@ from hlofuse.trace import Recorder
 from .cut import Cutter
 from .model import Suggestion
 
+_GAIN_OF_RULE = 0.01
+"""The part of the time from which a limitation of XLA is of interest."""
 _GAIN_OF_FLAG = 0.05
 """The part of the estimate that a flag has to save: measured, passes of small estimates took up to half."""
 _GAIN_OF_LOOPS = 0.5
@@ -277,9 +279,9 @@ def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggest
         return
     suggested = {s.rule for s in others}
     for r in ranking.relaxed:
-        if r.trial.helps(ranking.after) and r.rule.code not in suggested:
-            title = f"{r.rule.title[:1].lower()}{r.rule.title[1:]}"
-            text = f"XLA limitation, no recipe avoids it: {title}"
+        saved = r.trial.us_saved or 0.0
+        if saved >= _GAIN_OF_RULE * ranking.after.us and r.rule.code not in suggested:
+            text = f"XLA limitation, no recipe avoids it: {r.rule.title}"
             sources = tuple(dict.fromkeys(filter(None, (b.producer.source for b in r.blocks))))
             yield Suggestion("report", text, r.rule.code, sources, len(r.blocks), r.trial)
 

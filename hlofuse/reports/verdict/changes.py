@@ -173,9 +173,9 @@ def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
         figures += [("measured, scaled", "right")] if v.totals.measured_us is not None else []
     with_memory = any(c.trial.temporary_saved for c in rows)
     figures += [("temporary", "right")] if with_memory else []
-    decides = any(c.edges for c in rows)
+    decides = any(c.edges.strip("–") for c in rows)
     drop = (len(figures),) if with_memory else ()
-    table = Rows(("", "right"), *figures, *([("edges", "right")] if decides else []), drop=drop)
+    table = Rows(("", "right"), *figures, *([("decisions", "right")] if decides else []), drop=drop)
     for number, c in enumerate(rows, 1):
         cells = [
             str(number),
@@ -186,7 +186,7 @@ def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
         table.add_row(*(Text(cell, style=style) for cell in cells))
     table.print(console)
     for number, c in enumerate(rows, 1):
-        where = f" ({phrases.where_text(c.sources, c.places)})" if c.sources else ""
+        where = f" · {phrases.where_text(c.sources, c.places)}" if c.sources else ""
         line = Text(f"{number:>2} {printable(c.label)}: ", style="bold")
         line.append(printable(c.title) + where, style="not bold")
         indented(console, line)

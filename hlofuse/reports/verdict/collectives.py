@@ -8,6 +8,7 @@ from hlofuse.format import bytes_text, fields, more, plural, printable, us_json,
 from hlofuse.ir import Instruction, Record, grouped
 from hlofuse.reports.common.json import time_kind
 from hlofuse.reports.common.model import Place
+from hlofuse.reports.common.phrases import times_text
 
 _SHOWN = 3
 _GATHERED = "gathered_bytes is_whole share"
@@ -82,12 +83,13 @@ def collective_lines(
     at_least = "≥ " if any(r.collective.exchange.bytes_on_wire is None for r in rows) else ""
     title = f"Collectives: {at_least}{bytes_text(sum(r.weight[1] for r in rows))} sent by each device"
     yield title + (f", {us_text(exposed, is_floor)} not hidden by kernels" if exposed is not None else "")
-    equivalent = grouped((_row_text(r), r) for r in rows)
-    shown = list(equivalent.items())[: min(limit, _SHOWN) or None]
-    for (kind, text), same in shown:
-        yield f"  {kind}" + (f" ×{len(same)}" if len(same) > 1 else "") + text
-    if len(equivalent) > len(shown):
-        yield f"  {more(len(equivalent) - len(shown))}"
+    equivalent = grouped((_row_text(r), r) for r in rows).values()
+    kinds = sorted(equivalent, key=lambda same: [-len(same) * figure for figure in same[0].weight])
+    shown = kinds[: min(limit, _SHOWN) or None]
+    for same in shown:
+        yield _row_text(same[0], len(same))
+    if len(kinds) > len(shown):
+        yield f"  {more(len(kinds) - len(shown))}"
     for found in dict.fromkeys(r.collective.resharding for r in rows):
         if found is not None:
             what = ("the whole array " if found.is_whole else "") + f"({bytes_text(found.gathered_bytes)})"
@@ -96,12 +98,13 @@ def collective_lines(
             yield f"    name the intermediate sharding ({names})"
 
 
-def _row_text(r: CollectiveRow) -> tuple[str, str]:
-    """Time and kind, then everything else."""
+def _row_text(r: CollectiveRow, count: int = 1) -> str:
+    """The line of `count` equal collectives; time and bytes are of all runs of all of them."""
     c, e = r.collective, r.collective.exchange
-    us = f"{us_text(c.us, c.is_floor)} " if c.us is not None else ""
-    runs = f" × {c.runs:,}" if c.runs != 1 else ""
-    sent = f"{bytes_text(e.bytes_on_wire)} sent" if e.bytes_on_wire is not None else "bytes not known"
+    runs = c.runs * count
+    us = f"{us_text(c.us * runs, c.is_floor)} " if c.us is not None else ""
+    often = (f" ×{count}" if count > 1 else "") + times_text(c.runs)
+    sent = f"{bytes_text(e.bytes_on_wire * runs)} sent" if e.bytes_on_wire is not None else "bytes not known"
     devices = plural(e.participants, "device")
     if len(e.groups) > 1 and e.kind != "collective-permute":
         devices = f"{len(e.groups)} groups of {devices}"
@@ -109,8 +112,8 @@ def _row_text(r: CollectiveRow) -> tuple[str, str]:
     is_overlapped = c.overlap is not None and c.overlap.between
     overlap = _overlap(c) or ("exposed time not known" if is_overlapped else "overlap not known")
     if overlap == "partly exposed":
-        overlap = f"{us_text(_exposed_us(c) or 0.0)} exposed"
-    return f"{us}{e.kind}", f"{runs}, {sent}, {devices}, {printable(line)}, {overlap}"
+        overlap = f"{us_text((_exposed_us(c) or 0.0) * runs)} exposed"
+    return f"  {us}{e.kind}{often}, {sent}, {devices}, {printable(line)}, {overlap}"
 
 
 def collectives_json(rows: Iterable[CollectiveRow]) -> list[dict[str, Any]]:

@@ -4,16 +4,25 @@ from collections.abc import Callable, Iterator, Sequence
 
 from hlofuse.account import Totals
 from hlofuse.cost.cpu.device import CpuDevice
-from hlofuse.format import bytes_text, enumeration, listing, plural, printable, shorten, undivided, us_text
+from hlofuse.format import (
+    broken,
+    bytes_text,
+    enumeration,
+    listing,
+    plural,
+    printable,
+    shorten,
+    undivided,
+    us_text,
+)
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.edits import edit_of
-from hlofuse.reports.common.head import Head
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.explain.model import HotKernel
 from hlofuse.reports.whatif.model import Trial
 from .model import MEASURED, Share, Suggestion, Verdict
 
-_SOON = ": trials take long here, and some were left out (what-if makes them all)"
+_SOON = ": some trials were left out to save time (what-if has all)"
 _NOTHING_LEFT = 0.02
 """The part of the time that is not worth looking for."""
 _CPU_ERROR = 0.1  # of the total: a smaller gain by estimate has the sign of the measured one less often
@@ -30,15 +39,6 @@ def cut(line: str, width: int) -> str:
         return line
     end = max(line.rfind(mark, 0, width - 2 + len(mark)) for mark in (" · ", ", ", "; ", " ("))
     return line[: end if end > width // 3 else line.rfind(" ", 0, width - 1)].rstrip() + " …"
-
-
-def identity_lines(head: Head, width: int) -> tuple[str, str]:
-    """The line about the module's identity; then what does not fit, and the least certain fact."""
-    line = head.line()
-    line, _, least = line.partition(". Least certain: ")
-    first = broken(line, width)[0]
-    others = line.removeprefix(first).removeprefix(" · ")
-    return first, ". ".join(filter(None, (others, f"Least certain: {least}" if least else "")))
 
 
 def totals_line(t: Totals) -> str:
@@ -69,7 +69,7 @@ def times_lines(v: Verdict) -> Iterator[str]:
     if unknown:
         found = grouped(unknown).items()
         parts = [listing(names, 3) + (f" ({reason})" if reason else "") for reason, names in found]
-        yield f"Not estimated, measure: {'; '.join(parts)}"
+        yield f"Not fully estimated, measure: {'; '.join(parts)}"
 
 
 def cpu_title(cpu: CpuDevice, t: Totals) -> str:
@@ -117,25 +117,14 @@ def shares_lines(v: Verdict, width: int) -> list[str]:
     return broken(f"{kind}: {' · '.join(parts)}", width)
 
 
-def broken(line: str, width: int) -> list[str]:
-    """The line; the parts between ` · ` without room go on below, two columns in."""
-    first, *parts = line.split(" · ")
-    lines, below = [first], " " * (len(line) - len(line.lstrip()) + 2)
-    for part in parts:
-        if len(lines[-1]) + 3 + len(part) > width:
-            lines.append(below + part)
-        else:
-            lines[-1] += f" · {part}"
-    return lines
-
-
 def _share(s: Share, total: float) -> str:
     us, together = s.us or 0.0, ""
     if s.in_command_buffers:
         some = "all" if s.in_command_buffers == s.count else f"{s.in_command_buffers:,} of {s.count:,}"
         together = f", {some} in command buffers"
     if s.host_wait_us >= 0.005 * total:
-        together = f": {us_text(s.host_wait_us)} waiting for the host, as on an H200{together}"
+        waits = f"{us_text(s.host_wait_us)} of it host waits (as measured on an H200)"
+        together = f", {waits}{together}"
     return f"{s.kind} {us_text(us, s.is_floor)}{_part(us, total)}{together}"
 
 
@@ -145,7 +134,7 @@ def _part(value: float, whole: float) -> str:
 
 
 def bound_lines(v: Verdict) -> Iterator[str]:
-    """Lines on the headroom of fusion (found, and at most) and the floors; bytes where there are no times.
+    """Lines on the headroom of fusion and the floors; bytes where there are no times.
     None before a program is divided over devices: the parts have other kernels."""
     if v.totals.devices > 1:
         return
@@ -159,7 +148,7 @@ def bound_lines(v: Verdict) -> Iterator[str]:
 
 
 def _headroom(v: Verdict) -> str:
-    """The part that a change of the user's was found to save, and the most that any other fusion may."""
+    """The most that any other fusion may save, and whether a change of the program saves more."""
     total, floor, how = v.totals.us, v.floor.us, ""
     text: Callable[[float], str] = us_text
     if total is None or floor is None:
@@ -181,9 +170,8 @@ def _headroom(v: Verdict) -> str:
         return f"Fusion is near its optimum: at most {at_most} left to save{how}"
     is_settled = is_found or not v.is_replayed or not v.replays
     if is_settled or not v.is_ranked:
-        found = f"{text(low)} found{_part(low, total)}, " if is_found and low <= most else ""
         more = more if is_settled else "; rules not replayed one by one (what-if does)"
-        return f"Headroom in fusion: {found}{text(most)} at most{share}{how}{more}"
+        return f"Headroom in fusion: {text(most)} at most{share}{how}{more}"
     return f"No better fusion found ({v.replays:,} tried). At most {at_most} is left{how}{more}."
 
 
@@ -262,11 +250,11 @@ def untried_lines(v: Verdict) -> Iterator[str]:
         yield f"Worth trying ({how}): {listing(names, 2)}"
     for s in v.untried:
         parts = suggestion_text(s), where_text(s.sources, s.places), name_text(s)
-        yield "  " + " · ".join(filter(None, (*parts, _touched(s, what).strip())))
+        yield "  " + " · ".join(filter(None, (*parts, _touched(s, what).strip(" ()"))))
 
 
 def _touched(s: Suggestion, what: str) -> str:
-    return f" touches {100 * s.touched:.0f}% of the {what}" if s.touched >= 0.005 else ""
+    return f" (touches {100 * s.touched:.0f}% of {what})" if s.touched >= 0.005 else ""
 
 
 def where_text(sources: Sequence[str], places: int = 0, room: int | None = None) -> str:

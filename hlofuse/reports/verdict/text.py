@@ -7,10 +7,10 @@ from textwrap import wrap
 from rich.console import Console
 from rich.padding import Padding
 
-from hlofuse.format import listing, plural, printable, shorten, undivided
+from hlofuse.format import broken, listing, plural, printable, shorten, undivided
 from hlofuse.format.terminal import fit_columns, indented
 from hlofuse.reports.common.functions import function_table
-from hlofuse.reports.common.head import Head
+from hlofuse.reports.common.head import Head, fitted
 from hlofuse.reports.common.profile import profile_lines
 from hlofuse.reports.comparison.model import Comparison
 from hlofuse.reports.comparison.phrases import difference_lines
@@ -32,7 +32,7 @@ _NOTES = 2
 _WHOLE = 10_000  # columns
 _PAGE = 200  # the page breaks its lines
 _NAME = 2  # the column of names; figures are before it
-_MORE = "More: --details, every pass; explain INPUT NAME, a kernel or line; memory INPUT"
+_MORE = "More: --details; explain INPUT NAME, a kernel, line or function; memory INPUT"
 
 
 def print_screen(
@@ -122,7 +122,8 @@ def advice_lines(v: Verdict, width: int, limit: int, *, code: bool = True) -> It
 def print_suggestions(v: Verdict, console: Console, most: int | None = None) -> None:
     """Print the suggestions in full: what is longer than a line goes on below it."""
     for line, style in suggestion_lines(v, most, _WHOLE):
-        indented(console, line.lstrip(), len(line) - len(line.lstrip()), style)
+        for part in broken(line, console.width):
+            indented(console, part.lstrip(), len(part) - len(part.lstrip()), style)
 
 
 def suggestion_lines(
@@ -135,14 +136,14 @@ def suggestion_lines(
     for number, s in enumerate(shown, 1):
         mark = f"{number}. " if s.kind != "report" else ""
         yield from _whole([f"{mark}{phrases.suggestion_text(s)}"], width, "bold")
-        yield from _whole(phrases.broken(f"   {phrases.trial_line(s, v, width - 3)}", width), width)
+        yield from _whole(broken(f"   {phrases.trial_line(s, v, width - 3)}", width), width)
         if number == 1 and code:
             yield from ((f"   {line}", "cyan") for line in phrases.code_lines(s, width - 3))
     if v.together is not None and shown:
         numbers, trial = v.together
         names = listing([*map(str, numbers)], sum(n <= len(shown) for n in numbers))
         line = f"Together ({names}): {phrases.change_line(trial, v.totals, (), '')}"
-        yield from _whole(phrases.broken(line, width), width, "bold")
+        yield from _whole(broken(line, width), width, "bold")
 
 
 def _head(
@@ -150,11 +151,8 @@ def _head(
 ) -> Iterator[tuple[str, str]]:
     notes = [note.partition(". ")[0] for note in given]
     if head is not None:
-        line, least = phrases.identity_lines(head, width)
-        yield line, "dim"
-        if least:
-            yield least, "dim"
-        yield from ((line, "dim") for line in head.result_lines)
+        yield from ((line, "dim") for line in fitted(head.line(), width))
+        yield from _whole(head.result_lines, width, "dim")
         notes += [f"Note: {text}" for text in head.identity.notes]
     if difference is not None:
         yield from ((line, "bold yellow") for line in difference_lines(difference)[:2])

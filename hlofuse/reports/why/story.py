@@ -90,7 +90,7 @@ def _changes(named: Named) -> tuple[Change, ...]:
 
 def _story_of(named: Named, resolver: Names, decided: _Decided) -> Story:
     facts = resolver.facts
-    if named.how == "added after fusion":
+    if named.is_added:
         return _added_after_fusion(named.name, facts)
     if named.fate is not None and named.fate.survivor is None:
         found = resolver.unoptimized.find(named.name) if resolver.unoptimized is not None else None
@@ -209,7 +209,7 @@ def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
         is_floor=launch.is_floor,
         runs=launch.runs,
         per_iteration=launch.per_iteration,
-        limited_by=(open_end(launch) or "a lower bound") if launch.is_floor else limit,
+        limited_by=open_end(launch) if launch.is_floor else limit,
         apart=found.apart if launch.kind != "collective" else (),
         communication=tuple(_communication(launch.instruction, facts)),
     )

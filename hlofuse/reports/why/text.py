@@ -65,7 +65,7 @@ def answers_headline(
     kernels = sum(isinstance(a, Story) and a.fate == "kernel" and a.holder is None for a in answers)
     others = len(answers) - kernels
     of = f"{kernels} of {plural(total, 'kernel')}" if total else plural(kernels, "kernel")
-    parts = [of] if kernels else []
+    parts = [f"operations in {of}"] if kernels else []
     parts += [plural(others, "other instruction" if kernels else "instruction")] if others else []
     return f"{what}: {', '.join(parts)}"
 
@@ -192,9 +192,10 @@ _STEPS = 60  # columns
 _READS = 6
 
 
-def _print_kernel(s: Story, console: Console, seen: set[object]) -> None:
-    """A kernel's time, the rule between it and most bytes, what helps. `seen`: what was shown before."""
-    console.print(story_headline(s), style="bold")
+def _print_kernel(s: Story, equal: int, console: Console, seen: set[object]) -> None:
+    """A kernel's time, the rule between it and most bytes, what helps. `equal`: further kernels that it
+    stands for; `seen`: what was shown before."""
+    console.print(story_headline(s) + (f" {equal} more like it." if equal else ""), style="bold")
     where = printable(origin(s.described)) or printable(s.described.opcode)
     indented(console, f"{where} {_shape_text(s.described.shape, 40)}", 2, "dim")
     for line in s.communication:
@@ -209,7 +210,7 @@ def _print_kernel(s: Story, console: Console, seen: set[object]) -> None:
             continue
         rule = own[0][1]
         title = printable(rule.title or rule.message)
-        indented(console, f"Apart from {names(tuple(fresh), 2)}: {title[:1].lower()}{title[1:]} ({code}).")
+        indented(console, f"Apart from {names(tuple(fresh), 2)}: {title} ({code}).")
         # Nothing has shown here that a flag saves time.
         if rule.advice and "XLA_FLAGS" not in rule.advice and code not in seen:
             indented(console, printable(advice_line(rule)))
@@ -250,7 +251,7 @@ def print_answers(
         elif details or answer.fate != "kernel" or answer.holder is not None:
             _print_story(answer, console, input_arguments, most, details=details)
         else:
-            _print_kernel(answer, console, seen)
+            _print_kernel(answer, len(others), console, seen)
     if len(shown) < len(kinds):
         console.print()
         rest = [a for own in kinds[len(shown) :] for a in own]
@@ -358,11 +359,10 @@ def _print_pair(
     if others and details:
         console.print()
         _print_decisions(console, "other decisions about this pair", others, limit)
-    if settled is not None and settled.rule.code:
+    codes = [settled.rule.code if settled is not None else None, *(m.rule.code for m in p.created_by)]
+    if any(codes):
         console.print()
-        print_command(console, 2, "rule", settled.rule.code)
-    for m in p.created_by:
-        print_command(console, 2, "rule", m.rule.code)
+        print_command(console, 2, "rule", *dict.fromkeys(filter(None, codes)))
 
 
 def _print_story(

@@ -246,7 +246,7 @@ def _record_end(
     """Record why what reads the value was not taken in."""
     if len(readers) == 1 and readers[0].operands.count(fusion) == 1:
         if readers[0].opcode != "tuple":
-            reason = f"{value} is read by {readers[0].name}, and the GEMM fusion cannot contain such a"
+            reason = f"{value} is read by {readers[0].name}, and the GEMM fusion cannot contain this"
             reason += f" {readers[0].opcode}"
             recorder.ineligible(fusion, readers[0], Verdict(EPILOGUE_USER, message=reason))
         return
