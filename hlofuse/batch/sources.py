@@ -180,6 +180,8 @@ class _Listing:
         shared = {f: self._companions(folders.get(owner, ()), owner) for f, owner in owners.items()}
         used = {path for paths in shared.values() for path in paths}
         for folder, paths in folders.items():
+            if basename(folder) in labels.get(dirname(folder), ()):
+                continue  # StableHLO that the runtime dumped of a module that XLA dumped
             if folder in cases:
                 yield self._item(folder, [*paths, *shared[folder]])
                 continue

@@ -90,7 +90,9 @@ def _print(title: str, rows: Sequence[Row], console: Console, limit: int) -> Non
         print_rows(console, [("", "name"), ("", "left")], pairs, indent=2)
     else:
         table = list(zip(*(cells[c] for c in shown.values()), strict=True))
-        print_rows(console, heads, table, drop=list(range(len(heads) - 1, 0, -1)), indent=2)
+        first = next((n for n, (_, kind) in enumerate(heads) if kind == "right"), 0)
+        drop = sorted(range(1, len(heads)), key=lambda n: (n == first, -n))  # rows are sorted by `first`
+        print_rows(console, heads, table, drop=drop, indent=2)
         print_more(console, len(rows) - limit)
     console.print("")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from hlofuse.format.escape import printable
+from hlofuse.format import plural, printable
 from hlofuse.reports.common.head import Head, print_heads, with_heads
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ class Answer(Sequence[Any], Generic[D]):
         return self.to_text()
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {len(self)} entries; print() shows the report, .rows() gives a table>"
+        size = plural(len(self), "entry", "entries")
+        return f"<{self.name}: {size}; print() shows the report, .rows() gives a table>"
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -125,3 +125,6 @@ class Plot:
 
     def _repr_html_(self) -> str:
         return inline(self.to_svg(), self.size()[0])
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()

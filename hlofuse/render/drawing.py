@@ -257,6 +257,9 @@ class Drawing:
     def _repr_html_(self) -> str:
         return inline(self.to_svg(), self.size()[0])
 
+    def _repr_svg_(self) -> str:  # where a notebook is no page: nbconvert's PDF, an editor
+        return self.to_svg()
+
     def to_png(self) -> bytes:
         """A PNG at twice the usual resolution, less where it would grow beyond 40 megapixels."""
         width, height = self.size()

@@ -150,10 +150,11 @@ def fitted(line: str, width: int) -> list[str]:
     text, mark, least = line.partition(". Least certain: ")
     if len(line) <= width:
         return [line]
-    lines = []
-    for part in (*broken(text, width), f"  {mark[2:]}{least}"):
-        lines += wrap(part, width, subsequent_indent="  ", break_on_hyphens=False)
-    return lines
+    lines = broken(text, width)
+    if len(lines[-1] + mark + least) <= width:
+        lines[-1] += mark + least
+        return lines
+    return lines + wrap(f"  {mark[2:]}{least}", width, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def print_heads(heads: Sequence[Head], console: Console) -> None:

@@ -106,4 +106,6 @@ def _trips(loop: Loop) -> str:
 
 def changed_lines(what_if: Sequence[str]) -> list[str]:
     """`Changed: without PF002`, for a replay that is not XLA's; else none."""
-    return [f"Changed: {', '.join(map(printable, what_if))}"] if what_if else []
+    if not what_if:
+        return []
+    return [f"Changed: {', '.join(map(printable, what_if))}"]

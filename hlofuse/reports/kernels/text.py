@@ -9,7 +9,7 @@ from hlofuse.format import bytes_text, plural, printable, us_text
 from hlofuse.format.terminal import final_name_text, plain_table, print_more, print_rows
 from hlofuse.reports.common.functions import function_table
 from hlofuse.reports.common.phrases import changed_lines, figures_text, measured_text
-from .model import Choice, KernelSelection, Runner
+from .model import Choice, KernelSelection
 
 _NOT_RUN = (
     "not counted: XLA evaluates no condition of a loop whose trip count is known; one branch of a conditional"
@@ -33,11 +33,6 @@ def result_line(s: KernelSelection) -> str:
         if len(times) < len(s.kernels):
             line += f" without {len(s.kernels) - len(times)} of unknown time"
     return line
-
-
-def runner_figure(r: Runner) -> str:
-    """Its estimated time, else its bytes."""
-    return us_text(r.us, r.is_floor) if r.us is not None else bytes_text(r.bytes_accessed)
 
 
 def cost_heading(shown: Sequence[Choice], *, timed: bool) -> str:
@@ -86,7 +81,9 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
         ("implementation", "left"), ("kernels", "right"), ("est." if timed else "bytes", "right")
     )
     for r in s.runners:
-        figure = runner_figure(r) if r.us is not None or not timed else "–"
+        figure = "–" if timed else bytes_text(r.bytes_accessed)
+        if r.us is not None:
+            figure = us_text(r.us, r.is_floor)
         table.add_row(printable(r.name), f"{r.kernels:,}", figure)
     if s.call_us:
         table.add_row("call of the program and its loops", "", us_text(s.call_us))

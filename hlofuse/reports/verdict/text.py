@@ -141,7 +141,7 @@ def suggestion_lines(
             yield from ((f"   {line}", "cyan") for line in phrases.code_lines(s, width - 3))
     if v.together is not None and shown:
         numbers, trial = v.together
-        names = listing([*map(str, numbers)], sum(n <= len(shown) for n in numbers))
+        names = listing([*map(str, numbers)], 5)
         line = f"Together ({names}): {phrases.change_line(trial, v.totals, (), '')}"
         yield from _whole(broken(line, width), width, "bold")
 

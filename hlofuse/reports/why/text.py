@@ -83,11 +83,6 @@ def _names_of(answers: Sequence[Story | PairAnswer]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def meant_line(s: Story) -> str:
-    """The operations of a kernel matched by a line or an `op_name`; empty for a name."""
-    return f"matches: {listing([printable(n) for n in s.meant], _LEFT_OUT)}" if s.meant else ""
-
-
 def before_fusion_lines(answer: Story | PairAnswer) -> list[str]:
     """`same was replaced by a (algsimp)`, for names of the module before optimizations."""
     lines = []
@@ -108,11 +103,6 @@ def before_fusion_lines(answer: Story | PairAnswer) -> list[str]:
 
 def _one(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {printable(noun)}"
-
-
-def inside_lines(p: PairAnswer) -> list[str]:
-    """`dot.1 is a part of ynn_fusion.4`, for names that stand for something larger."""
-    return [f"{printable(name)} is inside {printable(holder)}" for name, holder in p.inside]
 
 
 def pair_headline(p: PairAnswer) -> str:
@@ -317,7 +307,10 @@ def _print_pair(
 ) -> None:
     style = "bold green" if p.outcome == "fused" else "bold"
     console.print(pair_headline(p), style=style)
-    for note in (*before_fusion_lines(p), *inside_lines(p)):
+    notes = before_fusion_lines(p)
+    for name, holder in p.inside:
+        notes.append(f"{printable(name)} is inside {printable(holder)}")
+    for note in notes:
         indented(console, f"({note})", 2, "dim")
     if p.swapped:
         indented(console, "(given in reverse order: the second is the producer)", 2, "dim")
@@ -379,7 +372,10 @@ def _print_story(
             indented(console, explained)
         _print_places(console, (s.described,))
         return
-    for note in filter(None, (*before_fusion_lines(s), meant_line(s))):
+    notes = before_fusion_lines(s)
+    if s.meant:
+        notes.append(f"matches: {listing([*map(printable, s.meant)], _LEFT_OUT)}")
+    for note in notes:
         indented(console, f"({note})", 2, "dim")
     for explained in created_by_lines(s.created_by, flags=details):
         indented(console, explained)
