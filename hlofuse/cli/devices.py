@@ -45,15 +45,15 @@ _COLUMNS = ("device", "cores", "bandwidth", "L2, VMEM", "architecture")
 
 
 def _row(name: str, device: DeviceDescription | TpuDevice) -> tuple[str, ...]:
+    bandwidth = f"{device.memory_bandwidth / 1e9:.0f} GB/s"
     if isinstance(device, TpuDevice):
-        bandwidth = f"{device.memory_bandwidth / 1e9:.0f} GB/s"
         return name, str(device.cores), bandwidth, f"{device.vmem_size / 2**20:.0f} MiB", device.kind
     major, minor = device.compute_capability
     architecture = f"sm_{major}{minor}" if major else device.gfx_version or device.platform
     return (
         name,
         str(device.core_count),
-        f"{device.memory_bandwidth / 1e9:.0f} GB/s",
+        bandwidth,
         f"{device.l2_cache_size / 2**20:.0f} MiB",
         architecture,
     )

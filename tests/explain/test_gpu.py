@@ -282,7 +282,7 @@ ENTRY main {
 def test_one_thread_is_one(hlofuse: Run, tmp_path: Path) -> None:
     file = tmp_path / "sums.hlo"
     file.write_text(SUM_OF_SUM)
-    answer = hlofuse("why", file, *H100, "sum", "r")
+    answer = hlofuse("why", file, *H100, "sum", "r", "--details")
     assert "runs on 1 thread instead of 32" in " ".join(answer.out.split())
 
 

@@ -64,7 +64,8 @@ def not_found(module: Module, text: str, names: Iterable[str]) -> str:
 
 def described_by(instructions: Iterable[Instruction], module: Module, text: str) -> Iterator[Instruction]:
     """The instructions from a source line, or with this part of an `op_name`, else of this function."""
-    wanted, there = text.strip(), [*instructions]
+    wanted = text.strip()
+    there = [*instructions]
     line = source_line(wanted)
     if line is not None:
         yield from (i for i in there if line.is_of(i, module))

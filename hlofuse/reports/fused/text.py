@@ -56,8 +56,7 @@ def contents(k: FusedKernel) -> str:
 
 
 def print_fused(f: Fused, console: Console, *, limit: int, better: Sequence[str]) -> None:
-    """Print the module, its kernels, then the rule at each boundary. `better` are the words for `hlofuse
-    explain` of the dump before fusion, if it is in the same directory."""
+    """Print the kernels, then the rule at each boundary. `better`: words to explain the input of fusion."""
     for line, style in head_lines(f):
         console.print(printable(line), style=style)
     if better:

@@ -183,8 +183,7 @@ _READS = 6
 
 
 def _print_kernel(s: Story, equal: int, console: Console, seen: set[object]) -> None:
-    """A kernel's time, the rule between it and most bytes, what helps. `equal`: further kernels that it
-    stands for; `seen`: what was shown before."""
+    """A kernel's time, what keeps it apart, what helps, for `equal` more as well. `seen`: what was shown."""
     console.print(story_headline(s) + (f" {equal} more like it." if equal else ""), style="bold")
     where = printable(origin(s.described)) or printable(s.described.opcode)
     indented(console, f"{where} {_shape_text(s.described.shape, 40)}", 2, "dim")
@@ -317,7 +316,8 @@ def _print_pair(
     settled = p.settled_by
     if settled is not None:
         line = Text(f"{settled.rule.code}", style="bold yellow")
-        line.append(f", {printable(settled.pass_name)} {steps_text(settled.steps)}", style="not bold default")
+        steps = steps_text(settled.steps[: None if details else 1])
+        line.append(f", {printable(settled.pass_name)} {steps}", style="not bold default")
         if settled.reason:
             line.append(f": “{printable(settled.reason)}”", style="not bold default")
         indented(console, line)
@@ -342,20 +342,21 @@ def _print_pair(
     where = kernels_line(p)
     if where:
         indented(console, where)
-    if p.cost is not None:
+    if p.cost is not None and p.forbidden and not details:
+        indented(console, f"If the rule allowed it: {costs.worth_text(p.cost)}.")
+    elif p.cost is not None:
         console.print()
         print_pair_cost(p.cost, p.producer, console, forbidden=p.forbidden, details=details)
-    if settled is not None and settled.event == "ineligible" and settled.rule.advice and not p.created_by:
+    rules = [r for r in (settled and settled.rule, *(m.rule for m in p.created_by)) if r and r.code]
+    if rules:
         console.print()
-        indented(console, printable(advice_line(settled.rule)))
+        if rules[0].advice and settled and settled.event == "ineligible" and not p.created_by:
+            indented(console, printable(advice_line(rules[0])))
+        print_command(console, 2, "rule", *dict.fromkeys(r.code for r in rules))
     others = [d for d in p.decisions if d is not settled]
     if others and details:
         console.print()
         _print_decisions(console, "other decisions about this pair", others, limit)
-    codes = [settled.rule.code if settled is not None else None, *(m.rule.code for m in p.created_by)]
-    if any(codes):
-        console.print()
-        print_command(console, 2, "rule", *dict.fromkeys(filter(None, codes)))
 
 
 def _print_story(
