@@ -141,7 +141,7 @@ def require_input_stage(module: Module, target: str = "cpu", stage: ShownStage |
     if stage.name != INPUT:
         lines.append(f"{'It' if lines else name} {_STAGE_TEXT[stage.name]} ({stage.evidence}).")
     if foreign:
-        lines.append(_for_another_backend(str(stage.backend), target))
+        lines.append(_for_another_backend(str(stage.backend)))
         raise StageError("\n".join(lines), stage)
     lines.append(f"A replay needs the module at the fusion input of target {target}.")
     if stage.right_file is not None:
@@ -157,15 +157,14 @@ def require_input_stage(module: Module, target: str = "cpu", stage: ShownStage |
     raise StageError("\n".join(lines), stage)
 
 
-def _for_another_backend(backend: str, target: str) -> str:
+def _for_another_backend(backend: str) -> str:
     fitting = [name for name in TARGETS if name.startswith(backend)]
     if fitting:
         return f"Give --target {' or '.join(fitting)} to replay it for that backend."
     return (
         f"The fusion passes of {backend.upper()} are not public and cannot be replayed. explain shows what"
         " was fused, and with --prove what its compiler makes of changes; kernels, check, stats, diff,"
-        " render, timeline and trace-op accept it as it is.\n--target"
-        f" {target} replays {target.upper()}'s passes on it anyway."
+        " render, timeline and trace-op accept it as it is."
     )
 
 
