@@ -88,6 +88,7 @@ def test_markdown_and_the_choice_of_emitters(samples: Path, hlofuse: Run) -> Non
         in hlofuse("explain", block, "programs.py:305", "--format", "markdown").out
     )
     assert "programs.py:305: 4 of 28 kernels after fusion" in hlofuse("kernels", block, "programs.py:305").out
+    assert "_block: operations in 2" in hlofuse("why", block, "_block").out  # a function
 
 
 @pytest.mark.parametrize("command", ["explain", "kernels"])
