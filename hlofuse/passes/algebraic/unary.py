@@ -109,7 +109,12 @@ def handle_convert(c: Context, convert: Instruction) -> bool:
 
 
 # Bits of precision, smallest and greatest exponent of a normal number.
-_FLOATS = {"f16": (11, -13, 16), "bf16": (8, -125, 128), "f32": (24, -125, 128), "f64": (53, -1021, 1024)}
+_FLOATS = {
+    "f16": (11, -13, 16),
+    "bf16": (8, -125, 128),
+    "f32": (24, -125, 128),
+    "f64": (53, -1021, 1024),
+}
 
 
 def keeps_values(source: str, result: str) -> bool:
@@ -134,9 +139,10 @@ def keeps_values(source: str, result: str) -> bool:
 
 
 def handle_reduce_precision(c: Context, x: Instruction) -> bool:
-    bits = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}.get(x.operands[0].element_type)
-    precision = (x.attributes.get("exponent_bits"), x.attributes.get("mantissa_bits"))
-    return c.options.remove_no_op_reduce_precision and bits == precision and c.replace(x, x.operands[0])
+    precision, _, end = _FLOATS.get(x.operands[0].element_type, (0, 0, 0))
+    bits = (x.attributes.get("exponent_bits"), x.attributes.get("mantissa_bits"))
+    is_same = bits == (end.bit_length(), precision - 1)
+    return c.options.remove_no_op_reduce_precision and is_same and c.replace(x, x.operands[0])
 
 
 def handle_map(c: Context, x: Instruction) -> bool:

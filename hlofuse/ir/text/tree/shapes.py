@@ -74,7 +74,7 @@ def _layout(parts: list[Any]) -> Layout:
 
 
 # Kinds of property in the order they must come; layout_integer is recognized by its letter.
-_ORDER = {"D": 0, "T": 1, "L": 2, "#": 3, "*": 4, "E": 5, "S": 6, "SC": 7, "P": 8, "M": 9}
+_ORDER = {kind: k for k, kind in enumerate("D T L # * E S SC P M".split())}
 
 
 @handler("layout_properties")
