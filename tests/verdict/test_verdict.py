@@ -224,11 +224,11 @@ def test_a_pass_that_saves_time_is_not_offered_to_be_switched_off(hlofuse: Run, 
 
 
 def test_a_flag_that_takes_work_from_a_library_counts_by_its_time(hlofuse: Run, tmp_path: Path) -> None:
-    """Measured, XLA's own loops take a quarter less here; for distances they are several times faster."""
+    """For distances XLA's own loops are several times faster. A gain below the error of estimates is none."""
     path = tmp_path / "norm.hlo"
     path.write_text(FLAGS["norm"])
     out = hlofuse("explain", path, "--target", "cpu").out
-    assert re.search(r"dot-library-rewriter\n   −\d\d\.\d\d µs \([5-9]%\)", out)
+    assert "dot-library-rewriter" not in out
     path.write_text(DISTANCES)
     document = json.loads(hlofuse("explain", path, "--target", "cpu", "--format", "json").out)
     flag = next(s for s in document["suggestions"] if s["flag"])

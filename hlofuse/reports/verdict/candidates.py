@@ -319,7 +319,8 @@ def of_flags(
         trial = trial_of(base.totals, after.totals, "replayed with the flag", accounts)
         unknown = after.totals.without_time - base.totals.without_time
         touched = share_of_change(*accounts)
-        if base.bounded_work != after.bounded_work or unknown:  # there is only a lower bound of its time
+        times = accounts[0].times
+        if (base.bounded_work != after.bounded_work and times is None) or unknown:  # it has a lower bound
             if unknown > 0 or (trial.us_saved or 0.0) < 0:
                 continue
             if touched < _GAIN_OF_FLAG and not unknown:
@@ -327,6 +328,8 @@ def of_flags(
             trial = replace(trial, us_saved=None, scaled_us_saved=None)
         is_split = after.totals.launches > 2 * base.totals.launches
         least = _GAIN_OF_LOOPS if is_split else _GAIN_OF_FLAG
+        if times is not None:  # a smaller gain is within the error of estimates
+            least = max(least, touched * (1 - 1 / times.device.error("total")))
         gains = trial.us_saved is None or trial.us_saved >= least * (base.totals.us or 0.0)
         if not gains and not trial.saves_memory(base.totals):
             continue
