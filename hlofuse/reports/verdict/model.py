@@ -49,7 +49,7 @@ class Share(Record):
     """One kind of what runs."""
 
     kind: str
-    """`fused kernels`, one of `account.bound.WORK`, `copies`, `collectives`, `host` or `launches`."""
+    """`fused kernels`, one of `account.bound.WORK`, `copies`, `collectives`, `host`, `launches` or `call`."""
     count: int
     us: float | None
     """Without launch overhead, which is a kind of its own; None without times."""

@@ -236,8 +236,10 @@ def _shares(
     found = [_share(kind, own, timed=timed) for kind, own in rows.items()]
     if timed and account.totals.launches:
         timed_rows = [r for r in account.rows if r.us is not None]  # the total has no other
-        launches = sum(r.launch_us * r.runs for r in timed_rows) + account.totals.call_us
+        launches = sum(r.launch_us * r.runs for r in timed_rows)
         t = account.totals
+        if t.call_us:
+            found.append(Share("call", 1, t.call_us, 0))
         share = Share("launches", t.launches, launches, 0, in_command_buffers=together)
         found.append(replace(share, host_wait_us=t.host_wait_us))
     return sorted(found, key=lambda s: (-(s.measured_us or 0.0), -(s.us or 0.0), -s.bytes_accessed))
