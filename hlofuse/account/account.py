@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.analysis.hlo_alias import alias_config
 from hlofuse.analysis.kernels import count_runs, is_small_call, launched_computations, trip_count_of
 from hlofuse.analysis.launches import CommandBuffers, LaunchKind, is_asynchronous, launch_of
 from hlofuse.cost.tpu import TpuDevice
@@ -241,7 +240,7 @@ class Account:
             runs, open_ended, in_branch = self.runs(c), c in self._run_counts[1], c not in always
             if self.times is not None:
                 together = self.times.together([r.instruction for r in own])
-                launch = self.times.launch_us(runs, together)
+                launch = self.times.device.us(self.times.launch_work(runs, together)) or 0.0
                 own = [replace(r, launch_us=launch, together=together) for r in own]
                 own = [r if r.us is None else replace(r, us=r.us + launch) for r in own]
             elif self.buffers is not None:
@@ -274,13 +273,10 @@ class Account:
     def call_work(self) -> Work:
         """The amounts of a call of the program on a CPU, apart from its kernels and launches."""
         shapes = [p.shape for p in self.module.entry.parameters]
-        result = [leaf for _, leaf in self.module.entry.root.shape.leaves()]
-        arguments = sum(len(list(shape.leaves())) for shape in shapes) + len(result)
-        aliased = {k[0] if k else 0 for k in alias_config(self.module).aliases if len(k) < 2}
-        size = sum(leaf.byte_size for k, leaf in enumerate(result) if leaf.is_array and k not in aliased)
+        arguments = sum(len(list(s.leaves())) for s in (*shapes, self.module.entry.root.shape))
         loops = [i for c in self._rows_alone for i in c if i.opcode == "while"]
         iterations = sum(self.runs(loop.called_computations[0]) for loop in loops)
-        return {"call": 1, "argument": arguments, "result byte": size, "iteration": iterations}
+        return {"call": 1, "argument": arguments, "iteration": iterations}
 
     @cached_property
     def host_reads(self) -> set[Computation]:
@@ -345,7 +341,8 @@ class Account:
         timed = self.launch_overhead_us is not None or self.times is not None
         totals = replace(totals_of(self.rows, timed=timed), devices=self.module.devices)
         if self.times is not None and totals.modelled_us is not None:
-            call = self.times.call_us(self.call_work, totals.cost.flops, totals.modelled_us)
+            work = self.call_work | self.times.handoff_work(totals.cost.flops, totals.modelled_us)
+            call = self.times.device.us(work) or 0.0
             modelled, unknown = totals.modelled_us + call, totals.unknown
             totals = replace(totals, call_us=call, modelled_us=modelled, without_time=unknown, floors=0)
         exposed = exposed_us(self.collectives)

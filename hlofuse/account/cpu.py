@@ -6,9 +6,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.elementwise import shape_size, without_views
+from hlofuse.analysis.hlo_alias import alias_config
 from hlofuse.analysis.kernels import is_kernel, is_small_call
 from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
-from hlofuse.cost.cpu.work import Work, add_work, at_levels, sort_tasks, work_of
+from hlofuse.cost.cpu.work import RESULT, Work, add_work, at_levels, sort_tasks, work_of
 from hlofuse.ir import Computation, Instruction, Record, computation_of
 from hlofuse.passes.cpu.calls import parallel_tasks
 from hlofuse.releases import Release, Span
@@ -27,6 +28,7 @@ _THREADED = ("YNNPACK", "Eigen", "DUCC FFT")
 """Libraries that use all threads."""
 _FRESH = 32 << 20
 """Bytes from which on an allocation takes fresh pages from the system in each run (glibc)."""
+_SHORT_ROW = 64
 _CONCURRENT, _LARGE_BUFFER = 8, 512
 """So many launches that are ready, and launches on smaller buffers, run one after the other."""
 
@@ -88,25 +90,23 @@ class CpuTimes:
         work, parts, cost = self._plain_work(kernel)
         if work is None:
             return None
-        return at_levels(work, shares or {self.device.caches.level(cost.bytes_accessed / parts): 1.0})
+        found = at_levels(work, shares or {self.device.caches.level(cost.bytes_accessed / parts): 1.0})
+        if "task" in found and computation_of(kernel).callers:
+            found["task in a loop"] = found.pop("task")  # a thread that was busy a moment ago is awake
+        return found
 
     def _plain_work(self, kernel: Instruction) -> tuple[Work | None, float, Cost]:
         """The amounts of one run wherever its bytes are, the number of its tasks, and its cost."""
         if kernel in self._cached:
             return self._cached[kernel]
-        threads, caches = self.device.threads, self.device.caches
-        operation = wrapped_operation(kernel) or kernel
-        inputs = threads, caches, self._sorts_rows_at_once, _inputs_of_work(operation)
-        if inputs not in _CACHE:
-            if len(_CACHE) >= _MOST_CACHED:
-                _CACHE.clear()
-            kind, cost = self.kind(kernel), self._costs.instruction(kernel)
-            tasks: float = threads if kind in _THREADED else parallel_tasks(operation, threads)
-            if kind == "sort":
-                tasks = sort_tasks(operation, threads) if self._sorts_rows_at_once else 1
-            _CACHE[inputs] = work_of(operation, kind, tasks, caches, cost.bytes_accessed), tasks, cost
-        self._cached[kernel] = _CACHE[inputs]
-        return _CACHE[inputs]
+        threads, operation = self.device.threads, wrapped_operation(kernel) or kernel
+        kind, cost = self.kind(kernel), self._costs.instruction(kernel)
+        tasks: float = threads if kind in _THREADED else parallel_tasks(operation, threads)
+        if kind == "sort":
+            tasks = sort_tasks(operation, threads) if self._sorts_rows_at_once else 1
+        work = work_of(operation, kind, tasks, self.device.caches, cost.bytes_accessed)
+        self._cached[kernel] = work, tasks, cost
+        return self._cached[kernel]
 
     def reuse(self, computations: Iterable[Computation]) -> dict[Instruction, Shares]:
         """The parts of each kernel's bytes by the cache that holds them when it runs. A value is as far as
@@ -117,7 +117,8 @@ class CpuTimes:
         for computation in computations:
             touches = list(self._touches(computation, sizes))
             outputs = () if computation.callers else _results(computation)
-            results = {_first_of(x)[0] for _, x in outputs}
+            aliased = {k[0] if k else 0 for k in _aliases(computation) if len(k) < 2}
+            results = {_first_of(x)[0] for k, x in outputs if k not in aliased}
             fresh = {} if computation.callers else _fresh_bytes(touches, results)
             sizes[computation] = whole = sum({v: n for t in touches for v, n in t.values.items()}.values())
             shared = any(t.parts > 1 for t in touches)
@@ -136,6 +137,8 @@ class CpuTimes:
                     for place, part in ((level, size - new), ("fresh", new)):
                         if part:
                             shares[place] += part / max(moved, 1)
+                    if touch.kernel in results and value == (touch.kernel, ()) and not new:
+                        shares[RESULT] = size / max(moved, 1)
                 clock += moved
                 last |= dict.fromkeys(touch.values, (clock, False))
                 last[touch.kernel, ()] = clock, touch.parts > 1
@@ -147,7 +150,8 @@ class CpuTimes:
 
     def _touches(self, computation: Computation, sizes: Mapping[Computation, float]) -> Iterator[_Touch]:
         """The bytes that each kernel and each loop of a computation moves, in order."""
-        for x in computation.post_order():
+        module = computation.module
+        for x in computation if module and module.is_scheduled else computation.post_order():
             if is_kernel(x):
                 if is_small_call(x):
                     tasks, cost = 1.0, self._costs.instruction(x)
@@ -179,10 +183,9 @@ class CpuTimes:
                 if work is None:
                     return None
                 found["kernel of a whole loop"] += runs
-                add_work(found, {**work, "task": 0.0}, runs)
+                add_work(found, {**work, "task in a loop": 0.0}, runs)
                 if self._copies:
-                    copied = _updated_bytes(kernel)
-                    found[f"copy {self.device.caches.level(copied)}"] += 2 * copied * runs
+                    add_work(found, _updated(kernel), runs)
         return dict(found)
 
     def launch_work(self, runs: int, together: int) -> Work:
@@ -217,41 +220,31 @@ class CpuTimes:
             finish([x])
         return 0
 
-    def launch_us(self, runs: int, together: int) -> float:
-        """Microseconds of one launch, as `launch_work`."""
-        return self.device.us(self.launch_work(runs, together)) or 0.0
-
-    def call_us(
-        self,
-        call: Work,
-        flops: int,
-        kernels_us: float,
-    ) -> float:
-        """Microseconds of a call (`Account.call_work`) of a program whose kernels take so long."""
-        return self.device.us(call | handoff_work(flops, kernels_us)) or 0.0
-
-
-def handoff_work(flops: int, kernels_us: float) -> Work:
-    """The handing over of a program to another thread. XLA runs a program of few FLOP in the calling thread
-    (`PjRtCpuRawLoadedExecutable::Execute`). For another the caller waits, which costs more once it sleeps."""
-    return {"handoff": min(1.0, kernels_us / _SLEEPS_AFTER) if flops >= _CHEAP_FLOPS else 0.0}
+    def handoff_work(self, flops: int, kernels_us: float) -> Work:
+        """The handing over of a program to another thread. XLA runs a program of few FLOP in the calling
+        thread (`PjRtCpuRawLoadedExecutable::Execute`). For another the caller waits, which costs more once it
+        sleeps."""
+        return {"handoff": min(1.0, kernels_us / _SLEEPS_AFTER) if flops >= _CHEAP_FLOPS else 0.0}
 
 
 def _fresh_bytes(touches: Sequence[_Touch], results: Container[Instruction]) -> Mapping[Instruction, float]:
-    """Bytes that each kernel writes to fresh pages: large results, large temporaries beyond those before."""
+    """Bytes that each kernel writes to fresh pages: large results, and temporaries where all of them, which
+    are one allocation, are large, beyond those before."""
     last = {v[0]: k for k, t in enumerate(touches) for v in t.values if isinstance(v, tuple)}
     ends: defaultdict[int, float] = defaultdict(float)
     found: dict[Instruction, float] = {}
     live = peak = 0.0
     for k, t in enumerate(touches):
-        large = sum(n for _, leaf in t.kernel.shape.leaves() if (n := leaf.byte_size) >= _FRESH)
-        found[t.kernel] = size = min(t.values.get((t.kernel, ()), 0.0), large)
-        if t.kernel not in results:
+        sizes = [leaf.byte_size for _, leaf in t.kernel.shape.leaves()]
+        size = min(t.values.get((t.kernel, ()), 0.0), sum(sizes))
+        if t.kernel in results:
+            found[t.kernel] = min(size, sum(n for n in sizes if n >= _FRESH))
+        else:
             live += size
             ends[last.get(t.kernel, k)] += size
             found[t.kernel], peak = max(live - peak, 0.0), max(live, peak)
         live -= ends[k]
-    return found
+    return {x: size for x, size in found.items() if peak >= _FRESH or x in results}
 
 
 def _passed(kernel: Instruction) -> dict[object, float]:
@@ -284,42 +277,32 @@ def _value(x: Instruction) -> _Value:
 
 
 def _first_of(value: _Value) -> _Value:
-    """The value in whose memory a loop has an element of its result."""
+    """The value in whose memory a loop or an update has its result."""
     x, path = value
+    root = x.fused_root if x.opcode == "fusion" else x
+    if root.opcode in ("scatter", "dynamic-update-slice") and not path:
+        source = without_views(root.operands[0])
+        is_given = root is not x and source.opcode == "parameter"
+        return _first_of(_value(x.operands[source.parameter_number] if is_given else source))
     if x.opcode == "while" and path and x.operands[0].opcode == "tuple":
         return _first_of(_value(x.operands[0].operands[path[0]]))
     return value
+
+
+def _aliases(computation: Computation) -> Iterable[tuple[int, ...]]:
+    """The results that are in the memory of arguments."""
+    return alias_config(computation.module).aliases if computation.module is not None else ()
 
 
 def _results(computation: Computation) -> Iterable[tuple[int, _Value]]:
     return enumerate(map(_value, computation.root.outputs))
 
 
-_CACHE: dict[object, tuple[Work | None, float, Cost]] = {}
-"""The work of kernels by structure: a change of a module leaves most of them as they are."""
-_MOST_CACHED = 20_000
-_DECIDING = "lhs_contracting_dims lhs_batch_dims dim_labels window slice_sizes custom_call_target".split()
-_WITH_ATTRIBUTES = frozenset("convolution custom-call dot gather reduce-window select-and-scatter".split())
-
-
-def _inputs_of_work(kernel: Instruction) -> object:
-    inside = kernel.fused_computation.instructions if kernel.opcode == "fusion" else [kernel]
-    place = {x: k for k, x in enumerate(inside)}
-    rows = []
-    for x in inside:
-        operands = tuple([place.get(o, o.shape) for o in x.operands])
-        more = (
-            [i.opcode for c in x.called_computations for i in c]
-            if x is not kernel or len(inside) == 1
-            else []
-        )
-        if x.opcode in _WITH_ATTRIBUTES:
-            more += [x.raw(name) or "" for name in _DECIDING]
-        rows.append((x.opcode, x.shape, x.dimensions, operands, tuple(more)))
-    given = tuple([o.shape for o in kernel.operands])
-    return kernel.fusion_kind, kernel.raw("backend_config"), given, tuple(rows)
-
-
-def _updated_bytes(kernel: Instruction) -> int:
+def _updated(kernel: Instruction) -> Work:
+    """The bytes of the array that a kernel updates, which are copied slowly where its rows are short."""
     root = kernel.fused_root if kernel.opcode == "fusion" else kernel
-    return root.shape.byte_size if root.opcode == "dynamic-update-slice" else 0
+    if root.opcode != "dynamic-update-slice":
+        return {}
+    shape = root.shape
+    row = shape.dimensions[shape.minor_to_major[0]] if shape.rank else 1
+    return {f"updated byte{' of short rows' if row < _SHORT_ROW else ''}": shape.byte_size}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlofuse.account import Account
-from hlofuse.account.cpu import CpuTimes, handoff_work
+from hlofuse.account.cpu import CpuTimes
 from hlofuse.cost.cpu.device import CpuDevice
 from hlofuse.cost.cpu.work import Caches, Work, add_work
 from hlofuse.ir import Record, parse_module, replace
@@ -23,34 +23,13 @@ from .judge import Judge, Refused, Timed
 
 _SECONDS = 0.06
 """Time for the runs of each program, apart from those under the profiler."""
-_AS_A_WHOLE = ("call ", "loop ")
-"""Programs by whose whole time launches are measured: the profiler slows short kernels down."""
+_AS_A_WHOLE = ("call ", "loop ", "sort ")
+"""Programs that are measured as a whole: launches, since the profiler slows short kernels down, and sorts, of
+which it sees one task."""
 _FOLDS = 4
 _CUT = 0.4  # a larger error, as a logarithm, counts no more than in proportion
 _STEPS = 3000
-_TYPICAL = {
-    "ynn operation": 0.02,
-    "operation": 0.02,
-    "scalar": 0.3,
-    "convert": 0.05,
-    "divide": 0.15,
-    "sqrt": 0.15,
-    "strided read l1": 0.3,
-    "strided read": 1.0,
-    "pad": 0.1,
-    "concatenate": 0.2,
-    "gathered": 0.3,
-    "scattered": 0.5,
-    "reduce": 0.1,
-    "ynn reduce": 0.03,
-    "bytes": 0.02,
-    "copy": 0.02,
-    "tiled bytes": 0.03,
-    "ynn bytes": 0.015,
-    "matrix-vector loop bytes": 0.01,
-}
-"""Usual nanoseconds by the first words of a rate, for what the programs hardly decide."""
-_PULL = 0.05  # to the usual, by the gradient of one sample of weight 1
+_PULL = 0.001  # to where a rate begins, by the gradient of one sample of weight 1
 
 
 class Sample(Record):
@@ -100,7 +79,8 @@ def samples_of(times: CpuTimes, text: str, timed: Timed) -> Iterable[Sample]:
     for row in rows:
         measured = own.get(row.instruction.name)
         work = times.work(row.instruction, account.reuse[row.instruction])
-        if measured is None or work is None:
+        # The profiler's own time can be all of a short one; what has no rate is to stay without.
+        if not measured or work is None or any(name.startswith("other ") for name in work):
             continue
         us = measured / row.runs
         if alone:  # a thread that had to be woken slows a profiled run down more
@@ -108,7 +88,7 @@ def samples_of(times: CpuTimes, text: str, timed: Timed) -> Iterable[Sample]:
         yield Sample(times.kind(row.instruction), {**work, "launch": 1}, us)
     call = timed.us - kernels_us
     if call > 3 and kernels_us < 300:
-        yield Sample("call", account.call_work | handoff_work(flops, kernels_us), call, 0.4)
+        yield Sample("call", account.call_work | times.handoff_work(flops, kernels_us), call, 0.4)
 
 
 _LEAST_CALL = 5.0  # microseconds
@@ -142,16 +122,14 @@ def _rates(samples: Sequence[Sample]) -> dict[str, float]:
     parts /= scale
     weight = np.array([s.weight for s in samples])
     start = [np.median(1 / column[column > 0]) / 3 for column in parts.T]
-    logs = np.log(np.array(start))
-    usual = [next((v for k, v in _TYPICAL.items() if n.startswith(k)), 0.0) for n in names]
-    pulled = np.array(usual) > 0
-    usual_logs = np.log(np.where(pulled, np.array(usual), 1.0) * scale)
+    begun = np.log(np.array(start))
+    logs = begun.copy()
     mean, square = np.zeros_like(logs), np.zeros_like(logs)
     for step in range(1, _STEPS + 1):  # Adam, in logarithms of the rates
         values = np.exp(logs)
         estimate = parts @ values
         pull = weight * np.clip(np.log(estimate), -_CUT, _CUT) / estimate
-        gradient = values * (parts.T @ pull) + _PULL * pulled * (logs - usual_logs)
+        gradient = values * (parts.T @ pull) + _PULL * (logs - begun)
         mean = 0.9 * mean + 0.1 * gradient
         square = 0.99 * square + 0.01 * gradient**2
         pace = 0.05 if step < 0.7 * _STEPS else 0.01

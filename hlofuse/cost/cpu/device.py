@@ -2,8 +2,9 @@
 in `devices/`, or one that `hlofuse calibrate` writes, is about one machine and number of threads."""
 
 import os
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +15,6 @@ _PACKAGED = Path(__file__).parent / "devices"
 CHOICE = "HLOFUSE_CPU"
 """The environment variable that names the CPU: a device of hlofuse, or a file."""
 _DEFAULT = "xeon_2_threads"
-_LEVELS = ("l1", "l2", "near l3", "l3", "memory", "fresh")
 _WIDE = frozenset({"f64", "s64", "c64"})
 
 
@@ -49,54 +49,33 @@ class CpuDevice(Record):
 
     def _rate(self, name: str) -> float | None:
         """The rate of an amount, else that of the most similar one that was measured."""
-        return next((self.rates[n] * factor for n, factor in _alternatives(name) if n in self.rates), None)
+        return next((self.rates[n] * factor for n, factor in _similar(name) if n in self.rates), None)
 
 
-def _alternatives(name: str) -> Iterator[tuple[str, float]]:
-    """Names of similar amounts, with the factor between the two."""
-    yield name, 1.0
-    first, _, last = name.rpartition(" ")
-    level = next((x for x in ("near l3", *_LEVELS) if name.endswith(" " + x)), "")
-    if level:
-        place = _LEVELS.index(level)
-        stem = name.removesuffix(level)
-        if level == "fresh":  # the pages take most of the time, whoever writes them
-            yield "bytes fresh", 1.0
-        for other in (*reversed(_LEVELS[:place]), *_LEVELS[place + 1 :]):
-            yield stem + other, 1.0
-        if name.startswith("transposed "):
-            yield name.removeprefix("transposed "), 4.0  # as reads across rows
-        return
-    factor = 2.0 if last in _WIDE else 1.0
-    for start in ("concatenate along rows", "pad between"):
-        if name.startswith(start):
-            yield f"{start.split()[0]} {last}", 4.0
-            yield f"{start.split()[0]} f32", 4.0 * factor
-    if name.startswith("reduce "):
-        for other in ("add", "multiply", "several"):
-            yield f"reduce {other} {last}", 1.0
-            yield f"reduce {other} f32", factor
-    elif name.startswith("scalar "):
-        yield from _alternatives(name.removeprefix("scalar "))
-    elif name.startswith("ynn ") and not first.startswith(("ynn dot", "ynn convolution")):
-        yield f"{first} f32", factor
-        yield from _alternatives(name.removeprefix("ynn "))
-    elif name.startswith("convert "):
-        source, _, result = last.partition(">")
-        if source == result:
-            yield f"operation {source}", 1.0
-        yield "convert s32>f32", factor
-    elif name == "absolute c64":
-        yield "divide c64", 1.0
-    elif name == "ynn batch":
-        yield "ynn call", 1.0
-    elif name.endswith(" short"):
-        yield first, 2.0
-        stem, _, kind = first.rpartition(" ")
-        yield f"{stem} f32 short", 2.0 if kind in _WIDE else 1.0
-    elif not name.startswith("other "):
-        yield f"{first} f32", factor
-        yield f"{first} s32", factor
+@cache
+def _similar(name: str) -> list[tuple[str, float]]:
+    """The name and those of similar amounts, by `similar.toml`, each with the factor between the two."""
+    found = {name: 1.0}
+    names = [name]
+    for n in names:  # grows while it is walked
+        for pattern, others in _rules().items():
+            if (match := re.fullmatch(pattern, n)) is None:
+                continue
+            for other, factor in others:
+                similar = match.expand(other)
+                if similar not in found:
+                    is_wide = not _WIDE.isdisjoint(n.split())
+                    is_narrower = is_wide and _WIDE.isdisjoint(similar.split())
+                    found[similar] = found[n] * factor * (2.0 if is_narrower else 1.0)
+                    names.append(similar)
+            break
+    return list(found.items())
+
+
+@cache
+def _rules() -> dict[str, list[tuple[str, float]]]:
+    text = Path(__file__).with_name("similar.toml").read_text("utf-8")
+    return {k: list(v.items()) for k, v in tomllib.loads(text).items()}
 
 
 def chosen_cpu() -> CpuDevice:

@@ -9,7 +9,8 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 
-from hlofuse.analysis.convolution import window_dimensions
+from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import is_elementwise, shape_size, without_bitcasts
 from hlofuse.analysis.flops import convolution_flops, dot_flops
 from hlofuse.analysis.kernels import computed_in
@@ -41,6 +42,8 @@ _SET_BYTES = 16 * _LINE
 """Bytes of a set of the second cache."""
 _USABLE = 0.75
 """The part of a cache that holds what is read again."""
+_VECTOR = 16
+"""Elements that a slow operation computes in the time of one."""
 _SMALL_PRODUCT = 32
 """A product with a side up to this length has rates of its own."""
 
@@ -88,12 +91,14 @@ def work_of(
     if emitter == "sort":
         return {name: amount / parts for name, amount in _sort(kernel).items()} | {"task": parts - 1}
     if emitter == "DUCC FFT":
-        n = max(kernel.shape.element_count, kernel.operands[0].shape.element_count)
+        n = whole = max(kernel.shape.element_count, kernel.operands[0].shape.element_count)
         lengths = kernel.attributes.get("fft_length", ())
-        parts = max(1, min(parts, n // max(lengths, default=1)))
+        parts = max(1, min(parts, whole // max(lengths, default=1)))
         if kernel.raw("fft_type") == "RFFT":
-            n = n * 6 // 10  # measured with eight sizes (jaxlib 0.11.1)
-        return {"fft": n * math.log2(max(math.prod(lengths), 2)) / parts, "fft call": 1}
+            n = whole * 6 // 10  # measured with eight sizes (jaxlib 0.11.1)
+        size = min(kernel.shape.byte_size, kernel.operands[0].shape.byte_size)
+        name = "fft beyond l2" if 2 * size * max(lengths, default=1) > caches.l2 * whole else "fft"
+        return {name: n * math.log2(max(math.prod(lengths), 2)) / parts, "fft call": 1}
     if emitter in ("memcpy", "memcpy kernel"):
         source, shape = kernel.operands[0].shape, kernel.shape
         prefix = "" if source.minor_to_major == shape.minor_to_major else "transposed "
@@ -102,10 +107,12 @@ def work_of(
             inner = _stride(shape, kernel.dimensions[0]) * shape.dimensions[kernel.dimensions[0]]
             fragments = len(kernel.operands) * shape.element_count / max(inner, 1)
         return {f"{prefix}copy": moved, "copied piece": fragments - 1}
-    if emitter in ("custom call", "oneDNN", "collective", "random state kernel"):
+    if emitter == "custom call":
+        return _custom_call(kernel)
+    if emitter in ("oneDNN", "collective", "random state kernel"):
         return None
     if emitter == "scatter emitter":
-        parts = 1
+        parts, moved = 1, moved // 3  # the updates; what they change is counted by lines
     loops = _Loops(caches, by_tiles=emitter == "tiled emitter")
     if not loops.follow(kernel):
         return None
@@ -117,6 +124,8 @@ def work_of(
     return found
 
 
+RESULT = "result byte"
+"""Bytes of a result, which is new memory in each run, on top of what it takes to write them elsewhere."""
 _MOVED = ("bytes", "copy")
 
 
@@ -125,7 +134,8 @@ def at_levels(work: Work, shares: Mapping[str, float]) -> Work:
     found: Work = {}
     for name, amount in work.items():
         if name.endswith(_MOVED):
-            found |= {f"{name} {level}": amount * share for level, share in shares.items()}
+            for level, share in shares.items():
+                found[RESULT if level == RESULT else f"{name} {level}"] = amount * share
         else:
             found[name] = amount
     return found
@@ -137,16 +147,20 @@ class _Loops:
     def __init__(self, caches: Caches, *, by_tiles: bool) -> None:
         self._caches = caches
         self._by_tiles = by_tiles
-        self._operations: defaultdict[tuple[str, str], float] = defaultdict(float)
+        self._operations: defaultdict[tuple[str, str, bool], float] = defaultdict(float)
+        self._one_by_one: set[Instruction] = set()
         self._other: defaultdict[str, float] = defaultdict(float)
         self.is_strided = False
 
     def counts(self) -> Work:
         """Amounts by rate, of operations without the parallel tasks."""
         found = defaultdict(float, self._other)
-        for (opcode, kind), count in self._operations.items():
-            scalar = "scalar " if self.is_strided else ""
+        for (opcode, kind, is_scalar), count in self._operations.items():
             named = opcode if opcode in _SLOW or opcode == "convert" else "operation"
+            scalar = "scalar " if (self.is_strided and not self._by_tiles) or is_scalar else ""
+            if opcode in _SLOW:
+                scalar = "serial " if is_scalar else scalar
+                count = max(count, _VECTOR)
             found[f"{scalar}{named} {kind}"] += count
         return dict(found)
 
@@ -189,9 +203,12 @@ class _Loops:
             return []
         operands = x.operands
         own = (id(x), index)
+        is_scalar = x in self._one_by_one
+        if is_scalar or opcode == "pad" or (opcode == "reduce" and shape.is_tuple):
+            self._one_by_one.update(operands)  # within a branch, or a loop with several results
         if opcode in ("constant", "iota", "rng", "partition-id", "replica-id"):
             if opcode == "iota":
-                self._operations["iota", _kind(shape)] += count
+                self._operations["iota", _kind(shape), is_scalar] += count
             return []
         if opcode == "tuple":
             return [(o, (own, k), inner, count) for k, o in enumerate(operands)]
@@ -204,7 +221,7 @@ class _Loops:
                     kind = _kind(operands[0].shape)
                     opcode = "absolute" if opcode == "abs" and kind == "c64" else opcode  # a square root
                 is_easy = opcode in ("divide", "remainder") and _divides_by_constant(x)
-                self._operations["multiply" if is_easy else opcode, kind] += count
+                self._operations["multiply" if is_easy else opcode, kind, is_scalar] += count
             is_part = opcode == "get-tuple-element"
             return [
                 (o, index, inner if is_part or o.shape.rank == shape.rank else None, count)
@@ -229,20 +246,27 @@ class _Loops:
             parts = operands if opcode == "concatenate" else operands[:1]
             return [(o, (own, k), inner, count * o.shape.element_count / whole) for k, o in enumerate(parts)]
         if opcode == "gather":
-            sizes = x.attributes.get("slice_sizes", ())
-            row = max(math.prod(sizes), 1)
+            row = max(math.prod(x.attributes.get("slice_sizes", ())), 1)
+            self.is_strided |= row == 1
             self._other["gathered row"] += count / row
             self._other["gathered element"] += count
-            return [(operands[0], own, None, 0.0), (operands[1], own, None, count / row)]
+            self._lines("gathered", operands[0].shape, count / row, row)
+            place = operands[0].shape.minor_to_major[0] if row > 1 else None
+            return [(operands[0], own, place, count), (operands[1], own, None, count / row)]
         if opcode == "scatter":
             updates = operands[-1].shape.element_count
-            rows = max(operands[len(operands) // 2].shape.element_count, 1)
+            indices = operands[len(operands) // 2].shape
+            each = len(x.attributes.get("scatter_dims_to_operand_dims", ())) or 1
+            rows = max(indices.element_count // each, 1)
             self._other["scattered row"] += rows
             self._other["scattered element"] += updates
+            self._lines("scattered", operands[0].shape, rows, updates / rows)
             return [(operands[-1], own, None, float(updates))]
         if opcode in ("dot", "convolution"):
-            self._other[f"plain {opcode}"] += _products(x)
-            return [(o, (own, k), None, 0.0) for k, o in enumerate(operands[:2])]
+            products = _products(x)
+            self._other[f"plain {opcode}"] += products
+            summed = [x.attributes.get(f"{side}_contracting_dims") or (None,) for side in ("lhs", "rhs")]
+            return [(o, (own, d), d[0], products / 2) for o, d in zip(operands, summed, strict=False)]
         self._other[f"other {opcode}"] += count
         return [(o, (own, k), inner, count) for k, o in enumerate(operands)]
 
@@ -261,6 +285,9 @@ class _Loops:
             operation = next((i.opcode for i in applied if i.opcode not in ("parameter", "convert")), "add")
             if applied.root.opcode == "convert":
                 operation = "rounded"
+            if shape.rank and not x.shape.is_tuple and shape.minor_to_major[0] not in x.dimensions:
+                operation += " columns"
+                inner = shape.minor_to_major[0]  # XLA adds rows to a row of results
         else:
             window = window_dimensions(x.raw("window"))
             minor = shape.minor_to_major[0] if shape.rank else 0
@@ -277,6 +304,13 @@ class _Loops:
             steps = sum(i.opcode not in _FREE for i in x.to_apply)
         self._other[f"reduce {operation} {_kind(shape)}"] += count * each * steps
         return [(a, own, inner, count * each) for a in arrays]
+
+    def _lines(self, name: str, shape: Shape, rows: float, row: float) -> None:
+        """Rows of so many elements are read or written anywhere in an array."""
+        level = self._caches.level(shape_size(shape))
+        lines = max(row * shape_size(shape) / max(shape.element_count, 1) / _LINE, 1.0)
+        if level != "l1":
+            self._other[f"{name} line {level}"] += rows * lines
 
     def _read(self, shape: Shape, inner: int | None, count: float) -> None:
         """An input's elements are read `count` times, those of an inner loop along dimension `inner`."""
@@ -357,6 +391,7 @@ def _same_place(result: Shape, operand: Shape, inner: int | None) -> int | None:
 def _library(fusion: Instruction, moved: int) -> Work | None:
     """A fusion for YNNPACK: its product or reduction, and what is around it, once where that is repeated."""
     found = defaultdict(float, {"ynn call": 1.0, "ynn bytes": float(moved)})
+    operations = sum(is_elementwise(x) for x in computed_in(fusion))
     sums = [x for x in computed_in(fusion) if x.opcode == "reduce" and x.to_apply.root.opcode == "add"]
     products = {x.operands[0] for x in sums if x.operands[0].opcode == "multiply"}
     # Of outer ones YNNPACK makes matrix products.
@@ -373,12 +408,13 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
         elif x.opcode == "reduce" and x.operands[0] not in products:
             source = x.operands[0].shape
             if _computes_again(x, fusion):
-                found["ynn repeated reduce"] = 1.0  # without a rate: nobody knows how often
+                found["other repeated reduce"] = 1.0  # without a rate: nobody knows how often
             along = source.minor_to_major[0] in x.dimensions if source.minor_to_major else True
             direction = "rows" if along else "columns"
             found[f"ynn reduce {direction} {_kind(source)}"] += source.element_count
-            if along:
-                found["ynn reduced row"] += x.shape.element_count if x.shape.is_array else 0
+            if along and x.shape.is_array:
+                found["ynn reduced row"] += x.shape.element_count
+                found["ynn operation of a row"] += x.shape.element_count * operations
             root = fusion.fused_root.shape
             if fusion.fused_root is not x and root.rank:  # 6 ns for each row of what follows (jaxlib 0.11.1)
                 found["ynn reduced row"] += root.element_count / root.dimensions[root.minor_to_major[0]]
@@ -407,6 +443,35 @@ def _computes_again(reduce: Instruction, fusion: Instruction) -> bool:
     )
 
 
+_FACTORIZATIONS = {"potrf": 1 / 3, "getrf": 2 / 3, "geqrf": 4 / 3, "orgqr": 4 / 3, "ungqr": 4 / 3}
+_FACTORIZATIONS |= {"syevd": 4 / 3, "heevd": 4 / 3, "gesdd": 5.0, "trsm": 1.0}
+"""FLOP by LAPACK's routine, for m × n × min(m, n)."""
+
+
+def _custom_call(kernel: Instruction) -> Work | None:
+    """A factorization in LAPACK, or the k largest numbers of rows; None for other calls."""
+    target, shape = custom_call_target(kernel), _first_array(kernel)
+    given = kernel.operands[0].shape if kernel.operands else None
+    if given is None or shape is None or not shape.rank:
+        return None
+    if target == "TopK":
+        length, k = given.dimensions[-1], shape.dimensions[-1]
+        inserted = k * (1 + math.log(max(length / k, 1))) * math.log2(max(k, 2))
+        rows = given.element_count / length
+        return {"top-k element": given.element_count, "top-k insertion": rows * inserted}
+    routine = target.removeprefix("lapack_")[1:].removesuffix("_ffi")
+    if routine not in _FACTORIZATIONS or shape.rank < 2:
+        return None
+    *batch, m, n = shape.dimensions
+    kind, calls, side = _kind(shape), math.prod(batch), min(m, n)
+    found: Work = {"lapack call": calls, f"{routine} {kind}": calls * m * n}
+    if routine == "trsm":
+        side = given.dimensions[-1]
+        found[f"trsm matrix {kind}"] = calls * side * side
+    found[f"lapack flop {kind}"] = calls * _FACTORIZATIONS[routine] * m * n * side
+    return found
+
+
 def _product(kernel: Instruction, emitter: str, moved: int) -> Work:
     found = defaultdict(float, {f"{emitter} bytes": float(moved)})
     for x in computed_in(kernel) if kernel.opcode == "fusion" else (kernel,):
@@ -414,6 +479,11 @@ def _product(kernel: Instruction, emitter: str, moved: int) -> Work:
             add_work(found, _rated(x, f"{emitter} {x.opcode}"))
             batch = math.prod(x.shape.dimensions[:-2]) if x.opcode == "dot" else 1
             found[f"{emitter} call"] += batch
+            summed = x.attributes.get("lhs_contracting_dims", ())
+            if emitter == "matrix-vector loop":
+                found[f"{emitter} row"] += x.shape.element_count
+            elif x.opcode == "dot" and x.operands[0].shape.minor_to_major[0] not in summed:
+                found[f"{emitter} element of columns"] += x.operands[0].shape.element_count
     return dict(found)
 
 
@@ -421,20 +491,32 @@ def _products(x: Instruction) -> float:
     return float(dot_flops(x) if x.opcode == "dot" else convolution_flops(x))
 
 
-_FEATURES = 32
-"""Eigen gathers the windows of a convolution of groups, or of fewer filters, one element at a time: it took 7
-to 300 times as long for its FLOP (jaxlib 0.11.1)."""
+_FEWEST_FILTERS = 8
+"""A product computes so many columns together, whether there are as many filters or not."""
+
+
+def _convolution(x: Instruction, name: str) -> Work:
+    """FLOP, and the rows of windows from which a library gathers its matrix."""
+    sizes = [d.size for d in window_dimensions(x.raw("window"))]
+    numbers, groups = dimension_numbers(x), int(x.raw("feature_group_count") or 1)
+    flops, kind = _products(x), _kind(x.shape)
+    if numbers is None or not sizes:
+        return {f"{name} {kind}": flops}
+    filters = max(x.shape.dimensions[numbers.output.index("f")] // groups, 1)
+    if groups > 1 and name.startswith("ynn"):
+        name += " of groups"
+    elif len(sizes) > 2:
+        name += " of three dimensions"
+    else:
+        flops *= max(1.0, _FEWEST_FILTERS / filters)
+    return {f"{name} {kind}": flops, f"{name} row": x.shape.element_count / filters * math.prod(sizes[:-1])}
 
 
 def _rated(x: Instruction, name: str) -> Work:
     """FLOP of a product, by operand type and by whether one of its sides is short."""
     kind = _kind(x.operands[0].shape)
     if x.opcode == "convolution":
-        window = window_dimensions(x.raw("window"))
-        features = x.operands[1].shape.element_count / math.prod(d.size for d in window)
-        has_groups = x.raw("feature_group_count", "1") != "1"
-        is_slow = name.startswith("Eigen") and (has_groups or features < _FEATURES)
-        return {"other convolution" if is_slow else f"{name} {kind}": _products(x)}
+        return _convolution(x, name)
     flops = _products(x)
     n = max(x.shape.element_count, 1)
     summed = flops / 2 / n

@@ -84,9 +84,8 @@ def test_a_read_across_rows_is_strided(layout: str, is_strided: bool) -> None:
 
 @pytest.mark.parametrize(("release", "copies"), [("0.10.2", 0), ("0.11.1", 100), ("0.12.0.1", 0)])
 def test_an_update_in_a_whole_loop_copies_its_array_in_one_release(release: str, copies: int) -> None:
-    work = times(release).work(parse_module(LOOP).entry.root)
-    assert work is not None
-    assert sum(n for name, n in work.items() if name.startswith("copy ")) == copies * 2 * 4096 * 4
+    work = times(release).work(parse_module(LOOP).entry.root) or {}
+    assert work.get("updated byte", 0) == copies * 4096 * 4
 
 
 def test_operands_of_another_rank_are_read() -> None:
@@ -173,9 +172,9 @@ ENTRY e {
 """
 
 
-@pytest.mark.parametrize(("size", "new"), [(4_000_000, [0.0, 0.0, 0.0]), (5_000_000, [0.5, 0.5, 0.0])])
+@pytest.mark.parametrize(("size", "new"), [(2_000_000, [0.0, 0.0, 0.0]), (2_200_000, [0.5, 0.5, 0.0])])
 def test_large_temporary_arrays_are_in_new_memory_where_none_was_before(size: int, new: list[float]) -> None:
-    """Two are alive at once. An array of 32 MB takes no page faults in later runs, one of 40 MB does."""
+    """Two are alive in one allocation, 32 or 35.2 MB: measured, 3.1 and 6.1 ns for each element."""
     account = Account(parse_module(TEMPORARY.replace("SIZE", str(size))), backend="cpu", times=times())
     shares = {x.name: own.get("fresh", 0.0) for x, own in account.reuse.items()}
     assert [shares[name] for name in "abc"] == pytest.approx(new)
@@ -223,11 +222,9 @@ def test_ynnpack_may_multiply_again_for_each_row_of_a_sum(
 
 
 @pytest.mark.parametrize(
-    ("features", "groups", "has_time"),
-    [("1,1", 1, False), ("1,32", 1, True), ("32,1", 1, True), ("1,16", 16, False)],
+    ("features", "groups", "us"), [("1,1", 1, 275), ("16,16", 1, 1428), ("1,16", 16, 6963)]
 )
-def test_convolutions_of_few_features_have_no_time(features: str, groups: int, has_time: bool) -> None:
-    """Measured: 3 to 20 ns for each element of a window, whatever is computed of it."""
+def test_convolutions_take_time_for_rows_of_windows(features: str, groups: int, us: float) -> None:
     given, found = map(int, features.split(","))
     text = f"""HloModule m
 ENTRY e {{
@@ -237,7 +234,7 @@ ENTRY e {{
     feature_group_count={groups}
 }}
 """
-    assert (times().us(parse_module(text).entry.root) is not None) is has_time
+    assert times().us(parse_module(text).entry.root) == pytest.approx(us, rel=0.7)
 
 
 @pytest.mark.parametrize(("shape", "rows"), [("100,8,2", 800), ("100,2,8", 200)])
@@ -304,8 +301,10 @@ def test_lines_at_a_power_of_two_share_few_sets() -> None:
 def test_a_result_in_an_argument_costs_no_new_memory() -> None:
     text = AFTER.replace("SIZE", "1024")
     given = text.replace("is_scheduled=true", "is_scheduled=true, input_output_alias={ {0}: (0, {}) }")
-    plain, aliased = (Account(parse_module(t), backend="cpu", times=times()).call_work for t in (text, given))
-    assert aliased["result byte"] == plain["result byte"] / 2 == 4096
+    for written, size in ((text, 4096), (given, None)):
+        account = Account(parse_module(written), backend="cpu", times=times())
+        last = account.by_name["c"].instruction
+        assert (times().work(last, account.reuse[last]) or {}).get("result byte") == size
 
 
 def test_a_kernel_of_unknown_time_is_not_cheap_but_counted() -> None:
@@ -318,7 +317,8 @@ def test_a_kernel_of_unknown_time_is_not_cheap_but_counted() -> None:
 
 
 def test_launches_in_a_loop_cost_less_than_others() -> None:
-    assert times().launch_us(1, 0) > times().launch_us(100, 0)
+    once, often = (times().device.us(times().launch_work(runs, 0)) or 0.0 for runs in (1, 100))
+    assert once > often > 0
 
 
 def test_a_device_is_the_same_after_writing_and_reading(
