@@ -117,7 +117,8 @@ class CpuTimes:
         for computation in computations:
             touches = list(self._touches(computation, sizes))
             outputs = () if computation.callers else _results(computation)
-            aliased = {k[0] if k else 0 for k in _aliases(computation) if len(k) < 2}
+            aliases = alias_config(computation.module).aliases if computation.module else ()
+            aliased = {k[0] if k else 0 for k in aliases if len(k) < 2}
             results = {_first_of(x)[0] for k, x in outputs if k not in aliased}
             fresh = {} if computation.callers else _fresh_bytes(touches, results)
             sizes[computation] = whole = sum({v: n for t in touches for v, n in t.values.items()}.values())
@@ -221,9 +222,8 @@ class CpuTimes:
         return 0
 
     def handoff_work(self, flops: int, kernels_us: float) -> Work:
-        """The handing over of a program to another thread. XLA runs a program of few FLOP in the calling
-        thread (`PjRtCpuRawLoadedExecutable::Execute`). For another the caller waits, which costs more once it
-        sleeps."""
+        """The handing over to another thread, whose end the caller awaits, longer once it sleeps. XLA runs a
+        program of few FLOP in the calling thread (`PjRtCpuRawLoadedExecutable::Execute`)."""
         return {"handoff": min(1.0, kernels_us / _SLEEPS_AFTER) if flops >= _CHEAP_FLOPS else 0.0}
 
 
@@ -287,11 +287,6 @@ def _first_of(value: _Value) -> _Value:
     if x.opcode == "while" and path and x.operands[0].opcode == "tuple":
         return _first_of(_value(x.operands[0].operands[path[0]]))
     return value
-
-
-def _aliases(computation: Computation) -> Iterable[tuple[int, ...]]:
-    """The results that are in the memory of arguments."""
-    return alias_config(computation.module).aliases if computation.module is not None else ()
 
 
 def _results(computation: Computation) -> Iterable[tuple[int, _Value]]:
