@@ -332,8 +332,7 @@ def _share_read_by(user: Instruction, value: Instruction) -> int | None:
     return value.shape.element_count // largest if largest and value.shape.is_array else None
 
 
-_Place = tuple[Instruction, Instruction | None]
-"""An instruction, and the fusion that it is in."""
+_Place = tuple[Instruction, Instruction | None]  # an instruction, and the fusion that it is in
 
 
 def _is_of_device(indices: Sequence[Instruction], fusion: Instruction | None) -> bool:

@@ -20,14 +20,10 @@ from .traffic import KernelCosts, border_bytes
 _COPIES_UPDATED_ARRAYS = Span(since="0.11.1", until="0.11.2")
 """An update in a loop that is compiled whole copies its array (jax-ml/jax#40101)."""
 _SORTS_ROWS_AT_ONCE = Span(since="0.11.1")
-_SLEEPS_AFTER = 10.0
-"""Microseconds after which a waiting thread sleeps."""
-_CHEAP_FLOPS = 1000
-"""FLOP below which XLA runs a program in the calling thread."""
-_THREADED = ("YNNPACK", "Eigen", "DUCC FFT")
-"""Libraries that use all threads."""
-_FRESH = 32 << 20
-"""Bytes from which on an allocation takes fresh pages from the system in each run (glibc)."""
+_SLEEPS_AFTER = 10.0  # microseconds after which a waiting thread sleeps
+_CHEAP_FLOPS = 1000  # FLOP below which XLA runs a program in the calling thread
+_THREADED = ("YNNPACK", "Eigen", "DUCC FFT")  # libraries that use all threads
+_FRESH = 32 << 20  # bytes from which on an allocation takes fresh pages from the system in each run (glibc)
 _SHORT_ROW = 64
 _CONCURRENT, _LARGE_BUFFER = 8, 512
 """So many launches that are ready, and launches on smaller buffers, run one after the other."""
@@ -196,8 +192,7 @@ class CpuTimes:
         return {"launch in a loop": 1, "concurrent run": 1 / together if together else 0}
 
     def together(self, kernels: Sequence[Instruction]) -> int:
-        """The launches of a computation of which XLA hands some that are ready to another thread
-        (`ThunkExecutor::SplitReadyQueue`); else 0."""
+        """Launches that XLA may hand to another thread (`ThunkExecutor::SplitReadyQueue`); else 0."""
         sizes = (leaf.byte_size for k in kernels for _, leaf in k.shape.leaves())
         if not any(size > _LARGE_BUFFER for size in sizes):
             return 0

@@ -15,8 +15,7 @@ from hlofuse.ir import Instruction, Record, replace
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 
 NUMBERS = tuple("memory_bandwidth l2_cache_size core_count clock_rate_ghz fpus_per_core".split())
-_DOUBLINGS = 5
-"""The largest tried factor, up and down."""
+_DOUBLINGS = 5  # the largest tried factor, up and down
 _HALVINGS = 8  # of the last doubling: a flip is found to within a third of a percent
 
 

@@ -12,10 +12,8 @@ from hlofuse.ir import Instruction, Module, Record, grouped
 from hlofuse.ir.stack_frames import SourceLocation
 from .account import Account, Launched, totals_of
 
-_SPLIT_FROM = 1 / 3
-"""A larger part of the whole is split into what it calls."""
-_OWN = 0.9
-"""A function is no helper of others where one caller has this part of it."""
+_SPLIT_FROM = 1 / 3  # a larger part of the whole is split into what it calls
+_OWN = 0.9  # a function is no helper of others where one caller has this part of it
 _SCOPE = 5  # a tenth in scopes within splits as half in functions does
 _LIBRARY = re.compile(r".*[/\\](?:site|dist)-packages[/\\]([^/\\.]+)")
 _NOT_THE_USERS = re.compile(r"<(?!ipython|stdin|string).*>|.*[/\\]python3\.\d+[/\\].*")

@@ -17,11 +17,9 @@ from .elementwise import moves_no_data
 _SAME_VALUE = frozenset("bitcast convert copy copy-done copy-start optimization-barrier reshape".split())
 MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 """The direction of a comparison with its sides exchanged."""
-_WHOLE = -1
-"""In place of the number of a tuple's element: the value is no tuple."""
+_WHOLE = -1  # in place of the number of a tuple's element: the value is no tuple
 
-_MOST = 100
-"""Sums, or readers, that are read; a loop that counts has a few, as has an expanded operation."""
+_MOST = 100  # sums, or readers, that are read; a loop that counts has a few, as has an expanded operation
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,8 +48,7 @@ def launch_of(instruction: Instruction, backend: str) -> Launch | None:
     return _LIBRARY if instruction.opcode == "custom-call" else _KERNEL
 
 
-_NOTHING_ON_TPU = frozenset({"AllocateBuffer", "ConcatBitcast"})
-"""Custom calls that name a place in memory."""
+_NOTHING_ON_TPU = frozenset({"AllocateBuffer", "ConcatBitcast"})  # custom calls that name a place in memory
 _ASYNCHRONOUS_COPIES = frozenset({"copy", "dynamic-slice", "dynamic-update-slice", "slice"})
 
 

@@ -17,8 +17,7 @@ from .hlo_value import HloValue
 _GIVEN = frozenset({"parameter", "constant"})
 _Sizes: TypeAlias = Mapping[HloBuffer, int]
 _Cost: TypeAlias = Callable[[Instruction], float]
-_WAIT = 5000.0
-"""Units between the start and the end of a copy, those of `cost`: XLA has no time for it."""
+_WAIT = 5000.0  # units between the start and the end of a copy, those of `cost`: XLA has no time for it
 _FREE = frozenset({"get-tuple-element", "bitcast", "constant", "parameter", "broadcast", "iota"})
 
 

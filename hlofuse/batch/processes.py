@@ -21,10 +21,8 @@ from .store import Store
 from .summary import summary
 from .work import Rows, Task, failure, worked
 
-_EACH = 8
-"""Units handed out for each worker: enough that none waits, few enough that little is lost."""
-_UNITS = 200
-"""Units of one child: a new one has no memory of the old."""
+_EACH = 8  # units handed out for each worker: enough that none waits, few enough that little is lost
+_UNITS = 200  # units of one child: a new one has no memory of the old
 
 
 def results(items: Iterable[Item], task: Task, workers: int) -> Iterator[Rows]:

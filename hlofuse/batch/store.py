@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 _ROWS, _SECONDS = 500, 20.0
 """Modules and time after which a part is written: what a killed run loses at most."""
-_BATCH = 100_000
-"""Rows of a table that are written at once."""
+_BATCH = 100_000  # rows of a table that are written at once
 
 
 class Store:

@@ -22,14 +22,10 @@ Row: TypeAlias = dict[str, Any]
 Sections: TypeAlias = dict[str, list[Row]]
 """Results of queries by their titles."""
 
-_JSON = (str, int, float, type(None))
-"""Types that JSON has; other values become text."""
-_QUERY = "query"
-"""The title of a user's own query."""
-_FLOORS = "floors"
-"""A column of how many times in `time_us` are lower bounds; it is not shown."""
-_NAMES = tuple("path module source name producer consumer run".split())
-"""Columns whose words are not broken."""
+_JSON = (str, int, float, type(None))  # types that JSON has; other values become text
+_QUERY = "query"  # the title of a user's own query
+_FLOORS = "floors"  # a column of how many times in `time_us` are lower bounds; it is not shown
+_NAMES = tuple("path module source name producer consumer run".split())  # columns whose words are not broken
 
 
 def summary(folder: Path) -> Answer[Sections]:

@@ -52,8 +52,7 @@ _BRINGS = {"cpu": "jax and jaxlib", "gpu": "the CUDA plugin of JAX", "tpu": "lib
 
 
 def flags_for(dump: Path, more: str) -> str:
-    """XLA_FLAGS that write all needed dumps into `dump`, after the user's own; `CaptureError` where `more`
-    names another folder for them."""
+    """XLA_FLAGS for dumps into `dump`, after the user's; `CaptureError` where `more` names another folder."""
     if _DUMP_TO.search(more):
         raise CaptureError("--flags cannot set --xla_dump_to: the dumps go to the folder that -o names")
     if any(c.isspace() for c in str(dump)):

@@ -288,8 +288,7 @@ class SourceFiles:
     """The files that metadata names, by number. Their text is read only on request."""
 
     def __init__(self, folder: str | None = None) -> None:
-        """`folder` is where the files are; `auto` for the working directory; None embeds nothing.
-        HlofuseError for a folder that is not there."""
+        """`folder` has the files (`auto`: the working directory; None: nothing); HlofuseError if missing."""
         if folder is not None and folder != AUTO and not Path(folder).is_dir():
             raise HlofuseError(f"--source: {printable(folder)} is no folder")
         self._root = None if folder is None else Path.cwd() if folder == AUTO else Path(folder)

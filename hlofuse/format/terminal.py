@@ -217,11 +217,9 @@ WIDTH = 10_000
 _NAME = Style(meta={"name": True})
 _BOLD = re.compile(r"(not )?bold")
 _WIDE_GAP = re.compile(r"(?<=\S) {2,}(?=\S)|(?<=\S) {2,}$|^ {2,}(?=\S)")
-_APART = " · "
-"""The separator for a wide gap between two parts of a line."""
+_APART = " · "  # the separator for a wide gap between two parts of a line
 
-_BULLET = 3
-"""The indentation of list items below a line."""
+_BULLET = 3  # the indentation of list items below a line
 
 
 def name_text(*names: str, style: str = "") -> Text:

@@ -26,8 +26,7 @@ def bytes_text(value: float) -> str:
     return quantity(value, "B")
 
 
-_SMALLEST_US = 0.005
-"""Below this a time of two decimals would read as nothing."""
+_SMALLEST_US = 0.005  # below this a time of two decimals would read as nothing
 
 
 def us_text(value: float, at_least: bool = False) -> str:

@@ -18,8 +18,7 @@ RANKED = "hlofuse batch DIR -o OUT ranks them by time"
 """The hint where several modules could be meant."""
 
 _LISTED = 12
-_SEARCHED = 2_000
-"""The limit of entries searched in each level below a folder without dumps."""
+_SEARCHED = 2_000  # the limit of entries searched in each level below a folder without dumps
 _FAR = 10
 _BEFORE = "before_optimizations"
 

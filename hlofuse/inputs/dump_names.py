@@ -38,8 +38,7 @@ class DumpFile(Record):
     after: str | None = None
     before: str | None = None
     whole: str | None = None
-    """The stage of a dump of the whole module: `before_optimizations`,
-    `cpu_after_optimizations` and others."""
+    """The stage of a dump of the whole module: `before_optimizations`, `cpu_after_optimizations`, …"""
 
 
 def read_name(path: Path) -> DumpFile | None:

@@ -35,8 +35,7 @@ from .suggest import did_you_mean
 from .text import decode, input_name, read_bytes
 from .wire_format import MLIR, PROTO, ForeignError, foreign_form, hlo_text
 
-_LATEST = ("after_optimizations", "after", "before")
-"""The modules of a corpus folder, the last one first."""
+_LATEST = ("after_optimizations", "after", "before")  # the modules of a corpus folder, the last one first
 _OF_A_DUMP = re.compile(r"(?:^|\.)module_")
 _SUFFIXES = (".hlo", ".hlo.gz", ".txt", ".txt.gz")
 

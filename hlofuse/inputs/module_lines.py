@@ -6,10 +6,8 @@ from msgspec import Struct
 
 from hlofuse.ir.text.patterns import NAME, nested_pattern
 
-_GAP = 200
-"""The limit of other threads' lines between two lines of a logged module."""
-_LONGEST = 1000
-"""The limit of a line prefix, in characters."""
+_GAP = 200  # the limit of other threads' lines between two lines of a logged module
+_LONGEST = 1000  # the limit of a line prefix, in characters
 
 _COMPUTATION = rf"\s*(?:ENTRY )?%?{NAME} "
 HEAD = re.compile(rf"{_COMPUTATION}(?:\((?:\)|{NAME}: |/\*).* )?\{{\s*(?://.*)?", re.ASCII)

@@ -121,8 +121,7 @@ _FIXED = {
 
 
 def restore_literals(module: Module) -> None:
-    """Write the elements of constants that only the module's proto has; constants of another type or layout,
-    and large ones, stay as they are."""
+    """Write elements of constants that only the proto has, but not of large ones or of another layout."""
     hidden = {
         i.name: i
         for i in module.instructions()

@@ -17,8 +17,7 @@ from .text import read_bytes
 _MODULE_OF_PROTO = 1
 _COMPUTATIONS = 3
 _NAME, _INSTRUCTIONS = 1, 2
-_WRAPPINGS = 3
-"""HloSnapshot contains an HloProto, which contains the HloModuleProto: field 1 of each."""
+_WRAPPINGS = 3  # hloSnapshot contains an HloProto, which contains the HloModuleProto: field 1 of each
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
@@ -92,8 +91,7 @@ _DIMENSIONS, _TUPLE_SHAPES = 3, 4
 
 
 def signatures(data: bytes) -> dict[str, Signature]:
-    """The signature of each instruction of an HloProto by name; raises `ValueError` or
-    `IndexError` for other data."""
+    """The signature of each instruction of an HloProto; `ValueError` or `IndexError` for other data."""
     found = {}
     for instruction in _instructions(data):
         own = dict(fields(instruction))
@@ -217,8 +215,7 @@ class ForeignError(HlofuseError):
 
 
 def hlo_text(data: bytes, form: str, name: str) -> str:
-    """HLO text of a module in another form; raises `HlofuseError` without jaxlib, or where jaxlib refuses it.
-    `name` is the input's name in messages."""
+    """HLO text of a module in another form; `HlofuseError` without jaxlib, or where that refuses it."""
     try:
         import jaxlib._hlo
         import jaxlib._jax

@@ -200,8 +200,7 @@ def _calling(x: Instruction) -> str | None:
 
 
 _UNARY, _BINARY = (with_trait("elementwise") & with_operands(n) for n in (1, 2))
-_UNTYPED = frozenset({"compare", "complex", "stochastic-convert"})
-"""Their result has a type of its own."""
+_UNTYPED = frozenset({"compare", "complex", "stochastic-convert"})  # their result has a type of its own
 _CHECKS: dict[str, Check] = {
     **dict.fromkeys(_UNARY - {"bitcast-convert"}, _elementwise),
     **dict.fromkeys(_UNTYPED | {"map", "reverse"}, _elementwise),

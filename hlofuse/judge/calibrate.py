@@ -21,8 +21,7 @@ from hlofuse.ir import Record, parse_module, replace
 from hlofuse.releases import release_of
 from .judge import Judge, Refused, Timed
 
-_SECONDS = 0.06
-"""Time for the runs of each program, apart from those under the profiler."""
+_SECONDS = 0.06  # time for the runs of each program, apart from those under the profiler
 _AS_A_WHOLE = ("call ", "loop ", "sort ")
 """Programs that are measured as a whole: launches, since the profiler slows short kernels down, and sorts, of
 which it sees one task."""

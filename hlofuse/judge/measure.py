@@ -9,11 +9,9 @@ from hlofuse.inputs.profile import MeasuredTime, Profile, ProfiledModule
 from hlofuse.ir import Module, parse_module, print_module
 from .judge import Judge, Refused, Timed
 
-_SECONDS = 1.0
-"""Time for the runs of a program; of a longer program there are five."""
+_SECONDS = 1.0  # time for the runs of a program; of a longer program there are five
 _ROUNDS = 4
-_COMPILING = 60.0
-"""Seconds after which no further changed module is compiled."""
+_COMPILING = 60.0  # seconds after which no further changed module is compiled
 
 
 def measured_profile(module: Module, flags: Sequence[str] = (), inputs: str | None = None) -> Profile:

@@ -48,11 +48,9 @@ LIMIT = 1_000_000_000
 _ENDINGS = _ENTRY, _TEMPORARY = ".replay", ".part"
 _KEY_BYTES = 20
 _DIGEST = 32
-_MOST_FILES = 5_000
-"""An input folder with more is not cached: looking at each would take longer."""
+_MOST_FILES = 5_000  # an input folder with more is not cached: looking at each would take longer
 _WRITABLE_BY_OTHERS = 0o022
-_FOUND_AGAIN = {"companions", "lowerings", "changes", "release_marks"}
-"""Findings about the files of a module."""
+_FOUND_AGAIN = {"companions", "lowerings", "changes", "release_marks"}  # findings about the files of a module
 
 
 def cache_folder() -> Path | None:

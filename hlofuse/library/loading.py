@@ -61,8 +61,7 @@ def require_end(target: str, device: DeviceDescription | None) -> None:
 
 
 def is_before_optimizations(loaded: Loaded) -> bool:
-    """True if the module has to be lowered to the input of fusion. StageError for
-    other stages and backends."""
+    """True if the module has to be lowered to the input of fusion. StageError for other stages."""
     try:
         require_input_stage(loaded.module, loaded.target, loaded.identity.shown)
     except StageError as error:
@@ -463,8 +462,7 @@ class Loaded:
         return self.config.changes if self.config is not None else ()
 
     def observe(self, *, one_of_many: bool = False) -> Observed:
-        """The replay with its costs, and XLA's own replay where the options differ from XLA. `one_of_many`
-        keeps quiet about a log that is not followed."""
+        """The replay with its costs; `one_of_many` keeps quiet about a log that is not followed."""
 
         from hlofuse.account import observed_replay  # loads the cost model
 

@@ -26,15 +26,11 @@ from .opening import open as open_report
 from .program import Program
 from .questions import Explain
 
-_SEARCHED = 12_000
-"""Instructions of a module that takes about 3 s."""
-_JUDGED = 3
-"""Suggestions whose values are compared."""
-_SECONDS = 60.0
-"""For a run of a program on the CPU."""
+_SEARCHED = 12_000  # instructions of a module that takes about 3 s
+_JUDGED = 3  # suggestions whose values are compared
+_SECONDS = 60.0  # for a run of a program on the CPU
 _VMEM = "--xla_tpu_scoped_vmem_limit_kib"
-_OWN_VMEM_KIB = 16_384
-"""XLA:TPU's own limit."""
+_OWN_VMEM_KIB = 16_384  # XLA:TPU's own limit
 
 Candidate = tuple[Suggestion, "Module | None"]
 """A change that was not tried, and the module with it; None for a flag."""

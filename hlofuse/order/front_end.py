@@ -24,8 +24,7 @@ from .names import (
     stack_frame,
 )
 
-_SHARED = frozenset({"broadcast", "constant"})
-"""Stems that the compiler also assigns."""
+_SHARED = frozenset({"broadcast", "constant"})  # stems that the compiler also assigns
 
 
 def named_by_front_end(module: Module) -> frozenset[Instruction]:

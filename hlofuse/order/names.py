@@ -9,8 +9,7 @@ from hlofuse.ir.graph import Instruction
 _NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
 _NUMBERS_AT_END = re.compile(r"(\.\d+)+$")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
-_BODIES = re.compile(r"body|cond|branch_\d+_fun")
-"""The computations of loops and conditionals."""
+_BODIES = re.compile(r"body|cond|branch_\d+_fun")  # the computations of loops and conditionals
 _FUNCTIONS_OF_SCAN = frozenset({"eval_jaxpr", "closed_call"})
 """Functions that the framework creates for parts of a program without jit."""
 _NOT_RENAMED = frozenset({"parameter", "fusion", "custom-call"})
@@ -27,8 +26,7 @@ _AS_NAMED = """
 """.split()
 LOWERED = _OPCODES | {n: n.replace("_", "-") for n in _AS_NAMED} | {"convert_element_type": "convert"}
 """The opcode to which an operation of the framework is lowered."""
-_CACHED = 1 << 15
-"""The limit of distinct names and paths of a module; each is read many times."""
+_CACHED = 1 << 15  # the limit of distinct names and paths of a module; each is read many times
 
 
 class Name(NamedTuple):

@@ -20,8 +20,7 @@ _FIGURE = 62.0
 
 _THICK = 11.0
 
-_MOMENTS = 600
-"""Parts of the schedule that a plot of memory shows."""
+_MOMENTS = 600  # parts of the schedule that a plot of memory shows
 MOST = 30
 """The limit of kernels with a row of their own."""
 
@@ -86,8 +85,7 @@ def bar_chart(
 
 
 def plot_memory(module: Module, memory: Assignment, title: str, alerts: Sequence[str] = ()) -> Plot:
-    """Bytes of temporary arrays alive at each instruction in the order of execution. Of more instructions
-    than fit, the most of each part is drawn."""
+    """Bytes of temporary arrays alive at each instruction, in order; the most of those that share a bar."""
     bytes_alive = memory.over_time[: memory.live.end] or [0]
     most = max(bytes_alive)
     at_peak = bytes_alive.index(most)

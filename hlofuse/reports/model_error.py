@@ -18,8 +18,7 @@ from .common.phrases import times_text
 from .common.profile import profile_json, profile_lines
 
 _CLOSE_RATIO = 1.25
-_LARGE_SHARE = 0.01
-"""The part of all bytes from which a kernel shows what bandwidth the machine reaches."""
+_LARGE_SHARE = 0.01  # the part of all bytes from which a kernel shows what bandwidth the machine reaches
 
 
 class KernelError(Record):

@@ -98,8 +98,7 @@ def _reduce(step: Pass) -> list[Pass]:
 Objective = Literal["time", "measured-time", "kernels", "bytes", "ops", "peak-memory"]
 Kind = Literal["passes", "flags"]
 Moves = tuple[str, ...]
-_REMEMBERED = 256
-"""Modules of sequences at hand to go on from."""
+_REMEMBERED = 256  # modules of sequences at hand to go on from
 _REPEATS = 4
 """Sequences that a method may propose, those it tried before included, for each that counts as a try."""
 _NEVER = float("inf")

@@ -116,8 +116,7 @@ class Provenance:
         return self._names.get(x, x.name)
 
 
-_MOVING = ("copy", "transpose")
-"""A copy into another layout ends as a transpose, or joins one."""
+_MOVING = ("copy", "transpose")  # a copy into another layout ends as a transpose, or joins one
 
 
 class BeforeFusion(OnlySkipped):

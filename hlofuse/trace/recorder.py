@@ -109,8 +109,7 @@ _event = partial(tuple.__new__, Event)  # `Event(…)` takes three times as long
 
 _NO_FUSION = None, None, False, False
 _NO_PRICE: tuple[Any, ...] = (), None, None
-_NO_CHANGE = *_NO_PRICE, (), ()
-"""Empty fields of an event, in their order."""
+_NO_CHANGE = *_NO_PRICE, (), ()  # empty fields of an event, in their order
 
 
 class Skipped(NamedTuple):

@@ -76,8 +76,7 @@ def is_array(leaf: Any) -> bool:
 
 
 def _shape_with_sharding(leaf: Any, devices: Devices, is_open: bool) -> Any:
-    """The shape of an array on the devices. With `is_open` it has no sharding on a mesh unless the program or
-    the request gives it one."""
+    """The shape of an array on the devices; with `is_open` without a sharding that nothing gives it."""
     import jax
 
     if not is_array(leaf):

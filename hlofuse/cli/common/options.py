@@ -24,8 +24,7 @@ def stacked(*options: Decorator[Any]) -> Decorator[F]:
 
 
 def option(names: str, value: str | Sequence[str], meaning: str, **more: Any) -> Callable[[F], F]:
-    """An option with a value: its names, placeholder or choices, and what it does. A default is
-    shown in `--help`."""
+    """An option with a value: its names, placeholder or choices, what it does, a default for `--help`."""
     more |= {"metavar": value} if isinstance(value, str) else {"type": click.Choice(value)}
     if "default" in more:
         more["show_default"] = True

@@ -125,8 +125,7 @@ def save(path: Path, content: str | bytes) -> None:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all: to a temporary file in its directory, then renamed. A link stays: the
-    file that it points to is replaced."""
+    """Write a file, or what a link points to, whole or not at all: to a temporary one, then renamed."""
     import shutil
     from secrets import token_hex
 

@@ -39,8 +39,7 @@ def command_of(
     output: Decorator[Any] = report_options,
     run: Callable[..., int] | None = None,
 ) -> click.Command:
-    """The command that asks a question and prints the answer. `more` options go to `run` as keywords, after
-    the reports, the question, and `out`."""
+    """The command that asks a question and prints the answer. `more` options go to `run` as keywords."""
     question = QUESTIONS[name]
     own: dict[str, Field[Any]] = {f.name: f for f in fields(question)}  # type: ignore[arg-type]
     several = question.input.endswith("...")

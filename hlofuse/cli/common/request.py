@@ -22,8 +22,7 @@ warn = partial(message, "note")
 """Prints a note on standard error, if there is one: for results that have no place for it."""
 
 TERMINAL = Listener(warn, spinner, progress_bar)
-_SLOW = 0.2
-"""Seconds of processor time from which on work is worth storing."""
+_SLOW = 0.2  # seconds of processor time from which on work is worth storing
 
 
 def options_of(input: str, request: dict[str, Any]) -> ReplayOptions:

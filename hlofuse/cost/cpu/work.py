@@ -19,10 +19,8 @@ from hlofuse.ir import Instruction, Record, Shape
 Work = dict[str, float]
 """Amounts by the name of their rate; each amount by its rate is a time in nanoseconds."""
 
-_LINE = 64
-"""Bytes of a cache line."""
-_MOST_ACCESSES = 20_000
-"""Values followed in one kernel; a larger one is not estimated."""
+_LINE = 64  # bytes of a cache line
+_MOST_ACCESSES = 20_000  # values followed in one kernel; a larger one is not estimated
 _FREE = frozenset("parameter constant bitcast reshape tuple get-tuple-element broadcast copy".split())
 _SLOW = frozenset(
     """
@@ -34,18 +32,12 @@ _KINDS = {"u64": "s64", "pred": "s32", "c128": "c64"} | dict.fromkeys(
     "u32 u16 u8 s16 s8 u4 s4".split(), "s32"
 )
 """Element types that have the rates of another one."""
-_BYTES = frozenset({"pred", "u8", "s8"})
-"""Element types that are converted at rates of their own."""
-_SETS = 64
-"""Sets of the first cache: a page of lines."""
-_SET_BYTES = 16 * _LINE
-"""Bytes of a set of the second cache."""
-_USABLE = 0.75
-"""The part of a cache that holds what is read again."""
-_VECTOR = 16
-"""Elements that a slow operation computes in the time of one."""
-_SMALL_PRODUCT = 32
-"""A product with a side up to this length has rates of its own."""
+_BYTES = frozenset({"pred", "u8", "s8"})  # element types that are converted at rates of their own
+_SETS = 64  # sets of the first cache: a page of lines
+_SET_BYTES = 16 * _LINE  # bytes of a set of the second cache
+_USABLE = 0.75  # the part of a cache that holds what is read again
+_VECTOR = 16  # elements that a slow operation computes in the time of one
+_SMALL_PRODUCT = 32  # a product with a side up to this length has rates of its own
 
 
 class Caches(Record):
@@ -491,8 +483,7 @@ def _products(x: Instruction) -> float:
     return float(dot_flops(x) if x.opcode == "dot" else convolution_flops(x))
 
 
-_FEWEST_FILTERS = 8
-"""A product computes so many columns together, whether there are as many filters or not."""
+_FEWEST_FILTERS = 8  # a product computes so many columns together, whether there are as many filters or not
 
 
 def _convolution(x: Instruction, name: str) -> Work:
@@ -525,8 +516,7 @@ def _rated(x: Instruction, name: str) -> Work:
     return {f"{name} {kind}{' short' if short else ''}": flops}
 
 
-_SORTED_TOGETHER = 32_768
-"""Elements that a thread sorts at a time (`sort_thunk.cc`)."""
+_SORTED_TOGETHER = 32_768  # elements that a thread sorts at a time (`sort_thunk.cc`)
 
 
 def sort_tasks(kernel: Instruction, threads: int) -> float:

@@ -93,8 +93,7 @@ def _printed_fraction(match: re.Match[str]) -> str:
     return short if float(short) == value else f"{value:.17g}"
 
 
-_LAST = frozenset({"dynamic_slice_config"})
-"""Fields with larger numbers than the always printed ones."""
+_LAST = frozenset({"dynamic_slice_config"})  # fields with larger numbers than the always printed ones
 
 
 @lru_cache(maxsize=1024)

@@ -17,8 +17,7 @@ from .shapes import NO_BITS, ShapeFacts, first_leaf, is_reshape_or_transpose_bit
 from .transposes import TILE, TiledTranspose, transpose_launch
 
 _DEFAULT_UNROLL = 4
-_MAX_UNROLL = 32
-"""`xla_gpu_experimental_max_unroll_factor`."""
+_MAX_UNROLL = 32  # `xla_gpu_experimental_max_unroll_factor`
 _WARP_SCHEDULERS = 4
 _SCATTER_WARPS = 4
 _VECTOR_BITS = 128

@@ -1,5 +1,4 @@
-"""Results by structure, shared by repeated replays of a module: launches (emitter, blocks and threads), and
-the tables that other modules fill."""
+"""Results by structure that repeated replays of a module share: launches, and tables of other modules."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -88,8 +88,7 @@ class Summary:
         return self.root_utilization[0] if 0 in self.parameter_uses[parameter] else 0.0
 
 
-_MOST_SPLITS = 32
-"""A limit above XLA's, which is ten."""
+_MOST_SPLITS = 32  # a limit above XLA's, which is ten
 
 
 @dataclass(slots=True, init=False, eq=False)

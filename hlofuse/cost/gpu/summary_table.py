@@ -45,8 +45,7 @@ def summary_of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
 _Facts = Callable[[Shape], ShapeFacts]
 _Uses = frozenset[int]
 _NOT_USED: _Uses = frozenset()
-_WORTH_KEEPING = 16
-"""The size of a fusion from which on its visit is kept until it grows."""
+_WORTH_KEEPING = 16  # the size of a fusion from which on its visit is kept until it grows
 
 
 class _Visit:

@@ -20,8 +20,7 @@ _BANDWIDTH_SHARES = tuple(
     """.split()
 )
 _L2_BYTES_PER_SECOND = 6.65 * 1e12
-_L2_MEASURED_AT = 3352.32
-"""Peak bandwidth in GB/s of the device on which XLA measured its table."""
+_L2_MEASURED_AT = 3352.32  # peak bandwidth in GB/s of the device on which XLA measured its table
 _LOOP_OVERHEAD_SECONDS = 400 * 1e-9
 _LOOP_LATENCY = nanoseconds(1300)
 

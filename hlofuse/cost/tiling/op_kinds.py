@@ -156,8 +156,7 @@ def bitcast_map(source: Shape, result: Shape) -> IndexingMap | None:
 
 
 def _bitcast_permutation(a: Shape, b: Shape) -> list[int] | None:
-    """The dimension of `a` for each of `b`, for a bitcast that is a transpose
-    (`DeduceTransposeDimensionsForBitcast`)."""
+    """Dimensions of a bitcast that is a transpose (`DeduceTransposeDimensionsForBitcast`)."""
     if a.rank != b.rank:
         return None
     permutation = [0] * b.rank

@@ -76,8 +76,7 @@ def _ceil_div(a: Expr, b: Expr) -> Expr:
 
 
 def _mod_size_and_stride(lhs: Expr, modulus: Expr, dims: Dims) -> SizeAndStride | None:
-    """Size and stride of a remainder of a dimension or its quotient: the tile divides the
-    modulus or is a multiple."""
+    """Size and stride of a remainder or quotient: the tile divides the modulus or is a multiple."""
     if _is_dim(lhs, dims):
         tile = lhs
     elif lhs.kind == FLOORDIV and _is_dim(lhs.lhs, dims) and lhs.rhs.kind == CONSTANT:

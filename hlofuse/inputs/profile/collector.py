@@ -144,8 +144,7 @@ def _tags_in(
     return tags, whole
 
 
-_PS = 1e-6
-"""Microseconds of a picosecond."""
+_PS = 1e-6  # microseconds of a picosecond
 _CONTROL_FLOW = ("while", "conditional", "call")
 _COPIES = ("memcpy", "memset", "copy", "transfer")
 _COLLECTIVES = "all-gather all-reduce all-to-all collective- reduce-scatter nccl rccl".split()

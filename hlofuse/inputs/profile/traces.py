@@ -20,8 +20,7 @@ from .collector import Collector, Key, has_instructions, kind_of
 from .model import DeviceNumbers
 
 _CHARACTERS = 1 << 20
-_PS_IN_US = 1e6
-"""Picoseconds of a microsecond."""
+_PS_IN_US = 1e6  # picoseconds of a microsecond
 _SPACE = " \t\r\n,"
 
 
@@ -109,10 +108,8 @@ def _begin(buffer: str) -> int:
 
 
 _CHUNK = 100_000
-_PS = 1000
-"""Picoseconds of a nanosecond."""
-_PUSHED = 59
-"""`eventType` of ranges that nest."""
+_PS = 1000  # picoseconds of a nanosecond
+_PUSHED = 59  # `eventType` of ranges that nest
 _MODULE = re.compile(r"(?:TSL:)?XlaModule:#.*?hlo_module=([^,#]+)(?:,program_id=(\d+))?")
 _THUNK = re.compile(r"(?:TSL:)?Thunk:#.*?(?:hlo_op|name)=([^,#]+)")
 _RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"

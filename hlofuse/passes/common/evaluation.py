@@ -144,8 +144,7 @@ def _reduce(x: Instruction, values: Elements, *rest: Elements) -> Elements:
     return np.broadcast_to(total, x.shape.dimensions)
 
 
-_MOST_STEPS = 1 << 20
-"""XLA works out more; it would take long here."""
+_MOST_STEPS = 1 << 20  # XLA works out more; it would take long here
 
 
 def _reduce_window(x: Instruction, values: Elements, *rest: Elements) -> Elements:

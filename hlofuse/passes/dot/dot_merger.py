@@ -202,10 +202,8 @@ def _result(
     return out
 
 
-_FLOPS_PER_BYTE = 290.0
-"""Done in the time that a byte takes from memory."""
-_MAX_RATIO = 20
-"""The limit for the ratio of free sizes of merged products."""
+_FLOPS_PER_BYTE = 290.0  # done in the time that a byte takes from memory
+_MAX_RATIO = 20  # the limit for the ratio of free sizes of merged products
 _MIN_SAVINGS = 1e-5
 _SHAPES = ("transpose", "reshape")
 

@@ -17,8 +17,7 @@ from hlofuse.releases import Release
 from hlofuse.trace import Recorder
 
 _TARGET = "__cublas$triangularSolve"
-_POINTERS = 2 * 8
-"""Bytes of workspace for each system of a batch."""
+_POINTERS = 2 * 8  # bytes of workspace for each system of a batch
 
 
 class TriangularSolveRewriter(Pass):

@@ -18,10 +18,8 @@ from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.literals import integer_of
 from hlofuse.trace import Recorder
 
-_MAX_ITERATIONS = 10_000
-"""A loop with more iterations is left alone: every iteration is worked out."""
-_Series = dict[Instruction, list[int]]
-"""An offset in each iteration of its loop."""
+_MAX_ITERATIONS = 10_000  # a loop with more iterations is left alone: every iteration is worked out
+_Series = dict[Instruction, list[int]]  # an offset in each iteration of its loop
 
 
 class _Place(NamedTuple):

@@ -18,8 +18,7 @@ from hlofuse.trace import Recorder
 from .convolutions.rewriter import constrain_convolution, is_convolution_call
 
 _BATCH = 0
-_TINY_DOT_ELEMENTS = 100
-"""`xla_gpu_gemm_rewrite_size_threshold`."""
+_TINY_DOT_ELEMENTS = 100  # `xla_gpu_gemm_rewrite_size_threshold`
 
 
 def is_matrix(shape: Shape, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> bool:

@@ -25,8 +25,7 @@ from hlofuse.rules.rewrites import TRITON_SOFTMAX
 from hlofuse.trace import OnlySkipped, Recorder
 from .reductions import ReductionDimensionGrouper, ReductionSplitter, TreeReductionRewriter
 
-_FREE = with_trait("free")
-"""Opcodes that cost nothing to run."""
+_FREE = with_trait("free")  # opcodes that cost nothing to run
 
 
 @dataclass(frozen=True)

@@ -170,8 +170,7 @@ def unpacked_pairs(sort: Instruction, call: Instruction, by: Comparator) -> Inst
 # `xla/backends/gpu/transforms/sort_rewriter.cc`).
 
 
-_MIN_ELEMENTS = 16384
-"""Elements in all, of a device of which nothing is known."""
+_MIN_ELEMENTS = 16384  # elements in all, of a device of which nothing is known
 
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 

@@ -12,8 +12,7 @@ from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import array, ranges_of
 from hlofuse.trace import Recorder
 
-_INDEX = (1 << 16) - 1
-"""The bits of an index; those of the value are the others."""
+_INDEX = (1 << 16) - 1  # the bits of an index; those of the value are the others
 _ALL_BUT_SIGN = (1 << 31) - 1
 
 

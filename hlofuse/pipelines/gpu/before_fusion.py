@@ -140,8 +140,7 @@ def _post_layout_assignment(lists: PassLists, device: DeviceDescription) -> Pipe
     )
 
 
-_DOT_MERGER_THRESHOLD = 64 << 20
-"""`xla_gpu_dot_merger_threshold_mb`."""
+_DOT_MERGER_THRESHOLD = 64 << 20  # `xla_gpu_dot_merger_threshold_mb`
 
 
 def _is_for_cublas(x: Instruction) -> bool:

@@ -22,8 +22,7 @@ from .written import Rewriting, fold, gather_rows, indexed, replace, written_par
 
 _VIEWS = frozenset("broadcast reshape convert transpose dynamic-slice slice iota constant".split())
 """Operations of which the loop may as well do its part."""
-_LINEAR = {"add": (1, 1), "subtract": (1, -1), "negate": (-1,)}
-"""The factors of the operands."""
+_LINEAR = {"add": (1, 1), "subtract": (1, -1), "negate": (-1,)}  # the factors of the operands
 
 
 class Batch:
@@ -557,8 +556,7 @@ def sum_in_carry(loop: Instruction) -> bool:
 
 
 def _rows_to_sum(x: Instruction) -> tuple[list[Instruction], list[Instruction]]:
-    """`x` and values of which each row is computed from that of `x`, and the sums of all over the rows; no
-    sums where something else reads one."""
+    """`x` and values computed row by row from it, and their sums over rows; none if others read them."""
     rows = [x]
     sums = list[Instruction]()
     for user in computation_of(x).post_order():

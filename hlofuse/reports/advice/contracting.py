@@ -129,8 +129,7 @@ def terms_of(x: Instruction, opcode: str = "add") -> list[Instruction]:
     return [t for terms in below for t in terms]
 
 
-_FRESH = count(1000)
-"""Labels of dimensions that no result has."""
+_FRESH = count(1000)  # labels of dimensions that no result has
 
 
 def _factors(

@@ -222,8 +222,7 @@ class _Unrolling:
 
 _UNROLLED = 4_000
 """Instructions of the largest unrolled iteration that is tried: a replay of more takes many seconds."""
-_WRITTEN_OUT = 1_000
-"""The most instructions of a loop that is written out."""
+_WRITTEN_OUT = 1_000  # the most instructions of a loop that is written out
 
 
 def is_own(x: Instruction) -> bool:

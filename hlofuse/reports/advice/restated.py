@@ -403,8 +403,7 @@ def _by_dimension(x: Instruction) -> bool:
     return replace(x, value)
 
 
-_MOST_TAPS = 32
-"""Taps of a filter whose products are written one by one."""
+_MOST_TAPS = 32  # taps of a filter whose products are written one by one
 
 
 def _add_shifts(x: Instruction) -> bool:
@@ -567,8 +566,7 @@ def _cumulate_by_product(x: Instruction) -> bool:
     return replace(x, over(x, contracted(x, a, b, result), result, sizes_of(a, b)))
 
 
-_LEAST_ROW = 32
-"""Elements of a row: a loop over shorter ones was slower (jaxlib 0.11.1, CPU)."""
+_LEAST_ROW = 32  # elements of a row: a loop over shorter ones was slower (jaxlib 0.11.1, CPU)
 
 
 def _cumulate_by_rows(x: Instruction) -> bool:
@@ -671,8 +669,7 @@ def _extreme(x: Instruction) -> bool:
     return True
 
 
-_SORTED = 8
-"""Rows of which more than one in so many is read are sorted as fast."""
+_SORTED = 8  # rows of which more than one in so many is read are sorted as fast
 
 
 def _few_sorted(x: Instruction) -> bool:

@@ -163,8 +163,7 @@ HEAD = """\
 version = 1
 """
 
-_LIMITS = ("max-bytes", "max-time", "max-memory")
-"""Keys of a budget, but for kernels."""
+_LIMITS = ("max-bytes", "max-time", "max-memory")  # keys of a budget, but for kernels
 _LINE = re.compile(r"(?:(\d{1,6}) × )?(.*) \| ([^|]*)", re.DOTALL)
 _PLACE = re.compile(r"(.*?):(\d{1,9})(?: (.*))?", re.DOTALL)
 

@@ -138,8 +138,7 @@ class Facts:
         )
 
     def created_by(self, name: str, other: str | None = None) -> tuple[CreatedBy, ...]:
-        """The rewrites before fusion of the content of an instruction or a kernel; each rule once. For two,
-        those of both; without any, those of either."""
+        """The rewrites before fusion of what these hold, of both or else of either; each rule once."""
         if not self._explained_before_fusion:
             return ()
         of_one = self._explained_of(name)

@@ -53,8 +53,7 @@ class XlaResult(Record):
 
 
 def compare_with_result(replay: Compilation) -> XlaResult | None:
-    """XLA's own final module against that of a replay, or else both after fusion. None without XLA's own
-    result of this compilation next to the input."""
+    """XLA's own final module against that of a replay, or both after fusion; None without XLA's own."""
     if replay.find_final is None:
         return None
     if replay.has_xla_final:

@@ -216,8 +216,7 @@ _UNTOLD = with_trait("free") - {"parameter"}
 
 
 def split_fusions(module: Module) -> tuple[Module, dict[str, str]]:
-    """A copy without the fusions that fusion passes make, copies of one operation merged again. Also the
-    names there of the operations of `module`."""
+    """A copy without fusions of passes, copies of one operation merged; names there by those here."""
     unfused = copy_module(module)
     unfused.begin_run()
     unfused.attributes = unfused.attributes.without("is_scheduled")

@@ -38,10 +38,8 @@ _OPTIONAL = frozenset({"copy_fusion", "computation-deduplicator"})
 """Passes after fusion that XLA:GPU compiles without; the others that change a module it needs."""
 _SCHEDULER = "xla_cpu_scheduler_type"
 _HAS_SCHEDULERS = Span(since="0.9")
-_LEAST = 0.01
-"""The part of the memory that a change has to save."""
-_TRIES = 4
-"""Arrays that are tried, the largest first, for a change that is about one array."""
+_LEAST = 0.01  # the part of the memory that a change has to save
+_TRIES = 4  # arrays that are tried, the largest first, for a change that is about one array
 
 
 class MemoryChange(Record):

@@ -35,16 +35,13 @@ from hlofuse.trace import Recorder
 from .cut import Cutter
 from .model import Suggestion
 
-_GAIN_OF_RULE = 0.01
-"""The part of the time from which a limitation of XLA is of interest."""
+_GAIN_OF_RULE = 0.01  # the part of the time from which a limitation of XLA is of interest
 _GAIN_OF_FLAG = 0.05
 """The part of the estimate that a flag has to save: measured, passes of small estimates took up to half."""
 _GAIN_OF_LOOPS = 0.5
 """The same where launches double, as of loops compiled whole, which are estimated within a factor of two."""
-_KINDS = 8
-"""Different places in which a change to a large module is tried."""
-_TOGETHER = 5
-"""Suggestions that are tried together."""
+_KINDS = 8  # different places in which a change to a large module is tried
+_TOGETHER = 5  # suggestions that are tried together
 OPTIONAL = frozenset(
     """
     small-while-loop-hoisting simplify-while-loops while-loop-invariant-code-motion

@@ -12,8 +12,7 @@ from hlofuse.reports.common.phrases import times_text
 
 _SHOWN = 3
 _GATHERED = "gathered_bytes is_whole share"
-_NEAR = 50
-"""Instructions in which a line is looked for."""
+_NEAR = 50  # instructions in which a line is looked for
 _SUMS = frozenset({"all-reduce", "reduce-scatter"})
 
 

@@ -12,10 +12,8 @@ from hlofuse.reports.common.facts import Facts, kernels_of, launched
 from hlofuse.reports.common.lineage import Lineage, is_view, readers, through_views
 from hlofuse.reports.common.model import TRIED_UP_TO
 
-_HOPS = 2
-"""A change next to a kernel may let it fuse with what its neighbors read."""
-_MOST_INSTRUCTIONS = 1_000
-"""Instructions in kernels with their neighbors; with more, neighbors are left out."""
+_HOPS = 2  # a change next to a kernel may let it fuse with what its neighbors read
+_MOST_INSTRUCTIONS = 1_000  # instructions in kernels with their neighbors; with more, neighbors are left out
 _ELSEWHERE = "elsewhere"
 """The placeholder for every reader elsewhere of the kernels' results: XLA fuses nothing into it."""
 

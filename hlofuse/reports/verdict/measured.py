@@ -9,10 +9,8 @@ from hlofuse.reports.advice.written import prepared
 from .candidates import UNKNOWN, rewritten
 from .model import MEASURED, Suggestion, Verdict
 
-_LEAST = 0.02
-"""The part of the time that a change has to save in each quarter of the measurement."""
-_MOST = 6
-"""Flags that are run, and changes of code."""
+_LEAST = 0.02  # the part of the time that a change has to save in each quarter of the measurement
+_MOST = 6  # flags that are run, and changes of code
 
 
 def with_measured_changes(

@@ -15,8 +15,7 @@ from hlofuse.reports.whatif.model import Trial
 from .collectives import CollectiveRow
 from .tiles import Tiles
 
-_SMALL = 0.03
-"""The part of the time that may lack an estimate where a verdict is about all of it."""
+_SMALL = 0.03  # the part of the time that may lack an estimate where a verdict is about all of it
 MEASURED = "measured"
 """`Trial.how` of a change that was run."""
 SuggestionKind = Literal["code", "flag", "report"]

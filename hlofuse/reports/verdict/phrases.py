@@ -23,8 +23,7 @@ from hlofuse.reports.whatif.model import Trial
 from .model import MEASURED, Share, Suggestion, Verdict
 
 _SOON = ": some trials were left out to save time (what-if has all)"
-_NOTHING_LEFT = 0.02
-"""The part of the time that is not worth looking for."""
+_NOTHING_LEFT = 0.02  # the part of the time that is not worth looking for
 _CPU_ERROR = 0.1  # of the total: a smaller gain by estimate has the sign of the measured one less often
 SCALED = "scaled to measured time"
 COMPILED, VALUES = "compiled by XLA", "values equal"

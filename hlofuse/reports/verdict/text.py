@@ -22,11 +22,9 @@ from .tiles import tile_lines
 _LINES = 24  # of a terminal as it opens
 _SUGGESTIONS = 3
 _KERNELS = 5
-_LEAST = 7
-"""Lines of advice without suggestions, and of two kernels."""
+_LEAST = 7  # lines of advice without suggestions, and of two kernels
 _PAIR = 3  # lines of two kernels with theirs
-_CODE = 2
-"""Lines of code of the first suggestion."""
+_CODE = 2  # lines of code of the first suggestion
 _FUNCTIONS = 5
 _NOTES = 2
 _WHOLE = 10_000  # columns

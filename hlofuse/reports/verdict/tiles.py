@@ -13,8 +13,7 @@ from hlofuse.reports.common.model import Place
 
 _LANES = 128
 _VIEWS = ("bitcast", "get-tuple-element", "tuple")
-_LEAST = 0.02
-"""The part of all bytes from which padding is worth a line."""
+_LEAST = 0.02  # the part of all bytes from which padding is worth a line
 _Row = dict[str, Any]
 
 

@@ -43,8 +43,7 @@ _KINDS = {
     "host": "host",
 }
 _SECONDS = 30.0
-_CONVERTS_LAUNCHES = Span(since="0.8")
-"""Before, command buffers are calls in the final module."""
+_CONVERTS_LAUNCHES = Span(since="0.8")  # before, command buffers are calls in the final module
 
 
 def verdict(

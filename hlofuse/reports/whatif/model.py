@@ -63,10 +63,8 @@ class Sweep(Record):
 
 MIN_TEMPORARY = 1 << 20
 """The least temporary memory that is worth saving, in bytes."""
-_SLOWER = 0.01
-"""The part of the time that saved memory may cost."""
-_MEMORY = 0.25
-"""The part of the temporary memory that makes a change worth naming, whatever its time."""
+_SLOWER = 0.01  # the part of the time that saved memory may cost
+_MEMORY = 0.25  # the part of the temporary memory that makes a change worth naming, whatever its time
 _MORE_WORK, _MORE_CODE = 1.02, 1.1
 """Growth of operations, and of instructions, from which saved bytes and launches prove nothing."""
 

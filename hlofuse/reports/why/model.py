@@ -83,8 +83,7 @@ class PairAnswer(Record):
     swapped: bool
     """They were named the other way round."""
     outcome: str
-    """`fused`, `refused`, `does not pay` (allowed, but slower), `not considered` (never asked) or
-    `apart` (no edge between them)."""
+    """`fused`, `refused`, `does not pay` (slower), `not considered` (never asked), `apart` (no edge)."""
     settled_by: Decision | None
     decisions: tuple[Decision, ...]
     shared: tuple[Place, ...]

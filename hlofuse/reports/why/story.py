@@ -31,10 +31,8 @@ from .pair import Request, collapse, pairs_of
 
 Answer: TypeAlias = Story | PairAnswer
 
-_MOST_PAIRS = 200
-"""Each costs a walk through all decisions."""
-_OTHERS = 20
-"""Other collectives that a collective is compared with."""
+_MOST_PAIRS = 200  # each costs a walk through all decisions
+_OTHERS = 20  # other collectives that a collective is compared with
 
 
 def why(

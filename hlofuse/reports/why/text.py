@@ -19,8 +19,7 @@ ANSWERS = 3
 """Stories shown where a name means several things, and decisions of each."""
 _ROOM = 120
 _LEFT_OUT = 8
-_PAIRS = 1
-"""Further pairs that are named, of those with the same answer."""
+_PAIRS = 1  # further pairs that are named, of those with the same answer
 
 
 def story_headline(s: Story) -> str:

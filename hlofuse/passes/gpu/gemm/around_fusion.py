@@ -33,8 +33,7 @@ from .propagation import can_handle_gemm
 
 _TILE_ELEMENTS = 128
 _COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
-_ALIGNMENT = 128
-"""Bits."""
+_ALIGNMENT = 128  # bits
 
 
 class _Weights(NamedTuple):

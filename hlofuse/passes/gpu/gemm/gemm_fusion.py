@@ -31,8 +31,7 @@ from .dimension_order import NO_SPLIT, DimensionOrder, combined
 from .propagation import DotProperties, added_parameters, carried, carried_if_worth
 from .tileable import TileableFusion
 
-_MOST_PARAMETERS = 4
-"""The limit of parameters for one operand of the dot."""
+_MOST_PARAMETERS = 4  # the limit of parameters for one operand of the dot
 _OF_PARTS = frozenset("multiply negate bitcast reshape copy transpose convert broadcast slice".split())
 """Operations that may be done to the parts of a sum (`IsDistributiveOverAddition`)."""
 _CONFIG = gpu_config_text("fusion_backend_config", {"kind": "__triton_gemm"})

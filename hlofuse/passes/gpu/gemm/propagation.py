@@ -98,8 +98,7 @@ def _is_data_type(element_type: str, device: DeviceDescription) -> bool:
     return element_type == "f8e4m3fn" and device.compute_capability[0] >= 9
 
 
-_TOLERANCE = 1024
-"""Bytes by which a fusion's traffic may grow."""
+_TOLERANCE = 1024  # bytes by which a fusion's traffic may grow
 
 
 def is_worth_as_input(hlo: Instruction) -> bool:
