@@ -15,7 +15,12 @@ from .custom_calls import is_annotation
 from .elementwise import moves_no_data
 
 _SAME_VALUE = frozenset("bitcast convert copy copy-done copy-start optimization-barrier reshape".split())
-MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
+MIRRORED = {
+    "LT": "GT",
+    "LE": "GE",
+    "GT": "LT",
+    "GE": "LE",
+}
 """The direction of a comparison with its sides exchanged."""
 _WHOLE = -1  # in place of the number of a tuple's element: the value is no tuple
 

@@ -435,8 +435,17 @@ def _computes_again(reduce: Instruction, fusion: Instruction) -> bool:
     )
 
 
-_FACTORIZATIONS = {"potrf": 1 / 3, "getrf": 2 / 3, "geqrf": 4 / 3, "orgqr": 4 / 3, "ungqr": 4 / 3}
-_FACTORIZATIONS |= {"syevd": 4 / 3, "heevd": 4 / 3, "gesdd": 5.0, "trsm": 1.0}
+_FACTORIZATIONS = {
+    "potrf": 1 / 3,
+    "getrf": 2 / 3,
+    "geqrf": 4 / 3,
+    "orgqr": 4 / 3,
+    "ungqr": 4 / 3,
+    "syevd": 4 / 3,
+    "heevd": 4 / 3,
+    "gesdd": 5.0,
+    "trsm": 1.0,
+}
 """FLOP by LAPACK's routine, for m × n × min(m, n)."""
 
 

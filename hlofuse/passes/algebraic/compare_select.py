@@ -185,7 +185,12 @@ def handle_clamp(c: Context, clamp: Instruction) -> bool:
     return False
 
 
-_OF_PREDS = {"GT": "or", "GE": "or", "LT": "and", "LE": "and"}
+_OF_PREDS = {
+    "GT": "or",
+    "GE": "or",
+    "LT": "and",
+    "LE": "and",
+}
 
 
 def handle_select(c: Context, select: Instruction) -> bool:

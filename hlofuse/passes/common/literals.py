@@ -21,7 +21,12 @@ MOST_ELEMENTS = 1 << 16
 _TOKEN = re.compile(r"\([^()]*\)|[^\s{},]+")
 _PARTS = {"c64": "f32", "c128": "f64"}
 # Digits that tell any two values apart, and those tried before (`RoundTripFpToString`, `xla/util.cc`).
-_DIGITS = {"f16": (5, 5), "bf16": (4, 4), "f32": (6, 9), "f64": (15, 17)}
+_DIGITS = {
+    "f16": (5, 5),
+    "bf16": (4, 4),
+    "f32": (6, 9),
+    "f64": (15, 17),
+}
 
 
 def values_of(constant: Instruction) -> list[Value] | None:

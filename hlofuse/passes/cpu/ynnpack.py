@@ -40,7 +40,14 @@ _DOT_TYPES = frozenset(
 _NARROW_DOT = ("bf16", "bf16", "bf16")
 _CONVOLUTION_TYPES = _DOT_TYPES - {("bf16", "bf16", "f32"), ("u8", "s8", "s32")}
 _SUM_TYPES = frozenset(
-    {("f64", "f64"), ("f32", "f32"), ("f16", "f32"), ("bf16", "f32"), ("s8", "s32"), ("u8", "s32")}
+    {
+        ("f64", "f64"),
+        ("f32", "f32"),
+        ("f16", "f32"),
+        ("bf16", "f32"),
+        ("s8", "s32"),
+        ("u8", "s32"),
+    }
 )
 _EXTREME_TYPES = frozenset("u8 s8 bf16 f16 f32 f64".split())
 _MOST_DIMENSIONS = 8

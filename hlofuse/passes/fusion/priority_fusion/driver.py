@@ -95,7 +95,13 @@ class PriorityQueue:
         return chosen, waiting.pop(chosen)
 
 
-_KINDS = {"loop": "kLoop", "triton": "kCustom", "custom": "kCustom", "cudnn": "kCustom", "sort": "kCustom"}
+_KINDS = {
+    "loop": "kLoop",
+    "triton": "kCustom",
+    "custom": "kCustom",
+    "cudnn": "kCustom",
+    "sort": "kCustom",
+}
 
 
 def make_fusion(instruction: Instruction, kind: str) -> None:

@@ -84,8 +84,21 @@ def _config(dot: Instruction) -> dict[str, Any]:
     }
 
 
-_EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
-_PAIRS = frozenset({("f16", "f16"), ("f16", "f32"), ("bf16", "bf16"), ("bf16", "f32"), ("f32", "f32")})
+_EPSILON = {
+    "f16": 2.0**-10,
+    "bf16": 2.0**-7,
+    "f32": 2.0**-23,
+    "f64": 2.0**-52,
+}
+_PAIRS = frozenset(
+    {
+        ("f16", "f16"),
+        ("f16", "f32"),
+        ("bf16", "bf16"),
+        ("bf16", "f32"),
+        ("f32", "f32"),
+    }
+)
 """Types of operands and of the sum that cuBLAS takes, where the sum is of another type than the product."""
 
 _MOST_BYTES = 8 << 20  # the limit of a constant broadcast for a sum (`kMaxMaterializeBiasBytes`)
