@@ -35,6 +35,7 @@ INDEXING = (
     Recipe("multiply-the-small-first", "Multiply in the order that takes fewest operations"),
     Recipe("group-not-repeat", "Group the rows that one value multiplies, do not repeat it"),
     Recipe("add-the-small-products", "Write products of small matrices, or of few columns, as sums"),
+    Recipe("repeat-the-row", "Repeat a single row 8 times: alone it does not reach a TPU's MXU"),
     Recipe("use-the-structure", "Slice, sum up or index: a formula writes this matrix"),
     Recipe("scale-not-diagonal", "Multiply by the vector, not by diag(v)"),
     Recipe("window-by-dimension", "Take a window over each dimension in turn, not over all at once"),

@@ -48,7 +48,7 @@ from .contracting import (
     summed,
     terms_of,
 )
-from .matching import MIN_ELEMENTS, combines_by, has, is_constant, only_reader, origins, source
+from .matching import MIN_BYTES, MIN_ELEMENTS, combines_by, has, is_constant, only_reader, origins, source
 from .structure import use_structure
 from .updates import add_to_rows, choose_written
 from .written import (
@@ -953,6 +953,25 @@ def _columns(indices: Instruction) -> list[int]:
     return []
 
 
+_ROWS = 8
+"""Sublanes of a TPU's tile."""
+
+
+def _repeat_row(x: Instruction) -> bool:
+    """A product of one row is taken of equal rows, as many as a tile has; alone it is a sum of elements."""
+    factors, rows = labelled(x), x.shape.rank
+    order, sizes = [rows, *range(rows)], sizes_of(*factors) | {rows: _ROWS}
+    for (row, labels), other in (factors, factors[::-1]):
+        is_row = all(d < 0 or d in other[1] or sizes[d] == 1 for d in labels)
+        is_matrix = any(d not in labels and sizes[d] > 1 for d in other[1])
+        if is_row and is_matrix and other[0].shape.byte_size >= MIN_BYTES:
+            shape = array(row.element_type, [_ROWS, *row.shape.dimensions])
+            equal = make.broadcast(x, shape, row, range(1, shape.rank)), [rows, *labels]
+            whole = over(x, contracted(x, equal, other, order), order, sizes)
+            return replace(x, make.part(x, whole, 0, 1))
+    return False
+
+
 RESTATED = {
     "multiply-narrow-sum-wide": Rewriting("dot", _narrow),
     "take-first": Rewriting("gather slice dynamic-slice", _take_first),
@@ -980,6 +999,7 @@ RESTATED = {
     "max-not-sort": Rewriting("sort", _extreme),
     "top-k-not-sort": Rewriting("sort", _few_sorted),
     "reshape-not-segments": Rewriting("scatter", _segments),
+    "repeat-the-row": Rewriting("dot", _repeat_row, "tpu"),
     "index-all-rows": Rewriting("scatter", _scatter_rows, "tpu"),
     "window-not-scatter": Rewriting("scatter gather", _window),
     "update-the-rows": Rewriting("scatter", add_to_rows),
