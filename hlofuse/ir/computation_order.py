@@ -18,8 +18,7 @@ class OnlineOrder:
     def __init__(self) -> None:
         self._level: dict[Computation, int] = {}
         self._index: dict[Computation, int] = {}
-        self._id: dict[Computation, int] = {}
-        """Unique ids: callers and callees are visited by them."""
+        self._id: dict[Computation, int] = {}  # unique ids: callers and callees are visited by them
         self._next_index = 0
         self._edges = 0
         self._delta = 0

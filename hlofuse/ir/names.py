@@ -52,8 +52,7 @@ class NameUniquer:
         """The roots of fusion parameters' names by number, once in use."""
         self._taken: dict[str, str] = {}
         """Roots of taken names: most requests are for the name of an existing instruction."""
-        self._reserved: tuple[str, ...] = ()
-        """Names yet to be registered; only before the first request."""
+        self._reserved: tuple[str, ...] = ()  # names yet to be registered; only before the first request
 
     def copy(self) -> NameUniquer:
         """A uniquer with the same names taken; pending names are registered first."""

@@ -158,11 +158,9 @@ class _Assigner:
         self._results = {self._alias.buffer_of(v) for v in root if v is not None}
         self._allocations: list[_Allocation] = []
         self._found: dict[HloBuffer, _Allocation] = {}
-        self._open: list[_Allocation] = []
-        """The allocations in which later buffers may lie."""
+        self._open: list[_Allocation] = []  # the allocations in which later buffers may lie
         self._donated: list[tuple[HloValue, int]] = []
-        self._delayed: dict[int, list[HloValue]] = {}
-        """Temporary values by memory space."""
+        self._delayed: dict[int, list[HloValue]] = {}  # temporary values by memory space
 
     def result(self) -> Assignment:
         """`RunAssignBuffers`."""

@@ -35,8 +35,7 @@ class Provenance:
         self._module: Module | None = None
         self._pass = ""
         self._named: dict[str, Instruction] = {}
-        self._names: dict[Instruction, str] = {}
-        """Names as they were at first; final ones of what passes add."""
+        self._names: dict[Instruction, str] = {}  # names as they were at first; final ones of what passes add
         self._next: dict[Instruction, dict[Instruction, tuple[str, str]]] = {}
         self._removed_by: dict[Instruction, str] = {}
 

@@ -74,8 +74,7 @@ class _Visit:
         """Evaluations and emitted copies of each parameter."""
         self.flops = self.ir_size = self.splits = 0.0
         self._parameter_size = 0.0
-        self._granule = math.inf
-        """A power of two that divides every summand of `flops`."""
+        self._granule = math.inf  # a power of two that divides every summand of `flops`
         self._is_exact = True
         self.clean: dict[Instruction, bool] = {}
         self.sought: dict[Instruction, int] = {}

@@ -347,8 +347,7 @@ class _Namer:
         self._order = order
         # A kernel's name has underscores where the instruction's has dots.
         self._of_kernel = {name.replace(".", "_").replace("-", "_"): name for name in order}
-        self._certain = {self._own(k) for k in keys}
-        """Instructions named by some event."""
+        self._certain = {self._own(k) for k in keys}  # instructions named by some event
 
     def _own(self, key: Key) -> str:
         return key.op or self._of_kernel.get(key.kernel, "")

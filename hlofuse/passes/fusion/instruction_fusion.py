@@ -69,8 +69,7 @@ class FusionDriver:
         self.state = FusionState(options.may_duplicate, options.release, options.settings, self.is_expensive)
         # Multi-output fusion promises nothing about fusions that grow.
         self._settles = not self._offers_multi_output()
-        self._settled = False
-        """Whether the latest refusal holds for good."""
+        self._settled = False  # whether the latest refusal holds for good
 
     def computations(self) -> list[Computation]:
         """The computations to visit, in order (`GetFusionComputations`)."""

@@ -136,8 +136,7 @@ class _Inside:
 
     def __init__(self, name: str, lineage: Lineage) -> None:
         self._name, self._lineage = name, lineage
-        self._holders = {lineage.origin(name)}
-        """By the origins of their results."""
+        self._holders = {lineage.origin(name)}  # by the origins of their results
 
     def follow(self, event: Event) -> None:
         """Take one more event into account."""

@@ -34,8 +34,7 @@ class PriorityQueue:
         """Queued instructions with their priorities."""
         self._heap: list[int] = []
         """Priority and, in the last bits, id, as one number, negative: two are compared at once."""
-        self._of: dict[int, Instruction] = {}
-        """The producer of each entry."""
+        self._of: dict[int, Instruction] = {}  # the producer of each entry
         self._choose = choose
         self._equal: dict[Instruction, int] = {}
         """Instructions of the greatest priority, taken from the heap until each is chosen."""

@@ -102,8 +102,7 @@ class Legality:
             FusionState(True, model.release, settings, lambda _: False),
         )
         self.alone: dict[Instruction, _Alone] = {}
-        self._by_structure: dict[SummaryPair, _Edge] = {}
-        """Pairs that a rule from outside allows."""
+        self._by_structure: dict[SummaryPair, _Edge] = {}  # pairs that a rule from outside allows
         self.tilings: dict[PairId, Tiling | Refusal] = {}
         # Nothing becomes a Triton fusion unless a neighbour is one already.
         self._ids = (
