@@ -219,8 +219,7 @@ def _parameter_bytes(parameter: Instruction) -> int:
 
 
 def read_bytes(value: Instruction, depth: int = 0) -> int:
-    """The bytes of a fusion's parameter that are read (`FusionParameterReadBytes`). A slice reads its own
-    size; other users share one read of the whole."""
+    """The bytes of a fusion's parameter that are read, of slices or once (`FusionParameterReadBytes`)."""
     size = shape_size(value.shape)
     total = 0
     shared = False

@@ -161,7 +161,12 @@ def _aborted(done: subprocess.CompletedProcess[str]) -> str:
     return f"the compiling process {how} without a result{target_name}"
 
 
-_ENDINGS = {None: "hlo", PROTO: "pb", MLIR: "mlir", BYTECODE: "mlirbc"}
+_ENDINGS = {
+    None: "hlo",
+    PROTO: "pb",
+    MLIR: "mlir",
+    BYTECODE: "mlirbc",
+}
 
 
 def function_in(program: str) -> tuple[str, str] | None:

@@ -107,8 +107,7 @@ class CompilationInput(Record):
 
 
 class Compilation(Struct):
-    """A compilation of `input`, as far as it has run; later stages run when they are first read. Modules of
-    earlier stages are never changed by later passes."""
+    """A compilation of `input`; stages run when they are first read and leave earlier modules alone."""
 
     input: CompilationInput
     config: ReplayConfig

@@ -230,8 +230,7 @@ def counts_space() -> spaces.Box:
 
 
 def graph_space(nodes: int, edges: int) -> spaces.Dict:
-    """`nodes` by opcode, `edges` as (from, to, 1 for a called computation's root), `sizes` of both, `counts`.
-    What does not fit is left out, from the end."""
+    """`nodes` by opcode, `edges` as (from, to, 1 for a called root), `sizes` and `counts`, cut to fit."""
     return spaces.Dict(
         counts=counts_space(),
         nodes=spaces.Box(0, len(NUMBERS), (nodes,), np.int32),

@@ -105,7 +105,13 @@ def _changed(body: Computation) -> list[int]:
 
 _COMPUTATIONS, _INSTRUCTIONS = 3, 2
 _NAME, _LITERAL = 1, 8
-_VARINTS = {"pred": 2, "s32": 4, "s64": 5, "u32": 6, "u64": 7}
+_VARINTS = {
+    "pred": 2,
+    "s32": 4,
+    "s64": 5,
+    "u32": 6,
+    "u64": 7,
+}
 _FIXED = {
     "f32": (8, "f"),
     "f64": (9, "d"),

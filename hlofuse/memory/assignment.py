@@ -347,8 +347,7 @@ class _Assigner:
 
 
 def _moved_to_end(allocations: list[_Allocation]) -> list[_Allocation]:
-    """The temporary allocations in the order in which `std::partition` leaves them. The last one is not
-    padded, so that the sum depends on the order."""
+    """The temporary allocations in the order of `std::partition`: the last one is not padded."""
     left, first, last = list(allocations), 0, len(allocations)
     while True:
         while first < last and not left[first].is_temporary:

@@ -306,8 +306,7 @@ class AllToAllDecomposer(RewritePass):
 
 
 class AllReduceContiguous(Pass):
-    """An all-reduce of several operands becomes one of their concatenation
-    (`xla/hlo/transforms/collectives/all_reduce_contiguous.cc`)."""
+    """An all-reduce of several operands becomes one of their concatenation (`all_reduce_contiguous.cc`)."""
 
     name = "all-reduce-contiguous"
 

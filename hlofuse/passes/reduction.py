@@ -102,7 +102,12 @@ class ReduceWindowRewriter(Pass):
         return _Scan(x, dimension, length, forward, max(low, high) == length).create()
 
 
-_NEUTRAL = {"add": (0,), "or": (0,), "xor": (0,), "multiply": (0, 1)}
+_NEUTRAL = {
+    "add": (0,),
+    "or": (0,),
+    "xor": (0,),
+    "multiply": (0, 1),
+}
 """Starts that may be added once more (`IsTreeRewriteSafeInit`)."""
 
 

@@ -188,8 +188,7 @@ def _places(target: str, *tables: dict[str, dict[str, str]]) -> dict[str, tuple[
 
 @cache
 def pass_class(name: str, target: str) -> type[Pass] | None:
-    """The class of XLA's pass of this name as `target` has it, imported now; None if there is none. The empty
-    target has the passes that depend on no backend."""
+    """The class of XLA's pass of this name of `target`, imported now, or None; "" is of no backend."""
     file, named = places_of(target).get(name, ("", ""))
     if not file:
         return None

@@ -143,7 +143,12 @@ def _by_count(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-_ROLES = {"body": "while body", "condition": "while condition", "to_apply": "call", "calls": "async"}
+_ROLES = {
+    "body": "while body",
+    "condition": "while condition",
+    "to_apply": "call",
+    "calls": "async",
+}
 
 
 def _role(computation: Computation) -> str:

@@ -326,8 +326,7 @@ _ANY_FIELD = re.compile(r'"([A-Za-z_]\w*+)" ?:', re.ASCII)
 
 
 def unknown_config_fields(text: str) -> Iterator[tuple[int, str]]:
-    """Offset and name of each field of a backend_config that is not known. A custom call has its own; it
-    counts where it has one of XLA's fields as well."""
+    """Offset and name of each field of a backend_config that is not known, if XLA's own has some."""
     vocabulary = _config_fields()
     if "backend_config={" not in text or vocabulary.issuperset(_ANY_FIELD.findall(text)):
         return

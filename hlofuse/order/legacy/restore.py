@@ -256,7 +256,12 @@ _RECREATED = frozenset(
     """.split()
 )
 # Operands from this number on are taken as they stand, not in their normalised form.
-_UNCHANGED = {"dynamic-slice": 1, "dynamic-update-slice": 2, "pad": 1, "reduce-window": 1}
+_UNCHANGED = {
+    "dynamic-slice": 1,
+    "dynamic-update-slice": 2,
+    "pad": 1,
+    "reduce-window": 1,
+}
 
 
 def restore_users_order(module: Module) -> None:

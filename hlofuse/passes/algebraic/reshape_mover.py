@@ -1,5 +1,4 @@
-"""Reshapes and transposes move after elementwise operations
-(`xla/hlo/transforms/simplifiers/reshape_mover.cc`)."""
+"""Reshapes and transposes move after elementwise operations (`reshape_mover.cc`)."""
 
 from dataclasses import dataclass
 
@@ -126,8 +125,7 @@ def _undone(rearrangement: Instruction, operand: Instruction) -> Instruction:
 
 
 class SliceSinker(Pass):
-    """`slice-sinker`: where the pieces together have no fewer elements than the whole
-    (`xla/hlo/transforms/simplifiers/slice_sinker.cc`)."""
+    """`slice-sinker`: where the pieces together have no fewer elements than the whole (`slice_sinker.cc`)."""
 
     name = "slice-sinker"
 

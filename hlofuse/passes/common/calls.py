@@ -69,8 +69,7 @@ def set_called(caller: Instruction, called: Sequence[tuple[str, Computation]]) -
 
 
 def replace_parameter(computation: Computation, shape: Shape) -> tuple[Instruction, Instruction]:
-    """The old parameter, still read by everything, and a new one of another shape. The caller gives the users
-    something else to read and then calls `drop`."""
+    """The old parameter, still read, and a new one; the caller moves the users and then calls `drop`."""
     old = computation.parameters[0]
     new = Instruction(old.name, shape, "parameter", attributes=old.attributes, payload="0")
     computation.parameters = []

@@ -78,7 +78,12 @@ def _number(element_type: str, word: str) -> Value:
 
 
 _WIDE = {**dict.fromkeys(_DIGITS, "f8"), **dict.fromkeys(INTEGER_TYPES, "i8"), "u64": "u8", "pred": "?"}
-_NARROW = {"f16": "f2", "bf16": "f4", "f32": "f4", "c64": "c8"}
+_NARROW = {
+    "f16": "f2",
+    "bf16": "f4",
+    "f32": "f4",
+    "c64": "c8",
+}
 
 
 def rounded(element_type: str, values: object) -> Elements | None:

@@ -15,8 +15,7 @@ from hlofuse.trace import Recorder
 
 
 class FlattenCallGraph(Pass):
-    """`flatten-call-graph`; HlofuseError where calls multiply beyond reason
-    (`xla/hlo/transforms/simplifiers/flatten_call_graph.cc`)."""
+    """`flatten-call-graph`; HlofuseError where calls multiply beyond reason (`flatten_call_graph.cc`)."""
 
     name = "flatten-call-graph"
 

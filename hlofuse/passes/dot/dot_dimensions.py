@@ -27,8 +27,7 @@ from .shape_tracker import ShapeTracker
 
 
 class DotDecomposer(Pass):
-    """Dots of batch dimensions first, one contracted and one free dimension
-    (`xla/hlo/transforms/expanders/dot_decomposer.cc`)."""
+    """Dots of batch dimensions first, one contracted and one free dimension (`dot_decomposer.cc`)."""
 
     name = "dot_decomposer"
 

@@ -129,8 +129,7 @@ class OperandUpcaster(Pass):
 
 
 class ResultCaster(OperandUpcaster):
-    """A result narrower than its operands is computed in their type
-    (`xla/hlo/transforms/simplifiers/result_caster.cc`)."""
+    """A result narrower than its operands is computed in their type (`result_caster.cc`)."""
 
     name = "result_caster"
 
@@ -151,8 +150,7 @@ def _wider(*types: str) -> str:
 
 
 class BatchDotSimplifier(Pass):
-    """Products without batch dimensions of size 1
-    (`xla/hlo/transforms/simplifiers/batch_dot_simplification.cc`)."""
+    """Products without batch dimensions of size 1 (`batch_dot_simplification.cc`)."""
 
     name = "batch-dot-simplification"
 

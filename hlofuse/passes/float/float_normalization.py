@@ -1,5 +1,4 @@
-"""Operations on floats too narrow for the target work on wider ones
-(`xla/hlo/transforms/simplifiers/float_normalization.cc`)."""
+"""Operations on floats too narrow for the target work on wider ones (`float_normalization.cc`)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -65,8 +65,7 @@ def _concatenate(whole: Instruction, parts: list[Instruction]) -> Instruction:
 
 
 class SortIotaFusion(Pass):
-    """`sort-iota-fusion`: makes iotas inside the sorts that read them
-    (`xla/backends/gpu/transforms/sort_iota_fusion.cc`)."""
+    """`sort-iota-fusion`: makes iotas inside the sorts that read them (`sort_iota_fusion.cc`)."""
 
     name: ClassVar[str] = "sort-iota-fusion"
 
@@ -161,8 +160,7 @@ _REASON = "XLA:GPU has code for the operation inside a fusion only"
 
 @dataclass(frozen=True)
 class GpuFusionWrapper(Pass):
-    """`fusion-wrapper`: every operation that XLA:GPU has code for in fusions only
-    (`xla/backends/gpu/transforms/fusion_wrapper.cc`)."""
+    """`fusion-wrapper`: every operation that XLA:GPU has code for in fusions only (`fusion_wrapper.cc`)."""
 
     name: ClassVar[str] = "fusion-wrapper"
     device: DeviceDescription = field(compare=False, repr=False)

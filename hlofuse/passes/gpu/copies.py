@@ -27,8 +27,7 @@ _UNARY = ELEMENTWISE_UNARY - _STAYS
 
 
 class MoveCopyToUsers(VisitPass):
-    """`move_copy_to_users`: `copy` then `sine` becomes `sine` then `copy`
-    (`xla/backends/gpu/transforms/move_copy_to_users.cc`)."""
+    """`move_copy_to_users`: `copy` then `sine` becomes `sine` then `copy` (`move_copy_to_users.cc`)."""
 
     name = "move_copy_to_users"
     opcodes = _UNARY | ELEMENTWISE_BINARY | _ONE_ARRAY | {"reduce", "concatenate"}

@@ -108,8 +108,7 @@ _REASON = "XLA names a fusion by its kind and heroes"
 
 @dataclass(frozen=True)
 class RenameFusions(Pass):
-    """`rename_fusions`: `loop_add_fusion` calls `fused_add`. Custom fusions keep their names. Mirrors
-    `xla/backends/gpu/transforms/rename_fusions.cc`."""
+    """`rename_fusions`: `loop_add_fusion` calls `fused_add`, but not custom ones (`rename_fusions.cc`)."""
 
     name = "rename_fusions"
     device: DeviceDescription = field(compare=False, repr=False)

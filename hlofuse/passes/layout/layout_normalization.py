@@ -49,8 +49,7 @@ class ReshapeDecomposer(VisitPass):
 
 
 class BroadcastCanonicalizer(Pass):
-    """`broadcast_canonicalizer`: what is broadcast is transposed first
-    (`xla/hlo/transforms/simplifiers/broadcast_canonicalizer.cc`)."""
+    """`broadcast_canonicalizer`: what is broadcast is transposed first (`broadcast_canonicalizer.cc`)."""
 
     name = "broadcast_canonicalizer"
 

@@ -31,8 +31,7 @@ from hlofuse.trace import Recorder
 
 @dataclass(frozen=True)
 class GatherSimplifier(RewritePass):
-    """Gathers of indices in two dimensions that collapse nothing
-    (`xla/hlo/transforms/simplifiers/gather_simplifier.cc`)."""
+    """Gathers of indices in two dimensions that collapse nothing (`gather_simplifier.cc`)."""
 
     name = "gather_simplifier"
     opcodes = ("gather",)

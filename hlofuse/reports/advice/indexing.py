@@ -40,6 +40,7 @@ INDEXING = (
     Recipe("scale-not-diagonal", "Multiply by the vector, not by diag(v)"),
     Recipe("window-by-dimension", "Take a window over each dimension in turn, not over all at once"),
     Recipe("add-the-shifts", "Add shifted products: each channel is convolved by itself"),
+    Recipe("convolve-by-fft", "Convolve by fftconvolve: the filter is long"),
     Recipe("real-fft", "Transform real numbers with rfft and irfft"),
     Recipe("diagonal-alone", "Compute the diagonal alone, not the whole matrix"),
     Recipe("multiply-not-sum", "Multiply matrices: outer products are formed to be summed"),

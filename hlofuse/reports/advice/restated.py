@@ -357,7 +357,12 @@ def root_for_power(x: Instruction) -> bool:
     return replace(x, make.binary(x, "divide", make.scalar_like(base, 1), power))
 
 
-_NEUTRAL = {"add": 0, "multiply": 1, "and": True, "or": False}
+_NEUTRAL = {
+    "add": 0,
+    "multiply": 1,
+    "and": True,
+    "or": False,
+}
 
 
 def _is_neutral(x: Instruction, value: Instruction) -> bool:
@@ -435,6 +440,48 @@ def _add_shifts(x: Instruction) -> bool:
         factor = make.broadcast(x, shifted.shape, factor, [feature])
         terms.append(make.binary(x, "multiply", shifted, factor))
     return replace(x, fold(x, "add", terms))
+
+
+def _smooth(size: int) -> int:
+    """The least product of a power of two and 1, 3, 5 or 9 from `size` on: fast to transform."""
+    return min(odd << (-(-size // odd) - 1).bit_length() for odd in (1, 3, 5, 9))
+
+
+def _transform_filter(x: Instruction) -> bool:
+    """A convolution of one channel becomes a product of Fourier transforms."""
+    labels = labels_of(x)
+    window = list(window_of(x))
+    is_plain = all(w.stride == w.window_dilation == 1 and not w.window_reversal for w in window)
+    taps = prod(w.size for w in window)
+    is_one = x.operands[1].shape.element_count == taps and x.raw("batch_group_count", "1") == "1"
+    if not (is_plain and is_one and 0 < len(window) < 4) or x.element_type != "f32":
+        return False
+    spatial = range(len(window))
+    order = [labels.lhs.index(k) for k in ("b", "f", *map(str, spatial))]
+    value = make.transpose(x, x.operands[0], order)
+    filters = make.transpose(x, x.operands[1], [labels.rhs.index(k) for k in ("o", "i", *map(str, spatial))])
+    along = range(2, value.shape.rank)
+    filters = make.add(x, "reverse", filters.shape, [filters], dimensions=make.numbers(along))
+    for d, w in zip(along, window, strict=True):
+        value = make.padded(x, value, w.padding_low, w.padding_high, d, w.base_dilation - 1)
+    sizes = [_smooth(value.shape.dimensions[d]) for d in along]
+    spectra = []
+    for y in (value, filters):
+        for d, size in zip(along, sizes, strict=True):
+            y = make.padded(x, y, 0, size - y.shape.dimensions[d], d)
+        shape = array("c64", [*y.shape.dimensions[:-1], sizes[-1] // 2 + 1])
+        lengths = make.numbers(sizes)
+        spectra.append(make.add(x, "fft", shape, [y], fft_type="RFFT", fft_length=lengths))
+    shape = array("c64", spectra[1].shape.dimensions[2:])
+    factor = make.broadcast(x, spectra[0].shape, make.reshape(x, shape, spectra[1]), along)
+    found = make.binary(x, "multiply", spectra[0], factor)
+    shape = array("f32", [*value.shape.dimensions[:2], *sizes])
+    found = make.add(x, "fft", shape, [found], fft_type="IRFFT", fft_length=lengths)
+    for d, w in zip(along, window, strict=True):
+        end = value.shape.dimensions[d]
+        found = make.part(x, found, w.size - 1, end, d)
+    back = [order.index(labels.lhs.index(k)) for k in labels.output]
+    return replace(x, make.transpose(x, found, back))
 
 
 _MIRRORING = frozenset("add subtract multiply divide negate select exponential convert".split())
@@ -983,6 +1030,7 @@ RESTATED = {
     "attention-by-cudnn": Rewriting("dot", _attend, "gpu", "cuDNN attention"),
     "window-by-dimension": Rewriting("reduce-window", _by_dimension),
     "add-the-shifts": Rewriting("convolution", _add_shifts),
+    "convolve-by-fft": Rewriting("convolution", _transform_filter, "cpu"),
     "real-fft": Rewriting("slice real", _real_transform),
     "diagonal-alone": Rewriting("gather reduce", diagonal_alone),
     "multiply-not-sum": Rewriting("reduce", partial(product_of_sums, opcode="multiply")),

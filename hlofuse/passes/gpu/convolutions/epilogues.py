@@ -1,5 +1,4 @@
-"""Epilogues of cuDNN convolutions: a factor, sums, an activation
-(`xla/backends/gpu/transforms/cudnn_fused_conv_rewriter.cc`)."""
+"""Epilogues of cuDNN convolutions: a factor, sums, an activation (`cudnn_fused_conv_rewriter.cc`)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

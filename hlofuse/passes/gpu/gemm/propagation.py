@@ -27,8 +27,7 @@ _MOVES = frozenset("transpose slice reshape pad concatenate parameter broadcast"
 
 
 def is_elementwise_for_triton(opcode: str, operand_type: str) -> bool:
-    """`IsTritonSupportedElementwiseUpToFloatNormalization`
-    (`xla/backends/gpu/codegen/triton/support_legacy.cc`)."""
+    """`IsTritonSupportedElementwiseUpToFloatNormalization` (`support_legacy.cc`)."""
     if opcode in ("convert", "select", "clamp"):
         return True
     if operand_type == "pred":
