@@ -32,8 +32,8 @@ from .common.output import Output
 def command(a: str, b: str, scale: tuple[float, ...], out: Output, **how: Any) -> int:
     """Compile A and B for the CPU, run both on the same random inputs, compare kernels and values.
 
-    A and B are modules before optimizations with the same parameters and results. Results may differ by ten
-    times what A's results change when its inputs move by one floating-point step, plus rounding.
+    A and B are modules with the same parameters and results. Of a fused one its operations count. Results may
+    differ by ten times what A's results change when its inputs move by one floating-point step, and rounding.
 
     Exit status 0: same values; 1: different values, a module XLA rejects, or undecidable
     (nan or inf in A's results, or results too sensitive to rounding); 2: wrong input."""

@@ -55,7 +55,7 @@ class Benchmark(Record, eq=False):
         device: str | None,
         profile: str | None,
     ) -> Space:
-        """The space of sequences before XLA's own passes; `HlofuseError` for a time without a device."""
+        """The space of sequences before XLA's own passes; `HlofuseError` without a measured time."""
         times = read_profile(profile) if profile is not None else None
         joined = (lambda replay: attach(replay.final, times)) if times is not None else None
         return Space(self.module, replay_config(target, device), objective, attach=joined)

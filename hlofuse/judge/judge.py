@@ -16,10 +16,13 @@ from msgspec import to_builtins
 from hlofuse.account import Account
 from hlofuse.analysis.custom_calls import partitions_of
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError, Module, Record, parse_module, print_module
+from hlofuse.ir import HlofuseError, Module, Record, copy_module, parse_module, print_module
+from hlofuse.ir.fusing import inline_calls
+from hlofuse.passes.common.make import reshape_bitcasts
 
 SCALES = (0.1, 1.0)
 TIMEOUT = 300.0
+_LAID_OUT = {"fusion", "bitcast"}  # only passes write them, and XLA does not read them before its own
 
 
 class Refused(HlofuseError):
@@ -120,9 +123,14 @@ class Judge(AbstractContextManager["Judge", None]):
         self._folder.cleanup()
 
     def compile(self, module: Module, flags: Iterable[str] = (), *, key: str = "a") -> Compiled:
-        """XLA:CPU's result for an unoptimized module with flags (`--name=value`); raises `Refused`."""
+        """XLA:CPU's result for a module with flags (`--name=value`); raises `Refused`. Of one after passes it
+        is that of its operations: of a fusion those inside, of a bitcast those that move elements so."""
         if partitions_of(module) > 1:
             raise HlofuseError(f"{printable(module.name)} is partitioned over devices, but judge runs on one")
+        if not _LAID_OUT.isdisjoint(x.opcode for x in module.instructions()):
+            module = copy_module(module)
+            inline_calls(module, lambda x: x.opcode == "fusion")
+            reshape_bitcasts(module)
         file = Path(self._folder.name, "module.hlo")
         file.write_text(print_module(module), encoding="utf-8")
         values = dict(f.removeprefix("--").split("=", 1) for f in flags)

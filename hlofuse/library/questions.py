@@ -321,7 +321,7 @@ class Optimize(Question[Any], source="optimizing:optimized", reading="search", o
         OBJECTIVES,
         (
             "What to minimize in the final module; ops counts before XLA's own passes.  [default:"
-            " measured-time with a device and a profile, time with a device, else kernels]"
+            " measured-time with a profile, else time]"
         ),
     )
     _: KW_ONLY

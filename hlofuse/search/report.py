@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
 from hlofuse.format import bytes_text, plural, printable, us_text
 from hlofuse.format.terminal import indented, print_rows
 from hlofuse.pipelines.flags import joined
-from .space import ACTIONS, Objective, Score
+from .space import ACTIONS, FIELDS, Objective, Score
 from .strategies import Found
 
 _Written = Callable[[float], str]
@@ -26,18 +25,10 @@ _FIGURES: tuple[_Figure, ...] = (
     ("kernels", "kernels", "kernels", _number),
     ("launches", "launches", "launches", _number),
     ("bytes moved", "moved", "bytes", bytes_text),
-    ("est. time", "est. time", "us", us_text),
-    ("measured time, scaled", "scaled", "scaled_us", us_text),
-    ("peak memory", "peak", "peak_temporary_bytes", bytes_text),
+    ("estimated time", "est. time", "us", us_text),
+    ("measured time, scaled where kernels change", "scaled", "scaled_us", us_text),
+    ("peak temporary memory", "peak", "peak_temporary_bytes", bytes_text),
 )
-_OBJECTIVES: dict[str, tuple[str, _Written]] = {
-    "time": ("Estimated time", us_text),
-    "measured-time": ("Measured time, scaled where kernels change", us_text),
-    "kernels": ("Kernels", _number),
-    "bytes": ("Bytes moved", bytes_text),
-    "ops": ("Operations before XLA's own passes", _number),
-    "peak-memory": ("Peak temporary memory", bytes_text),
-}
 
 
 def change(before: float, after: float) -> str:
@@ -50,36 +41,24 @@ def change(before: float, after: float) -> str:
 
 
 def _cell(figure: _Figure, s: Score) -> str:
-    title, _, name, written = figure
+    _, _, name, written = figure
     found = getattr(s, name)
-    return "–" if found is None else ("≥ " if title == "est. time" and s.floor_us else "") + written(found)
-
-
-def _headline(
-    objective: str,
-    before: float,
-    after: float,
-    nothing: str,
-    has_floors: bool,
-) -> Text:
-    """The objective before and after; `nothing` stands for the second where the search found nothing."""
-    title, written = _OBJECTIVES[objective]
-    mark = "≥ " if has_floors and objective == "time" else ""
-    found = nothing or f" → {mark}{written(after)} ({change(before, after)})"
-    return Text(f"{title}: {mark}{written(before)}{found}", style="bold")
+    return "–" if found is None else ("≥ " if name == "us" and s.floor_us else "") + written(found)
 
 
 def print_found(found: Found, objective: Objective, how: str, console: Console) -> None:
     """The headline, all figures side by side, the moves in order, and the flags to set."""
-    nothing = "" if found.moves else "; nothing better was found"
-    values, has_floors = (found.default.by(objective), found.score.by(objective)), found.default.floor_us > 0
-    console.print(_headline(objective, *values, nothing, has_floors))
+    scores = found.default, found.score
+    figure = next(f for f in _FIGURES if f[2] == FIELDS.get(objective, objective))
+    before, after = (_cell(figure, s) for s in scores)
+    gain = change(*(s.by(objective) for s in scores))
+    result = f" → {after} ({gain})" if found.moves else "; nothing better was found"
+    console.print(f"{figure[0][0].upper()}{figure[0][1:]}: {before}{result}", style="bold")
     if objective == "ops":
         lowered = change(found.default.lowered_ops, found.score.lowered_ops)
         console.print(f"After XLA's own passes: {lowered}, {_kernels(found)}")
     console.print(how, style="dim")
     console.print()
-    scores = found.default, found.score
     figures = [f for f in _FIGURES if None not in (getattr(s, f[2]) for s in scores)]
     rows = []
     for figure in figures:

@@ -93,10 +93,19 @@ def test_the_command_offers_what_there_is() -> None:
     assert set(questions.METHODS) == set(METHODS)
 
 
-@pytest.mark.parametrize("objective", ["time", "measured-time"])
-def test_time_asks_for_a_device(objective: Objective) -> None:
-    with pytest.raises(HlofuseError, match=f"{objective} needs a device"):
-        space(objective)
+def test_what_is_found_by_default_is_not_slower(hlofuse: Run, tmp_path: Path) -> None:
+    """Two kernels fewer for a fifth more time are found where kernels are asked for, and only there."""
+    file = tmp_path / "module.hlo"
+    file.write_text(archive("cpu")["programs/layer_norm"]["before"])
+    command = ("optimize", file, "--target", "cpu", "--tries", 60, "--search", "greedy", "--format", "json")
+    for asked, objective in ((("--objective", "kernels"), "kernels"), ((), "time")):
+        document = json.loads(hlofuse(*command, "--space", "flags", *asked).out)
+        before, after = document["default"], document["found"]
+        has_fewer, is_slower = after["kernels"] < before["kernels"], after["time_us"] > before["time_us"]
+        assert document["objective"] == objective
+        assert has_fewer == is_slower == bool(asked)
+    with pytest.raises(HlofuseError, match="no kernel of the module has a measured time"):
+        space("measured-time")
 
 
 def test_time_that_rests_on_a_lower_bound_is_no_gain() -> None:

@@ -4,6 +4,7 @@ attributes (`HloInstruction::AddInstruction`)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import (
     Attributes,
     Computation,
@@ -19,7 +20,7 @@ from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.passes.base import NotRepresentable
 from hlofuse.passes.common import literals
 from .literals import Value
-from .shapes import array, permuted, with_dimensions, without
+from .shapes import array, is_sorted, permuted, physical, with_dimensions, without
 
 
 def added(
@@ -135,9 +136,17 @@ def reshape(at: Instruction, shape: Shape, operand: Instruction) -> Instruction:
 
 
 def reshape_bitcasts(module: Module) -> None:
-    """Reshapes take the place of bitcasts and copies, which XLA does not read before its layouts."""
+    """Reshapes take the place of bitcasts and copies, which XLA does not read before its layouts; transposes
+    around them where a bitcast's arrays do not lie row-major."""
     for x in [x for x in module.instructions() if x.opcode in ("bitcast", "copy")]:
-        x.replace_all_uses_with(reshape(x, x.shape, x.operands[0]))
+        new, back = x.operands[0], x.shape.minor_to_major[::-1]
+        order = new.shape.minor_to_major[::-1]
+        if x.opcode == "copy" or (is_sorted(order) and is_sorted(back)):
+            new = reshape(x, x.shape, new)
+        else:
+            new = reshape(x, physical(x.shape), transpose(x, new, order))
+            new = transpose(x, new, inverse(back), x.shape)
+        x.replace_all_uses_with(new)
 
 
 def transpose(
