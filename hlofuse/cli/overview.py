@@ -10,7 +10,8 @@ import click
 
 from hlofuse.format.escape import command_line, printable
 from hlofuse.format.units import bytes_text, plural
-from hlofuse.inputs import load
+from hlofuse.inputs import choose_target, load
+from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.dump_directory import (
     DumpDirectory,
     case_bytes,
@@ -92,8 +93,8 @@ def _lines(path: str) -> Iterator[str]:
     chosen = ("--module", name) if len(modules) > 1 else ()
     yield f"{printable(path)}: dump directory with {plural(len(modules), 'module')}"
     yield from _listing([(m.label, size) for size, m in sizes])
-    files = [largest.whole.get("before_optimizations"), *(f.path for f in largest.between), largest.finished]
-    head = yield from _head(next(file for file in files if file is not None), largest.label)
+    target = choose_target(Companions(path, largest.label)).name
+    head = yield from _head(largest.best(target), largest.label)
     every = [
         ("what each pass did", "timeline", path, *chosen),
         ("compare the replay with XLA", "verify", path),

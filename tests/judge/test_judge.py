@@ -210,11 +210,11 @@ def test_kernels_are_those_of_xla(process: Judge) -> None:
 
 @pytest.mark.parametrize(("layout", "verdict"), [("{0,1}", "same"), ("{1,0}", "different")])
 def test_a_module_after_passes_is_judged_by_its_operations(process: Judge, layout: str, verdict: str) -> None:
-    turned = "ENTRY e { x = f32[4,8] parameter(0)  ROOT t = f32[8,4] transpose(x), dimensions={1,0} }"
+    written = "ENTRY e { x = f32[4,8] parameter(0)  ROOT t = f32[8,4] transpose(x), dimensions={1,0} }"
     moved = f"b = f32[8,4]{layout} bitcast(p)  ROOT c = f32[8,4]{{1,0}} copy(b) }}"
     entry = "x = f32[4,8]{1,0} parameter(0)  ROOT r = f32[8,4]{1,0} fusion(x), kind=kLoop, calls=f }"
     fused = f"f {{ p = f32[4,8]{{1,0}} parameter(0)  {moved}\nENTRY e {{ {entry}"
-    a, b = (parse_module(f"HloModule m\n{text}") for text in (turned, fused))
+    a, b = (parse_module(f"HloModule m\n{text}") for text in (written, fused))
     assert process.judge(a, b).verdict == verdict
 
 

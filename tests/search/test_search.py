@@ -98,12 +98,12 @@ def test_what_is_found_by_default_is_not_slower(hlofuse: Run, tmp_path: Path) ->
     file = tmp_path / "module.hlo"
     file.write_text(archive("cpu")["programs/layer_norm"]["before"])
     command = ("optimize", file, "--target", "cpu", "--tries", 60, "--search", "greedy", "--format", "json")
-    for asked, objective in ((("--objective", "kernels"), "kernels"), ((), "time")):
-        document = json.loads(hlofuse(*command, "--space", "flags", *asked).out)
+    for options, objective in ((("--objective", "kernels"), "kernels"), ((), "time")):
+        document = json.loads(hlofuse(*command, "--space", "flags", *options).out)
         before, after = document["default"], document["found"]
         has_fewer, is_slower = after["kernels"] < before["kernels"], after["time_us"] > before["time_us"]
         assert document["objective"] == objective
-        assert has_fewer == is_slower == bool(asked)
+        assert has_fewer == is_slower == bool(options)
     with pytest.raises(HlofuseError, match="no kernel of the module has a measured time"):
         space("measured-time")
 
