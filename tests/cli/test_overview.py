@@ -94,11 +94,17 @@ def test_what_it_lists_can_be_run(hlofuse: Run, samples: Path, tmp_path: Path, g
             assert hlofuse(*arguments).status == 0, command
 
 
-def test_a_dump_directory_is_listed_by_module(hlofuse: Run, deviceless: Path, tmp_path: Path) -> None:
+def test_a_dump_directory_is_listed_by_module(
+    hlofuse: Run, deviceless: Path, samples: Path, tmp_path: Path
+) -> None:
     (tmp_path / "module_0001.jit_f.before_optimizations.txt").write_bytes(deviceless.read_bytes())
     found = hlofuse(tmp_path).out
     assert found.startswith(f"{tmp_path}: dump directory with 1 module\n  module_0001.jit_f  ")
     assert f"hlofuse explain {tmp_path} " in found
+    name = "module_0001.jit_f.0000.HLO_passes_after_layout_assignment.after_cse.before_fusion.txt"
+    (tmp_path / name).write_bytes((samples / "cpu/softmax/before.hlo").read_bytes())
+    for command in ((), ("explain",)):  # both read what enters fusion
+        assert "jit_softmax: fusion input" in hlofuse(*command, tmp_path).out
 
 
 def test_what_was_written_is_said(hlofuse: Run, samples: Path, tmp_path: Path) -> None:

@@ -12,6 +12,9 @@ from hlofuse.reports.whatif.model import Trial
 from .model import AliveArray, MemoryUse
 
 
+_NOTABLE = 0.01  # of the temporaries: a gap that is worth a line
+
+
 def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
     """Print the bytes of each kind, then the arrays alive at the peak, the largest first."""
     console.print(summary(m), style="bold")
@@ -37,7 +40,12 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
     shown = m.alive[: limit or None]
     if not shown:
         return
-    console.print(f"\n{bytes_text(m.peak)} alive at the peak: {plural(len(m.alive), 'array')}")
+    memory = " of HBM" if m.vmem else ""
+    console.print(f"\n{bytes_text(m.peak)}{memory} alive at the peak: {plural(len(m.alive), 'array')}")
+    unused = m.temporary - m.peak
+    if unused > _NOTABLE * m.temporary:
+        text = f"The other {bytes_text(unused)} of the temporaries: gaps between places and tuples"
+        console.print(f"{text}, as XLA counts them")
     table = Rows(
         ("bytes", "right"),
         ("array", "name"),
@@ -63,13 +71,14 @@ def summary(m: MemoryUse) -> str:
     results += f" ({bytes_text(m.aliased)} in donated arguments)" if m.aliased else ""
     parts = [f"arguments {bytes_text(m.arguments)}", results, f"temporaries {bytes_text(m.temporary)}"]
     parts += [f"constants {bytes_text(m.constants)}"] if m.constants else []
-    parts += [f"and at least {bytes_text(m.vmem)} of VMEM"] if m.vmem else []
+    apart = f"; besides at least {bytes_text(m.vmem)} of VMEM" if m.vmem else ""
     total = bytes_text(m.total) + undivided(m.devices)
     if m.available is not None:
         in_gib = f"{m.available / 2**30:.3g} GiB"  # as memory of hardware is counted
         size = in_gib if m.available >= 2**30 else bytes_text(m.available)
         total += f"{', each has' if m.devices > 1 else ' of' if m.fits else ' does not fit in'} {size}"
-    return f"{total}: {', '.join(parts)}"
+    memory = " of HBM" if m.vmem else ""
+    return f"{total}{memory}: {', '.join(parts)}{apart}"
 
 
 def _change_lines(m: MemoryUse) -> Iterator[str]:
