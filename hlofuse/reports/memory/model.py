@@ -13,7 +13,7 @@ from hlofuse.reports.advice.matching import is_backward
 from .changes import SILENT, MemoryChange, argument_name
 
 _ORDER = frozenset({"transpose", "copy", "reshape", "bitcast"})
-_NOTABLE = 0.01  # of all memory: a change about less is not worth a line
+NOTABLE = 0.01  # of all memory or of the temporaries: less is not worth a line
 _LARGE = 0.1
 """The part of the largest array's bytes from which an array needs a reason, of the peak's a change."""
 
@@ -140,7 +140,7 @@ def _ideas(
         sources = dict.fromkeys(s for a in arrays if (s := line(a.instruction)))
         size = sum(a.bytes for a in arrays)
         rows.append(Untried(text, tuple(sources), size))
-    least = max(_LARGE * max(assigned.over_time), _NOTABLE * assigned.total)
+    least = max(_LARGE * max(assigned.over_time), NOTABLE * assigned.total)
     return sorted((r for r in rows if r.bytes >= least), key=lambda r: -r.bytes)
 
 

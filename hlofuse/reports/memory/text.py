@@ -9,10 +9,7 @@ from hlofuse.format.terminal import Rows, print_more
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.verdict.phrases import delta, where_text
 from hlofuse.reports.whatif.model import Trial
-from .model import AliveArray, MemoryUse
-
-
-_NOTABLE = 0.01  # of the temporaries: a gap that is worth a line
+from .model import NOTABLE, AliveArray, MemoryUse
 
 
 def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
@@ -43,7 +40,7 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
     memory = " of HBM" if m.vmem else ""
     console.print(f"\n{bytes_text(m.peak)}{memory} alive at the peak: {plural(len(m.alive), 'array')}")
     unused = m.temporary - m.peak
-    if unused > _NOTABLE * m.temporary:
+    if unused > NOTABLE * m.temporary:
         text = f"The other {bytes_text(unused)} of the temporaries: gaps between places and tuples"
         console.print(f"{text}, as XLA counts them")
     table = Rows(
