@@ -93,8 +93,9 @@ def _lines(path: str) -> Iterator[str]:
     chosen = ("--module", name) if len(modules) > 1 else ()
     yield f"{printable(path)}: dump directory with {plural(len(modules), 'module')}"
     yield from _listing([(m.label, size) for size, m in sizes])
-    target = choose_target(Companions(path, largest.label)).name
-    head = yield from _head(largest.best(target), largest.label)
+    there = Companions(path, largest.label)
+    file = largest.best(choose_target(there).name)
+    head = yield from _head(file, largest.label)
     every = [
         ("what each pass did", "timeline", path, *chosen),
         ("compare the replay with XLA", "verify", path),

@@ -22,7 +22,6 @@ from hlofuse.passes.common.make import reshape_bitcasts
 
 SCALES = (0.1, 1.0)
 TIMEOUT = 300.0
-_LAID_OUT = {"fusion", "bitcast"}  # only passes write them, and XLA does not read them before its own
 
 
 class Refused(HlofuseError):
@@ -123,11 +122,10 @@ class Judge(AbstractContextManager["Judge", None]):
         self._folder.cleanup()
 
     def compile(self, module: Module, flags: Iterable[str] = (), *, key: str = "a") -> Compiled:
-        """XLA:CPU's result for a module with flags (`--name=value`); raises `Refused`. Of one after passes it
-        is that of its operations: of a fusion those inside, of a bitcast those that move elements so."""
+        """XLA:CPU's result for a module, or for the operations of a fused one; raises `Refused`."""
         if partitions_of(module) > 1:
             raise HlofuseError(f"{printable(module.name)} is partitioned over devices, but judge runs on one")
-        if not _LAID_OUT.isdisjoint(x.opcode for x in module.instructions()):
+        if any(x.opcode in ("fusion", "bitcast") for x in module.instructions()):
             module = copy_module(module)
             inline_calls(module, lambda x: x.opcode == "fusion")
             reshape_bitcasts(module)

@@ -25,12 +25,13 @@ def optimized(report: Program, options: Optimize) -> Answer[Any]:
     space = options.space
     method = options.method
     passes = options.passes
+    objective: Any = options.objective
     seconds = options.seconds
     seed = options.seed
     for name, value, choices in (
         ("space", space, _SPACES),
         ("search", method, METHODS),
-        ("objective", options.objective, (None, *get_args(Objective))),
+        ("objective", objective, (None, *get_args(Objective))),
     ):
         if value not in choices:
             raise HlofuseError(f"{name} {value!r}: expected one of {', '.join(filter(None, choices))}")
@@ -38,7 +39,8 @@ def optimized(report: Program, options: Optimize) -> Answer[Any]:
     assert loaded.config is not None
     report.options.listener.note(loaded.device_note)
     attach = None if loaded.changes or loaded.profile is None else loaded.attach
-    objective: Any = options.objective or ("time" if attach is None else "measured-time")
+    if objective is None:
+        objective = "time" if attach is None else "measured-time"
     began = time.monotonic()
     with report.options.listener.progress("searching") as progress:
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from hlofuse.format import bytes_text, plural, printable, us_text
+from hlofuse.format import bytes_text, printable, us_text
 from hlofuse.format.terminal import indented, print_rows
 from hlofuse.pipelines.flags import joined
 from .space import ACTIONS, FIELDS, Objective, Score
@@ -43,27 +43,35 @@ def change(before: float, after: float) -> str:
 def _cell(figure: _Figure, s: Score) -> str:
     _, _, name, written = figure
     found = getattr(s, name)
-    return "–" if found is None else ("≥ " if name == "us" and s.floor_us else "") + written(found)
+    if found is None:
+        return "–"
+    if name == "us" and s.floor_us:
+        return f"≥ {written(found)}"
+    return written(found)
 
 
 def print_found(found: Found, objective: Objective, how: str, console: Console) -> None:
     """The headline, all figures side by side, the moves in order, and the flags to set."""
     scores = found.default, found.score
-    figure = next(f for f in _FIGURES if f[2] == FIELDS.get(objective, objective))
-    before, after = (_cell(figure, s) for s in scores)
-    gain = change(*(s.by(objective) for s in scores))
-    result = f" → {after} ({gain})" if found.moves else "; nothing better was found"
-    console.print(f"{figure[0][0].upper()}{figure[0][1:]}: {before}{result}", style="bold")
-    if objective == "ops":
-        lowered = change(found.default.lowered_ops, found.score.lowered_ops)
-        console.print(f"After XLA's own passes: {lowered}, {_kernels(found)}")
+    field = FIELDS.get(objective, objective)
+    figure = next(f for f in _FIGURES if f[2] == field)
+    title = figure[0]
+    title = title[0].upper() + title[1:]
+    before = _cell(figure, found.default)
+    if found.moves:
+        after = _cell(figure, found.score)
+        gain = change(found.default.by(objective), found.score.by(objective))
+        console.print(f"{title}: {before} → {after} ({gain})", style="bold")
+    else:
+        console.print(f"{title}: {before}; nothing better was found", style="bold")
     console.print(how, style="dim")
     console.print()
     figures = [f for f in _FIGURES if None not in (getattr(s, f[2]) for s in scores)]
     rows = []
     for figure in figures:
         a, b = (getattr(s, figure[2]) for s in scores)
-        rows.append((figure[0], *(_cell(figure, s) for s in scores), change(a, b)))
+        cells = [_cell(figure, s) for s in scores]
+        rows.append((figure[0], *cells, change(a, b)))
     columns = (("", "left"), ("XLA's order", "right"), ("found", "right"), ("change", "right"))
     print_rows(console, columns, rows)
     if found.steps:
@@ -80,12 +88,6 @@ def print_found(found: Found, objective: Objective, how: str, console: Console) 
         console.print()
         console.print("To apply it, set these flags:")
         indented(console, f"XLA_FLAGS={printable(' '.join(flags))}", 2, "green")
-
-
-def _kernels(found: Found) -> str:
-    saved = found.score.kernels - found.default.kernels
-    more = "more" if saved > 0 else "fewer"
-    return "the same number of kernels" if not saved else f"{plural(abs(saved), 'kernel')} {more}"
 
 
 def found_json(found: Found, objective: Objective, **request: Any) -> dict[str, Any]:

@@ -139,12 +139,14 @@ def reshape_bitcasts(module: Module) -> None:
     """Reshapes take the place of bitcasts and copies, which XLA does not read before its layouts; transposes
     around them where a bitcast's arrays do not lie row-major."""
     for x in [x for x in module.instructions() if x.opcode in ("bitcast", "copy")]:
-        new, back = x.operands[0], x.shape.minor_to_major[::-1]
+        new = x.operands[0]
         order = new.shape.minor_to_major[::-1]
+        back = x.shape.minor_to_major[::-1]
         if x.opcode == "copy" or (is_sorted(order) and is_sorted(back)):
             new = reshape(x, x.shape, new)
         else:
-            new = reshape(x, physical(x.shape), transpose(x, new, order))
+            new = transpose(x, new, order)
+            new = reshape(x, physical(x.shape), new)
             new = transpose(x, new, inverse(back), x.shape)
         x.replace_all_uses_with(new)
 

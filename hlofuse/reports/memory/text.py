@@ -41,8 +41,8 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
     console.print(f"\n{bytes_text(m.peak)}{memory} alive at the peak: {plural(len(m.alive), 'array')}")
     unused = m.temporary - m.peak
     if unused > NOTABLE * m.temporary:
-        text = f"The other {bytes_text(unused)} of the temporaries: gaps between places and tuples"
-        console.print(f"{text}, as XLA counts them")
+        what = "gaps between places and tuples, as XLA counts them"
+        console.print(f"The other {bytes_text(unused)} of the temporaries: {what}")
     table = Rows(
         ("bytes", "right"),
         ("array", "name"),
@@ -68,13 +68,15 @@ def summary(m: MemoryUse) -> str:
     results += f" ({bytes_text(m.aliased)} in donated arguments)" if m.aliased else ""
     parts = [f"arguments {bytes_text(m.arguments)}", results, f"temporaries {bytes_text(m.temporary)}"]
     parts += [f"constants {bytes_text(m.constants)}"] if m.constants else []
-    apart = f"; besides at least {bytes_text(m.vmem)} of VMEM" if m.vmem else ""
+    memory = apart = ""
+    if m.vmem:
+        memory = " of HBM"
+        apart = f"; besides at least {bytes_text(m.vmem)} of VMEM"
     total = bytes_text(m.total) + undivided(m.devices)
     if m.available is not None:
         in_gib = f"{m.available / 2**30:.3g} GiB"  # as memory of hardware is counted
         size = in_gib if m.available >= 2**30 else bytes_text(m.available)
         total += f"{', each has' if m.devices > 1 else ' of' if m.fits else ' does not fit in'} {size}"
-    memory = " of HBM" if m.vmem else ""
     return f"{total}{memory}: {', '.join(parts)}{apart}"
 
 
