@@ -77,11 +77,16 @@ def _of_async(x: Instruction) -> list[Forward]:
     root = x.called[0][1].root if x.called else None
     if is_async_end(x.opcode):
         done = x.opcode.endswith("-done")
-        if root is not None:
-            return _leaves(x, () if done else (1,), root, ()) + (
-                [] if done else _leaves(x, (0,), operands[0], (0,))
-            )
-        return _leaves(x, (), operands[0], (1,) if done else ())
+        if root is None:
+            found = _leaves(x, (), operands[0], (1,) if done else ())
+        else:
+            found = _leaves(x, () if done else (1,), root, ())
+            if not done:
+                found += _leaves(x, (0,), operands[0], (0,))
+        # XLA:TPU may start without operands, and hand them to the update.
+        for k, operand in enumerate(operands[1:]):
+            found += _leaves(x, (0, k), operand, ())
+        return found
     found = [f for k, operand in enumerate(operands) for f in _leaves(x, (0, k), operand, ())]
     if root is not None:
         # Of an update the result is the operand's buffer, which is known before it is written.
@@ -215,8 +220,9 @@ class HloDataflow:
         if caller.opcode == "conditional":
             branch = [c for _, c in caller.called].index(computation)
             return [caller.operands[branch + 1]], []
-        if number < len(caller.operands):
-            return [], [Forward(0, len(shape_tree(parameter.shape)), caller.operands[number], 0)]
+        given = caller.operands or [o for user in caller.users for o in user.operands[1:]]
+        if number < len(given):
+            return [], [Forward(0, len(shape_tree(parameter.shape)), given[number], 0)]
         return [], []
 
     def _new_value(self, x: Instruction, index: Index, is_phi: bool = False) -> HloValue:

@@ -7,6 +7,7 @@ aliased bytes of `memory_analysis()`, and the sum of the memory usage report tha
 from __future__ import annotations
 
 import lzma
+import re
 import tarfile
 from collections.abc import Iterator
 from functools import cache
@@ -93,6 +94,20 @@ def test_kernels_of_a_loop_run_while_its_parts_are_copied(tmp_path: Path) -> Non
     account = open_input(tmp_path / "fused.hlo", target="gpu", device="h100_sxm").account
     assert account.memory.temporary == sizes("gpu-h100_sxm-final")["lstm_scan"][2]
     assert any(x.opcode == "async-done" for x in account.memory.live.order)
+
+
+@pytest.mark.parametrize(("start", "update"), [("a, b", "s"), ("", "s, a, b")])
+def test_operands_of_an_update_are_not_counted_twice(start: str, update: str) -> None:
+    """XLA:TPU hands them to either; arrays that are alive: two operands, the result, a scalar."""
+    text = """HloModule m, is_scheduled=true
+side { x = A parameter(0)  y = A parameter(1)  ROOT z = A add(x, y) }
+ENTRY e { p = A parameter(0)  a = A negate(p)  b = A exponential(a)
+  s = (GIVEN, A, s32[]) async-start(START), calls=side
+  u = ((A, A), A, s32[]) async-update(UPDATE)
+  d = A async-done(u)  ROOT r = A negate(d) }""".replace("GIVEN", "(A, A)" if start else "()")
+    text = text.replace("START", start).replace("UPDATE", update)
+    found = assign(parse_module(re.sub(r"\bA\b", "f32[65536]{0:T(1024)}", text)), "tpu")
+    assert max(found.over_time) == 3 * 4 * 65536 + 512
 
 
 def cpu(text: str) -> Assignment:

@@ -14,7 +14,7 @@ from hlofuse.library import questions
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.flags import joined
 from hlofuse.search.report import change
-from hlofuse.search.space import ACTIONS, Objective, Space, module_hash
+from hlofuse.search.space import ACTIONS, Objective, Space
 from hlofuse.search.strategies import METHODS, minimized, search
 from ..passes.packed import archive
 from ..running import Golden, Run
@@ -59,15 +59,6 @@ def test_ops_of_a_module_whose_answer_is_plain() -> None:
     searched = Space(parse_module(TWICE), replay_config("cpu"), "ops")
     found = search(searched, "greedy", tries=500)
     assert (found.score.ops, found.moves) == (4, ("cse", "dce"))
-
-
-def test_prefixes_of_a_sequence_are_not_run_again() -> None:
-    searched = space("ops", "layer_norm_grad")
-    first = searched.module(("cse", "algsimp"))
-    assert searched.module(("cse", "algsimp")) is first
-    assert module_hash(searched.start) != module_hash(first)
-    assert not searched.changes((), "scatter_expander")
-    assert searched.changes((), "algsimp")
 
 
 def test_flags_leave_out_only_what_xla_can_do_without() -> None:
