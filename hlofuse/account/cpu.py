@@ -28,11 +28,8 @@ _SHORT_ROW = 64
 _CONCURRENT, _LARGE_BUFFER = 8, 512
 """So many launches that are ready, and launches on smaller buffers, run one after the other."""
 
-
 Shares = Mapping[str, float]
 """Parts of a kernel's bytes by the cache that holds them."""
-
-
 _Value = tuple[Instruction, tuple[int, ...]]
 
 

@@ -1,6 +1,7 @@
 """CPUs by what was measured on them: rates of the amounts in `work.py`, and errors by kind of kernel. A file
 in `devices/`, or one that `hlofuse calibrate` writes, is about one machine and number of threads."""
 
+import json
 import os
 import re
 import tomllib
@@ -112,16 +113,12 @@ def cpu_names() -> list[str]:
 
 def cpu_text(device: CpuDevice) -> str:
     """A device as the text of its file."""
-    lines = [f"processor = {_quoted(device.processor)}", f"threads = {device.threads}"]
-    lines += [f"jaxlib = {_quoted(device.jaxlib)}", "", "[caches]  # bytes"]
+    lines = [f"processor = {json.dumps(device.processor)}", f"threads = {device.threads}"]
+    lines += [f"jaxlib = {json.dumps(device.jaxlib)}", "", "[caches]  # bytes"]
     caches = device.caches
     lines += [f"l1 = {caches.l1}", f"l2 = {caches.l2}", f"l3 = {caches.l3}"]
     lines += ["", "[errors]  # 8 of 10 estimates are within this factor of the measured time"]
-    lines += [f"{_quoted(k)} = {v:.2f}" for k, v in sorted(device.errors.items())]
+    lines += [f"{json.dumps(k)} = {v:.2f}" for k, v in sorted(device.errors.items())]
     lines += ["", "[rates]  # nanoseconds of one"]
-    lines += [f"{_quoted(k)} = {v:.4g}" for k, v in sorted(device.rates.items())]
+    lines += [f"{json.dumps(k)} = {v:.4g}" for k, v in sorted(device.rates.items())]
     return "\n".join(lines) + "\n"
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
