@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from hlofuse.memory import Assignment
     from .cpu import CpuTimes
     from .figures import KernelTime
-
 
 Estimate = Callable[[Instruction], float | None]
 """Microseconds of a kernel by XLA's model, without its launch; None without an estimate."""
@@ -245,11 +245,8 @@ class Account:
             elif self.buffers is not None:
                 own = [self._waiting(r) for r in own]
             if runs != 1 or open_ended or in_branch:
-                once = [open_ended or r.per_iteration for r in own]
-                own = [
-                    replace(r, runs=runs, per_iteration=o, in_branch=in_branch)
-                    for r, o in zip(own, once, strict=True)
-                ]
+                own = [replace(r, runs=runs, in_branch=in_branch) for r in own]
+                own = [replace(r, per_iteration=True) if open_ended else r for r in own]
             found += own
         return tuple(found)
 
@@ -477,11 +474,10 @@ def scaled_saving(base: Account, changed: Account) -> float | None:
     where a changed kernel has no estimate or measured time."""
     if not base.totals.measured_us or base.launch_overhead_us is None:
         return None
-    removed, added = _unmatched_rows(base.rows, changed.rows), _unmatched_rows(changed.rows, base.rows)
-    for row in (*removed, *added):
-        if row.us is None or (row.is_floor and row.kind != "copy"):
-            return None
-    if any(row.measured_us is None for row in removed):
+    removed, added = _unmatched_rows(base, changed), _unmatched_rows(changed, base)
+    if any(r.us is None or (r.is_floor and r.kind != "copy") for r in (*removed, *added)):
+        return None
+    if any(r.measured_us is None for r in removed):
         return None
     old, new = (sum(r.busy_us * r.runs for r in side) for side in (removed, added))
     return sum(r.measured_us or 0.0 for r in removed) * (1 - new / old) if old else -new
@@ -489,8 +485,27 @@ def scaled_saving(base: Account, changed: Account) -> float | None:
 
 def share_of_change(base: Account, changed: Account) -> float:
     """The share of the time of `base` in kernels that `changed` does not have; 0 without times."""
-    us = sum(r.total_us or 0.0 for r in _unmatched_rows(base.rows, changed.rows))
+    us = sum(r.total_us or 0.0 for r in _unmatched_rows(base, changed))
     return us / base.totals.us if base.totals.us else 0.0
+
+
+def least_saving(base: Account, changed: Account, *, apart: bool = False) -> float:
+    """Microseconds that a changed module saves on a CPU where each kind of kernel that it saves is faster by
+    its error, and each that it costs slower; infinite elsewhere. `apart`: those before and after."""
+    if (times := base.times) is None:
+        return math.inf
+    saved = 0.0
+    by_kind = defaultdict[tuple[str, int], float](float)
+    for one, other, sign in ((base, changed, 1), (changed, base, -1)):
+        for row in _unmatched_rows(one, other):
+            kind = times.kind(row.instruction)
+            launches = sign * row.launch_us * row.runs
+            saved += launches
+            by_kind[kind, sign * apart] += sign * (row.total_us or 0.0) - launches
+    for (kind, _), us in by_kind.items():
+        error = times.device.error(kind)
+        saved += us / error if us > 0 else us * error
+    return saved
 
 
 def scaled_time(base: Account, changed: Account) -> float | None:
@@ -499,12 +514,12 @@ def scaled_time(base: Account, changed: Account) -> float | None:
     return None if saved is None else (base.totals.measured_us or 0.0) - saved
 
 
-def _unmatched_rows(rows: Iterable[Launched], others: Iterable[Launched]) -> list[Launched]:
-    """The rows without an equal among the others, each of which counts once."""
+def _unmatched_rows(base: Account, other: Account) -> list[Launched]:
+    """The rows without an equal among those of the other, each of which counts once."""
 
     def key(row: Launched) -> tuple[object, ...]:
         x = row.instruction
         us = round(row.busy_us, 6)
         return x.opcode, x.fusion_kind, str(x.shape), *(str(o.shape) for o in x.operands), row.runs, us
 
-    return list(unmatched(((key(row), row) for row in rows), Counter(map(key, others))))
+    return list(unmatched(((key(row), row) for row in base.rows), Counter(map(key, other.rows))))

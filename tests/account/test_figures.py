@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlofuse.account import Account, KernelTimes, flips
+from hlofuse.account import Account, KernelTimes, account, flips
 from hlofuse.account.account import Launched, scaled_saving, scaled_time, share_of_change, totals_of
 from hlofuse.account.bound import fusion_floor
 from hlofuse.account.figures import KernelTime, PairDetail, StepCost, us
@@ -214,6 +215,8 @@ def test_a_change_touches_the_kernels_that_are_not_the_same_after_it() -> None:
     changed: Any = _Rows([launched("a", 2.0), launched("b", 3.0)])
     assert share_of_change(base, changed) == pytest.approx(8.0 / 10.0)
     assert share_of_change(base, base) == share_of_change(_Rows([]), changed) == 0.0  # type: ignore[arg-type]
+    base.times = SimpleNamespace(kind=lambda _: "loop", device=SimpleNamespace(error=lambda _: 2.0))
+    assert [account.least_saving(base, changed, apart=a) for a in (False, True)] == [(8 - 3) / 2, 4 - 6]
 
 
 def test_what_is_not_measured_or_estimated_is_not_scaled() -> None:

@@ -8,7 +8,7 @@ from time import process_time
 from typing import Any
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
-from hlofuse.account.account import share_of_change
+from hlofuse.account.account import least_saving, share_of_change
 from hlofuse.account.measured import share
 from hlofuse.account.replaying import compiled as compiled_with
 from hlofuse.account.replaying import final_account
@@ -36,10 +36,7 @@ from .cut import Cutter
 from .model import Suggestion
 
 _GAIN_OF_RULE = 0.01  # the part of the time from which a limitation of XLA is of interest
-_GAIN_OF_FLAG = 0.05
-"""The part of the estimate that a flag has to save: measured, passes of small estimates took up to half."""
-_GAIN_OF_LOOPS = 0.5
-"""The same where launches double, as of loops compiled whole, which are estimated within a factor of two."""
+_GAIN_OF_FLAG = 0.05  # the part of the time that a flag has to save
 _KINDS = 8  # different places in which a change to a large module is tried
 _TOGETHER = 5  # suggestions that are tried together
 OPTIONAL = frozenset(
@@ -53,8 +50,7 @@ OPTIONAL = frozenset(
     """.split()
 )
 """Passes that no program needs: XLA compiles to the same values without them."""
-_UNPROVED = 0.15
-"""A share of the time: estimated to save less, loops unrolled on a CPU were as often slower as faster."""
+_UNPROVED = 0.15  # the part of the time below which a gain may be a loss: half of such loops were slower
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
 
@@ -114,16 +110,20 @@ def of_recipes(
             attempt = tried(observed.replay.input, observed.replay.config, recipe, findings, observed.cache)
             if attempt is None:
                 continue
-            changed = final_account(attempt[0])
             findings = list(attempt[1])
-            accounts = situation.facts.account_replayed, changed
-            trial = trial_of(accounts[0].totals, changed.totals, "replayed", accounts)
+            trial = _stated(situation.facts.account_replayed, final_account(attempt[0]), "replayed")
         elif budget is None and (around := tried_around(recipe, findings, observed, cutter)) is not None:
             trial, findings = around
         touched = cutter.touched(findings) if trial is None else 0.0
         if trial is not None and recipe.unrolls and situation.backend == "cpu":
             trial = _of_large_gain(trial, may_lose=False)
         yield _of_recipe(recipe, findings, trial or UNKNOWN, situation, touched)
+
+
+def _stated(before: Account, after: Account, how: str) -> Trial:
+    """The trial of a change, without a small gain that may be an error of the estimates on a CPU."""
+    trial = trial_of(before.totals, after.totals, how, (before, after))
+    return trial if least_saving(before, after) > 0 else _of_large_gain(trial, may_lose=False)
 
 
 def _of_large_gain(trial: Trial, may_lose: bool) -> Trial:
@@ -160,10 +160,9 @@ def with_loops_of_written(
         return list(suggestions)
     found = dict[tuple[str, str], Trial]()
     changed = partial(_with_loops_changed, texts=texts)
-    is_cpu = observed.replay.config.build.backend == "cpu"
     for r, trial in _tried_in_written(observed, written, changed, budget):
         if trial is not UNKNOWN:
-            found[r.recipe.name, r.recipe.text] = _of_large_gain(trial, False) if is_cpu else trial
+            found[r.recipe.name, r.recipe.text] = trial
     return [replace(s, trial=found.get((s.recipe, s.text), s.trial)) for s in suggestions]
 
 
@@ -187,9 +186,7 @@ def _tried_in_written(
         budget.rewritten[found.recipe.name] = found.module
         base, after = (budget.compiled(m, config.build.flags) for m in (start, found.module))
         if base is not None and after is not None:
-            accounts = base[1], after[1]
-            how = "replayed from before optimizations"
-            yield found, trial_of(accounts[0].totals, accounts[1].totals, how, accounts)
+            yield found, _stated(base[1], after[1], "replayed from before optimizations")
 
 
 class Rewritten(Record):
@@ -289,9 +286,8 @@ def of_flags(
     module: Module | None,
     budget: Budget,
 ) -> Iterator[Suggestion]:
-    """The flags about passes that had something to do here, each compiled and replayed with it. Without the
-    module before optimizations, those that leave out a pass from fusion on. None where repeating the passes
-    does not give what XLA has: then nothing could be compared."""
+    """The flags about passes that changed something, each compiled and replayed with it. Without the module
+    before optimizations, those that leave out a pass from fusion on. None where the replay is not XLA's."""
     config = observed.replay.config
     target = observed.replay.target
     if not before_fusion(target, config.device) or config.changes:
@@ -323,13 +319,13 @@ def of_flags(
             if touched < _GAIN_OF_FLAG and not unknown:
                 continue
             trial = replace(trial, us_saved=None, scaled_us_saved=None)
-        is_split = after.totals.launches > 2 * base.totals.launches
-        least = _GAIN_OF_LOOPS if is_split else _GAIN_OF_FLAG
-        if times is not None:  # a smaller gain is within the error of estimates
-            least = max(least, touched * (1 - 1 / times.device.error("total")))
-        gains = trial.us_saved is None or trial.us_saved >= least * (base.totals.us or 0.0)
+        saved = trial.us_saved
+        may_lose = (saved or 0.0) > 0 and least_saving(*accounts, apart=True) <= 0
+        gains = saved is None or (saved >= _GAIN_OF_FLAG * (base.totals.us or 0.0) and not may_lose)
         if not gains and not trial.saves_memory(base.totals):
             continue
+        if may_lose:
+            trial = replace(trial, us_saved=None, scaled_us_saved=None)
         calls = [sum(r.kind == "library" for r in a.rows) for a in (base, after)]
         trial = replace(trial, has_fewer_library_calls=calls[0] > calls[1])
         yield Suggestion("flag", text, rule, (), 0, trial, flag=flag, touched=touched)

@@ -24,10 +24,8 @@ from .model import MEASURED, Share, Suggestion, Verdict
 
 _SOON = ": some trials were left out to save time (what-if has all)"
 _NOTHING_LEFT = 0.02  # the part of the time that is not worth looking for
-_CPU_ERROR = 0.1  # of the total: a smaller gain by estimate has the sign of the measured one less often
 SCALED = "scaled to measured time"
-COMPILED, VALUES = "compiled by XLA", "values equal"
-"""Proofs in `Trial.how`."""
+COMPILED, VALUES = "compiled by XLA", "values equal"  # proofs in `Trial.how`
 _LINES = 3  # of the program named of one suggestion
 
 
@@ -234,9 +232,6 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     if v.compiled:
         tried = f"{plural(v.compiled, 'change')} {COMPILED}"
         more = more.replace("what-if", "--limit 0")
-    gains = [s.trial.us_saved for s in v.suggestions[:shown] if s.trial.us_saved and s.trial.how != MEASURED]
-    if v.cpu is not None and any(gain < _CPU_ERROR * (v.totals.us or 0) for gain in gains):
-        tried += f"; gains below {_CPU_ERROR:.0%} are within the error"
     return f"Suggestions, {tried}{_SOON if v.skipped else more}"
 
 

@@ -203,20 +203,23 @@ ENTRY e {
 """
 
 
+def test_a_polynomial_that_another_waits_for_takes_twice_as_long() -> None:
+    text = """HloModule m
+f { p = f32[4096] parameter(0)
+  a = f32[4096] tanh(p)
+  ROOT b = f32[4096] tanh(a) }
+ENTRY e { p = f32[4096] parameter(0)
+  ROOT k = f32[4096] fusion(p), kind=kLoop, calls=f }"""
+    assert (times().work(parse_module(text).entry.root) or {})["tanh f32"] == 3 * 4096
+
+
 @pytest.mark.parametrize(
-    ("shape", "dimensions", "has_time"),
-    [
-        ("64", "0", False),
-        ("64,96", "0,2", False),
-        ("64,128", "0,1", True),
-        ("128", "1", True),
-        ("96", "2", True),
-    ],
+    ("given", "has_time"),
+    [("64 0", False), ("64,96 0,2", False), ("64,128 0,1", True), ("128 1", True), ("96 2", True)],
 )
-def test_ynnpack_may_multiply_again_for_each_row_of_a_sum(
-    shape: str, dimensions: str, has_time: bool
-) -> None:
+def test_ynnpack_may_multiply_again_for_each_row_of_a_sum(given: str, has_time: bool) -> None:
     """Measured with an exponential in it: 20 times as long for the first two, no longer for the others."""
+    shape, dimensions = given.split()
     text = REPEATED.replace("SHAPE", shape).replace("DIMENSIONS", dimensions)
     assert (times().us(parse_module(text).entry.root) is not None) is has_time
 
