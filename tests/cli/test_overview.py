@@ -94,9 +94,7 @@ def test_what_it_lists_can_be_run(hlofuse: Run, samples: Path, tmp_path: Path, g
             assert hlofuse(*arguments).status == 0, command
 
 
-def test_a_dump_directory_is_listed_by_module(
-    hlofuse: Run, deviceless: Path, samples: Path, tmp_path: Path
-) -> None:
+def test_a_dump_directory_is_listed(hlofuse: Run, deviceless: Path, samples: Path, tmp_path: Path) -> None:
     (tmp_path / "module_0001.jit_f.before_optimizations.txt").write_bytes(deviceless.read_bytes())
     found = hlofuse(tmp_path).out
     assert found.startswith(f"{tmp_path}: dump directory with 1 module\n  module_0001.jit_f  ")

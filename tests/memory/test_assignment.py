@@ -104,8 +104,8 @@ side { x = A parameter(0)  y = A parameter(1)  ROOT z = A add(x, y) }
 ENTRY e { p = A parameter(0)  a = A negate(p)  b = A exponential(a)
   s = (GIVEN, A, s32[]) async-start(START), calls=side
   u = ((A, A), A, s32[]) async-update(UPDATE)
-  d = A async-done(u)  ROOT r = A negate(d) }""".replace("GIVEN", "(A, A)" if start else "()")
-    text = text.replace("START", start).replace("UPDATE", update)
+  d = A async-done(u)  ROOT r = A negate(d) }""".replace("START", start).replace("UPDATE", update)
+    text = text.replace("GIVEN", "(A, A)" if start else "()")
     found = assign(parse_module(re.sub(r"\bA\b", "f32[65536]{0:T(1024)}", text)), "tpu")
     assert max(found.over_time) == 3 * 4 * 65536 + 512
 

@@ -32,8 +32,7 @@ _FOREIGN = {
     "rng-get-and-update-state", "rng-bit-generator", "rng", "infeed", "send", "recv", "ragged-dot",
 }  # fmt: skip
 _ELIDED = "{...}"
-_DEVICES = 4
-"""Devices of a stand-in for a collective, all of which hold the same."""
+_DEVICES = 4  # of a stand-in for a collective, all of which hold the same
 
 
 REWRITES = {recipe.name: recipe for recipe in reversed(RECIPES) if recipe.rewrite is not None}

@@ -205,11 +205,8 @@ ENTRY e {
 
 def test_a_polynomial_that_another_waits_for_takes_twice_as_long() -> None:
     text = """HloModule m
-f { p = f32[4096] parameter(0)
-  a = f32[4096] tanh(p)
-  ROOT b = f32[4096] tanh(a) }
-ENTRY e { p = f32[4096] parameter(0)
-  ROOT k = f32[4096] fusion(p), kind=kLoop, calls=f }"""
+f { p = f32[4096] parameter(0)  a = f32[4096] tanh(p)  ROOT b = f32[4096] tanh(a) }
+ENTRY e { p = f32[4096] parameter(0)  ROOT k = f32[4096] fusion(p), kind=kLoop, calls=f }"""
     assert (times().work(parse_module(text).entry.root) or {})["tanh f32"] == 3 * 4096
 
 
