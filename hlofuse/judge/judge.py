@@ -18,7 +18,6 @@ from hlofuse.analysis.custom_calls import partitions_of
 from hlofuse.format.escape import printable
 from hlofuse.ir import HlofuseError, Module, Record, copy_module, parse_module, print_module
 from hlofuse.ir.fusing import inline_calls
-from hlofuse.passes.common.make import reshape_bitcasts
 
 SCALES = (0.1, 1.0)
 TIMEOUT = 300.0
@@ -126,6 +125,8 @@ class Judge(AbstractContextManager["Judge", None]):
         if partitions_of(module) > 1:
             raise HlofuseError(f"{printable(module.name)} is partitioned over devices, but judge runs on one")
         if any(x.opcode in ("fusion", "bitcast") for x in module.instructions()):
+            from hlofuse.passes.common.make import reshape_bitcasts
+
             module = copy_module(module)
             inline_calls(module, lambda x: x.opcode == "fusion")
             reshape_bitcasts(module)
