@@ -187,7 +187,7 @@ class Account:
 
     @cached_property
     def _overlaps(self) -> dict[Instruction, Overlap]:
-        """What hides each collective and a TPU's asynchronous copies; empty without a schedule."""
+        """What hides each collective and a TPU's copies: nothing on a CPU; empty without a schedule."""
         if self.backend == "cpu":
             return {i: Overlap(False) for i in self._exchanges}
         launches = {r.instruction: r.us for own in self._rows_alone.values() for r in own}

@@ -142,21 +142,21 @@ def _take(x: Instruction, is_product: bool = False) -> bool:
     return _at_indices(x, factors, [d for d in labels if d not in x.dimensions])
 
 
-def _indices_of_rows(x: Instruction) -> int:
-    """The rank of the indices by which a gather reads whole rows, its first dimensions; 0 for others."""
+def _indices_of_rows(x: Instruction) -> int | None:
+    """The rank of the indices by which a gather reads whole rows, its first dimensions; None for others."""
     rest = x.operands[0].shape.dimensions[1:]
     rank = x.shape.rank - len(rest)
     names = ("collapsed_slice_dims", "start_index_map", "offset_dims")
     last = tuple(range(rank, x.shape.rank))
     is_of_rows = [numbers_of(x, n) for n in names] == [(0,), (0,), last]
-    return rank if is_of_rows and x.shape.dimensions[rank:] == rest else 0
+    return rank if is_of_rows and x.shape.dimensions[rank:] == rest else None
 
 
 def _take_first(x: Instruction) -> bool:
     """Rows of what was computed become what is computed of rows."""
     whole, *starts = x.operands
     if x.opcode == "gather":
-        along = [0] * bool(_indices_of_rows(x))
+        along = [] if _indices_of_rows(x) is None else [0]
         indices = starts[0]
         rows = indices.shape.element_count
     else:

@@ -93,7 +93,7 @@ def memory_use(
     assigned: Assignment,
     creating_pass: Callable[[Instruction], str] = lambda x: "",
 ) -> MemoryUse:
-    """The memory of a final module, its arrays at the peak, and the pass that created each."""
+    """The memory of a final module and its arrays at the peak. `creating_pass` explains larger results."""
 
     def line(x: Instruction | None) -> str | None:
         found = [] if x is None else [module.called_from(source_bearer(x, module)), kernel_source(x, module)]
