@@ -251,6 +251,16 @@ class Account:
         return tuple(found)
 
     @cached_property
+    def row_keys(self) -> list[tuple[object, ...]]:
+        """For each of `rows` in what a row of a changed module is equal to it."""
+        keys = list[tuple[object, ...]]()
+        for row in self.rows:
+            x = row.instruction
+            shapes = (str(x.shape), *(str(o.shape) for o in x.operands))
+            keys.append((x.opcode, x.fusion_kind, shapes, row.runs, round(row.busy_us, 6)))
+        return keys
+
+    @cached_property
     def by_name(self) -> dict[str, Launched]:
         """Launches by instruction name."""
         return {r.instruction.name: r for r in self.rows}
@@ -516,10 +526,4 @@ def scaled_time(base: Account, changed: Account) -> float | None:
 
 def _unmatched_rows(base: Account, other: Account) -> list[Launched]:
     """The rows without an equal among those of the other, each of which counts once."""
-
-    def key(row: Launched) -> tuple[object, ...]:
-        x = row.instruction
-        us = round(row.busy_us, 6)
-        return x.opcode, x.fusion_kind, str(x.shape), *(str(o.shape) for o in x.operands), row.runs, us
-
-    return list(unmatched(((key(row), row) for row in base.rows), Counter(map(key, other.rows))))
+    return list(unmatched(zip(base.row_keys, base.rows, strict=True), Counter(other.row_keys)))

@@ -874,19 +874,36 @@ def row_written(x: Instruction) -> tuple[int, Instruction] | None:
 
 
 def _write_at_once(x: Instruction) -> bool:
-    first = x
+    if any(u.opcode == x.opcode and u.operands[0] is x for u in x.users):
+        return False
     rows = list[tuple[int, Instruction]]()
-    while (row := row_written(first)) is not None and (first is x or len(first.users) == 1):
+    reads = list[tuple[Instruction, int]]()
+    first = x
+    while (row := row_written(first)) is not None:
+        slices = [] if first is x else [u for u in first.users if u.opcode == "slice"]
+        if first is not x and len(first.users) > len(slices) + 1:
+            break
+        reads += ((u, len(rows)) for u in slices)
         rows.append(row)
         first = first.operands[0]
-    if len(rows) < 3 or any(u.opcode == x.opcode and u.operands[0] is x for u in x.users):
-        return False
+    read = {u: part for u, k in reads if (part := _row_read(u, rows[k:])) is not None}
     rows.sort(key=lambda row: row[0])
-    if any(start + part.shape.dimensions[0] != after for (start, part), (after, _) in pairwise(rows)):
+    is_apart = any(start + part.shape.dimensions[0] != after for (start, part), (after, _) in pairwise(rows))
+    if len(rows) < 3 or is_apart or len(read) < len(reads):
         return False
     joined = make.concatenate(x, [part for _, part in rows], 0)
     starts = row_starts(x, make.scalar(x, "s32", rows[0][0]), x)
-    return replace(x, make.dynamic_update_slice(x, first, joined, starts))
+    new = make.dynamic_update_slice(x, first, joined, starts)
+    for u, part in read.items():
+        u.replace_all_uses_with(part)
+    return replace(x, new)
+
+
+def _row_read(u: Instruction, rows: Sequence[tuple[int, Instruction]]) -> Instruction | None:
+    """The rows that a slice reads of those written so far, or None."""
+    along = ranges_of(u)[0]
+    fits = (part for start, part in rows if (start, part.shape) == (along.start, u.shape))
+    return next(fits, None) if along.stride == 1 else None
 
 
 _FUSABLE = ELEMENTWISE_OPCODES | {"broadcast", "reshape", "transpose", "copy", "reduce"}
