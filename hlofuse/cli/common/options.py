@@ -142,8 +142,7 @@ def output_option(meaning: str, metavar: str = "FILE") -> Callable[[F], F]:
 
 def report_options_with(formats: Sequence[str], meaning: str) -> Decorator[Any]:
     """`--format`, `--color`, `-o`: how a report comes out, the argument `out` of the command. `meaning` says
-    of the formats what needs saying. Colours are automatic on a terminal that wants them (NO_COLOR and
-    TERM=dumb are heeded)."""
+    of the formats what needs saying. Colours: on a terminal that wants them (by NO_COLOR and TERM)."""
 
     def as_argument(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)

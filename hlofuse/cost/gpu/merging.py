@@ -1,7 +1,6 @@
 """Times that decide on merging a kernel into its consumers, as jaxlib 0.4.35 estimates them. Mirrors
 `GpuPerformanceModel::EstimateRunTimes` (`xla/service/gpu/model/gpu_performance_model.cc` of that release),
-with `EstimateUnfusedExecTime` and `EstimateFusedExecTime`. Later releases estimate pairs of a producer and a
-consumer instead (`model`)."""
+with `EstimateUnfusedExecTime` and `EstimateFusedExecTime`. Later releases estimate pairs (`model`)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

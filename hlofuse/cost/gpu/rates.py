@@ -1,6 +1,5 @@
-"""Times of matrix products and collectives by the rates that XLA measured on some devices
-(`MatmulInterpolator`, `CollectiveInterpolator`, `xla/service/gpu/model/matmul_interpolator.cc` and
-`collective_interpolator.cc`)."""
+"""Times of products and collectives by XLA's measured rates (`MatmulInterpolator`, `CollectiveInterpolator`,
+`xla/service/gpu/model/matmul_interpolator.cc` and `collective_interpolator.cc`)."""
 
 import math
 from collections.abc import Sequence

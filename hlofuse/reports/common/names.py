@@ -85,8 +85,7 @@ def plain_name(text: str) -> str:
 
 def holder_of(name: str, facts: Facts) -> Instruction | None:
     """What `name` is a part of, where it is not an instruction the passes look at. That is an operation
-    inside a fusion (of a library, or copied into a fusion) or of the function that a reduce, sort or scatter
-    applies."""
+    inside a fusion (of a library, or copied into a fusion) or of a function that a reduce or sort applies."""
     instruction, module = facts.before.get(name), facts.replay.before
     if instruction is None:
         if name in facts.after or name in facts.lineage.created_names():

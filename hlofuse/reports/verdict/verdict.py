@@ -56,8 +56,7 @@ def verdict(
 ) -> Verdict:
     """The totals of a replay, and the changes that improve them. Changes are tried up to `TRIED_UP_TO`
     instructions; `ranking` is that of the same replay, where it is at hand. Without `about_all` it is about
-    some kernels alone, and nothing is suggested. `unoptimized` yields the module before
-    optimizations, where flags begin."""
+    some kernels alone, and nothing is suggested. `unoptimized` yields the module where flags begin."""
     config = observed.replay.config
     account = facts.account_after
     budget = Budget(inf if ranking is not None else _SECONDS, observed)
