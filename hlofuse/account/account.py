@@ -38,26 +38,18 @@ class Launched(Record):
     kind: LaunchKind
     runs: int
     """Launches in one run of the program; 0 in a conditional's branch that is not the most expensive."""
-    per_iteration: bool
-    """True in a loop with an unknown trip count: `runs` counts one iteration."""
-    cost: Cost
-    """Cost of one run: XLA's count, with the bytes that have to move (`account/traffic.py`)."""
+    per_iteration: bool  # True in a loop with an unknown trip count: `runs` counts one iteration
+    cost: Cost  # Cost of one run: XLA's count, with the bytes that have to move (`account/traffic.py`)
     us: float | None
     """Microseconds of a run and its launch, of a collective what nothing hides; None without a device."""
-    is_floor: bool
-    """True if `us` is a lower bound: XLA has no estimate, or an impossible one."""
-    measured: MeasuredTime | None = None
-    """Its time in a profile; None without one, or if it did not run."""
-    measured_us: float | None = None
-    """Measured time of all its launches in one run of the program."""
-    in_branch: bool = False
-    """True if it runs in a branch of a conditional only."""
-    launch_us: float = 0.0
-    """The part of `us` that is its launch."""
+    is_floor: bool  # True if `us` is a lower bound: XLA has no estimate, or an impossible one
+    measured: MeasuredTime | None = None  # Its time in a profile; None without one, or if it did not run
+    measured_us: float | None = None  # Measured time of all its launches in one run of the program
+    in_branch: bool = False  # True if it runs in a branch of a conditional only
+    launch_us: float = 0.0  # The part of `us` that is its launch
     wait_us: float = 0.0
     """The part of `launch_us` in which a GPU waits for the host; a profile counts it for no kernel."""
-    together: int = 0
-    """On a CPU the launches of its computation, where XLA may run them at once; else 0."""
+    together: int = 0  # On a CPU the launches of its computation, where XLA may run them at once; else 0
 
     @property
     def busy_us(self) -> float:
@@ -75,47 +67,36 @@ class Totals(Record):
 
     kernels: int
     cost: Cost
-    launches: int = 0
-    """Launches, loop iterations counted."""
-    per_iteration: int = 0
-    """Kernels counted for one iteration, since the trip count is unknown."""
-    modelled_us: float | None = None
-    """Microseconds by XLA's model, launches included; None without a device."""
-    floor_us: float | None = None
-    """Microseconds of kernels with only a lower bound; None without a device."""
+    launches: int = 0  # Launches, loop iterations counted
+    per_iteration: int = 0  # Kernels counted for one iteration, since the trip count is unknown
+    modelled_us: float | None = None  # Microseconds by XLA's model, launches included; None without a device
+    floor_us: float | None = None  # Microseconds of kernels with only a lower bound; None without a device
     floors: int = 0
     copies: int = 0
-    copy_bytes: int = 0
-    """Bytes read and written by copies, all launches."""
-    measured_us: float | None = None
-    """Microseconds of one run from a profile; None without one."""
+    copy_bytes: int = 0  # Bytes read and written by copies, all launches
+    measured_us: float | None = None  # Microseconds of one run from a profile; None without one
     scaled_saving_us: float | None = None
     """For a changed module, `scaled_saving` relative to the measured one."""
     exposed_collectives_us: float | None = None
     """Microseconds of collectives that no kernel hides; 0 without collectives, None if not known."""
-    exposed_is_floor: bool = False
-    """True if `exposed_collectives_us` is a lower bound."""
+    exposed_is_floor: bool = False  # True if `exposed_collectives_us` is a lower bound
     peak_temporary_bytes: int | None = None
     """Temporary memory by XLA's buffer assignment; None before the final module."""
     memory_bytes: int | None = None
     """All memory that is assigned: arguments, results, temporaries and constants."""
     devices: int = 1
     """Devices that the program is yet to be divided over: several if XLA's partitioner is not replayed."""
-    memory_size: int = 0
-    """Bytes of one device's memory; 0 where it is not known."""
-    in_branches: int = 0
-    """Kernels in branches of conditionals, those that are not the costliest among them."""
+    memory_size: int = 0  # Bytes of one device's memory; 0 where it is not known
+    in_branches: int = 0  # Kernels in branches of conditionals, those that are not the costliest among them
     call_us: float = 0.0
     """Microseconds of the call of the program and of its loops, on a CPU; part of `modelled_us`."""
-    host_wait_us: float = 0.0
-    """Microseconds in which a GPU waits for the host, at least; part of `us`."""
+    host_wait_us: float = 0.0  # Microseconds in which a GPU waits for the host, at least; part of `us`
     without_time: int = 0
     """Kernels whose time is not known, where others have one; `us` is that of the others."""
     hbm_bytes: int | None = None
     """Bytes read from and written to a TPU's HBM, the rest of `cost` being VMEM; None for others."""
 
-    vmem_temporary_bytes: int = 0
-    """Temporary memory in a TPU's VMEM."""
+    vmem_temporary_bytes: int = 0  # Temporary memory in a TPU's VMEM
 
     @property
     def vmem_bytes(self) -> int:
@@ -163,8 +144,7 @@ class Account:
         self._is_final = is_final
         self.times = times
         self.buffers = buffers
-        self.measured = measured_of(module)
-        """The module's times in a profile; None without one."""
+        self.measured = measured_of(module)  # The module's times in a profile; None without one
 
     @cached_property
     def _rows_alone(self) -> dict[Computation, list[Launched]]:

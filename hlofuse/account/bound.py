@@ -25,10 +25,8 @@ class FusionFloor(Record):
     """The minimal traffic and time of a program over all choices of fusions."""
 
     bytes_accessed: int
-    us: float | None
-    """Microseconds, with other instructions unchanged and launches; None without a device."""
-    host_wait_us: float = 0.0
-    """The part of `us` in which a GPU waits for the host."""
+    us: float | None  # Microseconds, with other instructions unchanged and launches; None without a device
+    host_wait_us: float = 0.0  # The part of `us` in which a GPU waits for the host
 
 
 def fusion_floor(
@@ -119,14 +117,10 @@ WORK = ("matmuls", "convolutions", "sorts", "custom kernels", "library calls")
 class ProgramFloor(Record):
     """The minimum of a program that keeps its products and library calls, however the rest is written."""
 
-    moved_bytes: int
-    """Inputs as far as kernels read them, and results, each once."""
-    moved_us: float | None = None
-    """The time of that; None without a device."""
-    us: float | None = None
-    """The time of what `keeps` names, where that is longer; None for none."""
-    keeps: tuple[str, ...] = ()
-    """Those of `WORK`, then `loops` where they run in one."""
+    moved_bytes: int  # Inputs as far as kernels read them, and results, each once
+    moved_us: float | None = None  # The time of that; None without a device
+    us: float | None = None  # The time of what `keeps` names, where that is longer; None for none
+    keeps: tuple[str, ...] = ()  # Those of `WORK`, then `loops` where they run in one
 
     def below(
         self,

@@ -21,16 +21,12 @@ _OF_PARTITIONS = frozenset({"all-to-all", "ragged-all-to-all", "collective-broad
 class Exchange(Record):
     """The communication of one collective."""
 
-    kind: str
-    """The opcode that is not asynchronous."""
-    groups: Groups
-    """The devices that take part, by group; the source and target of each pair of a permute."""
-    participants: int
-    """Devices of a group; of a permute, those in any pair."""
+    kind: str  # The opcode that is not asynchronous
+    groups: Groups  # The devices that take part, by group; the source and target of each pair of a permute
+    participants: int  # Devices of a group; of a permute, those in any pair
     bytes_on_wire: int | None
     """Bytes that a device sends by the ring algorithm; None where the sizes are known at run time only."""
-    size: int
-    """Bytes that enter a device or leave it, whichever are more."""
+    size: int  # Bytes that enter a device or leave it, whichever are more
 
 
 def exchange_of(instruction: Instruction, module: Module) -> Exchange | None:
@@ -82,10 +78,8 @@ class Overlap(Struct):
     """A collective in a schedule."""
 
     is_asynchronous: bool
-    between: list[Instruction] = []
-    """The launches, loops and calls between its start and its done."""
-    exposed_us: float | None = None
-    """Microseconds of one run that no kernel hides; None without a time."""
+    between: list[Instruction] = []  # The launches, loops and calls between its start and its done
+    exposed_us: float | None = None  # Microseconds of one run that no kernel hides; None without a time
 
 
 def overlaps(
@@ -176,13 +170,10 @@ def _is_asynchronous(instruction: Instruction) -> bool:
 class Resharding(Record):
     """Gathers whose result each device reads only a part of, chosen by its number."""
 
-    gathers: tuple[Instruction, ...]
-    """One after the other, the last with the largest result."""
+    gathers: tuple[Instruction, ...]  # One after the other, the last with the largest result
     gathered_bytes: int
-    is_whole: bool
-    """True if all devices of the program contribute."""
-    share: int
-    """Each device reads at most one in so many elements."""
+    is_whole: bool  # True if all devices of the program contribute
+    share: int  # Each device reads at most one in so many elements
 
 
 class Collective(Record):
@@ -190,16 +181,11 @@ class Collective(Record):
 
     instruction: Instruction
     exchange: Exchange
-    runs: int
-    """Launches in one run of the program."""
-    us: float | None
-    """Microseconds of one run if nothing hides it, without its launch; None without a time."""
-    is_floor: bool
-    """True if `us` is a lower bound."""
-    overlap: Overlap | None
-    """None where the module has no schedule, or it ends in another computation."""
-    hides_exactly: bool
-    """False if a kernel that hides it has only a lower bound for a time."""
+    runs: int  # Launches in one run of the program
+    us: float | None  # Microseconds of one run if nothing hides it, without its launch; None without a time
+    is_floor: bool  # True if `us` is a lower bound
+    overlap: Overlap | None  # None where the module has no schedule, or it ends in another computation
+    hides_exactly: bool  # False if a kernel that hides it has only a lower bound for a time
     sharding: str | None
     """The sharding of the arguments that it is computed from, if all have the same; None where not known."""
     resharding: Resharding | None

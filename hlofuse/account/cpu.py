@@ -28,8 +28,7 @@ _SHORT_ROW = 64
 _CONCURRENT, _LARGE_BUFFER = 8, 512
 """So many launches that are ready, and launches on smaller buffers, run one after the other."""
 
-Shares = Mapping[str, float]
-"""Parts of a kernel's bytes by the cache that holds them."""
+Shares = Mapping[str, float]  # Parts of a kernel's bytes by the cache that holds them
 _Value = tuple[Instruction, tuple[int, ...]]
 
 
@@ -39,8 +38,7 @@ class _Touch(Record):
     kernel: Instruction
     values: Mapping[object, float]
     parts: float
-    passed: Mapping[object, float] = {}
-    """The size of values of which each run reads or writes another part."""
+    passed: Mapping[object, float] = {}  # The size of values of which each run reads or writes another part
 
 
 class CpuTimes:

@@ -22,16 +22,12 @@ class KernelTime(Record):
     bytes_written: int
     flops: int
     emitter: str
-    blocks: int
-    """0 for a custom kernel, whose launch is unknown."""
+    blocks: int  # 0 for a custom kernel, whose launch is unknown
     threads: int
     coalesced: bool
-    tile_sizes: tuple[tuple[int, ...], ...] = ()
-    """Tile sizes of each output of a Triton fusion."""
-    tilings: int = 0
-    """The number of tilings compared; 0 without a choice."""
-    us_floor: float = 0.0
-    """The lower bound for any machine, where it exceeds `us`; else 0."""
+    tile_sizes: tuple[tuple[int, ...], ...] = ()  # Tile sizes of each output of a Triton fusion
+    tilings: int = 0  # The number of tilings compared; 0 without a choice
+    us_floor: float = 0.0  # The lower bound for any machine, where it exceeds `us`; else 0
 
     @property
     def bound_by(self) -> str:
@@ -67,8 +63,7 @@ class StepCost(Record):
     fused: KernelTime
     consumers: int
     """Kernels into which the producer is fused at this step; its own time and launch are saved once."""
-    leaves: bool
-    """True if no kernel of the producer remains; False if bitcasts need it and it saves nothing."""
+    leaves: bool  # True if no kernel of the producer remains; False if bitcasts need it and it saves nothing
     us_launch: float = 1.0
 
     @property
@@ -106,11 +101,9 @@ class ReadTerm(Record):
     operand: str
     shape: str
     size: int
-    read: int
-    """Bytes read; bytes beyond `size` are read again."""
+    read: int  # Bytes read; bytes beyond `size` are read again
     us: float
-    share: float = 1.0
-    """The attained share of the bandwidth."""
+    share: float = 1.0  # The attained share of the bandwidth
 
 
 class PairDetail(Record):
@@ -118,8 +111,7 @@ class PairDetail(Record):
 
     cost: StepCost
     us_unfused: float
-    us_fused: float
-    """Microseconds over all users of the producer, launches included."""
+    us_fused: float  # Microseconds over all users of the producer, launches included
     users: int
     consumer_reads: tuple[ReadTerm, ...]
     fused_reads: tuple[ReadTerm, ...]

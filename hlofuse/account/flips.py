@@ -22,8 +22,7 @@ _HALVINGS = 8  # of the last doubling: a flip is found to within a third of a pe
 class Flip(Record):
     """The producer's fusion is decided differently with `number` at `value` or beyond."""
 
-    number: str
-    """A field of `DeviceDescription`, as `--set` takes it."""
+    number: str  # A field of `DeviceDescription`, as `--set` takes it
     now: float
     value: float
 

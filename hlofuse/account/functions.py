@@ -27,8 +27,7 @@ Node: TypeAlias = tuple[str, str]
 class FunctionShare(Record):
     """What one function launches, those that it calls included unless they have a share of their own."""
 
-    file: str
-    """The file of a function; empty for a scope and for a package."""
+    file: str  # The file of a function; empty for a scope and for a package
     name: str
     """`attention`, `layer_*/attn`, `block itself` if what it calls has other shares; empty without a name."""
     kernels: int
@@ -36,8 +35,7 @@ class FunctionShare(Record):
     us: float | None
     measured_us: float | None
     bytes_accessed: int
-    is_floor: bool
-    """`us` holds lower bounds."""
+    is_floor: bool  # `us` holds lower bounds
     directions: Mapping[Direction, float]
     """Parts of the account's time, measured or else estimated; of its bytes where no time is known."""
 
@@ -59,8 +57,7 @@ class Functions(Record):
     unit: Unit = "bytes"
     rows: tuple[FunctionShare, ...] = ()
     """Largest first, launches without a name last; empty where the module names fewer than two functions."""
-    directions: Mapping[Direction, float] = {}
-    """Parts of the whole; empty where nothing is differentiated."""
+    directions: Mapping[Direction, float] = {}  # Parts of the whole; empty where nothing is differentiated
 
 
 _UNNAMED: Node = ("", "")

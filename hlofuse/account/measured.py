@@ -17,17 +17,14 @@ class Measured(Record):
     profile: Profile
     source: ProfiledModule
     times: Mapping[str, MeasuredTime]
-    found_us: float
-    """Microseconds of kernels matched to an instruction."""
+    found_us: float  # Microseconds of kernels matched to an instruction
     found_calls: int
-    calls: int
-    """Launches of all kernels with an instruction name."""
+    calls: int  # Launches of all kernels with an instruction name
     unmatched: tuple[MeasuredTime, ...]
     """Times without an instruction, longest first; loops have the time of their contents."""
     refused: tuple[str, ...]
     """Names of different operations in the profile and the module: these are not joined."""
-    runs: int
-    """Runs of the program, on all devices together."""
+    runs: int  # Runs of the program, on all devices together
 
     @property
     def share(self) -> float:

@@ -22,8 +22,7 @@ class _Estimates(Record):
 
 Look: TypeAlias = Callable[[CombinedModel, Instruction, Sequence[Instruction]], None]
 """A function of the model, the producer and its consumers in the current graph."""
-Moment: TypeAlias = tuple[str, int]
-"""A `fuse` or a `priority` event by number, each counted from 0."""
+Moment: TypeAlias = tuple[str, int]  # A `fuse` or a `priority` event by number, each counted from 0
 
 
 class Enough(Exception):

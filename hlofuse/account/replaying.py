@@ -231,10 +231,8 @@ class Observed(Struct):
     """A replay and its costs."""
 
     replay: Compilation
-    costs: Costs | None
-    """None for targets without a cost model."""
-    xla: Observed | None = None
-    """XLA's own replay, where this one differs from XLA."""
+    costs: Costs | None  # None for targets without a cost model
+    xla: Observed | None = None  # XLA's own replay, where this one differs from XLA
     cache: SharedTables = field(default_factory=SharedTables)
     """Results by structure, for further replays of the module."""
 
@@ -253,8 +251,7 @@ class SharedStart(Struct):
     """The common part of observed replays of a module, up to a pass after priority fusion."""
 
     checkpoint: Checkpoint
-    observer: CostObserver | None = None
-    """The observer of the first of them."""
+    observer: CostObserver | None = None  # The observer of the first of them
 
 
 def observed_replay(

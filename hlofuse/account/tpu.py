@@ -16,8 +16,7 @@ from .figures import KernelTime
 from .floor import products
 from .traffic import border_bytes
 
-_HBM, _HOST = 0, 5
-"""Numbers of memory spaces."""
+_HBM, _HOST = 0, 5  # Numbers of memory spaces
 
 
 class TpuAccount(Account):

@@ -8,8 +8,7 @@ from hlofuse.analysis.elementwise import shape_size, without_views
 from hlofuse.analysis.kernels import count_runs, is_small_call, iter_kernels, launched_computations
 from hlofuse.ir.graph import Computation, Instruction, callees_first
 
-SECTOR_BYTES = 32
-"""The minimal write of a GPU's memory."""
+SECTOR_BYTES = 32  # The minimal write of a GPU's memory
 
 _VIEWS = frozenset({"bitcast", "reshape"})
 _OF_PRODUCTS = ("__cublas$", "__cudnn$")

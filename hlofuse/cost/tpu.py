@@ -23,35 +23,23 @@ class TpuDevice(Record):
     """A TPU as one JAX device; the figures of two cores are of both where XLA compiles for them as one."""
 
     name: str
-    kind: str
-    """`device_kind` in JAX."""
-    xla_version: str
-    """`TPU_VERSION_…` in a dump's `target_arguments.txt`, and the variant."""
-    topology: str
-    """The smallest that libtpu compiles for, as `--topology` takes it."""
+    kind: str  # `device_kind` in JAX
+    xla_version: str  # `TPU_VERSION_…` in a dump's `target_arguments.txt`, and the variant
+    topology: str  # The smallest that libtpu compiles for, as `--topology` takes it
     cores: int
     """TensorCores that XLA compiles for as one; the chips of v3, v4 and tpu7x have two such devices."""
-    clock_rate_ghz: float
-    """0 where it is not published."""
+    clock_rate_ghz: float  # 0 where it is not published
     clock_source: str
-    memory_bandwidth: float
-    """Bytes per second of HBM."""
-    device_memory_size: int
-    """Bytes of HBM."""
-    vmem_size: int
-    """Bytes of VMEM of a core."""
+    memory_bandwidth: float  # Bytes per second of HBM
+    device_memory_size: int  # Bytes of HBM
+    vmem_size: int  # Bytes of VMEM of a core
     mxus: int
-    mxu_size: int
-    """Rows and columns of a matrix unit."""
-    ici_bandwidth: float
-    """Bytes per second that all links to other chips send; 0 where it is not published."""
-    xla_flops: float
-    """FLOP per second by XLA's `optimal_seconds` of a bf16 product."""
-    xla_memory_bandwidth: float
-    """Bytes per second by XLA's `optimal_seconds`."""
+    mxu_size: int  # Rows and columns of a matrix unit
+    ici_bandwidth: float  # Bytes per second that all links to other chips send; 0 where it is not published
+    xla_flops: float  # FLOP per second by XLA's `optimal_seconds` of a bf16 product
+    xla_memory_bandwidth: float  # Bytes per second by XLA's `optimal_seconds`
     source: str
-    peaks: dict[str, float]
-    """Published operations per second by element type."""
+    peaks: dict[str, float]  # Published operations per second by element type
 
     def cycles_us(self, instruction: Instruction) -> float | None:
         """Microseconds of XLA:TPU's estimate; None without one, or without a clock."""

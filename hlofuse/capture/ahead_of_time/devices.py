@@ -23,16 +23,12 @@ from .programs import MISSING, PROGRAM, Problem
 @dataclass
 class Devices:
     target: str
-    all: list[Any]
-    """The devices; empty for the host CPU."""
-    mesh: Any = None
-    """Their jax.sharding.Mesh, if requested."""
-    is_named: bool = False
-    """True if the request named the axes of the mesh, which the function may then use."""
+    all: list[Any]  # The devices; empty for the host CPU
+    mesh: Any = None  # Their jax.sharding.Mesh, if requested
+    is_named: bool = False  # True if the request named the axes of the mesh, which the function may then use
     unknown_fields: list[str] = field(default_factory=list)
     """Fields of the GPU's description omitted because this XLA does not know them."""
-    are_counted: bool = False
-    """True once the program has asked JAX for its devices, without a requested mesh."""
+    are_counted: bool = False  # True once the program has asked JAX for its devices, without a requested mesh
 
 
 def version_of(package: str) -> str:

@@ -17,8 +17,7 @@ class FusedKernel(Record):
     name: str
     opcode: str
     kind: str | None
-    opcodes: tuple[str, ...]
-    """Its operations; empty for other kernels than fusions."""
+    opcodes: tuple[str, ...]  # Its operations; empty for other kernels than fusions
     bytes: int
 
 
@@ -28,13 +27,10 @@ class Boundary(Record):
     producer: str
     consumer: str
     bytes_between: int
-    rule: str | None = None
-    """The rule that stands in the way; None where that is not known."""
-    reason: str = ""
-    """XLA's words, or why it is not known."""
+    rule: str | None = None  # The rule that stands in the way; None where that is not known
+    reason: str = ""  # XLA's words, or why it is not known
     figures: Figures | None = None
-    runs: int = 1
-    """Launches of the consumer in one run of the program."""
+    runs: int = 1  # Launches of the consumer in one run of the program
 
 
 class Fused(Record):
@@ -44,19 +40,13 @@ class Fused(Record):
     target: str
     device: str | None
     release: str
-    evidence: str
-    """Evidence that it is fused already."""
-    how: str
-    """The way in which the rules were evaluated, and its reliability."""
+    evidence: str  # Evidence that it is fused already
+    how: str  # The way in which the rules were evaluated, and its reliability
     kernels: tuple[FusedKernel, ...]
-    boundaries: tuple[Boundary, ...]
-    """Greatest first."""
-    rules: dict[str, RuleText]
-    """The named rules by code."""
-    right_file: str | None = None
-    """The dump before fusion, if it is in the same directory."""
-    selected: str | None = None
-    """The name that these are the kernels of; None where all are here."""
+    boundaries: tuple[Boundary, ...]  # Greatest first
+    rules: dict[str, RuleText]  # The named rules by code
+    right_file: str | None = None  # The dump before fusion, if it is in the same directory
+    selected: str | None = None  # The name that these are the kernels of; None where all are here
 
     def only(self, name: str, names: Container[str]) -> Fused:
         """The kernels of these names, and their boundaries."""

@@ -34,8 +34,7 @@ class TpuEdge(Record):
     consumer: str
     bytes_between: int
     fused: bool
-    rule: str | None = None
-    """The learnt condition that keeps the two apart; None where none does."""
+    rule: str | None = None  # The learnt condition that keeps the two apart; None where none does
 
 
 class TpuPair(Record):
@@ -48,8 +47,7 @@ class TpuPair(Record):
     kernels_after: int
     changes: tuple[FusionChange, ...]
     edges: tuple[TpuEdge, ...]
-    changed: int
-    """Edges excluded: other passes changed one of the two."""
+    changed: int  # Edges excluded: other passes changed one of the two
 
 
 def tpu_files(path: Path, module: str | None = None) -> tuple[Path, Path] | None:

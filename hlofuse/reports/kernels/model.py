@@ -27,11 +27,9 @@ class Choice(Record):
     name: str
     opcode: str
     shape: str
-    kind: str | None
-    """kLoop and so on for a fusion."""
+    kind: str | None  # kLoop and so on for a fusion
     computation: str
-    rule: Rule | None
-    """None where no rule is known to say who runs it: on TPU, and on a GPU without a device."""
+    rule: Rule | None  # None where no rule is known to say who runs it: on TPU, and on a GPU without a device
     figures: Figures
     notes: tuple[Note, ...]
     heroes: tuple[str, ...]
@@ -39,25 +37,17 @@ class Choice(Record):
     blocks: int | None
     """Launch dimensions where XLA derives them from the kernel; None where a library or autotuning does."""
     threads: int | None
-    us: float | None
-    """Estimated time, launch included; None on CPU and where XLA makes no estimate."""
-    bytes_accessed: int | None
-    """None for a custom call, whose cost is not known."""
+    us: float | None  # Estimated time, launch included; None on CPU and where XLA makes no estimate
+    bytes_accessed: int | None  # None for a custom call, whose cost is not known
     source: str | None
-    line: str = ""
-    """The user's own line."""
-    layer: str = ""
-    """The model's layer (`format/paths.py`), where the dump has one."""
-    is_floor: bool = False
-    """`us` is a lower bound: XLA has no estimate, or one that no machine reaches."""
+    line: str = ""  # The user's own line
+    layer: str = ""  # The model's layer (`format/paths.py`), where the dump has one
+    is_floor: bool = False  # `us` is a lower bound: XLA has no estimate, or one that no machine reaches
     runs: int = 1
-    per_iteration: bool = False
-    """`runs` counts one iteration of a loop whose trip count is not known."""
+    per_iteration: bool = False  # `runs` counts one iteration of a loop whose trip count is not known
     measured: MeasuredTime | None = None
-    final: str | None = None
-    """XLA's final name, which a profiler shows; None where it is not known."""
-    created_by: tuple[CreatedBy, ...] = ()
-    """Rewrites before and after fusion that created it or its contents."""
+    final: str | None = None  # XLA's final name, which a profiler shows; None where it is not known
+    created_by: tuple[CreatedBy, ...] = ()  # Rewrites before and after fusion that created it or its contents
 
     @property
     def shown(self) -> str:
@@ -88,8 +78,7 @@ class Runner(Record):
     kernels: int
     us: float | None
     bytes_accessed: int
-    is_floor: bool
-    """`us` has lower bounds in it."""
+    is_floor: bool  # `us` has lower bounds in it
 
 
 class KernelSelection(Record):
@@ -98,19 +87,14 @@ class KernelSelection(Record):
     target: str
     device: str | None
     release: str
-    replayed: bool
-    """The kernels are those a replay left; else those of the dump as given."""
+    replayed: bool  # The kernels are those a replay left; else those of the dump as given
     what_if: tuple[str, ...]
-    kernels: tuple[Choice, ...]
-    """In the order of the module, the entry computation first."""
-    selected: str | None = None
-    """The name that these are the kernels of; None where all are here."""
-    launched: int = 0
-    """Kernels of the module, also those that are left out."""
+    kernels: tuple[Choice, ...]  # In the order of the module, the entry computation first
+    selected: str | None = None  # The name that these are the kernels of; None where all are here
+    launched: int = 0  # Kernels of the module, also those that are left out
     call_us: float = 0.0
     """Microseconds of the call of the program and of its loops, on a CPU; part of the total."""
-    functions: Functions = Functions()
-    """The shares of the user's functions; none of a selection."""
+    functions: Functions = Functions()  # The shares of the user's functions; none of a selection
 
     def only(self, name: str, meant: Container[str]) -> KernelSelection:
         """The selection of the kernels that a name means, by their names at the end of fusion."""

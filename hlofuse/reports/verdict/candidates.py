@@ -48,8 +48,7 @@ OPTIONAL = frozenset(
     reshape-mover convert-mover slice-sinker transpose-folding sort-rewriter sort-iota-fusion
     move_copy_to_users logistic-expander
     """.split()
-)
-"""Passes that no program needs: XLA compiles to the same values without them."""
+)  # Passes that no program needs: XLA compiles to the same values without them
 _UNPROVED = 0.15  # the part of the time below which a gain may be a loss: half of such loops were slower
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 

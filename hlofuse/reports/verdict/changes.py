@@ -27,16 +27,13 @@ from .model import Verdict
 class Change(Record):
     """A row of the what-if table."""
 
-    label: str
-    """`scale-the-summands`, a flag, `without PF009`, or `with other.hlo`."""
+    label: str  # `scale-the-summands`, a flag, `without PF009`, or `with other.hlo`
     title: str
     trial: Trial
     sources: tuple[str, ...] = ()
     places: int = 0
-    edges: str = ""
-    """Decisions that change, for a rule."""
-    blocks: tuple[Refusal, ...] = ()
-    """Pairs of kernels that a rule keeps apart."""
+    edges: str = ""  # Decisions that change, for a rule
+    blocks: tuple[Refusal, ...] = ()  # Pairs of kernels that a rule keeps apart
 
 
 def changes(v: Verdict, ranking: Ranking, also: Sequence[Change] = ()) -> list[Change]:

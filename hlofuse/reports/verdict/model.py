@@ -16,8 +16,7 @@ from .collectives import CollectiveRow
 from .tiles import Tiles
 
 _SMALL = 0.03  # the part of the time that may lack an estimate where a verdict is about all of it
-MEASURED = "measured"
-"""`Trial.how` of a change that was run."""
+MEASURED = "measured"  # `Trial.how` of a change that was run
 SuggestionKind = Literal["code", "flag", "report"]
 
 
@@ -27,17 +26,13 @@ class Suggestion:
 
     kind: SuggestionKind
     text: str
-    rule: str
-    """The code of the rule that it avoids; empty for none."""
+    rule: str  # The code of the rule that it avoids; empty for none
     sources: tuple[str, ...]
     """The lines to edit, `file:line function`, each once; none where the dump has no lines, and for flags."""
-    places: int
-    """In how many places of the module; 0 where it is about the module as a whole."""
+    places: int  # In how many places of the module; 0 where it is about the module as a whole
     trial: Trial
-    recipe: str = ""
-    """The page in docs/recipes."""
-    flag: str = ""
-    """For a flag: as it is given in XLA_FLAGS."""
+    recipe: str = ""  # The page in docs/recipes
+    flag: str = ""  # For a flag: as it is given in XLA_FLAGS
     touched: float = 0.0
     """For a change that was not tried: the share of the time of the kernels that it changes."""
     change: tuple[Recipe, tuple[Finding, ...]] | None = field(default=None, repr=False, compare=False)
@@ -50,68 +45,49 @@ class Share(Record):
     kind: str
     """`fused kernels`, one of `account.bound.WORK`, `copies`, `collectives`, `host`, `launches` or `call`."""
     count: int
-    us: float | None
-    """Without launch overhead, which is a kind of its own; None without times."""
+    us: float | None  # Without launch overhead, which is a kind of its own; None without times
     bytes_accessed: int
-    is_floor: bool = False
-    """`us` holds lower bounds."""
-    measured_us: float | None = None
-    """From a profile; None without one, and for launches."""
+    is_floor: bool = False  # `us` holds lower bounds
+    measured_us: float | None = None  # From a profile; None without one, and for launches
     in_command_buffers: int | None = None
     """Launches in command buffers; None where it is not known, and for other kinds."""
-    host_wait_us: float = 0.0
-    """The part of `us` of launches in which a GPU waits for the host, at least."""
+    host_wait_us: float = 0.0  # The part of `us` of launches in which a GPU waits for the host, at least
 
 
 class Verdict(Record):
     """The answer: what runs, where the time goes, what is left to gain, and what to change."""
 
     totals: Totals
-    shares: tuple[Share, ...]
-    """Greatest first."""
-    floor: FusionFloor
-    """The minimum over all choices of fusions, everything else unchanged."""
+    shares: tuple[Share, ...]  # Greatest first
+    floor: FusionFloor  # The minimum over all choices of fusions, everything else unchanged
     program: ProgramFloor | None
     """The minimum of any form of the program; None where a change that was tried goes below it."""
-    hot_kernels: tuple[HotKernel, ...]
-    """Slowest first; without times by bytes."""
+    hot_kernels: tuple[HotKernel, ...]  # Slowest first; without times by bytes
     suggestions: tuple[Suggestion, ...] = ()
     """Greatest gain first, then gains to be measured, then limitations of XLA; each gains something."""
     best: Trial | None = None
     """The best of all replays, those of rules that are no program's to change among them; None for none."""
-    best_of: str = ""
-    """The change of the best replay: `without PF009`, or the suggestion's text."""
+    best_of: str = ""  # The change of the best replay: `without PF009`, or the suggestion's text
     replays: int = 0
-    is_ranked: bool = False
-    """False for a module so large that rules were not replayed one by one."""
+    is_ranked: bool = False  # False for a module so large that rules were not replayed one by one
     untried: tuple[Suggestion, ...] = ()
     """Recipes whose symptom is there, and of which nothing says what they gain here, most touched first."""
-    measured: Measured | None = None
-    """The profile's times of the program; None without a profile."""
-    tiles: Tiles | None = None
-    """Padding and layout copies; of a TPU's final module."""
-    time_source: str = ""
-    """The source of estimated times where it is not XLA's model with launches."""
-    is_replayed: bool = True
-    """False for a module that is fused already: nothing was tried."""
+    measured: Measured | None = None  # The profile's times of the program; None without a profile
+    tiles: Tiles | None = None  # Padding and layout copies; of a TPU's final module
+    time_source: str = ""  # The source of estimated times where it is not XLA's model with launches
+    is_replayed: bool = True  # False for a module that is fused already: nothing was tried
     together: tuple[tuple[int, ...], Trial] | None = None
     """The suggestions, from 1, that still help after those before them, and what all gain; None for one."""
     compile_time: tuple[str, ...] = ()
     """Sentences about constants that XLA evaluates for long while it compiles."""
-    cpu: CpuDevice | None = None
-    """The CPU that the times are estimated for; None on others."""
-    collectives: tuple[CollectiveRow, ...] = ()
-    """Those that take longest, or send most, first."""
-    functions: Functions = Functions()
-    """The shares of the user's functions."""
-    compiled: int = 0
-    """Changes that XLA compiled."""
+    cpu: CpuDevice | None = None  # The CPU that the times are estimated for; None on others
+    collectives: tuple[CollectiveRow, ...] = ()  # Those that take longest, or send most, first
+    functions: Functions = Functions()  # The shares of the user's functions
+    compiled: int = 0  # Changes that XLA compiled
     host_reads_conditions: bool = False
     """Each iteration of a loop without a trip count waits until the host has its condition."""
-    skipped: int = 0
-    """Trials that were left out because those before them took long."""
-    not_proved: str = ""
-    """Why XLA could not compile changes that were to be; empty without a reason."""
+    skipped: int = 0  # Trials that were left out because those before them took long
+    not_proved: str = ""  # Why XLA could not compile changes that were to be; empty without a reason
 
     @property
     def found(self) -> Suggestion | None:

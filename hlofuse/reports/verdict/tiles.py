@@ -18,8 +18,7 @@ _Row = dict[str, Any]
 
 
 class Tiles(Record):
-    share: float
-    """The part of padding in all bytes that kernels read and write."""
+    share: float  # The part of padding in all bytes that kernels read and write
     arrays: list[_Row]
     """`name`, `source`, `shape`, `padded` (`100 → 128 lanes`), `share` of elements, `bytes` of all runs."""
     copies: list[_Row]

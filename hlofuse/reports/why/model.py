@@ -17,11 +17,9 @@ class Decision(Record):
     """One decision; the same one taken again later is drawn together with it."""
 
     pass_name: str
-    event: str
-    """`fuse`, `ineligible` or `rewrite`."""
+    event: str  # `fuse`, `ineligible` or `rewrite`
     steps: tuple[int, ...]
-    producer: str | None
-    """A name at that moment."""
+    producer: str | None  # A name at that moment
     consumer: str | None
     fusion: str | None
     created: bool
@@ -40,35 +38,24 @@ class Story(Record):
     fate: str
     """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`,
     `inside` (part of `holder` all along), or `added` (by a pass after fusion)."""
-    kernels: tuple[Place, ...]
-    """The kernels it ended in."""
-    holds: tuple[str, ...]
-    """For a fusion: the instructions of the input inside."""
-    as_producer: tuple[Decision, ...]
-    """Going into its users."""
-    as_consumer: tuple[Decision, ...]
-    """Taking its operands in."""
+    kernels: tuple[Place, ...]  # The kernels it ended in
+    holds: tuple[str, ...]  # For a fusion: the instructions of the input inside
+    as_producer: tuple[Decision, ...]  # Going into its users
+    as_consumer: tuple[Decision, ...]  # Taking its operands in
     rewrites: tuple[Decision, ...]
     holder: Place | None = None
     """For `inside`: the fusion, reduce, sort… that it is a part of; passes decide about that one. For
     `kernel`: the call of the final module that is one kernel and holds it; None without one."""
-    before_fusion: tuple[Change, ...] = ()
-    """The rewrites before fusion that led here."""
+    before_fusion: tuple[Change, ...] = ()  # The rewrites before fusion that led here
     meant: tuple[str, ...] = ()
     """For a kernel that a line or an `op_name` means: the operations of the input that have it."""
-    created_by: tuple[CreatedBy, ...] = ()
-    """The passes before fusion that created it."""
-    copies: str | None = None
-    """For `added`: the final name of what it copies, where it is a copy."""
-    us: float | None = None
-    """Microseconds of one launch of a kernel; None without an estimate."""
+    created_by: tuple[CreatedBy, ...] = ()  # The passes before fusion that created it
+    copies: str | None = None  # For `added`: the final name of what it copies, where it is a copy
+    us: float | None = None  # Microseconds of one launch of a kernel; None without an estimate
     runs: int = 1
-    per_iteration: bool = False
-    """In a loop of unknown length: one iteration counts."""
-    is_floor: bool = False
-    """`us` is a lower bound."""
-    limited_by: str = ""
-    """`memory-bound` and so on, of a kernel with an estimate."""
+    per_iteration: bool = False  # In a loop of unknown length: one iteration counts
+    is_floor: bool = False  # `us` is a lower bound
+    limited_by: str = ""  # `memory-bound` and so on, of a kernel with an estimate
     apart: tuple[tuple[Place, RuleText], ...] = ()
     """The other kernels that read or feed this one, each with the last rule that refused the two."""
     communication: tuple[str, ...] = ()
@@ -80,20 +67,16 @@ class PairAnswer(Record):
 
     producer: Place
     consumer: Place
-    swapped: bool
-    """They were named the other way round."""
+    swapped: bool  # They were named the other way round
     outcome: str
     """`fused`, `refused`, `does not pay` (slower), `not considered` (never asked), `apart` (no edge)."""
     settled_by: Decision | None
     decisions: tuple[Decision, ...]
-    shared: tuple[Place, ...]
-    """Kernels that hold both."""
+    shared: tuple[Place, ...]  # Kernels that hold both
     producer_kernels: tuple[Place, ...]
     consumer_kernels: tuple[Place, ...]
-    bytes_between: int
-    """Size of the producer's value, in bytes."""
-    path: tuple[str, ...] = ()
-    """`apart`: how the producer's value reaches the consumer, if it does."""
+    bytes_between: int  # Size of the producer's value, in bytes
+    path: tuple[str, ...] = ()  # `apart`: how the producer's value reaches the consumer, if it does
     cost: PairDetail | None = None
     """The estimates: of a fused pair at that step, of others in the final module."""
     refused_user: str | None = None
@@ -101,8 +84,7 @@ class PairAnswer(Record):
     inside: tuple[tuple[str, str], ...] = ()
     """A name that was asked about and is only a part of the producer or the consumer, and which of them."""
 
-    before_fusion: tuple[Change, ...] = ()
-    """The rewrites before fusion that led to these two."""
+    before_fusion: tuple[Change, ...] = ()  # The rewrites before fusion that led to these two
     created_by: tuple[CreatedBy, ...] = ()
     """The passes before fusion that created the two, where they are apart."""
 

@@ -15,8 +15,7 @@ from hlofuse.reports.common.phrases import advice_line, created_by_lines, figure
 from hlofuse.reports.why import Decision, PairAnswer, Story
 from .story import flip_setting
 
-ANSWERS = 3
-"""Stories shown where a name means several things, and decisions of each."""
+ANSWERS = 3  # Stories shown where a name means several things, and decisions of each
 _ROOM = 120
 _LEFT_OUT = 8
 _PAIRS = 1  # further pairs that are named, of those with the same answer
