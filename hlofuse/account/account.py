@@ -182,7 +182,8 @@ class Account:
     @cached_property
     def _rows_by_computation(self) -> dict[Computation, list[Launched]]:
         """As `_rows_alone`; a collective has only the time that nothing hides."""
-        rows, overhead = self._rows_alone, self.launch_overhead_us
+        rows = self._rows_alone
+        overhead = self.launch_overhead_us
         if overhead is None or not self._overlaps:
             return rows
         exposed = {i: o.exposed_us + overhead for i, o in self._overlaps.items() if o.exposed_us is not None}
@@ -412,7 +413,8 @@ class Account:
             return None, False
         from .floor import collective_us, floor_us, modelled_product_us  # slow to import
 
-        modelled, floor = self._estimate(instruction), floor_us(instruction, cost, self._device)
+        modelled = self._estimate(instruction)
+        floor = floor_us(instruction, cost, self._device)
         if modelled is None and kind == "collective":
             exchange = exchange_of(instruction, self.module)
             if exchange is not None:
@@ -464,7 +466,8 @@ def scaled_saving(base: Account, changed: Account) -> float | None:
     where a changed kernel has no estimate or measured time."""
     if not base.totals.measured_us or base.launch_overhead_us is None:
         return None
-    removed, added = _unmatched_rows(base, changed), _unmatched_rows(changed, base)
+    removed = _unmatched_rows(base, changed)
+    added = _unmatched_rows(changed, base)
     if any(r.us is None or (r.is_floor and r.kind != "copy") for r in (*removed, *added)):
         return None
     if any(r.measured_us is None for r in removed):

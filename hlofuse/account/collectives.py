@@ -6,7 +6,14 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence, 
 
 from msgspec import Struct
 
-from hlofuse.analysis.async_ops import Groups, is_async_end, replica_groups, start_of, wrapped_operation
+from hlofuse.analysis.async_ops import (
+    Groups,
+    fused_collective,
+    is_async_end,
+    replica_groups,
+    start_of,
+    wrapped_operation,
+)
 from hlofuse.analysis.elementwise import shape_size
 from hlofuse.analysis.kernels import CONTROL_FLOW, runs_in, trip_count_of
 from hlofuse.ir import Computation, Instruction, Module, Record, reach, with_trait
@@ -33,10 +40,13 @@ def exchange_of(instruction: Instruction, module: Module) -> Exchange | None:
     """The communication that an instruction performs or starts; None for any other. A device in a ring of n
     sends 2(n−1)/n of an array for an all-reduce, (n−1)/n of the whole for an all-gather, a reduce-scatter and
     an all-to-all, and the whole for a permute."""
-    operation = wrapped_operation(instruction) or instruction
+    fused = fused_collective(instruction)[0]
+    operation = fused or wrapped_operation(instruction) or instruction
     kind = operation.opcode.removesuffix("-start")
     if kind not in _KINDS:
         return None
+    if fused is not None and instruction.fused_root.opcode == "dynamic-slice":
+        kind = "reduce-scatter"  # XLA:TPU sums only what each device keeps
     groups, n = _participants(operation, kind, module)
     operands = operation.operands[:1] if kind in _OF_ONE_OPERAND else operation.operands
     size = sum(shape_size(leaf) for o in operands for _, leaf in o.shape.leaves() if leaf.is_array)
@@ -58,7 +68,8 @@ def _participants(operation: Instruction, kind: str, module: Module) -> tuple[Gr
         found = tuple((int(a), int(b)) for a, b in re.findall(r"\{(\d+),\s*(\d+)\}", pairs))
         return found, max(len({d for pair in found for d in pair}), 1)
     groups = replica_groups(raw("replica_groups") or "{}")
-    has_channel, is_global = raw("channel_id") is not None, raw("use_global_device_ids") == "true"
+    has_channel = raw("channel_id") is not None
+    is_global = raw("use_global_device_ids") == "true"
     if has_channel and is_global:
         every, factor = replicas * partitions, 1
     elif has_channel and kind not in _OF_PARTITIONS:
@@ -95,11 +106,14 @@ def overlaps(
     found: dict[Instruction, Overlap] = {}
     lengths: dict[Computation, float] = {}
     for computation in computations:
-        now, free = 0.0, {False: 0.0, True: 0.0}
-        pending: dict[Instruction | None, tuple[Instruction, float]] = {}
+        now = 0.0
+        free = {False: 0.0, True: 0.0}
+        pending: dict[Instruction | str | None, tuple[Instruction, float]] = {}
         for instruction in computation:
-            if is_async_end(instruction.opcode):
-                start = start_of(instruction)
+            fused, stage = fused_collective(instruction)
+            channel = fused.raw("channel_id") if fused is not None else None
+            if is_async_end(instruction.opcode) or stage == "done":
+                start = channel or start_of(instruction)
                 if start in pending and not instruction.opcode.endswith("-update"):
                     collective, end = pending.pop(start)
                     overlap = found[collective]
@@ -121,7 +135,7 @@ def overlaps(
             if overlap.is_asynchronous:
                 queue = inside in copies
                 free[queue] = max(now, free[queue]) + (exposed or 0.0)
-                pending[instruction] = inside, free[queue]
+                pending[channel or instruction] = inside, free[queue]
             else:
                 now += exposed or 0.0
         for collective, _ in pending.values():  # it ends elsewhere, as in the next iteration
@@ -159,6 +173,8 @@ def started_by(collective: Instruction) -> Instruction:
 
 def _is_asynchronous(instruction: Instruction) -> bool:
     """True for a start that does not block the kernels after it (`is_sync` of `CollectiveBackendConfig`)."""
+    if fused_collective(instruction)[1] == "start":
+        return True
     if not instruction.opcode.endswith("-start") and instruction.opcode not in ("send", "recv"):
         return False
     return re.search(r'"is_sync"\s*:\s*true', instruction.raw("backend_config") or "") is None
@@ -202,7 +218,8 @@ class Collective(Record):
 def exposed_us(collectives: Sequence[Collective]) -> tuple[float, bool] | None:
     """The sum of `Collective.exposed`; a lower bound if one of them is, None if nothing is known."""
     found = [c.exposed for c in collectives]
-    total, is_estimate = sum(e[0] for e in found if e is not None), all(e is not None and e[1] for e in found)
+    total = sum(e[0] for e in found if e is not None)
+    is_estimate = all(e is not None and e[1] for e in found)
     return (total, is_estimate) if is_estimate or total else None
 
 

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace as replace_shape
 from functools import cached_property
 
+from hlofuse.analysis.async_ops import fused_collective
 from hlofuse.analysis.cost import Cost, CostAnalysis
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import computed_in
@@ -50,10 +51,21 @@ class TpuAccount(Account):
         return f"XLA:TPU's cycles at {self.tpu.clock_rate_ghz:g} GHz"
 
     def cost(self, instruction: Instruction) -> Cost:
-        """XLA:TPU's count: a scatter writes its whole result."""
+        """XLA:TPU's count: a scatter writes its whole result; a collective that ends in a fusion counts with
+        its start, and not in the kernels that it runs beside."""
         if instruction.opcode == "custom-call":
             return super().cost(instruction)
-        return self._counts.instruction(instruction)
+        cost = self._counts.instruction(instruction)
+        collective, stage = fused_collective(instruction)
+        size = leaves_size(collective.shape) if collective is not None else 0
+        if collective is not None and stage == "start":
+            sent = sum(leaves_size(o.shape) for o in collective.operands)
+            return cost + Cost(0, 0, sent + size, size)
+        if stage == "update":
+            passed = [x.shape for x in instruction.fused_root.operands if x.opcode == "parameter"]
+            handed_on = sum(map(leaves_size, passed))
+            return cost + Cost(0, 0, -handed_on, -handed_on - size)
+        return cost
 
     def kernel(self, instruction: Instruction) -> KernelTime | None:
         """The estimate, and what explains at least half of it; None without one."""

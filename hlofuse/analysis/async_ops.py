@@ -22,6 +22,7 @@ def is_async_end(opcode: str) -> bool:
 
 
 _ENDS = with_trait("async-end")
+_COLLECTIVES = with_trait("collective")
 
 
 @cache
@@ -54,6 +55,21 @@ def ends_of(start: Instruction) -> Iterator[Instruction]:
     """The updates and dones that go on with a start."""
     ends = reach([start], lambda x: [u for u in x.users if is_async_end(u.opcode)])
     return islice(ends, 1, None)
+
+
+_STAGES = {"AsyncCollectiveStart": "start", "AsyncCollectiveDone": "done"}
+
+
+def fused_collective(fusion: Instruction) -> tuple[Instruction | None, str]:
+    """The collective in a fusion of XLA:TPU, and its stage there: `start`, `update` beside other work, `done`
+    or `whole`; None for others."""
+    inside = fusion.fused_computation if fusion.opcode == "fusion" and fusion.called else ()
+    found = next((x for x in inside if x.opcode in _COLLECTIVES), None)
+    if found is None:
+        return None, ""
+    target = fusion.fused_root.raw("custom_call_target") or ""
+    continues = "continuation_config" in (fusion.raw("backend_config") or "")
+    return found, _STAGES.get(target.strip('"'), "update" if continues else "whole")
 
 
 Groups = tuple[tuple[int, ...], ...]

@@ -10,7 +10,7 @@ from hlofuse.ir.grouping import reach
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.ir.stack_frames import SourceLocation
-from .async_ops import is_async_end
+from .async_ops import fused_collective, is_async_end
 from .custom_calls import is_annotation
 from .elementwise import moves_no_data
 
@@ -187,6 +187,8 @@ def is_kernel(instruction: Instruction) -> bool:
         return False
     if opcode == "custom-call":
         return not is_annotation(instruction)
+    if instruction.fusion_kind == "kCustom":
+        return fused_collective(instruction)[1] != "done"
     return not (opcode in ("reshape", "transpose") and moves_no_data(instruction))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
-from .async_ops import ends_of, is_async_end, wrapped_opcode
+from .async_ops import ends_of, fused_collective, is_async_end, wrapped_opcode
 from .convolution import why_not_eigen
 from .cpu_predicates import EIGEN, dot_strategy
 from .custom_calls import custom_call_target, is_annotation
@@ -43,7 +43,7 @@ def launch_of(instruction: Instruction, backend: str) -> Launch | None:
         return None
     if instruction.opcode == "copy" or is_asynchronous(instruction):
         return _COPY
-    if _is_collective(instruction.opcode):
+    if _is_collective(instruction.opcode) or fused_collective(instruction)[1] in ("start", "whole"):
         return _COLLECTIVE
     return _LIBRARY if instruction.opcode == "custom-call" else _KERNEL
 

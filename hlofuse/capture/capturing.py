@@ -98,7 +98,7 @@ def compile_request(
     found: dict[str, Any] = {"versions": {}, "unknown_fields": [], "compiled": [], "errors": {}}
     with tempfile.TemporaryDirectory() as scratch:
         answer = Path(scratch, "answer.json")
-        request_ = {**request, **fields(destination, "target topology mesh"), "answer": str(answer)}
+        request_ = {**request, **fields(destination, "target topology=place mesh"), "answer": str(answer)}
         request_["flags_of_releases"] = FLAGS_OF_RELEASES.get(destination.target, [])
         if destination.device is not None:
             config = Path(scratch, "target_config.txtpb")
@@ -414,7 +414,7 @@ def _finish(
     manifest = captured.manifest()
     if destination is not None:
         tpu = tpu_of(destination.topology or "")
-        manifest |= {"device": destination.device or tpu or None, "topology": destination.topology}
+        manifest |= {"device": destination.device or tpu or None, "topology": destination.place}
         manifest["mesh"] = destination.mesh
     _write_json(captured.folder / "manifest.json", manifest)
     for module in captured.modules:

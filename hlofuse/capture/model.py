@@ -1,6 +1,7 @@
 """A compiled program and its dumps."""
 
 import re
+from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -44,17 +45,25 @@ class Destination(Record):
             )
 
     @property
+    def place(self) -> str | None:
+        """The topology; the smallest one of a TPU grows with the mesh."""
+        tpu = tpu_devices().get(tpu_of(self.topology or ""))
+        if tpu is None or self.topology != tpu.topology:
+            return self.topology
+        return tpu.topology_of(prod(size for _, size in self.mesh))
+
+    @property
     def text(self) -> str:
         """Text for a headline: `gpu (h100_sxm)`."""
         mesh = "mesh " + ", ".join(f"{name}={size}" if name else str(size) for name, size in self.mesh)
-        more = ", ".join(filter(None, [self.device, self.topology, mesh if self.mesh else None]))
+        more = ", ".join(filter(None, [self.device, self.place, mesh if self.mesh else None]))
         return f"{self.target} ({more})" if more else self.target
 
 
 def settled_destination(
     target: str | None, device: str | None, topology: str | None, mesh: Mesh = ()
 ) -> Destination:
-    """The destination of a call; a TPU's name stands for the smallest topology of it."""
+    """The destination of a call; a TPU's name stands for its smallest topology."""
     tpu = tpu_devices().get(device or "")
     if tpu is not None and target in (None, "tpu"):
         if topology is not None and tpu_of(topology) != tpu.name:

@@ -4,6 +4,7 @@ makes a time of them."""
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from functools import cache
@@ -26,8 +27,8 @@ class TpuDevice(Record):
     kind: str  # `device_kind` in JAX
     xla_version: str  # `TPU_VERSION_…` in a dump's `target_arguments.txt`, and the variant
     topology: str  # The smallest that libtpu compiles for, as `--topology` takes it
-    cores: int
-    """TensorCores that XLA compiles for as one; the chips of v3, v4 and tpu7x have two such devices."""
+    cores: int  # TensorCores that XLA compiles for as one
+    devices_per_chip: int
     clock_rate_ghz: float  # 0 where it is not published
     clock_source: str
     memory_bandwidth: float  # Bytes per second of HBM
@@ -40,6 +41,14 @@ class TpuDevice(Record):
     xla_memory_bandwidth: float  # Bytes per second by XLA's `optimal_seconds`
     source: str
     peaks: dict[str, float]  # Published operations per second by element type
+
+    def topology_of(self, devices: int) -> str:
+        """The smallest topology of so many devices."""
+        name, _, text = self.topology.partition(":")
+        sizes = [int(n) for n in reversed(text.split("x"))]
+        while math.prod(sizes) * self.devices_per_chip < devices:
+            sizes[sizes.index(min(sizes))] *= 2
+        return f"{name}:{'x'.join(map(str, reversed(sizes)))}"
 
     def cycles_us(self, instruction: Instruction) -> float | None:
         """Microseconds of XLA:TPU's estimate; None without one, or without a clock."""

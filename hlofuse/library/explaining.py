@@ -25,11 +25,11 @@ from .answer import Answer
 from .heads import head_of
 from .naming import resolver_of
 from .options import ReplayOptions
-from .other_stages import answer_of_another_stage, final_of_tpu
+from .other_stages import answer_of_another_stage
 from .program import Program
 from .proving import tried_verdict
 from .questions import Explain, Why
-from .reasons import why
+from .reasons import final_of_tpu, why
 
 
 def explained(report: Program, options: Explain) -> Answer[Any]:

@@ -6,8 +6,6 @@ from typing import Any
 from rich.console import Console
 
 from hlofuse.account import KernelTimes
-from hlofuse.inputs.companions import companions_of
-from hlofuse.inputs.dump_directory import corpus_file, dumped_module
 from hlofuse.ir.record import replace
 from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.fused.boundaries import explain_fused
@@ -22,7 +20,7 @@ from .heads import head_of
 from .program import Program
 from .proving import tried_verdict
 from .questions import Explain
-from .reasons import tpu_pair
+from .reasons import draw_kernels, tpu_pair
 
 
 def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | None:
@@ -48,10 +46,15 @@ def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | 
             if not details:
                 return
             console.print()
-        if (pair := tpu_pair(report) if name is None else None) is not None:
+        found = fused()
+        names = [] if name is None else [name]
+        pair = tpu_pair(report, names, is_final=True)
+        is_short = found.target == "tpu" and not details
+        if is_short and draw_kernels(report, names, pair, console, limit):
+            return
+        if pair is not None:
             print_tpu(pair, console, limit=limit)
             return
-        found = fused()
         better: tuple[str, ...] = ()
         if found.right_file is not None:
             better = replace(report.options, input=found.right_file, module=None).input_arguments
@@ -75,19 +78,3 @@ def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | 
         heads=[head],
         prints_heads=answer is not None,
     )
-
-
-def final_of_tpu(report: Program) -> Program | None:
-    """The program of XLA:TPU's final module next to an earlier one; None for other inputs."""
-    options, companions = report.options, companions_of(report.module)
-    is_tpu = bool(companions.tpu[0]) or report.identity.backend.value == "tpu"
-    is_default = options.target is None and options.given is None and not options.changes_xla
-    if not is_tpu or not is_default or report.is_fused or companions.path is None:
-        return None
-    dumped = dumped_module(companions.path)
-    files = [corpus_file(companions.folder, name) for name in ("after_optimizations", "after")]
-    found = dumped.finished if dumped is not None else next(filter(None, files), None)
-    if found is None:
-        return None
-    options.listener.note(f"XLA:TPU's passes are not replayed: this is its final module, {found.name}")
-    return type(report)(replace(options, input=str(found), module=None))

@@ -1,6 +1,7 @@
 """The answer of `why`, also under names of XLA's own run: a file without what `explain` imports."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,18 @@ from rich.console import Console
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import print_command
 from hlofuse.inputs import load
+from hlofuse.inputs.companions import companions_of
+from hlofuse.inputs.dump_directory import corpus_file, dumped_module
 from hlofuse.ir import HlofuseError, replace
 from hlofuse.reports.common.names import launched_in
-from hlofuse.reports.fused.tpu import TpuPair, compare_tpu, pair_json, print_tpu, tpu_files
+from hlofuse.reports.fused.tpu import (
+    TpuPair,
+    compare_tpu,
+    kernel_stories,
+    pair_json,
+    print_tpu,
+    tpu_files,
+)
 from hlofuse.reports.why import PairAnswer, Story
 from hlofuse.reports.why.model import SCHEMA as WHY
 from hlofuse.reports.why.model import answers_json
@@ -103,22 +113,49 @@ def _has_answer(found: Sequence[Found]) -> bool:
 
 
 def tpu_reasons(report: Program, names: Sequence[str]) -> Answer[Any] | None:
-    """The pairs of a TPU's kernels that have these names, with learnt reasons; None for another input."""
-    if (pair := tpu_pair(report, names)) is None:
+    """The kernels of a TPU that have a name, or the pairs of two, with learnt reasons; None for another
+    input."""
+    final = final_of_tpu(report) or report
+    of_final = _final_names(final, names[0]) if len(names) == 1 and final.is_fused else set()
+    if (pair := tpu_pair(report, names, is_final=bool(of_final))) is None:
         return None
+
+    def draw(console: Console, limit: int = 20, details: bool = False) -> None:
+        if details or not draw_kernels(final, names, pair, console, limit):
+            print_tpu(pair, console, limit=limit)
+
     return Answer(
         " and ".join(names),
         lambda: pair,
         json=lambda data: {"schema": WHY, "about": "tpu", "asked": [*names], **pair_json(data)},
-        body=lambda console, limit=20, **_how: print_tpu(pair, console, limit=limit),
+        body=draw,
         rows_of=lambda document: document["pairs"],
         entries_of=lambda data: data.edges,
         heads=[head_of(report.loaded, replayed=False)],
     )
 
 
-def tpu_pair(report: Program, names: Sequence[str] = ()) -> TpuPair | None:
-    """The fusions of XLA:TPU in the input's dumps, or its pairs of these names; None where it has none."""
+def _final_names(final: Program, name: str) -> set[str]:
+    with suppress(HlofuseError):
+        return launched_in(final.account_as_it_is.module, name)
+    return set()
+
+
+def draw_kernels(
+    final: Program, queries: Sequence[str], pair: TpuPair | None, console: Console, limit: int
+) -> bool:
+    """Print the kernels of a TPU's final module that one name means; False where it has none."""
+    names = _final_names(final, queries[0]) if len(queries) == 1 and final.is_fused else set()
+    if names:
+        account = final.account_as_it_is
+        found, total = kernel_stories(account, names, pair), account.totals.kernels
+        print_answers(found, queries, console, limit=limit, details=False, total=total)
+    return bool(names)
+
+
+def tpu_pair(report: Program, names: Sequence[str] = (), *, is_final: bool = False) -> TpuPair | None:
+    """The fusions of XLA:TPU in the input's dumps, or its pairs of these names; None where it has none. With
+    `is_final` names that only the final module has are in no pair."""
     options = report.options
     is_file = options.input != "-" and options.given is None and report.identity.backend.value == "tpu"
     files = tpu_files(Path(options.input), options.module) if is_file else None
@@ -127,6 +164,27 @@ def tpu_pair(report: Program, names: Sequence[str] = ()) -> TpuPair | None:
     with options.listener.activity("comparing"):
         before = load(files[0])
         pair = compare_tpu(before, load(files[1]))
-    named = [launched_in(before, name) for name in names]
+    try:
+        named = [launched_in(before, name) for name in names]
+    except HlofuseError:
+        if not is_final:
+            raise
+        named = [set()]
     edges = tuple(e for e in pair.edges if all({e.producer, e.consumer} & some for some in named))
     return replace(pair, edges=edges, changes=(), changed=0) if names else pair
+
+
+def final_of_tpu(report: Program) -> Program | None:
+    """The program of XLA:TPU's final module next to an earlier one; None for other inputs."""
+    options, companions = report.options, companions_of(report.module)
+    is_tpu = bool(companions.tpu[0]) or report.identity.backend.value == "tpu"
+    is_default = options.target is None and options.given is None and not options.changes_xla
+    if not is_tpu or not is_default or report.is_fused or companions.path is None:
+        return None
+    dumped = dumped_module(companions.path)
+    files = [corpus_file(companions.folder, name) for name in ("after_optimizations", "after")]
+    found = dumped.finished if dumped is not None else next(filter(None, files), None)
+    if found is None:
+        return None
+    options.listener.note(f"XLA:TPU's passes are not replayed: this is its final module, {found.name}")
+    return type(report)(replace(options, input=str(found), module=None))

@@ -43,21 +43,10 @@ def test_tiles_pad_the_bytes_of_an_array(shape: str, size: int) -> None:
     assert module.entry.root.shape.buffer_size == size
 
 
-MODULE = """HloModule m, is_scheduled=true
-
-f {
-  p = f32[1024,100]{1,0:T(8,128)S(1)} parameter(0)
-  ROOT e = f32[1024,100]{1,0:T(8,128)} exponential(p)
-}
-
-ENTRY e {
-  x = f32[1024,100]{1,0:T(8,128)} parameter(0)
-  start = (f32[1024,100]{1,0:T(8,128)S(1)}, f32[1024,100]{1,0:T(8,128)}, u32[]{:S(2)}) copy-start(x)
-  y = f32[512,512]{1,0:T(8,128)S(1)} iota(), iota_dimension=0, backend_config={"window_config":{"estimated_cycles":"150"}}
-  done = f32[1024,100]{1,0:T(8,128)S(1)} copy-done(start)
-  ROOT k = f32[1024,100]{1,0:T(8,128)} fusion(done), kind=kLoop, calls=f, backend_config={"window_config":{"estimated_cycles":"3000"}}
-}
-"""  # noqa: E501
+MODULE, PADDED, SCALARS, FUSED = (
+    Path(__file__).with_name(f"{name}.hlo").read_text()
+    for name in ("copied_beside", "padded", "scalars", "fused_collectives")
+)
 
 
 def test_cycles_over_the_clock_are_times_and_copies_hide_behind_kernels() -> None:
@@ -77,6 +66,24 @@ def test_cycles_over_the_clock_are_times_and_copies_hide_behind_kernels() -> Non
     assert (memory.vmem, memory.total) == (padded + 512 * 512 * 4, 2 * padded)
     assert TpuAccount(parse_module(MODULE), None).totals.us is None
     assert TpuAccount(parse_module(MODULE), "tpu7x").totals.floors == 2  # its clock is not published
+
+
+def test_a_collective_in_fusions_runs_beside_the_kernels_between_them() -> None:
+    account = TpuAccount(parse_module(FUSED), "v5e", is_final=True)
+    gathered, scattered = account.collectives
+    assert gathered.overlap is not None
+    assert [i.name for i in gathered.overlap.between] == ["k"]
+    assert (gathered.exchange.kind, gathered.exchange.bytes_on_wire) == ("all-gather", 7 << 22)
+    # XLA:TPU sums what each device keeps.
+    assert (scattered.exchange.kind, scattered.exchange.bytes_on_wire) == ("reduce-scatter", 7 << 19)
+    assert scattered.overlap is not None
+    assert not scattered.overlap.is_asynchronous
+    assert [r.instruction.name for r in account.rows] == ["start", "k", "scatter"]
+    # By cost_analysis(): the kernel counts without the array that is gathered beside it.
+    assert account.by_name["k"].cost.bytes_accessed == 54_525_952
+    assert account.by_name["start"].cost.bytes_accessed == (27 << 22) + 4096
+    elsewhere = parse_module(FUSED.replace("channel_id=1", "channel_id=3", 1))
+    assert TpuAccount(elsewhere, "v5e").collectives[0].overlap is None
 
 
 def test_a_copy_to_the_host_has_only_a_lower_bound() -> None:
@@ -102,6 +109,8 @@ def test_a_tpu_device_needs_a_module_of_tpu(tmp_path: Path, hlofuse: Run) -> Non
     shown = hlofuse("explain", tmp_path / "tpu.hlo", "--device", "v5e", columns=120)
     assert "2.64 µs est., 1.05 MB HBM + 3.15 MB VMEM moved, ≥ 1.57 MB VMEM temporary" in shown.out
     assert "(XLA:TPU's cycles at 1.5 GHz)" in shown.out
+    named = hlofuse("explain", tmp_path / "tpu.hlo", "k", "--device", "v5e", columns=120).out
+    assert "k: 2.00 µs.\n  fusion f32[1024,100]{1,0:T(8,128)}\n  The dumps do not say" in named
     assert "bytes; times need --device, such as v5e" in hlofuse("explain", tmp_path / "tpu.hlo").out
     (tmp_path / "early.hlo").write_text(re.sub(', backend_config=.*"}}', "", MODULE))
     early = hlofuse("explain", tmp_path / "early.hlo", "--device", "v5e", columns=120).out
@@ -110,21 +119,6 @@ def test_a_tpu_device_needs_a_module_of_tpu(tmp_path: Path, hlofuse: Run) -> Non
     refused = hlofuse("explain", tmp_path / "other.hlo", "--device", "v5e")
     assert (refused.status, refused.out) == (2, "")
     assert "hlofuse capture --device v5e" in refused.err
-
-
-PADDED = """HloModule m, is_scheduled=true
-
-f {
-  p = bf16[64,100]{1,0:T(8,128)(2,1)} parameter(0)
-  ROOT n = bf16[64,100]{1,0:T(8,128)(2,1)} negate(p)
-}
-
-ENTRY e {
-  x = bf16[64,100]{1,0:T(8,128)(2,1)} parameter(0)
-  k = bf16[64,100]{1,0:T(8,128)(2,1)} fusion(x), kind=kLoop, calls=f
-  ROOT t = bf16[64,100]{0,1:T(8,128)(2,1)} copy(k)
-}
-"""
 
 
 def test_padding_and_layout_copies_are_named_with_their_dimension(tmp_path: Path, hlofuse: Run) -> None:
@@ -153,24 +147,6 @@ def test_padding_and_layout_copies_are_named_with_their_dimension(tmp_path: Path
     shown = hlofuse("explain", tmp_path / "m.hlo", columns=120).out
     assert "most at t: bf16[64,100], 64 → 128 lanes, 100 → 104 sublanes (+108%)" in shown
     assert "Layout copies: 1, 43.0 kB; most at t: {1,0} → {0,1} for the result" in shown
-
-
-SCALARS = """HloModule m, is_scheduled=true
-split { p = u32[2]{0:T(128)S(1)} parameter(0)
-  a = u32[1]{0:T(128)} slice(p), slice={[0:1]}
-  b = u32[1]{0:T(128)} slice(p), slice={[1:2]}
-  ROOT t = (u32[1]{0:T(128)}, u32[1]{0:T(128)}) tuple(a, b) }
-ENTRY e { x = u32[2]{0:T(128)} parameter(0)
-  start = (u32[2]{0:T(128)S(1)}, u32[2]{0:T(128)}, u32[]{:S(2)}) copy-start(x)
-  done = u32[2]{0:T(128)S(1)} copy-done(start)
-  k = (u32[1]{0:T(128)}, u32[1]{0:T(128)}) fusion(done), kind=kLoop, calls=split
-  a = u32[1]{0:T(128)} get-tuple-element(k), index=0
-  b = u32[1]{0:T(128)} get-tuple-element(k), index=1
-  c = u32[]{:T(128)} bitcast(a)
-  d = u32[]{:T(128)} bitcast(b)
-  e = u32[]{:T(128)S(6)} xor(c, d)
-  ROOT f = u32[]{:T(128)} negate(e) }
-"""
 
 
 def test_temporary_memory_is_what_memory_analysis_counts() -> None:

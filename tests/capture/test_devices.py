@@ -15,6 +15,7 @@ import pytest
 from hlofuse.capture.ahead_of_time import devices
 from hlofuse.capture.ahead_of_time.devices import Devices, add_flags, devices_of
 from hlofuse.capture.ahead_of_time.programs import MISSING, Problem
+from hlofuse.capture.model import settled_destination
 from hlofuse.capture.target_config import FLAGS_OF_RELEASES, target_config_text
 from hlofuse.cost.gpu.device import device_from_text_proto, load_device
 
@@ -98,6 +99,22 @@ def test_a_refusal_names_the_release_and_the_field(
 
 def test_a_topology_of_more_hosts(compile_for: Callable[..., tuple[Devices, str, str]]) -> None:
     assert compile_for(H100, topology="1x2x8")[2] == "1x2x8"
+
+
+@pytest.mark.parametrize(
+    ("device", "topology", "mesh", "place"),
+    [
+        ("v5e", None, 4, "v5e:2x2"),
+        ("v5e", None, 5, "v5e:2x4"),
+        ("v5e", "v5e:4x4", 8, "v5e:4x4"),
+        ("v4", None, 8, "v4:2x2x1"),  # two devices a chip
+        ("v4", None, 16, "v4:2x2x2"),
+    ],
+)
+def test_the_smallest_topology_of_a_tpu_grows_with_the_mesh(
+    device: str, topology: str | None, mesh: int, place: str
+) -> None:
+    assert settled_destination(None, device, topology, ((None, mesh),)).place == place
 
 
 def test_a_mesh_that_is_larger_than_the_topology(

@@ -24,13 +24,10 @@ def head_lines(f: Fused) -> list[tuple[str, str]]:
     between = plural(len(f.boundaries), "boundary", "boundaries")
     if f.selected is not None:
         kernels = f"{f.selected}: {kernels}"
-    is_tpu = f.target == "tpu"
-    rules = "" if is_tpu else f"; rules as in {f.release}"
+    rules = f"; rules as in {f.release}" if f.target != "tpu" else ""
     lines = [(f"{kernels}, {between} between them{rules}", "bold"), (f.how, "")]
-    if f.right_file is None:
-        details = "A dump of the module before fusion shows every decision in order."
-        learnt = "hlofuse why FOLDER NAME shows learnt reasons, for names before fusion."
-        lines.append((learnt if is_tpu else details, "dim"))
+    if f.right_file is None and rules:
+        lines.append(("A dump of the module before fusion shows every decision in order.", "dim"))
     return lines
 
 

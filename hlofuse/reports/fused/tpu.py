@@ -1,15 +1,18 @@
 """XLA:TPU, whose fusion passes are closed: what they did is read off the dumps before and after. Why they did
 it is not known; conditions learnt from other programs give likely reasons."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from hlofuse.account import Account
+from hlofuse.account.collectives import Collective, started_by
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import kernels
-from hlofuse.diff import FusionChange, ModuleDiff, diff
+from hlofuse.diff import FusionChange, diff
 from hlofuse.format import bytes_text, fields, plural, printable
 from hlofuse.format.terminal import indented, name_text, plain_table, print_more
 from hlofuse.inputs.dump_directory import (
@@ -22,8 +25,13 @@ from hlofuse.inputs.dump_directory import (
 from hlofuse.inputs.dump_names import TPU_PIPELINES
 from hlofuse.ir import HlofuseError, Instruction, Module, Record
 from hlofuse.passes.fusion.tpu_fusion import Prediction
+from hlofuse.reports.common.facts import place_of
 from hlofuse.reports.common.lineage import through_views
+from hlofuse.reports.common.model import Place, RuleText
 from hlofuse.reports.diff import phrases
+from hlofuse.reports.verdict.collectives import collective_rows, row_text
+from hlofuse.reports.why import Story
+from hlofuse.reports.why.story import meanwhile, timed
 from hlofuse.rules.tpu_fusion import reason
 
 
@@ -35,6 +43,7 @@ class TpuEdge(Record):
     bytes_between: int
     fused: bool
     rule: str | None = None  # The learnt condition that keeps the two apart; None where none does
+    kernels: tuple[frozenset[str], ...] = ()  # The kernels after fusion that hold the one and the other
 
 
 class TpuPair(Record):
@@ -70,13 +79,19 @@ def tpu_files(path: Path, module: str | None = None) -> tuple[Path, Path] | None
 
 def compare_tpu(before: Module, after: Module) -> TpuPair:
     """The fusions on TPU, and the pairs of kernels before them that one kernel holds or not."""
-    found, predicted = diff(before, after), Prediction(before)
-    decided = [(a, b, size, _together(found, a, b)) for a, b, size in _pairs(before)]
-    edges = [
-        TpuEdge(a.name, b.name, size, fused, None if fused else predicted.refusal(a, b))
-        for a, b, size, fused in decided
-        if fused is not None
-    ]
+    found = diff(before, after)
+    predicted = Prediction(before)
+    edges = []
+    changed = 0
+    for a, b, size in _pairs(before):
+        places = map(found.pairs.after_of, (a, b))
+        holders = [frozenset((p.fusion or p.instruction).name for p in own) for own in places]
+        together = holders[0] & holders[1]
+        rule = None if together else predicted.refusal(a, b)
+        if all(holders):
+            edges.append(TpuEdge(a.name, b.name, size, bool(together), rule, tuple(holders)))
+        else:
+            changed += 1
     return TpuPair(
         before.name,
         before.filename or "",
@@ -85,7 +100,7 @@ def compare_tpu(before: Module, after: Module) -> TpuPair:
         len(kernels(after)),
         found.fusions,
         tuple(edges),
-        len(decided) - len(edges),
+        changed,
     )
 
 
@@ -97,12 +112,38 @@ def _pairs(module: Module) -> Iterator[tuple[Instruction, Instruction, int]]:
                 yield producer, consumer, leaves_size(producer.shape)
 
 
-def _together(found: ModuleDiff, producer: Instruction, consumer: Instruction) -> bool | None:
-    """One fusion holds both; None where one of the two is no longer there."""
-    kernels = [{p.fusion for p in found.pairs.after_of(x)} for x in (producer, consumer)]
-    return bool(set.intersection(*kernels) - {None}) if all(kernels) else None
+def kernel_stories(account: Account, names: Container[str], pair: TpuPair | None) -> list[Story]:
+    """The kernels of these names, slowest first: times, and why they are apart where a condition says so."""
+    apart: dict[str, list[tuple[Place, RuleText]]] = {}
+    for edge in pair.edges if pair is not None else ():
+        if edge.rule is not None:
+            rule = RuleText(edge.rule, reason(edge.rule).replace(f"; {edge.rule})", ")"))
+            for one, other in product(*edge.kernels):
+                apart.setdefault(one, []).append((Place(other), rule))
+                apart.setdefault(other, []).append((Place(one), rule))
+    collectives = {c.instruction: c for c in account.collectives}
+    found = []
+    for row in account.rows:
+        x = row.instruction
+        if x.name in names and row.runs:
+            place = place_of(x, account.module, x.name, x.name)
+            collective = collectives.get(x)
+            notes = (_UNKNOWN,) if collective is None else tuple(_communication(collective, account))
+            own = tuple(apart.get(x.name, ())) if collective is None else ()
+            story = Story(place, "kernel", apart=own, communication=() if own else notes)
+            found.append(timed(story, row, account.kernel(x)))
+    return sorted(found, key=lambda s: -(s.us or 0.0) * s.runs)
 
 
+def _communication(c: Collective, account: Account) -> Iterator[str]:
+    """The line of the collective on the first screen, and what runs meanwhile."""
+    (row,) = collective_rows([c], lambda x: place_of(x, account.module, x.name, x.name))
+    yield row_text(row).strip()
+    if c.overlap is not None:
+        yield meanwhile(c.overlap, started_by(c.instruction), account)
+
+
+_UNKNOWN = "The dumps do not say why it is a kernel of its own."
 CLOSED = (
     "XLA:TPU's passes are not public: the dumps show what they did, not why. Reasons are learnt (rule TP)."
 )

@@ -82,11 +82,11 @@ def collective_lines(
     at_least = "≥ " if any(r.collective.exchange.bytes_on_wire is None for r in rows) else ""
     title = f"Collectives: {at_least}{bytes_text(sum(r.weight[1] for r in rows))} sent by each device"
     yield title + (f", {us_text(exposed, is_floor)} not hidden by kernels" if exposed is not None else "")
-    equivalent = grouped((_row_text(r), r) for r in rows).values()
+    equivalent = grouped((row_text(r), r) for r in rows).values()
     kinds = sorted(equivalent, key=lambda same: [-len(same) * figure for figure in same[0].weight])
     shown = kinds[: min(limit, _SHOWN) or None]
     for same in shown:
-        yield _row_text(same[0], len(same))
+        yield row_text(same[0], len(same))
     if len(kinds) > len(shown):
         yield f"  {more(len(kinds) - len(shown))}"
     for found in dict.fromkeys(r.collective.resharding for r in rows):
@@ -97,7 +97,7 @@ def collective_lines(
             yield f"    name the intermediate sharding ({names})"
 
 
-def _row_text(r: CollectiveRow, count: int = 1) -> str:
+def row_text(r: CollectiveRow, count: int = 1) -> str:
     """The line of `count` equal collectives; time and bytes are of all runs of all of them."""
     c, e = r.collective, r.collective.exchange
     runs = c.runs * count

@@ -38,11 +38,11 @@ class Story(Record):
     fate: str
     """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`,
     `inside` (part of `holder` all along), or `added` (by a pass after fusion)."""
-    kernels: tuple[Place, ...]  # The kernels it ended in
-    holds: tuple[str, ...]  # For a fusion: the instructions of the input inside
-    as_producer: tuple[Decision, ...]  # Going into its users
-    as_consumer: tuple[Decision, ...]  # Taking its operands in
-    rewrites: tuple[Decision, ...]
+    kernels: tuple[Place, ...] = ()  # The kernels it ended in
+    holds: tuple[str, ...] = ()  # For a fusion: the instructions of the input inside
+    as_producer: tuple[Decision, ...] = ()  # Going into its users
+    as_consumer: tuple[Decision, ...] = ()  # Taking its operands in
+    rewrites: tuple[Decision, ...] = ()
     holder: Place | None = None
     """For `inside`: the fusion, reduce, sort… that it is a part of; passes decide about that one. For
     `kernel`: the call of the final module that is one kernel and holds it; None without one."""

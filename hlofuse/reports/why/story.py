@@ -7,14 +7,14 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from hlofuse.account import Account, Costs, Observed
+from hlofuse.account import Account, Costs, KernelTime, Launched, Observed
 from hlofuse.account.bound import open_end
 from hlofuse.account.collectives import Overlap, started_by
 from hlofuse.account.flips import Flip
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.kernels import is_small_call
 from hlofuse.compilation import Compilation
-from hlofuse.format import listing, printable
+from hlofuse.format import fields, listing, printable
 from hlofuse.ir import HlofuseError, Instruction, Module, grouped, replace
 from hlofuse.ir.names import names_in, own_name
 from hlofuse.passes.collectives import related
@@ -94,7 +94,7 @@ def _story_of(named: Named, resolver: Names, decided: _Decided) -> Story:
         found = resolver.unoptimized.find(named.name) if resolver.unoptimized is not None else None
         assert found is not None
         place = Place(named.name, found.opcode, str(found.shape), op_name=found.op_name)
-        return Story(place, "gone", (), (), (), (), (), before_fusion=named.fate.changes)
+        return Story(place, "gone", before_fusion=named.fate.changes)
     meant = () if named.operations == (named.name,) else named.operations
     return replace(story_of(named.name, facts, decided), before_fusion=_changes(named), meant=meant)
 
@@ -106,9 +106,7 @@ def _added_after_fusion(name: str, facts: Facts) -> Story:
     assert found is not None
     place = place_of(found, module, name, "")
     copies = found.operands[0].name if found.opcode == "copy" and found.operands else None
-    return Story(
-        place, "added", (), (), (), (), (), copies=copies, created_by=facts.created_after_fusion(found)
-    )
+    return Story(place, "added", copies=copies, created_by=facts.created_after_fusion(found))
 
 
 def why_each(pairs: Iterable[tuple[str, str]], facts: Facts) -> list[PairAnswer]:
@@ -200,16 +198,20 @@ def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
     if launch is None:
         return found
     kernel = facts.costs.kernel(launch.instruction) if facts.costs is not None else None
-    limit = limit_of(kernel, launch.us) if kernel is not None and launch.us else ""
     return replace(
-        found,
-        us=launch.us,
-        is_floor=launch.is_floor,
-        runs=launch.runs,
-        per_iteration=launch.per_iteration,
-        limited_by=open_end(launch) if launch.is_floor else limit,
+        timed(found, launch, kernel),
         apart=found.apart if launch.kind != "collective" else (),
         communication=tuple(_communication(launch.instruction, facts)),
+    )
+
+
+def timed(story: Story, launch: Launched, kernel: KernelTime | None) -> Story:
+    """The story of a kernel with its time, and what that consists of."""
+    limit = limit_of(kernel, launch.us) if kernel is not None and launch.us else ""
+    return replace(
+        story,
+        **fields(launch, "us is_floor runs per_iteration"),
+        limited_by=open_end(launch) if launch.is_floor else limit,
     )
 
 
@@ -222,7 +224,7 @@ def _communication(x: Instruction, facts: Facts) -> Iterator[str]:
         return
     overlap = next(c.overlap for c in account.collectives if c.instruction is x)
     if overlap is not None:
-        yield _meanwhile(overlap, start, account)
+        yield meanwhile(overlap, start, account)
     flags = facts.replay.config.build.flags
     reasons: dict[str, list[str]] = {}
     for other in [o for o in kinds if kinds[o] == kinds[x] and o is not x][:_OTHERS]:
@@ -233,10 +235,11 @@ def _communication(x: Instruction, facts: Facts) -> Iterator[str]:
             yield f"Not combined with {listing(names, 3)}: {reason}."
 
 
-def _meanwhile(overlap: Overlap, start: Instruction, account: Account) -> str:
+def meanwhile(overlap: Overlap, start: Instruction, account: Account) -> str:
+    """The kernels that run while a collective does, or could."""
     if overlap.between:
         return f"Between its start and its done: {listing([i.name for i in overlap.between], 3)}."
-    others = {r.instruction for r in account.rows if r.kind != "collective"}
+    others = {r.instruction for r in account.rows if r.kind != "collective" and r.us != 0}
     others -= related(start)
     free = [i.name for i in start.computation or () if i in others]
     if free:
