@@ -69,19 +69,13 @@ _CHECKSUMS = tuple("ETag etag md5Hash content_md5 checksum".split())
 class Item(Record):
     """The files of one module, or one file, which may hold several."""
 
-    source: str
-    """Its name in every table: the address of the file, or of the folder and the module in it."""
-    path: str
-    """The same from the source on, the module left out: what two runs are paired by."""
-    folder: str
-    """The address of its folder, as fsspec takes it."""
+    source: str  # Its name in every table: the address of the file, or of the folder and the module in it
+    path: str  # The same from the source on, the module left out: what two runs are paired by
+    folder: str  # The address of its folder, as fsspec takes it
     files: tuple[str, ...]
-    opened: str
-    """The name of the file to open; empty for the folder."""
-    module: str | None
-    """Its label in a dump directory; None for a file or a folder of its own."""
-    key: str
-    """A hash of content, version and options; items with equal keys have equal rows."""
+    opened: str  # The name of the file to open; empty for the folder
+    module: str | None  # Its label in a dump directory; None for a file or a folder of its own
+    key: str  # A hash of content, version and options; items with equal keys have equal rows
 
     @property
     def name(self) -> str:
@@ -152,12 +146,10 @@ class _Listing:
     """Files of a store, a disk or an archive, with what is known of them."""
 
     storage: Any
-    base: str
-    """The prefix that paths of items leave out."""
+    base: str  # The prefix that paths of items leave out
     infos: Mapping[str, Mapping[str, Any]]
     salt: str
-    archive: str = ""
-    """The address of the one that holds the files."""
+    archive: str = ""  # The address of the one that holds the files
 
     def __post_init__(self) -> None:
         self.paths = sorted(self.infos)

@@ -10,6 +10,7 @@ from msgspec import to_builtins
 from hlofuse.cost.gpu.device import XLAS_OWN, DeviceDescription, device_names, load_device
 from hlofuse.cost.gpu.device_numbers import DeviceError
 from hlofuse.cost.tpu import TpuDevice, tpu_devices
+from hlofuse.format.terminal import Rows
 from hlofuse.ir.errors import HlofuseError
 from .common.options import report_options
 from .common.output import Output
@@ -41,7 +42,7 @@ def command(name: str | None, out: Output) -> int:
     return 0
 
 
-_COLUMNS = ("device", "cores", "bandwidth", "L2, VMEM", "architecture")
+_FIGURES = ("cores", "bandwidth", "L2, VMEM")
 
 
 def _row(name: str, device: DeviceDescription | TpuDevice) -> tuple[str, ...]:
@@ -50,24 +51,16 @@ def _row(name: str, device: DeviceDescription | TpuDevice) -> tuple[str, ...]:
         return name, str(device.cores), bandwidth, f"{device.vmem_size / 2**20:.0f} MiB", device.kind
     major, minor = device.compute_capability
     architecture = f"sm_{major}{minor}" if major else device.gfx_version or device.platform
-    return (
-        name,
-        str(device.core_count),
-        bandwidth,
-        f"{device.l2_cache_size / 2**20:.0f} MiB",
-        architecture,
-    )
+    cache = f"{device.l2_cache_size / 2**20:.0f} MiB"
+    return name, str(device.core_count), bandwidth, cache, architecture
 
 
 def _print(devices: dict[str, DeviceDescription | TpuDevice], console: Console) -> None:
-    from rich.table import Table
-
-    table = Table(*_COLUMNS, box=None, padding=(0, 2, 0, 0))
-    for column in table.columns[1:4]:
-        column.justify = "right"
+    figures = [(figure, "right") for figure in _FIGURES]
+    rows = Rows(("device", "name"), *figures, ("architecture", "name"))
     for name, device in devices.items():
-        table.add_row(*_row(name, device))
-    console.print(table)
+        rows.add_row(*_row(name, device))
+    rows.print(console, 0)
     for name, device in devices.items():
         if not isinstance(device, TpuDevice) and device.origin != XLAS_OWN:
             console.print(f"{name}: {device.origin}, not {XLAS_OWN}", style="dim")

@@ -19,12 +19,13 @@ from hlofuse.inputs.dump_directory import (
     corpus_file,
     folders_with_dumps,
     is_corpus_case,
+    is_tpu_case,
 )
 from hlofuse.inputs.identity import identify_file
 from hlofuse.inputs.profile import is_profile, read_profile, slowest_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.heads import head_of_dump
-from hlofuse.reports.common.head import Head, head_lines
+from hlofuse.reports.common.head import Head, fitted, head_lines
 from .common.output import emit, rendered
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _QUICKLY_READ_BYTES = 2_000_000  # bytes of a module that is read in no time
 
 _REPLAYED = ("what-if", "explore")  # commands that need a module before fusion
 
-_NOT_OF_TPU = (*_REPLAYED, "kernels")  # commands that need passes, which are not public for TPU
+_NOT_OF_TPU = (*_REPLAYED, "kernels", "verify")  # they need passes, which are not public for TPU
 
 _NO_DUMP = """\
 No HLO dump here. Get one from a program:
@@ -55,7 +56,8 @@ def command(path: str) -> int:
 
     def draw(console: Console) -> None:
         for line in lines:
-            console.print(line, soft_wrap=" · " not in line)  # a path or command is not broken
+            for part in fitted(line, console.width):
+                console.print(part, soft_wrap=True)  # a path or command is not broken
 
     emit(rendered(draw))
     return 0
@@ -75,11 +77,12 @@ def _lines(path: str) -> Iterator[str]:
         yield from _listing([(case.name, case_bytes(case)) for case in cases])
         ran = slowest_module(path)
         shown = folder / ran if ran else cases[0]
-        first = corpus_file(shown, "before")
-        yield from _head(first, shown.name) if first is not None else ()
+        stage = "after" if is_tpu_case(shown) else "before"
+        first = corpus_file(shown, stage)
+        head = (yield from _head(first, shown.name)) if first is not None else None
         verify = ("compare the replay with XLA", "verify", path)
         check = ("check all of them in CI", "check", path, "--max-kernels", "50")
-        yield from _next(str(shown), more=[check, verify])
+        yield from _next(str(shown), without=_without(head), more=[check, verify])
         return
     try:
         modules = DumpDirectory(folder).modules

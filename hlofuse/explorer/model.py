@@ -25,10 +25,8 @@ class Passes(Record):
     """Every pass of a compilation, and what it changed line by line."""
 
     timeline: PassTimeline
-    closeups: dict[int, StepDetails] = field(default_factory=dict)
-    """By the step's number."""
-    start: int = -1
-    """The step whose dump was replayed; -1 if it is none of them."""
+    closeups: dict[int, StepDetails] = field(default_factory=dict)  # By the step's number
+    start: int = -1  # The step whose dump was replayed; -1 if it is none of them
 
 
 def sequence_of(module: Module) -> DumpSequence | None:
@@ -96,20 +94,14 @@ class Operation(Record):
     """An instruction of the input, outside of fusions."""
 
     instruction: Instruction
-    computation: int
-    """Index into `Run.computations`."""
+    computation: int  # Index into `Run.computations`
     operands: tuple[int, ...]
-    calls: tuple[int, ...]
-    """Computations it runs: of a while, a conditional, a call."""
-    launched: bool
-    """It is a kernel when it stands alone."""
-    source: str
-    """`file:line function`; empty where the dump does not say."""
-    row: Launched | None = None
-    """Its figures as a kernel of its own."""
+    calls: tuple[int, ...]  # Computations it runs: of a while, a conditional, a call
+    launched: bool  # It is a kernel when it stands alone
+    source: str  # `file:line function`; empty where the dump does not say
+    row: Launched | None = None  # Its figures as a kernel of its own
     line: Line = NOWHERE
-    path: str = ""
-    """The functions and scopes around it, `/` between them."""
+    path: str = ""  # The functions and scopes around it, `/` between them
 
 
 class Decision(Record):
@@ -121,40 +113,30 @@ class Decision(Record):
     consumer: int
     names: tuple[str, str, str]
     """Producer, consumer and result as the trace has them, for what is no box (inside of a fusion)."""
-    others: tuple[int, ...]
-    """priority: the consumers; rewrite: boxes that went."""
+    others: tuple[int, ...]  # priority: the consumers; rewrite: boxes that went
     fused: FusedStep | None
     ops: tuple[Op, ...]
-    kernels: int
-    """Kernels of the module after it."""
+    kernels: int  # Kernels of the module after it
 
 
 class Kernel(Record):
     row: Launched
-    place: Place
-    """Its final name, its name at the end of fusion, its line."""
-    box: int
-    """-1 for what came with a rewrite that names no predecessor."""
+    place: Place  # Its final name, its name at the end of fusion, its line
+    box: int  # -1 for what came with a rewrite that names no predecessor
     line: Line
     reads: tuple[Value, ...]
-    is_result: bool
-    """The program returns what it writes."""
-    us_floor: float | None
-    """The lower bound, its launch included; None without a device."""
-    time: KernelTime | None
-    """The estimate in parts; None where XLA has none."""
+    is_result: bool  # The program returns what it writes
+    us_floor: float | None  # The lower bound, its launch included; None without a device
+    time: KernelTime | None  # The estimate in parts; None where XLA has none
     bound_by: str
-    text: str
-    """HLO of the final module: the instruction, then the computations that it calls."""
-    measured_us: float | None = None
-    """Microseconds of one run, from a profile."""
+    text: str  # HLO of the final module: the instruction, then the computations that it calls
+    measured_us: float | None = None  # Microseconds of one run, from a profile
 
 
 class RefusedEdge(Record):
     """A pair of kernels that a rule forbids to fuse."""
 
-    decision: int
-    """The last one about the pair, index into `Run.decisions`; -1 if not found."""
+    decision: int  # The last one about the pair, index into `Run.decisions`; -1 if not found
     refusal: Refusal
 
 
@@ -169,22 +151,17 @@ class Region(Record):
 class Run(Record):
     """One replay: a target, a device, settings."""
 
-    label: str
-    """The label that distinguishes it from the page's other run."""
-    headline: str
-    """The first line of a report: stage, backend, device, release, order."""
+    label: str  # The label that distinguishes it from the page's other run
+    headline: str  # The first line of a report: stage, backend, device, release, order
     before: Totals
     after: Totals
     notes: tuple[str, ...]
-    verdict: tuple[str, ...]
-    """The answer, line by line: the totals, the bounds, and what to change."""
+    verdict: tuple[str, ...]  # The answer, line by line: the totals, the bounds, and what to change
     slowest: tuple[tuple[str, ...], ...]
     """Cells of the verdict's table of kernels, after the final name of the first kernel of each row."""
     functions: dict[str, Any]
-    memory: dict[str, Any]
-    """As in the JSON of `hlofuse memory`."""
-    memory_plot: str
-    """The SVG of `hlofuse plot --kind memory`."""
+    memory: dict[str, Any]  # As in the JSON of `hlofuse memory`
+    memory_plot: str  # The SVG of `hlofuse plot --kind memory`
     computations: tuple[str, ...]
     operations: tuple[Operation, ...]
     passes: tuple[str, ...]
@@ -192,8 +169,7 @@ class Run(Record):
     names: tuple[str, ...]
     """Names of boxes: those of the operations first, then new names in order of appearance."""
     boxes: int
-    ends_as: tuple[int, ...]
-    """For each box, one that contains its operations at the last step."""
+    ends_as: tuple[int, ...]  # For each box, one that contains its operations at the last step
     regions: tuple[Region, ...]
     final_names: tuple[tuple[str, str], ...]
     """Pairs of names of kernels renamed after fusion: at the end of fusion, and final."""
@@ -204,8 +180,7 @@ class Run(Record):
 
 class SourceFile(Record):
     name: str
-    text: str = ""
-    """Empty where it is not embedded."""
+    text: str = ""  # Empty where it is not embedded
     note: str = ""
 
 
@@ -215,8 +190,7 @@ class Page(Record):
     title: str
     runs: tuple[Run, ...]
     rules: tuple[RulePage, ...] = ()
-    passes: Passes | None = None
-    """The whole compilation, where its dumps are at hand."""
+    passes: Passes | None = None  # The whole compilation, where its dumps are at hand
     files: tuple[SourceFile, ...] = ()
     pairs: tuple[KernelPair, ...] = ()
     """Kernels of the first run and of the second: those that compute the same, then those of one run only."""

@@ -99,8 +99,12 @@ def print_rows(
     below = [n for n in shown if n not in side and columns[n][1] == "left"]
     for n in above:
         indented(console, columns[n][0], indent, "dim")
-    headed = any(columns[n][0] for n in side)
-    for number, group in enumerate([rows] if fits else [*([[]] if headed else []), *([row] for row in rows)]):
+    groups = [rows]
+    if not fits:
+        groups = [[row] for row in rows]
+        if any(columns[n][0] for n in side):
+            groups.insert(0, [])
+    for number, group in enumerate(groups):
         for n in above if group else ():
             indented(console, _shorten_cell(group[0][n], width), indent)
         table = plain_table(*(("" if number else columns[n][0], columns[n][1]) for n in side))
@@ -143,7 +147,9 @@ def _shorten_cell(cell: str | Text, width: int) -> str | Text:
 
 def indented(console: Console, shown: str | Text | Table, by: int = 2, style: str = "") -> None:
     """Print a line or a table `by` columns from the edge."""
-    console.print(Padding(Text(shown, style=style) if isinstance(shown, str) else shown, (0, 0, 0, by)))
+    if isinstance(shown, str):
+        shown = Text(shown, style=style)
+    console.print(Padding(shown, (0, 0, 0, by)))
 
 
 def print_command(console: Console, indent: int, *text: str | None) -> None:
@@ -235,9 +241,12 @@ def print_sections(console: Console, sections: Iterable[tuple[str, str]]) -> Non
         console.print(Padding(Text(text), (0, 0, 0, 2)))
 
 
-def final_name_text(final: str | None, name: str) -> Text:
-    """The final name, below it the name at the end of fusion where it is another."""
+def final_name_text(final: str | None, name: str, count: int = 1) -> Text:
+    """The final name, of several equal kernels with ` ×24`; below it the name at the end of fusion where it
+    is another."""
     text = name_text(final or name)
+    if count > 1:
+        text.append(f" ×{count}")
     return text if final in (None, name) else text.append(f"\n{printable(name)}", style="dim")
 
 

@@ -29,8 +29,7 @@ class Options(Record):
     legend: bool = True
     final_names: Mapping[str, str] = {}
     """Names of kernels in a profiler, where they differ from those after fusion."""
-    times: Mapping[str, str] = {}
-    """Times of kernels by their names after fusion, with their kind."""
+    times: Mapping[str, str] = {}  # Times of kernels by their names after fusion, with their kind
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_nodes <= HARD_LIMIT:
@@ -46,10 +45,8 @@ class ModulePair(Record):
     after: Module
     kernels: Mapping[Instruction, tuple[Instruction, ...]]
     """For instructions of `before`: the instructions of `after` that compute them."""
-    title: str = ""
-    """The step between the two: `gpu fusion on h100_sxm`, `2 merged`."""
-    notes: Mapping[Instruction, str] = {}
-    """Short labels of instructions on either side: `split`, `new`…"""
+    title: str = ""  # The step between the two: `gpu fusion on h100_sxm`, `2 merged`
+    notes: Mapping[Instruction, str] = {}  # Short labels of instructions on either side: `split`, `new`…
     same_names: bool = False
     totals: tuple[Totals, Totals] | None = None
     """The totals of the two, where they are counted already; of a replay, of its final module."""
@@ -73,33 +70,23 @@ def pair_of(replay: Compilation) -> ModulePair:
 class Box(Struct):
     """One box: an instruction, a closed fusion, a collapsed part, a note about hidden neighbours."""
 
-    key: str
-    """Unique in the scene, harmless in any format: `n12`."""
-    style: str
-    """A key of `palette.STYLES`."""
-    title: str
-    """The opcode, in bold."""
-    aside: str = ""
-    """Follows the title in plain type."""
-    lines: list[str] = []
-    """Smaller, below the title."""
+    key: str  # Unique in the scene, harmless in any format: `n12`
+    style: str  # A key of `palette.STYLES`
+    title: str  # The opcode, in bold
+    aside: str = ""  # Follows the title in plain type
+    lines: list[str] = []  # Smaller, below the title
     tooltip: list[str] = []
-    kernels: str = ""
-    """Numbers of its kernels: `K3`."""
-    marked: bool = False
-    """True for the focus of the picture."""
-    note: str = ""
-    """A short label: `removed`."""
-    name: str = ""
-    """The full name of its instruction; empty without one."""
+    kernels: str = ""  # Numbers of its kernels: `K3`
+    marked: bool = False  # True for the focus of the picture
+    note: str = ""  # A short label: `removed`
+    name: str = ""  # The full name of its instruction; empty without one
 
 
 class Outline(Struct):
     """A fusion drawn open, or the operations of a future kernel: boxes with a line around them."""
 
     key: str
-    kind: str
-    """kLoop, kInput…; empty for a future kernel."""
+    kind: str  # kLoop, kInput…; empty for a future kernel
     title: str
     aside: str = ""
     lines: list[str] = []
@@ -117,13 +104,10 @@ class Arrow(Struct):
     head: str
     bytes: int = 0
     values: int = 1
-    inside: bool = False
-    """True within one kernel: the value never reaches memory."""
-    control: bool = False
-    """True for an ordering without a value."""
+    inside: bool = False  # True within one kernel: the value never reaches memory
+    control: bool = False  # True for an ordering without a value
     tooltip: list[str] = []
-    key: str = ""
-    """Its id in the picture, if any."""
+    key: str = ""  # Its id in the picture, if any
 
 
 class Panel(Struct):
@@ -131,8 +115,7 @@ class Panel(Struct):
 
     key: str
     title: str
-    boxes: list[Box] = []
-    """Boxes outside every frame."""
+    boxes: list[Box] = []  # Boxes outside every frame
     outlines: list[Outline] = []
     arrows: list[Arrow] = []
 
@@ -143,12 +126,10 @@ class Panel(Struct):
 class Scene(Struct):
     title: str
     lines: list[str] = []
-    caption: list[str] = []
-    """The caller's lines, before all others; the first is emphasized."""
+    caption: list[str] = []  # The caller's lines, before all others; the first is emphasized
     notices: list[str] = []
     panels: list[Panel] = []
-    columns: int = 1
-    """Panels to a row."""
+    columns: int = 1  # Panels to a row
     legend: bool = True
 
 

@@ -133,7 +133,9 @@ def operations_inside(instruction: Instruction) -> int:
 
 def _kernel(row: Launched, module: Module, names: Mapping[str, str] | None) -> KernelStatistics:
     k = row.instruction
-    name, final = (names.get(k.name, k.name), k.name) if names is not None else (k.name, None)
+    name, final = k.name, None
+    if names is not None:
+        name, final = names.get(k.name, k.name), k.name
     line, inside = source_text(kernel_source(k, module)) or None, operations_inside(k)
     return KernelStatistics(name, k.computation_name, inside, row, line, layer_of(k.op_name), final)
 
@@ -183,23 +185,8 @@ def headline(m: ModuleStatistics) -> tuple[str, ...]:
     )
 
 
-def uncounted_line(m: ModuleStatistics) -> str:
-    """A line about what the figures leave out; empty for nothing."""
-    if not m.totals.cost.unknown:
-        return ""
-    return f"{plural(m.totals.cost.unknown, 'custom call')} not counted: XLA does not know their cost"
-
-
-def counts(m: ModuleStatistics) -> list[tuple[str, dict[str, int]]]:
-    """Instructions by opcode and fusions by kind, each with its heading."""
-    found = [(f"{plural(m.instructions, 'instruction')}: ", m.opcodes)]
-    if m.fusions:
-        found.append((f"{plural(sum(m.fusions.values()), 'fusion')}: ", m.fusions))
-    return found
-
-
 def kernel_figures(k: KernelStatistics) -> tuple[str, str]:
-    """Bytes and FLOP of one turn."""
+    """Bytes and FLOP of one launch."""
     if k.row.cost.unknown:
         return "unknown", "unknown"
     return bytes_text(k.row.cost.bytes_accessed), quantity(k.row.cost.flops + k.row.cost.transcendentals)
@@ -226,8 +213,8 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     head.append(f"  ({STAGES[m.stage]})", style="dim")
     console.print(head)
     console.print("   ".join(headline(m)), style="bold")
-    if uncounted := uncounted_line(m):
-        console.print(uncounted)
+    if unknown := m.totals.cost.unknown:
+        console.print(f"{plural(unknown, 'custom call')} not counted: XLA does not know their cost")
 
     console.print()
     loops = any(c.iterations > 1 for c in m.computations)
@@ -264,8 +251,10 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         console.print("and " + ", ".join(inside), style="dim")
 
     console.print()
-    for title, by_name in counts(m):
-        _print_counts(console, title, by_name)
+    for noun, by_name in (("instruction", m.opcodes), ("fusion", m.fusions)):
+        if by_name:
+            shown = ", ".join(f"{printable(name)} {n:,}" for name, n in by_name.items())
+            indented(console, f"{plural(sum(by_name.values()), noun)}: {shown}", 0)
 
     if m.heaviest:
         console.print()
@@ -290,12 +279,6 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         ]
         print_rows(console, columns, rows, drop=(1 + measured, 3 + measured))
         print_more(console, m.totals.kernels - len(m.heaviest), indent=0)
-
-
-def _print_counts(console: Console, title: str, counts: dict[str, int]) -> None:
-    text = Text(title)
-    text.append(", ".join(f"{printable(name)} {n:,}" for name, n in counts.items()))
-    indented(console, text, 0)
 
 
 SCHEMA = "hlofuse.stats/3"

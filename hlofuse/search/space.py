@@ -37,15 +37,12 @@ _CPU = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 
 
 class Action(Record):
-    kind: ActionKind
-    """Its main effect: fewer or cheaper instructions, several for one, one for several."""
+    kind: ActionKind  # Its main effect: fewer or cheaper instructions, several for one, one for several
     step: Pass
     opcodes: tuple[str, ...]
     """The precondition: without one of these in the module, nothing changes. Empty for none."""
-    name: str
-    """XLA's name with the options that differ from the pass's own."""
-    evidence: str
-    """The check it passed: XLA's modules around the pass, or small cases with XLA's answer."""
+    name: str  # XLA's name with the options that differ from the pass's own
+    evidence: str  # The check it passed: XLA's modules around the pass, or small cases with XLA's answer
 
     def applies(self, opcodes: Iterable[str]) -> bool:
         """False where a module of these opcodes stays as it is for sure."""
@@ -108,22 +105,17 @@ FIELDS = {"time": "us", "measured-time": "scaled_us", "peak-memory": "peak_tempo
 
 
 class Score(Record):
-    ops: int
-    """Instructions of all computations as the actions leave it, before XLA's own passes."""
-    lowered_ops: int
-    """The same at the input of fusion."""
+    ops: int  # Instructions of all computations as the actions leave it, before XLA's own passes
+    lowered_ops: int  # The same at the input of fusion
     kernels: int
     launches: int
     bytes: int
-    us: float | None
-    """None without a device."""
+    us: float | None  # None without a device
     scaled_us: float | None
     """Measured time, scaled where kernels change; None without a profile and where nothing says it."""
-    floor_us: float
-    """The part of it for which there is only a lower bound."""
+    floor_us: float  # The part of it for which there is only a lower bound
     peak_temporary_bytes: int
-    bounded_work: Mapping[tuple[str, ...], int]
-    """Kernels with only a lower bound (`Account.bounded_work`)."""
+    bounded_work: Mapping[tuple[str, ...], int]  # Kernels with only a lower bound (`Account.bounded_work`)
 
     def by(self, objective: Objective) -> float:
         """The minimized figure of the objective; infinite for an unknown time."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hlofuse.cli.common.messages import spinner
+from hlofuse.cli.common import messages
 from hlofuse.cli.common.output import write_file
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.options import Listener, ReplayOptions
@@ -302,6 +302,14 @@ def _interrupt_after(terminal: _Terminal, shown: str) -> None:
     raise KeyboardInterrupt
 
 
+def test_a_pipe_has_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(messages, "_EVERY", 0.05)
+    with messages.progress_bar("replaying") as progress:
+        progress(3, 1200)
+        time.sleep(0.2)
+    assert capsys.readouterr().err.startswith("replaying: 3 of 1,200, 0 s\nreplaying")
+
+
 def test_figures_stand_while_changes_are_tried_and_stay_when_stopped(
     monkeypatch: pytest.MonkeyPatch, samples: Path
 ) -> None:
@@ -314,7 +322,7 @@ def test_figures_stand_while_changes_are_tried_and_stay_when_stopped(
         if draw is None:
             yield
             return
-        with pytest.raises(KeyboardInterrupt), spinner(what, draw, after=0):
+        with pytest.raises(KeyboardInterrupt), messages.spinner(what, draw, after=0):
             _interrupt_after(terminal, what)
         shown.append(re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", terminal.getvalue()))
         yield

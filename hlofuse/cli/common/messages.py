@@ -14,10 +14,10 @@ import click
 from hlofuse.format.escape import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group, RenderableType
-    from rich.live import Live
-    from rich.progress import Progress
+    from rich.console import Console
 
+_EVERY = 10.0  # seconds between lines of progress where stderr is no terminal
+_REFRESH = 0.2  # seconds, on a terminal
 _OPEN_WITH = {
     ".html": "open it in a browser",
     ".svg": "open it in a browser; the wheel zooms, dragging pans, a double click shows the whole",
@@ -61,99 +61,74 @@ def wrote(path: Path) -> None:
 
 
 @contextmanager
+def _status(text: Callable[[], str], after: float, above: str = "") -> Iterator[None]:
+    """Shows `text` and the seconds so far on stderr: on a terminal `after` seconds in one line, below `above`
+    and for as long as the work lasts; on a pipe or in a log a line every ten seconds."""
+    import threading
+
+    start, over = time.monotonic(), threading.Event()
+    is_terminal = sys.stderr.isatty()
+    height = above.count("\n")
+    end = "\r\x1b[J"
+    if height:
+        end = f"\r\x1b[{height}A\x1b[J"
+    shown = False
+
+    def show() -> None:
+        nonlocal shown
+        wait = _EVERY
+        if is_terminal:
+            wait = after
+        while not over.wait(wait):
+            line = f"{text()}, {time.monotonic() - start:.0f} s"
+            if not is_terminal:
+                click.echo(line, err=True)
+                continue
+            start_of_line = above
+            if shown:
+                start_of_line = "\r\x1b[K"
+            click.echo(start_of_line + line, err=True, nl=False)
+            shown = True
+            wait = _REFRESH
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if above:
+            end = f"\r\x1b[KStopped {text()}.\n"
+        raise
+    finally:
+        over.set()
+        thread.join()
+        if shown:
+            click.echo(end, err=True, nl=False)
+
+
+@contextmanager
 def spinner(
     what: str,
     draw: Callable[[Console], None] | None = None,
     after: float = 1.0,
 ) -> Iterator[None]:
-    """Says on stderr what is going on, for as long as it lasts, once `after` seconds passed. What `draw`
-    prints stands above it meanwhile, and stays if the user stops the work."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    import threading
-
-    lock = threading.Lock()
-    live: Live | None = None
-    over = False
-    figures = _drawn(draw) if draw is not None else ""
-
-    def start() -> None:
-        nonlocal live
+    """Says on stderr what is going on. What `draw` prints stands above it on a terminal, and stays if the
+    user stops the work."""
+    above = ""
+    if draw is not None and sys.stderr.isatty():
         from rich.console import Console
-        from rich.live import Live
-        from rich.spinner import Spinner
 
-        with lock:
-            if not over:
-                console = Console(stderr=True)
-                live = Live(_above(figures, Spinner("dots", what)), console=console, transient=True)
-                live.start()
-
-    timer = threading.Timer(after, start)
-    timer.daemon = True
-    timer.start()
-    try:
+        console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+        with console.capture() as capture:
+            draw(console)
+        above = capture.get().rstrip("\n") + "\n\n"
+    with _status(lambda: what, after, above):
         yield
-    except KeyboardInterrupt:
-        if live is not None and figures:
-            live.update(_above(figures, f"Stopped {what}."))
-            live.transient = False
-        raise
-    finally:
-        timer.cancel()
-        with lock:
-            over = True
-            if live is not None:
-                live.stop()
-
-
-def _drawn(draw: Callable[[Console], None]) -> str:
-    from rich.console import Console
-
-    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-    with console.capture() as capture:
-        draw(console)
-    return capture.get().rstrip("\n")
-
-
-def _above(figures: str, last: RenderableType) -> Group:
-    from rich.console import Group
-    from rich.text import Text
-
-    return Group(Text.from_ansi(figures), "", last) if figures else Group(last)
 
 
 @contextmanager
-def progress_bar(what: str, after: float = 1.0) -> Iterator[Callable[[int, int], None]]:
-    """Gives a function to call with (done, of); the bar appears on stderr once `after` seconds passed."""
-    start = time.monotonic()
-    bar: Progress | None = None
-    task = None
-
-    def report(done: int, total: int) -> None:
-        nonlocal bar, task
-        if bar is None:
-            if not sys.stderr.isatty() or time.monotonic() - start < after or done == total:
-                return
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            bar = Progress(
-                TextColumn(what),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            bar.start()
-            task = bar.add_task(what, total=total)
-        assert task is not None
-        bar.update(task, completed=done, total=total)
-
-    try:
-        yield report
-    finally:
-        if bar is not None:
-            bar.stop()
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Gives a function to call with (done, of), which says on stderr how far the work is."""
+    shown = [what]
+    with _status(lambda: shown[-1], 1.0):
+        yield lambda done, total: shown.append(f"{what}: {done:,} of {total:,}")

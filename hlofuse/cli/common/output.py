@@ -58,23 +58,20 @@ class Output(Record):
 
     def show_check(self, answer: Answer[Check], root: Path, **how: Any) -> None:
         """Write a check in any of `CHECK_FORMATS`; `root` is the project that paths are relative to."""
+        if self.form not in ("sarif", "junit", "github"):
+            self.show(answer, **how)
+            return
+        from hlofuse.reports.check.ci import check_github, check_junit, check_sarif
+
+        found = answer.data
         if self.form == "sarif":
             from json import dumps
 
             from hlofuse import __version__
-            from hlofuse.reports.check.ci import check_sarif
 
-            self.write(dumps(check_sarif(answer.data, __version__), indent=2))
-        elif self.form == "junit":
-            from hlofuse.reports.check.ci import check_junit
-
-            self.write(check_junit(answer.data))
-        elif self.form == "github":
-            from hlofuse.reports.check.ci import check_github
-
-            self.write(check_github(answer.data, root))
+            self.write(dumps(check_sarif(found, __version__), indent=2))
         else:
-            self.show(answer, **how)
+            self.write(check_junit(found) if self.form == "junit" else check_github(found, root))
 
 
 def emit(text: str, output: Path | None = None) -> None:

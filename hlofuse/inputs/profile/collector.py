@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlofuse.inputs.wire_format import LaunchOrder, launch_order, opcodes, varint
+from hlofuse.ir.grouping import grouped
 from hlofuse.ir.record import Record
 from .model import DeviceKind, DeviceNumbers, DeviceTime, MeasuredTime, ProfiledModule
 
@@ -144,6 +145,7 @@ def _tags_in(
     return tags, whole
 
 
+_RUNS = 4  # from which on the first is left out
 _PS = 1e-6  # microseconds of a picosecond
 _CONTROL_FLOW = ("while", "conditional", "call")
 _COPIES = ("memcpy", "memset", "copy", "transfer")
@@ -212,6 +214,7 @@ class Collector:
         """For each device, chunks of key number, start and duration of its events."""
         self._lines: dict[int, set[str]] = defaultdict(set)
         self._on_device: set[str] = set()
+        self._without_first: set[Label] = set()
 
     def add(
         self,
@@ -265,7 +268,8 @@ class Collector:
         for label, ops in modules.items():
             times = {op: self._time(op, parts) for op, parts in ops.items()}
             contain = self._containers[label] & times.keys()
-            found.append(ProfiledModule(*label, times, self.protos.get(label), contain))
+            is_warm = label in self._without_first
+            found.append(ProfiledModule(*label, times, self.protos.get(label), contain, is_warm))
         return tuple(sorted(found, key=lambda m: -m.total_us))
 
     def _name_what_graphs_start(self) -> None:
@@ -299,11 +303,32 @@ class Collector:
         self._lines[number] |= self._lines[self._keys[key]]
         return number
 
+    def _in_first_run(self, numbers: NDArray[np.int32], start: Ints) -> NDArray[np.bool_]:
+        """True for the launches of one device in the first run of a program that ran `_RUNS` times or more:
+        it waits for memory and code. What is launched least often is launched once in a run."""
+        found = np.zeros(len(numbers), bool)
+        labels = grouped((k.label, n) for k, n in self._keys.items() if k.op)
+        for label, keys in labels.items():
+            own = np.flatnonzero(np.isin(numbers, keys))
+            own = own[np.lexsort((start[own], numbers[own]))]
+            first, calls = np.unique(numbers[own], return_index=True, return_counts=True)[1:]
+            if not own.size or calls.min() < _RUNS:
+                continue
+            self._without_first.add(label)
+            rank = np.arange(own.size) - np.repeat(first, calls)
+            in_run = np.repeat(calls // calls.min(), calls)
+            found[own[rank < in_run]] = True
+        return found
+
     def _sorted_durations(self) -> Iterator[tuple[Key, Ints]]:
-        chunks = [chunk for own in self._chunks.values() for chunk in own]
+        chunks = []
+        for events in self._chunks.values():
+            numbers, start, durations = (np.concatenate(x) for x in zip(*events, strict=True))
+            counted = ~self._in_first_run(numbers, start)
+            chunks.append((numbers[counted], durations[counted]))
         if not chunks:
             return
-        numbers, durations = (np.concatenate([chunk[n] for chunk in chunks]) for n in (0, 2))
+        numbers, durations = (np.concatenate(x) for x in zip(*chunks, strict=True))
         order = np.lexsort((durations, numbers))
         numbers, durations = numbers[order], durations[order]
         keys, firsts = list(self._keys), np.flatnonzero(np.diff(numbers, prepend=-1))

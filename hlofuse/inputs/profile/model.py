@@ -51,6 +51,8 @@ class ProfiledModule:
     """Reads its HloProto; None where the profile lacks the module."""
     containers: frozenset[str] = frozenset()
     """Loops, conditionals and calls, whose time is that of their contents."""
+    is_warm: bool = False
+    """The first run on each device is left out."""
 
     @property
     def label(self) -> str:

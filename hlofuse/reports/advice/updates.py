@@ -14,6 +14,8 @@ from .matching import MIN_BYTES, combines_by, each, is_constant, only_reader, so
 from .recipe import Finding, Recipe, Situation
 from .written import counted, replace
 
+_UPDATES = ("dynamic-update-slice", "scatter")
+
 
 def _results(module: Module) -> list[tuple[Index, Instruction]]:
     """Results without memory of an argument, bitcasts passed over."""
@@ -28,7 +30,9 @@ def _results(module: Module) -> list[tuple[Index, Instruction]]:
 
 
 def _argument(module: Module, x: Instruction) -> int | None:
-    """The number of an argument that is not donated."""
+    """The number of the argument that `x` updates, perhaps several times, and that is not donated."""
+    while x.opcode in _UPDATES:
+        x = without_bitcasts(x.operands[0])
     if x.opcode != "parameter" or alias_config(module).is_aliased((x.parameter_number, ())):
         return None
     return x.parameter_number
@@ -36,17 +40,17 @@ def _argument(module: Module, x: Instruction) -> int | None:
 
 def _not_donated(s: Situation) -> Iterator[Finding]:
     for _, x in _results(s.module):
-        if x.opcode in ("dynamic-update-slice", "scatter"):
+        if x.opcode in _UPDATES:
             update = x.operands[2 if x.opcode == "scatter" else 1]
             is_part = update.shape.byte_size * 2 < x.shape.byte_size
-            if is_part and _argument(s.module, without_bitcasts(x.operands[0])) is not None:
+            if is_part and _argument(s.module, x) is not None:
                 yield Finding(x.name)
 
 
 def _donate(found: Instruction) -> bool:
     module = module_of(computation_of(found))
     for index, x in _results(module):
-        number = _argument(module, without_bitcasts(x.operands[0])) if x is found else None
+        number = _argument(module, x) if x is found else None
         if number is not None:
             config = alias_config(module)
             config.set_up(index, (number, ()))

@@ -11,6 +11,7 @@ from hlofuse.format.paths import Direction, shown_file
 from hlofuse.format.terminal import GAP, plain_table
 
 _DIRECTIONS: tuple[Direction, ...] = ("forward", "backward", "recomputed")
+_NAME = 20  # columns that names have at least
 _UNITS = {"measured": "measured", "estimated": "est.", "bytes": "bytes"}
 
 
@@ -18,19 +19,27 @@ def function_table(f: Functions, width: int, most: int | None = None) -> Table:
     """A row for each function: its figure, its part, its name, the part of each direction. `most` bounds the
     rows; the heading says how many there are, and the part in no row. Names are shortened to fit `width`."""
     shown = f.rows[:most]
-    notes = [f"{len(shown)} of {len(f.rows)}"] if len(shown) < len(f.rows) else []
+    notes = []
+    if len(shown) < len(f.rows):
+        notes.append(f"{len(shown)} of {len(f.rows)}")
     rest = percent(1 - sum(row.part for row in shown))
     columns = [d for d in _DIRECTIONS if f.directions.get(d)]
     headings = [f"{d} {percent(f.directions[d])}" for d in columns]
     figures = [_figure(f, row) for row in shown]
-    taken = max(map(len, figures)) + GAP + len("100%") + sum(GAP + len(h) for h in headings) + GAP
-    notes += [f"rest {rest}"] if rest[0].isdigit() else []
-    heading = f"function ({', '.join(notes)})" if notes else "function"
+    taken = max(map(len, figures)) + GAP + len("100%") + GAP
+    taken += sum(GAP + len(h) for h in headings)
+    while columns and taken + _NAME > width:
+        columns.pop()
+        taken -= GAP + len(headings.pop())
+    if rest[0].isdigit():
+        notes.append(f"rest {rest}")
+    heading = "function"
+    if notes:
+        heading = f"function ({', '.join(notes)})"
     if len(heading) > width - taken and notes:
         heading = f"function ({notes[-1]})"
-    table = plain_table(
-        (_UNITS[f.unit], "right"), ("", "right"), (heading, "name"), *((h, "right") for h in headings)
-    )
+    parts_of = [(h, "right") for h in headings]
+    table = plain_table((_UNITS[f.unit], "right"), ("", "right"), (heading, "name"), *parts_of)
     for row, figure in zip(shown, figures, strict=True):
         parts = [percent(row.directions.get(d, 0.0)) for d in columns]
         name = shorten(_name(f, row), max(width - taken, len(heading)))

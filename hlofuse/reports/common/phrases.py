@@ -88,14 +88,13 @@ def floors_and_copies(t: Totals) -> list[str]:
     return found
 
 
-def loops_line(loops: Sequence[Loop], most: int = 2) -> str:
+def loops_line(loops: Sequence[Loop]) -> str:
     """`8 kernels are in a loop: while.3 runs 100 times`."""
-    iterations = [f"{printable(p.name)} {_trips(p)}" for p in loops[:most]]
-    more = f" and {plural(len(loops) - most, 'loop')} more" if len(loops) > most else ""
+    iterations = listing([f"{printable(p.name)} {_trips(p)}" for p in loops], 2)
     count = sum(p.kernels for p in loops)
     where = "a loop" if len(loops) == 1 else "loops"
     are = "is" if count == 1 else "are"
-    return f"{plural(count, 'kernel')} {are} in {where}: {', '.join(iterations)}{more}"
+    return f"{plural(count, 'kernel')} {are} in {where}: {iterations}"
 
 
 def _trips(loop: Loop) -> str:

@@ -35,6 +35,7 @@ def joined_line(m: Measured) -> str:
         how = f"{us_text(m.profile.run_us)} a run ({how}); {printable(m.profile.inputs)}"
         return f"Measured on this machine: {how}"
     line = f"Profile: {plural(m.runs, 'run')} of {_label(m.source, m.profile.modules)}"
+    line += " after the first" if m.source.is_warm else ""
     line += f", {_percent(m.share)} of its time matched to kernels"
     if m.share < 1 and (lost := [t for t in m.unmatched if t.total_us >= _LEAST_SHARE * m.source.total_us]):
         shown = [f"{printable(t.name)} {_percent(t.total_us / m.source.total_us)}" for t in lost]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container
 from typing import Any
 
@@ -44,6 +45,7 @@ class Choice(Record):
     layer: str = ""  # The model's layer (`format/paths.py`), where the dump has one
     is_floor: bool = False  # `us` is a lower bound: XLA has no estimate, or one that no machine reaches
     runs: int = 1
+    count: int = 1  # equal kernels that share a row, this one among them
     per_iteration: bool = False  # `runs` counts one iteration of a loop whose trip count is not known
     measured: MeasuredTime | None = None
     final: str | None = None  # XLA's final name, which a profiler shows; None where it is not known
@@ -53,6 +55,10 @@ class Choice(Record):
     def shown(self) -> str:
         """The final name, then the name at the end of fusion where it is another."""
         return both_names(self.final or self.name, self.name)
+
+    @property
+    def launches(self) -> int:
+        return self.runs * self.count
 
     @property
     def run_by(self) -> str:
@@ -120,13 +126,42 @@ class KernelSelection(Record):
 
     @property
     def heaviest_first(self) -> list[Choice]:
-        """By measured time, by estimated time, then by bytes; in order where equal."""
+        """Equal kernels as one. By measured time, by estimated time, then by bytes of all of them."""
+        groups = grouped((_equal(k), k) for k in self.kernels).values()
 
         def weight(k: Choice) -> tuple[float, float, int]:
-            measured = k.measured.total_us if k.measured is not None else 0.0
-            return -measured, -(k.us or 0.0) * k.runs, -(k.bytes_accessed or 0) * k.runs
+            measured = 0.0
+            if k.measured is not None:
+                measured = k.measured.total_us
+            us = k.us or 0.0
+            moved = k.bytes_accessed or 0
+            return -measured, -us * k.launches, -moved * k.launches
 
-        return sorted(self.kernels, key=weight)
+        return sorted(map(_together, groups), key=weight)
+
+
+def _together(kernels: list[Choice]) -> Choice:
+    found = [k.measured for k in kernels if k.measured is not None]
+    first = replace(kernels[0], count=len(kernels))
+    if not found:
+        return first
+    us = sum(m.total_us for m in found)
+    calls = sum(m.calls for m in found)
+    return replace(first, measured=replace(found[0], calls=calls, total_us=us))
+
+
+def _equal(k: Choice) -> object:
+    """The key of kernels that share a row: the layers of a model have equal ones."""
+    stem = (k.final or k.name).rstrip(".0123456789")
+    # Of measured times a factor of two is no noise.
+    us = k.us
+    if k.measured is not None and k.measured.us:
+        us = round(math.log2(k.measured.us))
+    created_by = tuple(c.rule.code for c in k.created_by)
+    rules = tuple(rule.code for rule in k.rules)
+    work = k.opcode, k.shape, k.kind, k.line, k.source
+    cost = us, k.bytes_accessed, k.runs, k.per_iteration, k.blocks, k.threads
+    return stem, work, cost, rules, created_by
 
 
 SCHEMA = "hlofuse.kernels/3"

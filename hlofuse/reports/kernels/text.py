@@ -44,10 +44,10 @@ def cost_heading(shown: Sequence[Choice], *, timed: bool) -> str:
 
 
 def cost_text(k: Choice) -> str:
-    """Its estimated time, else its bytes, and how often it runs; a dash for an unknown cost."""
+    """Its estimated time, else its bytes, and its launches; a dash for an unknown cost."""
     if not k.runs:
         return "not counted"
-    times = f" × {k.runs:,}" if k.runs != 1 else ""
+    times = f" × {k.launches:,}" if k.launches != 1 else ""
     times += " per iteration" if k.per_iteration else ""
     if k.us is not None:
         return us_text(k.us, k.is_floor) + times
@@ -93,7 +93,7 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
         console.print(function_table(s.functions, console.width))
     console.print()
     _print_kernels(shown, console, timed)
-    print_more(console, len(s.kernels) - len(shown), indent=0)
+    print_more(console, len(s.kernels) - sum(k.count for k in shown), indent=0)
     for applies, note in (
         (not all(k.runs for k in shown), _NOT_RUN),
         (any(k.per_iteration for k in shown), _PER),
@@ -124,7 +124,8 @@ def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> No
             why.append(f"\n{printable(where)}", style="not bold dim")
         size = [(f"{k.blocks:,} × {k.threads:,}" if k.blocks is not None else "")] if launched else []
         times = [measured_text(k.measured)] if measured else []
-        rows.append([final_name_text(k.final, k.name), *times, cost_text(k), *size, why])
+        name = final_name_text(k.final, k.name, k.count)
+        rows.append([name, *times, cost_text(k), *size, why])
     print_rows(console, columns, rows, drop=(2 + measured,) if launched else ())
 
 

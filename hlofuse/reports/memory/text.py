@@ -49,7 +49,7 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
         ("shape", "name"),
         ("line", "name"),
         ("last reader", "left"),
-        drop=(3, 2),
+        drop=(4, 2),
     )
     for array in shown:
         line = printable(array.source or "")

@@ -22,6 +22,7 @@ from .tiles import tile_lines
 _LINES = 24  # of a terminal as it opens
 _SUGGESTIONS = 3
 _KERNELS = 5
+_TOP = 14  # lines above the functions, with more than one kind of collective
 _LEAST = 7  # lines of advice without suggestions, and of two kernels
 _PAIR = 3  # lines of two kernels with theirs
 _CODE = 2  # lines of code of the first suggestion
@@ -49,20 +50,32 @@ def print_screen(
     `limit` 0 it has every suggestion and every kernel. Without `tried` no change was tried: the bounds, which
     rest on trials, and the suggestions are left out."""
     width = console.width
-    figures = figure_lines(v, width, limit) if tried else _share_lines(v, width)
-    top = [*_head(head, notes, difference, width), *figures]
+    top = [*_head(head, notes, difference, width)]
+    if not tried:
+        top += _share_lines(v, width)
+    elif limit and len(top) + len([*figure_lines(v, width, limit)]) > _TOP:
+        top += figure_lines(v, width, 1)
+    else:
+        top += figure_lines(v, width, limit)
     functions = v.functions.rows[: _FUNCTIONS if limit else None]
     room = _LINES - len(top) - len(functions) - bool(functions) - bool(details)
     first = len([*suggestion_lines(v, 1, width, code=False)]) + (v.together is None)
     spare = min(len(functions) - 2, first + _PAIR + 1 - room)
     if limit and spare > 0:
         functions, room = functions[:-spare], room + spare
+    if limit and functions and room < first + _PAIR:
+        functions, room = (), room + len(functions) + 1
     code = _CODE if room >= _LEAST + 2 + _CODE or not limit else 0
     most = max(1, min(limit, _SUGGESTIONS, (room - _LEAST - code) // 2)) if limit else 0
-    rest = [*advice_lines(v, width, most, code=code > 0)] if tried else []
-    rest = rest[: max(first, room - _PAIR) if limit and v.hot_kernels else None]
-    most = min(limit, _KERNELS, room - len(rest) - 1) if limit else len(v.hot_kernels)
-    kernels = [*_kernels(v, most, width)] if most > 0 else []
+    rest = list[tuple[str, str]]()
+    if tried:
+        rest += advice_lines(v, width, most, code=code > 0)
+    if limit and v.hot_kernels:
+        rest = rest[: max(first, room - _PAIR)]
+    most = len(v.hot_kernels)
+    if limit:
+        most = max(min(limit, _KERNELS, room - len(rest) - 1), 0)
+    kernels = [*_kernels(v, most, width)]
     rest += kernels[bool(limit) and len(rest) + len(kernels) > room :]  # without its blank line
     _print(top, console)
     if functions:
