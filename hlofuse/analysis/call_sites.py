@@ -80,10 +80,12 @@ class CallSites:
 
     def nearest_ancestors(self, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction] | None:
         """The callers of both in their innermost common computation (`NearestAncestorsInSameComputation`)."""
-        inside_a, inside_b = computation_of(a), computation_of(b)
+        inside_a = computation_of(a)
+        inside_b = computation_of(b)
         if inside_a is inside_b:
             return a, b
-        above_a, above_b = self._ancestors_of(inside_a), self._ancestors_of(inside_b)
+        above_a = self._ancestors_of(inside_a)
+        above_b = self._ancestors_of(inside_b)
         if inside_b in above_a:
             return above_a[inside_b], b
         if inside_a in above_b:

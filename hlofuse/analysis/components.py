@@ -58,7 +58,8 @@ class Reachability:
         order = computation.post_order()
         self._index: dict[Instruction, int] = {x: k for k, x in enumerate(order)}
         self._rows: list[int] = []
-        index, rows = self._index, self._rows
+        index = self._index
+        rows = self._rows
         for k, x in enumerate(order):
             row = 1 << k
             for source in x.operands:
@@ -85,7 +86,8 @@ class Reachability:
 
     def merge(self, a: Instruction, b: Instruction) -> None:
         """Let everything that depends on `a` or `b` depend on both (`UpdateReachabilityForMerge`)."""
-        i, j = self._index[a], self._index[b]
+        i = self._index[a]
+        j = self._index[b]
         rows = self._rows
         both = rows[i] | rows[j]
         for k, row in enumerate(rows):
@@ -110,12 +112,15 @@ class MergedOrder:
         if a is b:
             return True
         place = self._place
-        first, last = place[a], place[b]
+        first = place[a]
+        last = place[b]
         if first > last:
             return False
         # From both ends in turn: often one of them has next to nothing in between.
-        later, sooner = [a], [b]
-        seen_later, seen_sooner = {a}, {b}
+        later = [a]
+        sooner = [b]
+        seen_later = {a}
+        seen_sooner = {b}
         while later and sooner:
             for x in self._users(later.pop()):
                 if x is b:
@@ -139,7 +144,8 @@ class MergedOrder:
         """`removed` is about to become part of `survivor`; no path leads between them by way of a third."""
         place = self._place
         first, last = sorted((survivor, removed), key=place.__getitem__)
-        start, end = place[first], place[last]
+        start = place[first]
+        end = place[last]
         later = self._search(first, self._users, lambda k: k < end)
         sooner = self._search(last, self._sources, lambda k: k > start)
         free = sorted([place[x] for x in (first, last, *sooner, *later)])
@@ -150,7 +156,8 @@ class MergedOrder:
     def precede(self, a: Instruction, b: Instruction) -> bool:
         """Place `a` before `b`, for an edge that is about to be added; False where `a` depends on `b`."""
         place = self._place
-        start, end = place[b], place[a]
+        start = place[b]
+        end = place[a]
         if end < start:
             return True
         later = self._search(b, self._users, lambda k: k <= end)

@@ -12,7 +12,8 @@ from .custom_calls import has_side_effect
 
 def transpose_is_bitcast(instruction: Instruction) -> bool:
     """A transpose whose result lies in memory as its operand does (`ShapeUtil::TransposeIsBitcast`)."""
-    source, result = instruction.operands[0].shape, instruction.shape
+    source = instruction.operands[0].shape
+    result = instruction.shape
     mapping = instruction.dimensions
     if source.element_type != result.element_type or not source.rank == result.rank == len(mapping):
         return False
@@ -45,7 +46,8 @@ def without_views(x: Instruction) -> Instruction:
 def moves_no_data(instruction: Instruction) -> bool:
     """As `is_effective_bitcast`, and reshapes between row-major arrays too."""
     if instruction.opcode == "reshape":
-        source, result = instruction.operands[0].shape, instruction.shape
+        source = instruction.operands[0].shape
+        result = instruction.shape
         row_major = all(s.layout is None or s.layout.is_default for s in (source, result))
         return row_major and source.element_type == result.element_type
     return is_effective_bitcast(instruction)
@@ -100,7 +102,8 @@ def is_elementwise_on_operand(instruction: Instruction, number: int) -> bool:
     if instruction.opcode != "fusion":
         return is_elementwise(instruction)
     start = instruction.fused_computation.parameters[number]
-    queue, seen = deque([start]), {start}
+    queue = deque([start])
+    seen = {start}
     while queue:
         source = queue.popleft()
         for user in source.users:

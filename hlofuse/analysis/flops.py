@@ -274,7 +274,8 @@ def _read_through(fusion: Instruction, number: int, depth: int) -> int:
     parameters = fusion.fused_computation.parameters
     if number >= len(parameters):
         return 0
-    parameter, root = parameters[number], fusion.fused_root
+    parameter = parameters[number]
+    root = fusion.fused_root
     simple = not root.operands or parameter is root.operands[0]
     total = 0
     seen = False

@@ -49,7 +49,8 @@ def may_forward(opcode: str) -> bool:
 
 def forwards_of(x: Instruction) -> list[Forward]:
     """The values that an instruction forwards; empty if it defines all of its result."""
-    opcode, operands = x.opcode, x.operands
+    opcode = x.opcode
+    operands = x.operands
     if opcode in _WHOLE:
         source = x.called[0][1].root if opcode == "call" else operands[0]
         return _found(x, (), source, ())
@@ -97,8 +98,10 @@ def _of_async(x: Instruction) -> list[Forward]:
 
 def _found(x: Instruction, at: Index, source: Instruction, index: Index) -> list[Forward]:
     """The whole of `source` at `index` is what `x` holds at `at`; nothing where that does not exist."""
-    tree, source_tree = shape_tree(x.shape), shape_tree(source.shape)
-    place, start = tree.place.get(at), source_tree.place.get(index)
+    tree = shape_tree(x.shape)
+    source_tree = shape_tree(source.shape)
+    place = tree.place.get(at)
+    start = source_tree.place.get(index)
     if place is None or start is None:
         return []
     size = len(shape_tree(source_tree.shapes[start])) if source.shape.is_tuple else 1
@@ -213,7 +216,8 @@ class HloDataflow:
         callers = self.calls.callers(computation)
         if not callers or self.calls.context(computation) is not CallContext.CONTROL_FLOW:
             return [], []
-        caller, number = callers[0], parameter.parameter_number
+        caller = callers[0]
+        number = parameter.parameter_number
         if caller.opcode == "while":
             root = dict(caller.called)["body"].root
             return [caller.operands[0], *([root] if root is not parameter else [])], []
@@ -272,7 +276,9 @@ class HloDataflow:
                     yield waiting.pop()
 
     def _forward(self, x: Instruction) -> bool:
-        tree, trees, changed = self._trees[x], self._trees, False
+        tree = self._trees[x]
+        trees = self._trees
+        changed = False
         for at, count, source, start in self._forwards[x]:
             new = trees[source][start : start + count]
             if tree[at : at + count] != new:
@@ -282,7 +288,8 @@ class HloDataflow:
 
     def _phi(self, x: Instruction) -> bool:
         """Let values meet (`Phi`)."""
-        tree, changed = self._trees[x], False
+        tree = self._trees[x]
+        changed = False
         sources = [self._trees[source] for source in self._phi_inputs[x]]
         indices = shape_tree(x.shape).indices
         for k, current in enumerate(tree):

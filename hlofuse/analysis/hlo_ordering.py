@@ -59,7 +59,8 @@ class HloOrdering(ABC):
             if self.calls.is_nested_in(a, parts["condition"]) and self.calls.is_nested_in(b, parts["body"]):
                 return ExecutionConstraint.RUN_BEFORE_END
         if above_a is above_b and above_a.opcode == "conditional":
-            branch_a, branch_b = self._branch(a, above_a), self._branch(b, above_a)
+            branch_a = self._branch(a, above_a)
+            branch_b = self._branch(b, above_a)
             if branch_b < 0:
                 return ExecutionConstraint.RUN_BEFORE_END
             if branch_a < 0:
@@ -79,7 +80,9 @@ class HloOrdering(ABC):
 
     def is_defined_before(self, a: HloValue, b: HloValue) -> bool:
         """True if `a` is there before `b` (`IsDefinedBefore`)."""
-        x, y, nested = a.instruction, b.instruction, self.calls.is_nested_in
+        x = a.instruction
+        y = b.instruction
+        nested = self.calls.is_nested_in
         entry = self.calls.module.entry
         if y.computation is entry and y.opcode == "parameter":
             return False
@@ -100,7 +103,8 @@ class HloOrdering(ABC):
         self, uses: Iterable[HloUse], value: HloValue, dataflow: HloDataflow, alias_info: AliasInfo
     ) -> bool:
         """True if `value` comes to be after all these uses (`UsesBeforeValueDefinition`)."""
-        definition, check = value.instruction, None
+        definition = value.instruction
+        check = None
         for use in uses:
             x = use.instruction
             if x.computation is definition.computation and self.executes_before_in_same_computation(
@@ -145,8 +149,10 @@ class _UsesBefore:
         return self._is_before_by_nesting(use)
 
     def _can_share(self, use: HloUse) -> bool:
-        x, definition = use.instruction, self._value.instruction
-        operand, index = x.operands[use.operand_number], use.operand_index
+        x = use.instruction
+        definition = self._value.instruction
+        operand = x.operands[use.operand_number]
+        index = use.operand_index
         if is_asynchronous(x) and x.called and definition.computation is x.called[0][1]:
             parameters = x.called[0][1].parameters
             if x.opcode == "async-start":
@@ -157,7 +163,9 @@ class _UsesBefore:
 
     def _is_before_by_nesting(self, use: HloUse) -> bool:
         """A loop reads its operand before its body runs, and is done when that has run; and so on."""
-        x, definition, nested = use.instruction, self._value.instruction, self._ordering.calls.is_nested_in
+        x = use.instruction
+        definition = self._value.instruction
+        nested = self._ordering.calls.is_nested_in
         if x.opcode == "while":
             parts = dict(x.called)
             if nested(definition, parts["body"]):

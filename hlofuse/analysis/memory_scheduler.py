@@ -75,11 +75,15 @@ def _hiding_latency(order: Sequence[Instruction], cost: _Cost) -> Sequence[Instr
         dict.fromkeys(order, 0.0),
         {x: k for k, x in enumerate(order)},
     )
-    ready, found = dict[Instruction, int](), list[Instruction]()
-    entered, serial, now = [x for x in order if not left[x]], numbers(1), 0.0
+    ready = dict[Instruction, int]()
+    found = list[Instruction]()
+    entered = [x for x in order if not left[x]]
+    serial = numbers(1)
+    now = 0.0
 
     def key(x: Instruction) -> tuple[float, ...]:
-        stall, waste = max(due[x] - now, 0), abs(wait - now - costs[x]) if wait else 0
+        stall = max(due[x] - now, 0)
+        waste = abs(wait - now - costs[x]) if wait else 0
         unlocked = sum(left[p] == 1 for p in before[x])
         return ready[x], x.opcode == "async-done", -stall, copies[x], -waste, unlocked, place[x]
 
@@ -87,7 +91,8 @@ def _hiding_latency(order: Sequence[Instruction], cost: _Cost) -> Sequence[Instr
         ready |= {x: next(serial) * _is_free(x) for x in entered}
         wait = min((due[x] for x in ready if due[x] > now), default=0)
         found.append(x := max(ready, key=key))
-        time, entered = max(now, due[x]), []
+        time = max(now, due[x])
+        entered = []
         now = time + costs[x]
         del ready[x]
         for p in before[x]:
@@ -139,7 +144,8 @@ class _Order:
     def depth_first(self, computation: Computation) -> list[Instruction]:
         """Operands with more users before them first, then the larger ones (`DFSMemoryScheduler`)."""
         rank: dict[Instruction, tuple[int, int, str]] = {}
-        all_bytes, most = 0, len(computation)
+        all_bytes = 0
+        most = len(computation)
         for x in computation.post_order():
             users = total = 0
             if x.opcode not in _GIVEN:

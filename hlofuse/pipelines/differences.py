@@ -18,13 +18,10 @@ class ReleaseDifference(Record):
     """Something that not all releases have, or have alike."""
 
     kind: Kind
-    name: str
-    """The field of `Release`, the rule's code, the pass or option, or the knob."""
+    name: str  # The field of `Release`, the rule's code, the pass or option, or the knob
     title: str
-    releases: str
-    """The releases that have it, such as `0.11 or later`."""
-    source: str
-    """XLA's file and function; empty for a pass."""
+    releases: str  # The releases that have it, such as `0.11 or later`
+    source: str  # XLA's file and function; empty for a pass
     value_in: Callable[[Release], Any]
 
     def flipped_in(self, release: Release, other: Release) -> Release:

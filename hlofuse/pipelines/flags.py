@@ -19,8 +19,7 @@ _COMBINERS = (
     ),
     "xla_gpu_enable_all_gather_combine_by_dim",
     "xla_gpu_enable_reduce_scatter_combine_by_dim",
-)
-"""Flags of the passes that combine collectives."""
+)  # Flags of the passes that combine collectives
 
 _HONOURED = (
     DISABLED,
@@ -41,16 +40,14 @@ _PASSES_OF_SWITCH = {
         "hoist-fused-bitcasts",
         "gemm-fusion-swap-operands",
     ),
-}
-"""Passes that XLA leaves out where the flag is false (`gpu_compiler.cc`)."""
+}  # Passes that XLA leaves out where the flag is false (`gpu_compiler.cc`)
 _BOOLEANS = {
     **dict.fromkeys(_PASSES_OF_SWITCH, "true"),
     "xla_gpu_enable_priority_fusion": "true",
     "xla_gpu_enable_latency_hiding_scheduler": "true",
     "xla_gpu_deterministic_ops": "false",
     "xla_gpu_exclude_nondeterministic_ops": "false",
-}
-"""The defaults of switches that programs often state."""
+}  # The defaults of switches that programs often state
 _WITHOUT_EFFECT = tuple(
     """
     xla_dump_ xla_detailed_logging xla_embed_ir xla_enable_dumping xla_enable_scoped_logging
@@ -62,8 +59,7 @@ _WITHOUT_EFFECT = tuple(
     xla_gpu_nccl_ xla_gpu_per_fusion_autotune_cache_dir xla_gpu_print_ xla_gpu_target_config
     xla_gpu_trace_annotation xla_gpu_enable_libnv
     """.split()
-)
-"""Prefixes of flags that change no kernel, launch or byte."""
+)  # Prefixes of flags that change no kernel, launch or byte
 BEFORE_FUSION = tuple(
     """
     xla_allow_excess_precision xla_gpu_enable_triton_gemm xla_gpu_triton_gemm xla_gpu_cublas
@@ -74,8 +70,7 @@ BEFORE_FUSION = tuple(
     xla_gpu_threshold_for_windowed_einsum xla_reduce_window_rewrite xla_cpu_use_onednn xla_cpu_use_xnnpack
     xla_cpu_experimental_onednn xla_cpu_experimental_xnn xla_cpu_strict_dot_conv_math
     """.split()
-)
-"""Prefixes of flags whose passes run before fusion."""
+)  # Prefixes of flags whose passes run before fusion
 DEFAULT_KINDS = frozenset({"reduce", "individual_convolution", "individual_dot"})
 _CHANGES_FUSION = (
     *_HONOURED,
@@ -87,8 +82,7 @@ _CHANGES_FUSION = (
     xla_cpu_use_xnnpack xla_cpu_experimental_xnn_fusion_type xla_cpu_enable_fast_math
     xla_allow_excess_precision xla_backend_optimization_level xla_backend_extra_options
     """.split(),
-)
-"""Prefixes of flags that change fusion or launches."""
+)  # Prefixes of flags that change fusion or launches
 
 
 def parse_flags(text: str) -> tuple[str, ...]:

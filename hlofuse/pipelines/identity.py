@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
 
 Source = Literal["default", "text", "directory", "stamp", "asked"]
-SOURCES: tuple[Source, ...] = ("default", "text", "directory", "stamp", "asked")
-"""The weakest first."""
+SOURCES: tuple[Source, ...] = ("default", "text", "directory", "stamp", "asked")  # The weakest first
 
 
 _SHOWN = 5
@@ -25,11 +24,9 @@ class Fact(Record):
 
     value: str
     source: Source = "default"
-    evidence: str = ""
-    """The evidence in words; for a default, why there is none."""
+    evidence: str = ""  # The evidence in words; for a default, why there is none
 
-    is_open: bool = False
-    """True if the evidence leaves several values, of which `value` names all."""
+    is_open: bool = False  # True if the evidence leaves several values, of which `value` names all
 
     @property
     def strength(self) -> int:
@@ -48,8 +45,7 @@ class Given(Record):
     stage: Stage | None = None
     flags: tuple[str, ...] = ()
     release: str | None = None
-    device: DeviceDescription | None = None
-    """The device to replay, from whatever source."""
+    device: DeviceDescription | None = None  # The device to replay, from whatever source
 
 
 NOTHING_GIVEN = Given()
@@ -59,14 +55,10 @@ class ShownStage(Record):
     """The stage of a module and its evidence."""
 
     name: Stage
-    backend: str | None = None
-    """`cpu`, `gpu`, `tpu` or another, where the module has evidence of one."""
-    evidence: str = ""
-    """The evidence in words."""
-    right_file: Path | None = None
-    """The dump of the pass's input, if it lies in the same directory."""
-    source: Source = "text"
-    """The kind of the evidence."""
+    backend: str | None = None  # `cpu`, `gpu`, `tpu` or another, where the module has evidence of one
+    evidence: str = ""  # The evidence in words
+    right_file: Path | None = None  # The dump of the pass's input, if it lies in the same directory
+    source: Source = "text"  # The kind of the evidence
 
     @property
     def is_fused(self) -> bool:
@@ -90,30 +82,18 @@ class Identity(Record):
 
     module: str
     shown: ShownStage
-    backend: Fact
-    """`cpu`, `gpu`, `tpu` or another compiler's name."""
-    release: Fact
-    """The releases that may have written it, such as `0.8 or later`."""
-    replayed: str
-    """The release whose passes are repeated, such as `0.11.1`."""
-    device: Fact | None = None
-    """None where the backend fuses alike on every device, or none is known."""
-    front_end: str = ""
-    """`JAX`, `TensorFlow` and so on; empty if unknown."""
-    partitions: int = 1
-    """Devices that one program is, or is to be, divided over."""
-    flags: tuple[str, ...] = ()
-    """XLA flags that change passes, as read from the dump or asked for."""
-    is_replayed: bool = True
-    """False for a backend whose passes are not public."""
-    notes: tuple[str, ...] = ()
-    """Notes on the figures: another release, or one of many devices."""
-    file: str | None = None
-    """The file it was read from; None for standard input."""
-    excerpt: str = ""
-    """The place of the module in a longer text; empty for a text of its own."""
-    releases: tuple[str, ...] = ()
-    """The named releases that `release` leaves open, oldest first."""
+    backend: Fact  # `cpu`, `gpu`, `tpu` or another compiler's name
+    release: Fact  # The releases that may have written it, such as `0.8 or later`
+    replayed: str  # The release whose passes are repeated, such as `0.11.1`
+    device: Fact | None = None  # None where the backend fuses alike on every device, or none is known
+    front_end: str = ""  # `JAX`, `TensorFlow` and so on; empty if unknown
+    partitions: int = 1  # Devices that one program is, or is to be, divided over
+    flags: tuple[str, ...] = ()  # XLA flags that change passes, as read from the dump or asked for
+    is_replayed: bool = True  # False for a backend whose passes are not public
+    notes: tuple[str, ...] = ()  # Notes on the figures: another release, or one of many devices
+    file: str | None = None  # The file it was read from; None for standard input
+    excerpt: str = ""  # The place of the module in a longer text; empty for a text of its own
+    releases: tuple[str, ...] = ()  # The named releases that `release` leaves open, oldest first
 
     @property
     def stage(self) -> Fact:

@@ -6,8 +6,7 @@ from enum import StrEnum
 class Stage(StrEnum):
     """A place in the list of passes from the front end to what is launched, in order."""
 
-    BEFORE = "before-optimizations"
-    """Anywhere before the fusion passes."""
+    BEFORE = "before-optimizations"  # Anywhere before the fusion passes
     INPUT = "fusion-input"
     FUSED = "after-fusion"
     SCHEDULED = "scheduled"

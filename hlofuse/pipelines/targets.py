@@ -31,8 +31,7 @@ class OptionalPass(Record):
 class Step(Record):
     """A pass of a list, with the releases that run it."""
 
-    text: str
-    """As `hlofuse.passes` makes it: XLA's name as in its dump files, with options."""
+    text: str  # As `hlofuse.passes` makes it: XLA's name as in its dump files, with options
     span: Span = ANY
 
     @property
@@ -52,28 +51,22 @@ class Target(Record):
     title: str
     steps: tuple[Step, ...]
     fidelity: str
-    options: dict[str, tuple[Step, ...]]
-    """Named variants: XLA option to the pass list it gives."""
+    options: dict[str, tuple[Step, ...]]  # Named variants: XLA option to the pass list it gives
     default_options: dict[str, Span] = field(default_factory=dict)
     """The releases that have an option on by default."""
-    release: str = ""
-    """The only release it is for; empty for a backend, which every release has."""
-    backend: str = "gpu"
-    """XLA's backend, `cpu` or `gpu`."""
+    release: str = ""  # The only release it is for; empty for a backend, which every release has
+    backend: str = "gpu"  # XLA's backend, `cpu` or `gpu`
     flags: tuple[str, ...] = ()
     """The XLA flags that make the backend of that release run these passes; none for its defaults."""
-    needs_device: bool = False
-    """Its decisions rest on a device's numbers (`hlofuse devices`)."""
+    needs_device: bool = False  # Its decisions rest on a device's numbers (`hlofuse devices`)
     has_history: bool = False
     """They also rest on what earlier passes left in memory: ids, users' order, spent names."""
     restores_use_lists: bool = False
     """The order of users is that which earlier passes leave (`hlofuse.order.legacy`)."""
-    optional_passes: tuple[OptionalPass, ...] = ()
-    """Further passes that XLA has, or once had."""
+    optional_passes: tuple[OptionalPass, ...] = ()  # Further passes that XLA has, or once had
     front: str | None = None
     """`module:function` that gives the passes before fusion for a device; None where they are not known."""
-    back: str | None = None
-    """The same for the passes after fusion, up to what is launched."""
+    back: str | None = None  # The same for the passes after fusion, up to what is launched
 
     def has_by_default(self, option: str, release: Release) -> bool:
         """True if that release has the option on unless a flag says otherwise."""

@@ -245,7 +245,6 @@ RULES = (
     collective,
     random,
     elemental,
-)
-"""Asked of an instruction; the last speaks about everything."""
+)  # Asked of an instruction; the last speaks about everything
 
 NOTES = (strength_reduced,)

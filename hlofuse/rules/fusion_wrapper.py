@@ -12,8 +12,7 @@ _LATER_WRAPPED = frozenset(
     """
     acos acosh asin asinh atanh cosh dynamic-update-slice mulhi sinh transpose
     """.split()
-)
-"""Wrapped where `Release.wraps_all_loops`."""
+)  # Wrapped where `Release.wraps_all_loops`
 WRAPPED_OPCODES = _LATER_WRAPPED | frozenset(
     """
     abs add and atan2 bitcast-convert broadcast cbrt ceil clamp compare complex convert cosine
@@ -108,5 +107,4 @@ RULES = (
     slow_convolution,
     eigen_convolution,
     better_alone,
-)
-"""Asked in order; whatever none of them speaks about is left alone without a word."""
+)  # Asked in order; whatever none of them speaks about is left alone without a word

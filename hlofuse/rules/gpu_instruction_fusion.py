@@ -166,8 +166,7 @@ FUSIBLE_RULES = (
     producer_has_several_results,
     constant_stays,
     may_fuse_into_in_place,
-)
-"""`IsProducerConsumerFusible`, in its order."""
+)  # `IsProducerConsumerFusible`, in its order
 
 
 def _reduction_hero(pair: GpuPair) -> Any:

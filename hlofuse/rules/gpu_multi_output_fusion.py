@@ -108,8 +108,7 @@ SIBLING_RULES = (
     differing_slices,
     updates_in_place,
     siblings_over_budget,
-)
-"""`CanFuseSiblings`, in its order."""
+)  # `CanFuseSiblings`, in its order
 
 
 def _only_slice(parent: Instruction, reader: Instruction) -> Instruction | None:
@@ -235,5 +234,4 @@ CONSUMER_RULES = (
     producer_over_budget,
     too_much_code,
     slower,
-)
-"""`ProducerCandidateIsFusible`, in its order."""
+)  # `ProducerCandidateIsFusible`, in its order

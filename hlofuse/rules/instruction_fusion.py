@@ -24,8 +24,7 @@ class FusionState:
     settings: Settings
     is_expensive: Callable[[Instruction], bool]
     reused: ReusedOperands = field(default_factory=ReusedOperands)
-    skipped: set[Instruction] = field(default_factory=set)
-    """Consumers the target leaves alone altogether."""
+    skipped: set[Instruction] = field(default_factory=set)  # Consumers the target leaves alone altogether
     ends: set[Instruction] = field(default_factory=set)
     """On a TPU, the last instruction of each product's kernel."""
     evaluations: dict[Instruction, IndexingEvaluation] = field(default_factory=dict)

@@ -150,5 +150,4 @@ def not_emitted(instruction: Instruction) -> Figures | None:
 CPU_CANDIDATE = (is_constant, not_emitted)
 """`CpuMultiOutputFusion::IsFusible`, in its order; its first question is asked for the computation."""
 
-CPU_LEGAL = (many_operands, *LEGAL)
-"""`CpuMultiOutputFusion::LegalToFuse`, in its order."""
+CPU_LEGAL = (many_operands, *LEGAL)  # `CpuMultiOutputFusion::LegalToFuse`, in its order

@@ -27,8 +27,7 @@ FAMILIES: dict[str, str] = {
     "EM": "Implementations of GPU kernels",
     "EC": "Implementations of CPU kernels",
     "TP": "XLA:TPU's fusion, learnt from programs that it compiled",
-}
-"""The pass of each prefix of a code, in the order of lists."""
+}  # The pass of each prefix of a code, in the order of lists
 
 
 def family_title(rule: Rule) -> str:

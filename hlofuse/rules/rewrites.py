@@ -20,8 +20,7 @@ def rewrites(
     return outcome(code, title, allows=allows, essential=essential, pass_name=pass_name, flag=flag)
 
 
-cuts = partial(rewrites, allows=False)
-"""The rule of a pass that stops including operations; XLA logs nothing."""
+cuts = partial(rewrites, allows=False)  # The rule of a pass that stops including operations; XLA logs nothing
 
 STRENGTH_REDUCED = rewrites(
     "RW010", "dot-strength-reduction", "A matrix-vector product becomes multiply and reduce"

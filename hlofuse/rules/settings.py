@@ -85,8 +85,7 @@ def _meant(word: str, names: Iterable[str]) -> str:
     return f"; did you mean {any_of(close)}?" if close else ""
 
 
-Q = TypeVar("Q")
-"""The question a pass puts to its rules."""
+Q = TypeVar("Q")  # The question a pass puts to its rules
 
 
 @lru_cache(maxsize=256)

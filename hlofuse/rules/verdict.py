@@ -9,8 +9,7 @@ from .catalogue import Rule, given_fields_of, register
 
 Figures: TypeAlias = Mapping[str, Any]
 """The numbers that a verdict is based on, read-only: JSON values by name, the unit in the name (`us`)."""
-Q = TypeVar("Q")
-"""The candidate that a pass evaluates its rules on."""
+Q = TypeVar("Q")  # The candidate that a pass evaluates its rules on
 
 
 @dataclass(slots=True)
@@ -19,8 +18,7 @@ class Verdict:
 
     rule: Rule
     figures: Figures = field(default_factory=dict)
-    message: Any = None
-    """XLA's words where they differ from case to case; formatted on first use."""
+    message: Any = None  # XLA's words where they differ from case to case; formatted on first use
 
     @property
     def allows(self) -> bool:
@@ -55,5 +53,4 @@ def condition(rule: Rule) -> _Tie:
 
 requirement = partial(condition, essential=True)
 """A condition without which the program would be wrong, or have no code."""
-runner = partial(requirement, allows=True)
-"""A condition that settles who runs a kernel."""
+runner = partial(requirement, allows=True)  # A condition that settles who runs a kernel

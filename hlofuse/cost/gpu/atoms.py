@@ -46,12 +46,10 @@ _TRANSPARENT = frozenset({"parameter", "tuple", "get-tuple-element"})
 UNBOUNDED_ELEMENTS = 1 << 62
 
 # Properties of any of a kernel's instructions, as bits.
-KEEPS_ROLLED = 1
-"""Unrolling may cost performance (`MayCausePerformanceDropIfUnrolled`)."""
+KEEPS_ROLLED = 1  # Unrolling may cost performance (`MayCausePerformanceDropIfUnrolled`)
 HAS_REDUCE = 2
 HAS_PAD = 4
-IS_STRIDED = 8
-"""A slice that skips elements."""
+IS_STRIDED = 8  # A slice that skips elements
 SCATTERS = 16
 
 
@@ -70,26 +68,20 @@ class Atom:
     elementwise: bool
     passes_use: bool
     """True if operands are used as the result is: element-wise, a bitcast of equal shape, tuples."""
-    intermediate: bool
-    """True if a hero may lie beyond it (`IsIntermediate` with up to three operands)."""
-    intermediate_chain: bool
-    """`intermediate` with one operand."""
+    intermediate: bool  # True if a hero may lie beyond it (`IsIntermediate` with up to three operands)
+    intermediate_chain: bool  # `intermediate` with one operand
     transpose: TiledTranspose | None
-    reduction: Reduction | None
-    """Set for a reduce that the reduction emitter takes."""
+    reduction: Reduction | None  # Set for a reduce that the reduction emitter takes
     race_free: bool
     reads_complex: bool
     features: int
-    key: int
-    """A unique number, for keys."""
-    minor_of_transpose: int
-    """The size a transpose moves as one block; huge for other operations."""
+    key: int  # A unique number, for keys
+    minor_of_transpose: int  # The size a transpose moves as one block; huge for other operations
     transposes_minor: bool
     shared_memory: int
     unnested_reductions: int
     significant_reduce: bool
-    splits_block: bool
-    """True if values are not reused across it (`OpInvalidatesCache`)."""
+    splits_block: bool  # True if values are not reused across it (`OpInvalidatesCache`)
     attributes: tuple[str | None, ...]
 
     @property

@@ -22,8 +22,7 @@ class FusionConfig(NamedTuple):
     kind: str = ""
     tile_sizes: tuple[tuple[int, ...], ...] = ()
     num_warps: int = 0
-    num_stages: int = 0
-    """The loop steps of a dot in flight at once; 0 where not given."""
+    num_stages: int = 0  # The loop steps of a dot in flight at once; 0 where not given
 
     @property
     def is_triton(self) -> bool:

@@ -19,8 +19,7 @@ from .device_numbers import DeviceError, TextProtoError, parse_text_proto, typed
 from .ticks import TICKS_PER_MICROSECOND
 
 _PACKAGED = Path(__file__).parent / "devices"  # importlib.resources takes longer to import than to read one
-XLAS_OWN = "XLA's target configurations"
-"""The default source of a packaged device's numbers."""
+XLAS_OWN = "XLA's target configurations"  # The default source of a packaged device's numbers
 _MI300_SERIES = ("gfx942", "gfx950")
 _RATED_TYPES = ELEMENT_TYPES.index("buffer")
 """The packaged devices have no rates for the element types after this one."""
@@ -31,21 +30,15 @@ class DeviceDescription:
     """The numbers of one device that XLA's cost models read."""
 
     name: str
-    core_count: int
-    """Streaming multiprocessors."""
+    core_count: int  # Streaming multiprocessors
     fpus_per_core: int
     clock_rate_ghz: float
-    memory_bandwidth: int
-    """Bytes per second."""
-    l2_cache_size: int
-    """Bytes."""
+    memory_bandwidth: int  # Bytes per second
+    l2_cache_size: int  # Bytes
     threads_per_core_limit: int
-    shared_memory_per_block: int
-    """Bytes."""
-    platform: str = "CUDA"
-    """CUDA, ROCM or SYCL."""
-    compute_capability: tuple[int, int] = (0, 0)
-    """The CUDA compute capability; (0, 0) for other platforms."""
+    shared_memory_per_block: int  # Bytes
+    platform: str = "CUDA"  # CUDA, ROCM or SYCL
+    compute_capability: tuple[int, int] = (0, 0)  # The CUDA compute capability; (0, 0) for other platforms
     gcn_arch_name: str = ""
     threads_per_warp: int = 32
     threads_per_block_limit: int = 1024
@@ -57,23 +50,17 @@ class DeviceDescription:
     registers_per_core_limit: int = 0
     block_dim_limit_x: int = 2**31 - 1
     block_dim_limit_y: int = 65535
-    max_blocks_per_multiprocessor: int = 0
-    """Blocks that one core can hold; 0 where unknown."""
+    max_blocks_per_multiprocessor: int = 0  # Blocks that one core can hold; 0 where unknown
     matrix_units: tuple[tuple[str, float, int, int], ...] = ()
     """Type, clock in GHz, units in a core, operations of each in a cycle (`ExecutionUnitDescription`)."""
     toolkit_version: tuple[int, int, int] = field(default=(0, 0, 0))
     """Version of the CUDA toolkit that XLA was built with; some choices for Blackwell depend on it."""
     # What follows XLA supposes of every device (constants of its cost model); what-if runs change it.
-    launch_overhead_us: float = 1.0
-    """Microseconds to launch a kernel (`kKernelLaunchOverhead`)."""
-    memory_compute_parallelism: float = 0.95
-    """The overlapping part of the shorter of compute and memory time."""
-    l2_cache_speedup: float = 2.5
-    """Speed of the L2 cache relative to memory."""
-    l1_cache_speedup: float = 8.0
-    """Speed of the L1 cache relative to the L2 cache."""
-    concatenate_flops: int = 6
-    """FLOP for each element of a concatenate."""
+    launch_overhead_us: float = 1.0  # Microseconds to launch a kernel (`kKernelLaunchOverhead`)
+    memory_compute_parallelism: float = 0.95  # The overlapping part of the shorter of compute and memory time
+    l2_cache_speedup: float = 2.5  # Speed of the L2 cache relative to memory
+    l1_cache_speedup: float = 8.0  # Speed of the L1 cache relative to the L2 cache
+    concatenate_flops: int = 6  # FLOP for each element of a concatenate
     straddled_concatenate_flops: int = 400
     """FLOP for each element where a warp would straddle the seam: a penalty against fusing it."""
     origin: str = XLAS_OWN

@@ -12,8 +12,7 @@ from .ticks import INFINITE
 class Estimate:
     """Run time of a kernel (`EstimateRunTimeData`). Times are ticks of 0.25 ns."""
 
-    ticks: int
-    """Compute and memory time, overlapping (`exec_time`)."""
+    ticks: int  # Compute and memory time, overlapping (`exec_time`)
     flops: int
     bytes_read: int
     bytes_written: int

@@ -11,8 +11,7 @@ from hlofuse.ir.shape import Shape
 from .atoms import Atom
 from .shapes import ShapeFacts
 
-Candidate = tuple[Atom, bool]
-"""A possible hero, and True if only elementwise and similar operations use it."""
+Candidate = tuple[Atom, bool]  # A possible hero, and True if only elementwise and similar operations use it
 _NOWHERE: Sequence[bool] = ()
 
 
@@ -21,21 +20,17 @@ class Root:
     """One output of a kernel, and the candidates found above it."""
 
     result: ShapeFacts
-    atom: Atom | None
-    """None when the root is a parameter, with the number `parameter`."""
+    atom: Atom | None  # None when the root is a parameter, with the number `parameter`
     parameter: int = -1
     chain_end: Atom | None = None
     """The start of the chain of one-operand element-wise operations above the root."""
     chain_is_root: bool = False
-    transposes: tuple[Candidate, ...] = ()
-    """Tiled transposes found, at most two: two make none a hero."""
+    transposes: tuple[Candidate, ...] = ()  # Tiled transposes found, at most two: two make none a hero
     concatenates: tuple[Candidate, ...] = ()
     reached: Sequence[bool] = _NOWHERE
     """For each parameter, True if the search left the fusion there; empty if it did nowhere."""
-    update: ShapeFacts | None = None
-    """The update's shape for a dynamic-update-slice root or a bitcast of one."""
-    updated_parameter: int = -1
-    """The parameter read by a root bitcast; -1 for other roots."""
+    update: ShapeFacts | None = None  # The update's shape for a dynamic-update-slice root or a bitcast of one
+    updated_parameter: int = -1  # The parameter read by a root bitcast; -1 for other roots
 
     @property
     def hero(self) -> tuple[Atom | None, bool]:

@@ -41,8 +41,7 @@ class FusionAnalysis(ABC):
     def __init__(self, roots: Sequence[Root], features: int, minor_of_transpose: int) -> None:
         self.roots = roots
         self.heroes = [root.hero for root in roots]
-        self.features = features
-        """Flags of all instructions, such as `KEEPS_ROLLED`."""
+        self.features = features  # Flags of all instructions, such as `KEEPS_ROLLED`
         self.minor_of_transpose = minor_of_transpose
 
     @property

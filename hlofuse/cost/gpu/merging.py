@@ -15,12 +15,9 @@ from .timing import Timing
 
 
 class ConsumerTimes(NamedTuple):
-    read_unfused: int
-    """Ticks to read the producer's result."""
-    compute: int
-    """Ticks to compute the needed part of the producer's result in the consumer's kernel."""
-    read_fused: int
-    """Ticks to read the producer's operands there."""
+    read_unfused: int  # Ticks to read the producer's result
+    compute: int  # Ticks to compute the needed part of the producer's result in the consumer's kernel
+    read_fused: int  # Ticks to read the producer's operands there
 
 
 class MergeTimes(NamedTuple):

@@ -48,8 +48,7 @@ class KernelModel:
         self._tiled = tiled
         self._summary_of: dict[Instruction, Summary] = {}
         self._structure_of: dict[Instruction, SummaryPair] = {}
-        self.cache = EstimateCache()
-        """Estimates by instruction until `invalidate`."""
+        self.cache = EstimateCache()  # Estimates by instruction until `invalidate`
 
     def run_time(self, instruction: Instruction) -> Estimate:
         """`EstimateRunTimeForInstruction`."""
@@ -244,11 +243,9 @@ def _reads_across(instruction: Instruction, summary: Summary) -> bool:
 class OperandRead(NamedTuple):
     operand: Instruction
     size: int
-    read: int
-    """Bytes read; bytes beyond `size` are read again, from a cache where it fits."""
+    read: int  # Bytes read; bytes beyond `size` are read again, from a cache where it fits
     ticks: int
-    share: float
-    """The used share of each memory transaction."""
+    share: float  # The used share of each memory transaction
 
     @property
     def times(self) -> float:

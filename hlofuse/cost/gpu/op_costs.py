@@ -18,8 +18,7 @@ from .device import DeviceDescription
 from .shapes import ShapeFacts, bytes_of_leaves, first_leaf
 from .ticks import fp32
 
-DEFAULT_FLOPS = 3
-"""FLOP of an operation missing in the table (`GetFlopsPerElementwiseOpElement`)."""
+DEFAULT_FLOPS = 3  # FLOP of an operation missing in the table (`GetFlopsPerElementwiseOpElement`)
 _DEFAULT_PROFILE = "sm_86"
 
 
@@ -51,8 +50,7 @@ class OpCost:
 
     out_bytes: float
     operand_bytes: list[float]
-    utilization: list[float]
-    """The average reads of an element of each operand."""
+    utilization: list[float]  # The average reads of an element of each operand
     flops: float = field(default=0.0)
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from .device import DeviceDescription
 
-Sizes = tuple[int, int, int, int]
-"""Batch, rows, summed and columns of a product."""
+Sizes = tuple[int, int, int, int]  # Batch, rows, summed and columns of a product
 
 _LARGEST_PRODUCT: Sizes = (4, 4096, 4096, 4096)
 _SMALLEST_PRODUCT: Sizes = (1, 256, 256, 256)
@@ -48,8 +47,7 @@ def _product_rates(profile: str, operands: str) -> dict[tuple[int, ...], int]:
     return found
 
 
-GPUS_OF_A_HOST = 8
-"""As `SolGPUCostModel` supposes of every device."""
+GPUS_OF_A_HOST = 8  # As `SolGPUCostModel` supposes of every device
 _SMALLEST, _LARGEST = 10, 30  # powers of two of the sizes that the interpolation clamps to
 
 

@@ -7,8 +7,7 @@ from hlofuse.analysis.elementwise import shape_size
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from .ticks import fp32
 
-NO_BITS = 2**31 - 1
-"""Bits of a shape that is not an array, where the minimum is taken."""
+NO_BITS = 2**31 - 1  # Bits of a shape that is not an array, where the minimum is taken
 
 
 class ShapeFacts:
@@ -16,13 +15,10 @@ class ShapeFacts:
 
     def __init__(self, shape: Shape, number: int) -> None:
         self.shape = shape
-        self.number = number
-        """A unique number, for keys."""
-        self.size = shape_size(shape)
-        """Bytes of the buffer (`GetShapeSize`)."""
+        self.number = number  # A unique number, for keys
+        self.size = shape_size(shape)  # Bytes of the buffer (`GetShapeSize`)
         self.size_fp32 = fp32(self.size)
-        self.elements = shape.element_count
-        """Elements, of all leaves of a tuple (`ElementsInRecursive`)."""
+        self.elements = shape.element_count  # Elements, of all leaves of a tuple (`ElementsInRecursive`)
         self.elements_fp32 = fp32(self.elements)
         array = shape.is_array
         self.is_tuple = shape.is_tuple

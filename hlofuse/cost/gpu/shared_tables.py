@@ -132,8 +132,7 @@ class Tables:
         self.summaries = SummaryTable(shapes, self.atoms)
         self.pairs = PairTable()
         self.launcher = Launcher(device, release)
-        self.tiling: TilingModel | None = None
-        """The tiled model, if one was made."""
+        self.tiling: TilingModel | None = None  # The tiled model, if one was made
 
     def forget_module(self) -> None:
         """Drop a finished module; figures of structures stay."""

@@ -22,50 +22,40 @@ from .ticks import EXACT, fp32
 class Summary:
     """One structure. Lists are by operand slot, or by parameter of a fusion."""
 
-    number: int
-    """A unique number, for keys."""
-    atom: Atom | None
-    """None for a fusion."""
+    number: int  # A unique number, for keys
+    atom: Atom | None  # None for a fusion
     is_fusion: bool
-    config: FusionConfig | None
-    """The backend config, part of the structure because it may name the emitter."""
-    is_triton: bool
-    """A generic Triton fusion (`IsGenericTritonFusion`)."""
+    config: FusionConfig | None  # The backend config, part of the structure because it may name the emitter
+    is_triton: bool  # A generic Triton fusion (`IsGenericTritonFusion`)
     elementwise: bool
     operands: Sequence[ShapeFacts]
     first_slots: Sequence[int]
     """The first slot with the same operand, for each slot; empty where all operands differ."""
     flops: int
     written: int
-    operand_bytes: Sequence[int]
-    """Bytes read of each operand; a repeated operand has those of its first slot."""
+    operand_bytes: Sequence[int]  # Bytes read of each operand; a repeated operand has those of its first slot
     total_read: int
     utilization: Sequence[float]
     ir_size: float
     parameter_ir_size: Sequence[int]
-    splits: float
-    """New basic blocks inside (`BasicBlockSplitCount`); the MLIR emitters begin none."""
+    splits: float  # New basic blocks inside (`BasicBlockSplitCount`); the MLIR emitters begin none
     parameter_uses: Sequence[frozenset[int]]
     """The roots of element-wise use of each parameter of a fusion; 0 is its own root."""
     root_utilization: Sequence[float]
     roots: Sequence[Root]
-    clean: Sequence[bool]
-    """True if only operations a hero may lie beyond use the parameter, directly or not."""
+    clean: Sequence[bool]  # True if only operations a hero may lie beyond use the parameter, directly or not
     features: int
     minor_of_transpose: int
     bad_transpose: bool
     """True if an instruction inside reads against memory order; for a plain one its neighbours decide."""
-    is_reduction: bool
-    """True for an input-fusible reduction (`IsInputFusibleReduction`)."""
+    is_reduction: bool  # True for an input-fusible reduction (`IsInputFusibleReduction`)
     is_tuple: bool
     shared_memory: int
     unnested_reductions: int
     significant_reduce: bool
-    skipped: frozenset[int]
-    """Parameters that are only outputs: not fused into a consumer."""
+    skipped: frozenset[int]  # Parameters that are only outputs: not fused into a consumer
     launch: Launch | None
-    estimates: list[Estimate | None]
-    """Estimates, by whether it reads across the grain of memory."""
+    estimates: list[Estimate | None]  # Estimates, by whether it reads across the grain of memory
 
     def slots_like(self, slot: int) -> list[int]:
         """All slots with the operand of first slot `slot`."""
@@ -98,15 +88,12 @@ class SummaryPair:
 
     producer: Summary
     consumer: Summary
-    slot: int
-    """The first slot of the producer among the consumer's operands."""
+    slot: int  # The first slot of the producer among the consumer's operands
     shared: Sequence[int | None]
     """For each operand of the producer the slot where the consumer reads it, or None; empty if none."""
     launch: Launch | None
-    estimates: dict[bool, Estimate] | None
-    """Full estimates, by whether a read crosses the grain of memory."""
-    fused: dict[FusionConfig | None, Summary] | None
-    """The summary of the fused pair, by the fusion's config."""
+    estimates: dict[bool, Estimate] | None  # Full estimates, by whether a read crosses the grain of memory
+    fused: dict[FusionConfig | None, Summary] | None  # The summary of the fused pair, by the fusion's config
     _roots: Sequence[Root] | None
 
     @property
@@ -180,8 +167,7 @@ class CacheEntry:
     __slots__ = ("answers", "run", "times")
 
     run: Estimate | None
-    times: dict[Instruction, Estimate]
-    """Times with it fused into each of its users."""
+    times: dict[Instruction, Estimate]  # Times with it fused into each of its users
     answers: dict[Instruction, Any]
     """Fusibility with each user: the structure if allowed, otherwise the refusal."""
 

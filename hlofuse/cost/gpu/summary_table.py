@@ -81,11 +81,9 @@ class _Visit:
         """A bit for each output from which the search for heroes comes to an instruction."""
         for number, output in enumerate(self.outputs):
             self.sought[output] = self.sought.get(output, 0) | 1 << number
-        self.found: list[Instruction] = []
-        """Transposes and concatenates at which the search ends."""
+        self.found: list[Instruction] = []  # Transposes and concatenates at which the search ends
         self.across: list[Instruction] = []
-        self.kinds: dict[Atom, int] = {}
-        """The number of instructions of each kind."""
+        self.kinds: dict[Atom, int] = {}  # The number of instructions of each kind
 
     def goes_on(self, order: list[Instruction]) -> bool:
         """Visit what is new; False if the visit has to begin at the root."""

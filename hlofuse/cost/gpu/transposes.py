@@ -17,21 +17,17 @@ _MIN_SIDE_ELEMENTS = 16
 _MIN_SIDE_ELEMENTS_OF_LARGE = 8
 _MIN_ELEMENTS_OF_LARGE = 64 * 128
 _MAX_BITS_OF_MINOR = 64
-TILE = 32
-"""Elements along each side of a tile, where an element is no narrower than a bank."""
+TILE = 32  # Elements along each side of a tile, where an element is no narrower than a bank
 _LLVM_PERMUTATIONS = ((1, 0), (0, 2, 1), (2, 1, 0))
 
 
 class TiledTranspose(NamedTuple):
     """A transpose the transpose emitter takes (`TransposeDescription`)."""
 
-    dimensions: tuple[int, ...]
-    """Normalised dimensions of the result."""
+    dimensions: tuple[int, ...]  # Normalised dimensions of the result
     permutation: tuple[int, ...]
-    bits: int
-    """Bits of an element; 0 where different sizes may be combined."""
-    shared_memory: int
-    """Bytes in a block before vectorising."""
+    bits: int  # Bits of an element; 0 where different sizes may be combined
+    shared_memory: int  # Bytes in a block before vectorising
 
     def is_equivalent(self, other: TiledTranspose) -> bool:
         """True if one kernel can do both (`TransposeDescription::IsEquivalent`)."""

@@ -7,7 +7,6 @@ from hlofuse.rules.gpu_emitters import fusions, unfused
 from .fusions import NOTES
 from .unfused import GpuKernel
 
-RULES = (*unfused.RULES, *fusions.RULES)
-"""The first that speaks settles it; the last speaks about everything."""
+RULES = (*unfused.RULES, *fusions.RULES)  # The first that speaks settles it; the last speaks about everything
 
 __all__ = ["NOTES", "RULES", "GpuKernel"]

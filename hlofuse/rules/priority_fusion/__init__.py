@@ -38,8 +38,7 @@ STRUCTURE_RULES: tuple[PairRule, ...] = (
     conditions.reduction_becomes_loop,
     conditions.kernel_over_budget,
     conditions.code_duplication,
-)
-"""Their answer is the same for all pairs of the same structure."""
+)  # Their answer is the same for all pairs of the same structure
 
 
 IN_PLACE_RULES: tuple[PairRule, ...] = (in_place_conflict,)

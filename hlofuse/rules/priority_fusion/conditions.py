@@ -27,8 +27,7 @@ class PriorityState:
     triton: TritonSupport
     tiled: Callable[[Instruction, Instruction], Tiling | Refusal]
     """The best tiling of a pair of which one is a Triton fusion, as XLA's cache answers."""
-    in_place: FusionState
-    """For the in-place rules, which all fusion passes share."""
+    in_place: FusionState  # For the in-place rules, which all fusion passes share
 
 
 @dataclass(slots=True)
@@ -38,8 +37,7 @@ class PriorityPair:
     producer: Instruction
     consumer: Instruction
     state: PriorityState
-    cached_pair: SummaryPair | None = None
-    """The structure of the two, if the caller has it."""
+    cached_pair: SummaryPair | None = None  # The structure of the two, if the caller has it
 
     @property
     def structure(self) -> SummaryPair:
