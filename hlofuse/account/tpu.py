@@ -70,13 +70,13 @@ class TpuAccount(Account):
     def kernel(self, instruction: Instruction) -> KernelTime | None:
         """The estimate, and what explains at least half of it; None without one."""
         launch = launch_of(instruction, self.backend)
-        us, is_floor = self._time(instruction, launch.kind if launch is not None else "kernel", Cost())
+        cost = self.cost(instruction)
+        us, is_floor = self._time(instruction, launch.kind if launch is not None else "kernel", cost)
         if us is None or is_floor:
             return None
         bounds = self._bounds(instruction)
         by_tiles = estimated_cycles(instruction) is None and tile_bytes(instruction)
         parts = bounds if max(bounds) >= us / 2 and not by_tiles else (0.0, 0.0)
-        cost = self.cost(instruction)
         emitter = "whole tiles" if by_tiles else "tpu"
         return KernelTime(us, *parts, cost.bytes_read, cost.bytes_written, cost.flops, emitter, 0, 0, True)
 
@@ -92,9 +92,9 @@ class TpuAccount(Account):
         kind: LaunchKind,
         cost: Cost,
     ) -> tuple[float | None, bool]:
-        """The estimate where XLA:TPU wrote one; else bytes of HBM and products, as a lower bound. A copy
-        within the TPU takes its bytes' time at the full bandwidth, as an estimate; scalars none. The whole
-        tiles of a gather or scatter take that of XLA's `optimal_seconds`."""
+        """The estimate where XLA:TPU wrote one; else bytes of HBM and products, as a lower bound. A copy or
+        reshape within the TPU takes its bytes' time at the full bandwidth, as an estimate; scalars none. The
+        whole tiles of a gather or scatter take that of XLA's `optimal_seconds`."""
         if self.tpu is None:
             return None, False
         us = self.tpu.cycles_us(instruction)
@@ -110,6 +110,8 @@ class TpuAccount(Account):
         values = (instruction, *instruction.operands)
         if all(x.shape.is_effective_scalar for x in values):
             return 0.0, False
+        if instruction.opcode == "reshape":  # a copy to other tiles, also within VMEM
+            return cost.bytes_accessed / self.tpu.memory_bandwidth * 1e6, False
         is_estimate = kind == "copy" and not any(_is_in(x.shape, _HOST) for x in values)
         return max(self._bounds(instruction)), not is_estimate
 

@@ -258,14 +258,15 @@ start_index_map={0}, index_vector_dim=1, slice_sizes={1}
     assert [tile_bytes(rows[name].instruction) for name in "gkr"] == [tiles, 2 * tiles, 2 * tiles]
     assert rows["r"].us == pytest.approx(2 * tiles / 738e9 * 1e6, rel=1e-3)
     assert not rows["r"].is_floor
-    reshaped = parse_module(
-        text.replace(
-            "ROOT r = f32[5000]{0:T(1024)} fusion(k, i, g), kind=kCustom, calls=inner",
-            "ROOT r = f32[8,625]{1,0:T(8,128)} reshape(k)",
-        )
-    )
-    row = next(r for r in TpuAccount(reshaped, "v5e").rows if r.instruction.name == "r")
+    last = "f32[5000]{0:T(1024)} fusion(k, i, g), kind=kCustom, calls=inner"
+    reversed_ = text.replace(last, "f32[5000]{0:T(1024)} reverse(k), dimensions={0}")
+    row = TpuAccount(parse_module(reversed_), "v5e").by_name["r"]
     assert open_end(row) == "XLA:TPU counts 41.0 kB, but no time"
+    # A reshape to other tiles is a copy: its bytes are all that it does.
+    reshaped = text.replace(last, "f32[8,625]{1,0:T(8,128)} reshape(k)")
+    row = TpuAccount(parse_module(reshaped), "v5e").by_name["r"]
+    assert row.us == pytest.approx(2 * 5120 * 4 / 819e9 * 1e6)
+    assert not row.is_floor
 
 
 def test_kernels_and_diff_have_the_times_of_a_tpu(tmp_path: Path, hlofuse: Run) -> None:

@@ -46,7 +46,7 @@ INDEXING = (
     Recipe("multiply-not-sum", "Multiply matrices: outer products are formed to be summed"),
     Recipe("map-the-table", "Compute on the table, then gather: rows are read many times"),
     Recipe("take-first", "Take the rows first, then work on them"),
-    Recipe("index-all-rows", "Index by all ids at once: a vmapped slice becomes a loop on a TPU"),
+    Recipe("index-all-rows", "Index whole rows by all ids at once, not by vmap or by element"),
     Recipe("reshape-not-segments", "Reshape equal segments"),
     Recipe("one-segment-sum", "Stack what is summed over the same segments"),
     Recipe("triangular-cumsum", "Sum by a triangular matrix"),

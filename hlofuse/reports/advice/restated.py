@@ -1008,6 +1008,82 @@ def _scatter_rows(x: Instruction) -> bool:
     return replace(x, new)
 
 
+def _index_rows(x: Instruction) -> bool:
+    """A gather or scatter of windows, or of the elements of whole rows, becomes one of rows."""
+    if x.opcode == "gather":
+        return _gather_windows(x)
+    return _scatter_rows(x) or _scatter_elements(x)
+
+
+def _gather_windows(x: Instruction) -> bool:
+    """A gather of windows that begin anywhere along one dimension, and fill the others."""
+    table, indices = x.operands
+    sizes = numbers_of(x, "slice_sizes")
+    rank = indices.shape.rank - 1
+    whole = [d for d, n in enumerate(table.shape.dimensions) if sizes[d] == n]
+    moved = [(k, d) for k, d in enumerate(numbers_of(x, "start_index_map")) if d not in whole]
+    is_plain = x.raw("collapsed_slice_dims") == "{}" and not numbers_of(x, "operand_batching_dims")
+    if not is_plain or x.raw("index_vector_dim") != str(rank):
+        return False
+    if len(moved) != 1 or len(whole) + 1 < table.shape.rank:
+        return False
+    ((column, along),) = moved
+    count = sizes[along]
+    if count == 1 or prod(sizes) == count:
+        return False
+    starts = make.part(x, indices, column, column + 1, rank)
+    starts = make.reshape(x, without(starts.shape, [rank]), starts)
+    last = make.scalar_like(starts, table.shape.dimensions[along] - count)
+    starts = make.binary(x, "minimum", starts, last)
+    starts = make.binary(x, "maximum", starts, make.scalar_like(starts, 0))
+    shape = with_dimensions(starts.shape, [*starts.shape.dimensions, count])
+    first = make.broadcast(x, shape, starts, range(rank))
+    rows = gather_rows(x, table, make.binary(x, "add", first, make.iota(x, shape, rank)), along)
+    offsets = numbers_of(x, "offset_dims")
+    order = [p for p in range(x.shape.rank) if p not in offsets]
+    order += [offsets[d] for d in (along, *whole)]
+    return replace(x, make.transpose(x, rows, [order.index(p) for p in range(x.shape.rank)]))
+
+
+def _scatter_elements(x: Instruction) -> bool:
+    """A scatter of elements of which one index counts up, and the others are equal along a whole row."""
+    table, indices, *updates = x.operands
+    along = numbers_of(x, "scatter_dims_to_operand_dims")
+    inserted = numbers_of(x, "inserted_window_dims")
+    columns = indices.operands if indices.opcode == "concatenate" else []
+    is_of_elements = len(inserted) == table.shape.rank == len(columns) == len(along) > 1
+    if not is_of_elements or len(updates) > 1 or x.raw("index_vector_dim") != str(indices.shape.rank - 1):
+        return False
+    for k, d in enumerate(map(counted, columns)):
+        others = [c for c in columns if c is not columns[k]]
+        size = table.shape.dimensions[along[k]]
+        if d is None or indices.shape.dimensions[d] != size or not all(_is_repeated(c, d) for c in others):
+            continue
+        parts = [make.part(x, c, 0, 1, d) for c in others]
+        places = [make.reshape(x, without(p.shape, [d]), p) for p in parts]
+        joined = make.concatenate(x, places, indices.shape.rank - 2)
+        new = make.copy_of(x, [table, joined, *updates])
+        new.attributes = new.attributes.without("indices_are_sorted").updated(
+            update_window_dims=make.numbers([d]),
+            inserted_window_dims=make.numbers(n for n in inserted if n != along[k]),
+            scatter_dims_to_operand_dims=make.numbers(n for n in along if n != along[k]),
+            index_vector_dim=str(indices.shape.rank - 2),
+        )
+        return replace(x, new)
+    return False
+
+
+def _is_repeated(x: Instruction, along: int) -> bool:
+    """True if all elements along a dimension are equal."""
+    if x.opcode == "broadcast":
+        return along not in x.dimensions or _is_repeated(x.operands[0], x.dimensions.index(along))
+    if x.opcode == "reshape":
+        below = x.operands[0]
+        is_same = below.shape.dimensions[: along + 1] == x.shape.dimensions[: along + 1]
+        return is_same and _is_repeated(below, along)
+    return x.opcode in ELEMENTWISE_OPCODES and all(_is_repeated(o, along) for o in x.operands)
+
+
 def _columns(indices: Instruction) -> list[int]:
     """The columns of clamped indices that the limits do not make 0; none for others."""
     if indices.opcode == "clamp":
@@ -1065,7 +1141,7 @@ RESTATED = {
     "top-k-not-sort": Rewriting("sort", _few_sorted),
     "reshape-not-segments": Rewriting("scatter", _segments),
     "repeat-the-row": Rewriting("dot", _repeat_row, "tpu"),
-    "index-all-rows": Rewriting("scatter", _scatter_rows, "tpu"),
+    "index-all-rows": Rewriting("scatter gather", _index_rows, "tpu"),
     "window-not-scatter": Rewriting("scatter gather", _window),
     "update-the-rows": Rewriting("scatter", add_to_rows),
     "choose-what-is-written": Rewriting("select", choose_written),
