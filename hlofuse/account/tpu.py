@@ -60,7 +60,7 @@ class TpuAccount(Account):
         size = leaves_size(collective.shape) if collective is not None else 0
         if collective is not None and stage == "start":
             sent = sum(leaves_size(o.shape) for o in collective.operands)
-            return cost + Cost(0, 0, sent + size, size)
+            return cost + Cost(0, 0, sent + size, size, -cost.unknown)
         if stage == "update":
             passed = [x.shape for x in instruction.fused_root.operands if x.opcode == "parameter"]
             handed_on = sum(map(leaves_size, passed))
