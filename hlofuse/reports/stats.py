@@ -86,7 +86,12 @@ def statistics(
     names: Mapping[str, str] | None = None,
 ) -> ModuleStatistics:
     """The figures of `module`, with so many of its largest kernels (None: all); `names` at fusion."""
+    stage = stage_of(module, target)
     account = Account(module, backend=TARGETS[target].backend)
+    if stage.backend == "tpu":
+        from hlofuse.account.tpu import TpuAccount  # slow to import
+
+        account = TpuAccount(module, None)
     executed = launched_computations(module)
     bodies = sum(c.fusion is not None for c in module.computations)
     own = grouped((row.instruction.computation, row) for row in account.rows)
@@ -95,7 +100,6 @@ def statistics(
         return -(row.measured_us or 0.0), -row.cost.bytes_accessed * row.runs, -row.cost.flops * row.runs
 
     ranked = sorted(account.rows, key=weight)
-    stage = stage_of(module, target)
     return ModuleStatistics(
         module.name,
         module.filename,
