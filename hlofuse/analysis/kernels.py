@@ -187,8 +187,9 @@ def is_kernel(instruction: Instruction) -> bool:
         return False
     if opcode == "custom-call":
         return not is_annotation(instruction)
-    if instruction.fusion_kind == "kCustom":
-        return fused_collective(instruction)[1] != "done"
+    if opcode == "fusion" and instruction.called:
+        is_call = instruction.fused_root.opcode == "custom-call"
+        return not is_call or fused_collective(instruction)[1] != "done"
     return not (opcode in ("reshape", "transpose") and moves_no_data(instruction))
 
 
