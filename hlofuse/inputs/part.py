@@ -71,29 +71,22 @@ class Fragment(Struct):
     """The instructions of one computation, or those that stand in none."""
 
     computation: Computation
-    first: int
-    """The number of its first line in the text, from 0."""
+    first: int  # The number of its first line in the text, from 0
     is_entry: bool = False
-    is_whole: bool = False
-    """True if its end is in the text, and nothing in it is left out."""
+    is_whole: bool = False  # True if its end is in the text, and nothing in it is left out
     lines: list[str] = []
 
 
 class Part(Struct):
     """A text without the whole of a module's entry: nothing that runs can be counted."""
 
-    module: Module
-    """It has no entry, and no instruction has operands."""
+    module: Module  # It has no entry, and no instruction has operands
     fragments: list[Fragment] = []
-    cut: Instruction | None = None
-    """The last instruction, if the text ends in it."""
+    cut: Instruction | None = None  # The last instruction, if the text ends in it
     left_out: bool = False
-    absent: list[str] = []
-    """Names of called computations that are not in the text."""
-    end: int = 0
-    """The number of its last line with an instruction, from 1."""
-    name: str = ""
-    """The name of the input in messages."""
+    absent: list[str] = []  # Names of called computations that are not in the text
+    end: int = 0  # The number of its last line with an instruction, from 1
+    name: str = ""  # The name of the input in messages
     is_stablehlo: bool = False
 
     @property

@@ -58,17 +58,12 @@ class Value(Struct, eq=False):
     index: int
     region: Region
     opcode: str
-    instruction: Instruction
-    """The instance that represents all."""
+    instruction: Instruction  # The instance that represents all
     operands: tuple[int, ...]
-    exact: int
-    """Number of all that is written about it, called computations included."""
-    kind: int
-    """Number of opcode and attributes, annotations left out."""
-    number: int
-    """Number of the value and all below it: equal numbers are equal subgraphs."""
-    users: list[tuple[int, int]] = []
-    """Each user, and the operand number there."""
+    exact: int  # Number of all that is written about it, called computations included
+    kind: int  # Number of opcode and attributes, annotations left out
+    number: int  # Number of the value and all below it: equal numbers are equal subgraphs
+    users: list[tuple[int, int]] = []  # Each user, and the operand number there
     instances: list[Occurrence] = []
 
 
@@ -76,11 +71,9 @@ class Region(Struct, eq=False):
     """A computation that is not a fusion's body: the entry, a loop's body, a reducer."""
 
     computation: Computation
-    indices: list[int] = []
-    """Its values, operands before users."""
+    indices: list[int] = []  # Its values, operands before users
     root: int = -1
-    number: int = -1
-    """Equal numbers: they compute the same."""
+    number: int = -1  # Equal numbers: they compute the same
     parameters: list[int] = []
     assigned: dict[tuple[int, int], int] = {}
     """Its values by their numbers, and by a count for what must run once each time."""
@@ -91,8 +84,7 @@ class Group(Struct, eq=False):
 
     fusion: Instruction
     region: Region
-    members: dict[int, list[Instruction]] = {}
-    """Value to its instances here."""
+    members: dict[int, list[Instruction]] = {}  # Value to its instances here
     outputs: tuple[int, ...] = ()
 
 

@@ -136,6 +136,6 @@ def test_why_tells_what_a_copy_is_for(tmp_path: Path, hlofuse: Run) -> None:
     text = "HloModule m\n\nENTRY main {\n  ROOT a = f32[64]{0} parameter(0)\n}\n"
     (tmp_path / "m.hlo").write_text(text)
     out = hlofuse("why", tmp_path / "m.hlo", "copy", "--target", "cpu", "--assume-input").out
-    assert "copy was added by a pass after fusion; it copies a." in out
+    assert ", added by a pass after fusion; it copies a." in out
     assert "copy was created by copy-insertion from a: " in out
     assert "(RW040)" in out

@@ -276,8 +276,8 @@ def test_everything_has_a_name_for_a_screen_reader(visit: Open) -> None:
 
 def test_memory_is_drawn_over_the_schedule(visit: Open) -> None:
     seen = visit("gpu/gpt2_block")
-    seen.page.evaluate("document.querySelector('.memory-plot').decode()")
-    assert seen.page.evaluate("document.querySelector('.memory-plot').naturalWidth") > 100
+    seen.page.evaluate("document.querySelector('.memory-plot img').decode()")
+    assert seen.page.evaluate("document.querySelector('.memory-plot img').naturalWidth") > 100
 
 
 def test_light_and_dark(visit: Open) -> None:

@@ -111,7 +111,7 @@ def test_without_a_final_module_the_passes_after_fusion_are_replayed() -> None:
 
 
 def test_reports_show_the_final_name_first(gpt2_whole: Path, hlofuse: Run, golden: Golden) -> None:
-    out = hlofuse("kernels", gpt2_whole, "--limit", 4, "--device", "h100_sxm").out
+    out = hlofuse("kernels", gpt2_whole, "--limit", 6, "--device", "h100_sxm").out
     golden("names/kernels.80.txt", out)
     assert "loop_multiply_fusion" in out
     for command in (["explain", "--details"], ["stats", "--after"]):

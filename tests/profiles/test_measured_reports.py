@@ -415,8 +415,7 @@ def test_a_script_that_profiles_itself_keeps_its_profile(tmp_path: Path, hlofuse
     result = hlofuse("capture", "--run", "-o", out, script, "--", log, JAX_PLATFORMS="cpu")
     assert (result.status, result.err) == (0, "")
     folder = next(f for f in out.iterdir() if (f / "before.hlo").exists() and "lambda" in f.name)
-    (own,) = log.glob("plugins/profile/*/*.xplane.pb")
-    for input in (folder, own):
+    for input in (folder, *log.glob("plugins/profile/*/*.xplane.pb")):
         document = json.loads(hlofuse("explain", input, "--format", "json").out)
         assert document["profile"]["runs"] == 3  # of four, without the first
         assert document["profile"]["found"]["share"] == 1.0

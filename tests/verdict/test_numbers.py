@@ -37,7 +37,8 @@ def observed_rms() -> tuple[Any, Facts]:
 def account(us: float, libraries: int = 0, work: object = "same") -> Any:
     """What a verdict on a flag asks of an account."""
     rows = [SimpleNamespace(kind="library")] * libraries
-    return SimpleNamespace(totals=replace(BASE, modelled_us=us - 10.0), rows=rows, bounded_work=work)
+    totals = replace(BASE, modelled_us=us - 10.0)
+    return SimpleNamespace(totals=totals, rows=rows, bounded_work=work, times=None)
 
 
 @pytest.mark.parametrize(

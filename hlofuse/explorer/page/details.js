@@ -147,8 +147,14 @@ function memoryAtPeak(app) {
   const found = app.run.memory;
   if (!found?.alive.length) return null;
   const plot = `data:image/svg+xml,${encodeURIComponent(app.run.memoryPlot)}`;
-  return fold(`Memory: ${bytesText(found.memory.total)} in all, temporary arrays at the peak`, false, el("img", { class: "memory-plot", src: plot, alt: "Temporary arrays alive at each instruction" }), el("ul", { class: "values" },
+  return fold(`Memory: ${bytesText(found.memory.total)} in all, temporary arrays at the peak`, false, el("button", { type: "button", class: "memory-plot", title: "Show it larger", onclick: () => enlarge(plot) }, el("img", { src: plot, alt: "Temporary arrays alive at each instruction" })), el("ul", { class: "values" },
     ...capped(found.alive, 12, (a) => el("li", {}, namedKernel(app, a.name, a.name), el("small", {}, ` ${[bytesText(a.bytes), a.shape, a.source].filter(Boolean).join(" · ")}`)))));
+}
+
+function enlarge(picture) {
+  const dialog = byId("keys");
+  dialog.replaceChildren(el("img", { class: "large", src: picture, alt: "Temporary arrays alive at each instruction" }), el("form", { method: "dialog" }, el("button", {}, "Close")));
+  dialog.showModal();
 }
 
 // The kernels of the verdict, grouped as there; a name leads to the first of its kernels.

@@ -311,8 +311,7 @@ def of_flags(
         trial = trial_of(base.totals, after.totals, "replayed with the flag", accounts)
         unknown = after.totals.without_time - base.totals.without_time
         touched = share_of_change(*accounts)
-        times = accounts[0].times
-        if (base.bounded_work != after.bounded_work and times is None) or unknown:  # it has a lower bound
+        if not comparable_times(base, after) or unknown:
             if unknown > 0 or (trial.us_saved or 0.0) < 0:
                 continue
             if touched < _GAIN_OF_FLAG and not unknown:
@@ -328,6 +327,11 @@ def of_flags(
         calls = [sum(r.kind == "library" for r in a.rows) for a in (base, after)]
         trial = replace(trial, has_fewer_library_calls=calls[0] > calls[1])
         yield Suggestion("flag", text, rule, (), 0, trial, flag=flag, touched=touched)
+
+
+def comparable_times(before: Account, after: Account) -> bool:
+    """False where work that has only a lower bound moved to other kernels."""
+    return before.bounded_work == after.bounded_work or before.times is not None
 
 
 def _flags(

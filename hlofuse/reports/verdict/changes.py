@@ -11,7 +11,7 @@ from hlofuse.account.replaying import final_account
 from hlofuse.compilation import Compilation
 from hlofuse.format import bytes_text, plural, printable, signed, us_text
 from hlofuse.format.terminal import Rows, indented, print_command, print_more
-from hlofuse.ir import HlofuseError, Module, Record
+from hlofuse.ir import HlofuseError, Module, Record, replace
 from hlofuse.judge.judge import Judge, Refused
 from hlofuse.pipelines.flags import DISABLED, joined, merged, not_honoured, parse_flags
 from hlofuse.pipelines.stage import Stage
@@ -20,7 +20,7 @@ from hlofuse.reports.comparison.phrases import warning_line
 from hlofuse.reports.verdict import phrases
 from hlofuse.reports.whatif.model import FixedRule, Ranking, Trial, trial_of
 from hlofuse.reports.whatif.text import CHANGED_DECISIONS, edges_text
-from .candidates import comparable, compiled
+from .candidates import comparable, comparable_times, compiled
 from .model import Verdict
 
 
@@ -72,7 +72,11 @@ def with_flags(
     if found is None:
         raise HlofuseError(f"the module cannot be compiled with {flags}")
     how = "replayed with the flags" + ("" if module is not None else ", from the fusion input")
-    return Change(flags, how, trial_of(before.totals, found[1].totals, how, (before, found[1])))
+    after = found[1]
+    trial = trial_of(before.totals, after.totals, how, (before, after))
+    if not comparable_times(before, after):
+        trial = replace(trial, us_saved=None, scaled_us_saved=None)
+    return Change(flags, how, trial)
 
 
 def without_passes(

@@ -106,7 +106,9 @@ def _added_after_fusion(name: str, facts: Facts) -> Story:
     assert found is not None
     place = place_of(found, module, name, "")
     copies = found.operands[0].name if found.opcode == "copy" and found.operands else None
-    return Story(place, "added", copies=copies, created_by=facts.created_after_fusion(found))
+    launch = next((row for row in facts.account_after.rows if row.instruction is found), None)
+    story = Story(place, "added", copies=copies, created_by=facts.created_after_fusion(found))
+    return story if launch is None else _with_time(story, launch, facts)
 
 
 def why_each(pairs: Iterable[tuple[str, str]], facts: Facts) -> list[PairAnswer]:
@@ -197,12 +199,16 @@ def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
     )
     if launch is None:
         return found
-    kernel = facts.costs.kernel(launch.instruction) if facts.costs is not None else None
     return replace(
-        timed(found, launch, kernel),
+        _with_time(found, launch, facts),
         apart=found.apart if launch.kind != "collective" else (),
         communication=tuple(_communication(launch.instruction, facts)),
     )
+
+
+def _with_time(story: Story, launch: Launched, facts: Facts) -> Story:
+    kernel = facts.costs.kernel(launch.instruction) if facts.costs is not None else None
+    return timed(story, launch, kernel)
 
 
 def timed(story: Story, launch: Launched, kernel: KernelTime | None) -> Story:

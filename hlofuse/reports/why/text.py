@@ -26,7 +26,8 @@ def story_headline(s: Story) -> str:
     name = printable(s.described.shown)
     if s.fate == "added":
         copy = f"; it copies {printable(s.copies)}" if s.copies else ""
-        return f"{name} was added by a pass after fusion{copy}."
+        added = f"added by a pass after fusion{copy}."
+        return f"{name}: {_time_text(s)}, {added}" if s.us is not None else f"{name} was {added}"
     if s.fate == "fused":
         if len(s.kernels) == 1:
             origin_text = " is an intermediate fusion and" if not s.described.opcode else ""
@@ -36,12 +37,7 @@ def story_headline(s: Story) -> str:
         return f"{name} runs inside {printable(s.holder.shown)}, which XLA compiles into one kernel."
     if s.fate == "kernel":
         also = f"; also computed in {names(s.kernels)}" if s.kernels else ""
-        time = us_text(s.us, s.is_floor) if s.us is not None else "a kernel of its own"
-        time += " per iteration of a loop of unknown length" if s.per_iteration else ""
-        time += f" × {s.runs:,}" if s.runs > 1 else ""
-        if s.described.measured is not None:
-            time = f"{measured_text(s.described.measured)} measured"
-        return ", ".join(filter(None, (f"{name}: {time}", s.limited_by))) + f"{also}."
+        return f"{name}: {_time_text(s)}{also}."
     if s.holder is not None:
         return f"{name} is inside {printable(s.holder.shown)}, which the passes treat as one operation."
     if s.fate == "no kernel":
@@ -49,6 +45,16 @@ def story_headline(s: Story) -> str:
     if s.before_fusion:
         return before_fusion_lines(s)[-1] + "."
     return f"{name} existed during fusion and was removed."
+
+
+def _time_text(s: Story) -> str:
+    """`21.0 µs × 8, memory-bound`, measured where there is a profile."""
+    time = us_text(s.us, s.is_floor) if s.us is not None else "a kernel of its own"
+    time += " per iteration of a loop of unknown length" if s.per_iteration else ""
+    time += f" × {s.runs:,}" if s.runs > 1 else ""
+    if s.described.measured is not None:
+        time = f"{measured_text(s.described.measured)} measured"
+    return ", ".join(filter(None, (time, s.limited_by)))
 
 
 def answers_headline(
