@@ -28,7 +28,8 @@ class StageError(HlofuseError):
     """The module is not the input of the fusion passes; the message says how to get that."""
 
     def __init__(self, problem: str, stage: ShownStage) -> None:
-        hint = "" if stage.name == INPUT else "\nTo replay it anyway, add --assume-input."
+        closed = not any(target.startswith(stage.backend or "") for target in TARGETS)
+        hint = "" if stage.name == INPUT or closed else "\nTo replay it anyway, add --assume-input."
         super().__init__(problem + hint)
         self.problem = problem
         """The message without the way out."""

@@ -113,7 +113,7 @@ def test_a_tpu_lists_what_may_apply_and_says_what_compiling_needs(
         '{"schema": "hlofuse.stamp/1", "jaxlib": "0.11.1", "backend": "tpu", "device": "v5e", "flags": ""}'
     )
     shown = hlofuse("explain", case).out
-    assert "--prove has libtpu compile changes" in shown
+    assert "--prove compiles changes with libtpu" in shown
     assert "Worth trying (not simulated): take-not-onehot" in shown
     compiler.refusal = (
         'capture for tpu (v5e:2x2) needs libtpu; pip install "hlofuse[capture-tpu]" in its place'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -129,6 +129,12 @@ def spinner(
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """Gives a function to call with (done, of), which says on stderr how far the work is."""
-    shown = [what]
-    with _status(lambda: shown[-1], 1.0):
-        yield lambda done, total: shown.append(f"{what}: {done:,} of {total:,}")
+    shown = list[str]()
+    with ExitStack() as stack:
+
+        def report(done: int, total: int) -> None:
+            shown.append(f"{what}: {done:,} of {total:,}")
+            if len(shown) == 1:  # a thread may not run yet when the work starts processes
+                stack.enter_context(_status(lambda: shown[-1], 1.0))
+
+        yield report

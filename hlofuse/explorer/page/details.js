@@ -147,7 +147,7 @@ function memoryAtPeak(app) {
   const found = app.run.memory;
   if (!found?.alive.length) return null;
   const plot = `data:image/svg+xml,${encodeURIComponent(app.run.memoryPlot)}`;
-  return fold(`Memory: ${bytesText(found.memory.total)} in all, temporary arrays at the peak`, false, el("button", { type: "button", class: "memory-plot", title: "Show it larger", onclick: () => enlarge(plot) }, el("img", { src: plot, alt: "Temporary arrays alive at each instruction" })), el("ul", { class: "values" },
+  return fold(`Memory: ${bytesText(found.memory.total)} in all, temporary arrays at the peak`, false, el("button", { type: "button", class: "memory-plot", title: "Show it larger", "aria-label": "Plot of memory, larger", onclick: () => enlarge(plot) }, el("img", { src: plot, alt: "Temporary arrays alive at each instruction" })), el("ul", { class: "values" },
     ...capped(found.alive, 12, (a) => el("li", {}, namedKernel(app, a.name, a.name), el("small", {}, ` ${[bytesText(a.bytes), a.shape, a.source].filter(Boolean).join(" · ")}`)))));
 }
 

@@ -216,7 +216,7 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     if v.compiled and not suggested:
         return f"No suggestions: XLA compiled {plural(v.compiled, 'change')}, none is known to save anything"
     if v.tiles is not None and not v.compiled:
-        return "No change was simulated (XLA:TPU is closed); --prove has libtpu compile changes"
+        return "No change was simulated: XLA:TPU is closed. --prove compiles changes with libtpu"
     if not v.is_replayed and not v.compiled:
         return "No change was tried on this fused module; give the module before fusion"
     if not suggested and v.skipped:

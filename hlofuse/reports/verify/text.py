@@ -35,6 +35,8 @@ def _exact_row(report: Report) -> tuple[str, str]:
 def headline(report: Report) -> str:
     """`Kernels agree: 1 of 1`: the modules with XLA's kernels, up to the order of results."""
     same, compared = [v for v in report.compared if v.same_kernels], len(report.compared)
+    if not compared:
+        return "No module was compared"
     reordered = sum(v.reordered for v in same)
     where = "one kernel" if reordered == 1 else plural(reordered, "kernel")
     note = f" (order of results inside {where} differs)" if reordered else ""
