@@ -68,18 +68,17 @@ def set_called(caller: Instruction, called: Sequence[tuple[str, Computation]]) -
         callee.add_caller(caller)
 
 
-def replace_parameter(computation: Computation, shape: Shape) -> tuple[Instruction, Instruction]:
-    """The old parameter, still read, and a new one; the caller moves the users and then calls `drop`."""
+def replace_parameter(
+    computation: Computation, shape: Shape, old_value: Callable[[Instruction], Instruction] = lambda new: new
+) -> Instruction:
+    """A parameter of another shape instead of the only one, which gives way to `old_value` of the new one."""
     old = computation.parameters[0]
     new = Instruction(old.name, shape, "parameter", attributes=old.attributes, payload="0")
     computation.parameters = []
     computation.add_instruction(new)
-    return old, new
-
-
-def drop(x: Instruction) -> None:
-    """Remove an instruction without readers, also a parameter that was replaced."""
-    computation_of(x).remove_instruction(x)
+    old.replace_all_uses_with(old_value(new))
+    computation.remove_instruction(old)
+    return new
 
 
 # The metadata of a call, applied to inlined instructions (`PropagateCallMetadata`). Mirrors
@@ -118,8 +117,8 @@ def _operand_of(prefix: str, name: str) -> str:
     return f"{prefix}/{inner}" if inner else prefix
 
 
-def inline(call: Instruction) -> None:
-    """Clones of the body instead of the call (`SubcomputationInsertionVisitor`, `call_inliner.cc`)."""
+def inline(call: Instruction) -> dict[Instruction, Instruction]:
+    """Clones of the body instead of the call, by original (`SubcomputationInsertionVisitor`)."""
     computation, body = computation_of(call), call.to_apply
     module = module_of(computation)
     clones: dict[Instruction, Instruction] = {}
@@ -140,6 +139,7 @@ def inline(call: Instruction) -> None:
     move_control_dependencies(call, root)
     call.replace_all_uses_with(root)
     computation.remove_instruction(call)
+    return clones
 
 
 def chosen_branch(conditional: Instruction) -> int | None:

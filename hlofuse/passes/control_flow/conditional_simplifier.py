@@ -12,7 +12,6 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import (
     chosen_branch,
     clone_computation,
-    drop,
     inline,
     replace_parameter,
     set_called,
@@ -195,9 +194,8 @@ class ConditionalCanonicalizer(RewritePass):
 def _give_tuples(branch: Computation) -> bool:
     changed = False
     if not branch.parameters[0].shape.is_tuple:
-        old, new = replace_parameter(branch, Shape.tuple_of([branch.parameters[0].shape]))
-        old.replace_all_uses_with(make.get_tuple_element(new, new, 0))
-        drop(old)
+        shape = Shape.tuple_of([branch.parameters[0].shape])
+        replace_parameter(branch, shape, lambda new: make.get_tuple_element(new, new, 0))
         changed = True
     if not branch.root.shape.is_tuple:
         branch.root = make.tuple_of(branch.root, [branch.root])

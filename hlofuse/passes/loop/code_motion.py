@@ -1,16 +1,16 @@
 """Passes that move constants into loops and what never changes out of them."""
 
-from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.ir import Computation, Instruction, Module, Shape, callees, computation_of, reach
+from hlofuse.analysis.custom_calls import PLACEMENTS, custom_call_target, has_side_effect
+from hlofuse.ir import Computation, Instruction, Module, Shape, callees, computation_of, module_of, reach
 from hlofuse.ir.removing import remove_with_unused_operands
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, substituted
 from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import clone_computation, copied, drop, replace_parameter, set_called
+from hlofuse.passes.common.calls import clone_computation, copied, inline, set_called
 from hlofuse.passes.common.make import elements
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.rules.rewrites import INVARIANT
 from hlofuse.trace import Recorder
-from .parts import all_loops, body_of, carried_unchanged, condition_of, new_loop, replace_loop
+from .parts import body_of, carried_unchanged, condition_of, loops_of, new_loop
 from .trip_count import trip_count
 
 # Constants that a loop carries are made in the loop (`xla/service/while_loop_constant_sinking.cc`).
@@ -33,7 +33,8 @@ class WhileLoopConstantSinking(Pass):
                     changed |= self._sink(i)
                 pending += i.called_computations
         if changed:
-            _remove_unused_computations(module)
+            reached = set(reach([module.entry], callees))
+            module.remove_computation(*(c for c in module.computations if c not in reached))
         return changed
 
     def _sink(self, loop: Instruction) -> bool:
@@ -68,18 +69,11 @@ class WhileLoopConstantSinking(Pass):
         return True
 
 
-def _remove_unused_computations(module: Module) -> None:
-    """Remove computations not called from the entry (`HloModule::RemoveUnusedComputations`), nothing else."""
-    reached = set(reach([module.entry], callees))
-    for computation in list(module.computations):
-        if computation not in reached:
-            module.remove_computation(computation)
-
-
 # Values that every iteration of a loop recomputes alike move out of it
 # (`xla/service/while_loop_invariant_code_motion.cc`).
 
 
+_BARRIERS = PLACEMENTS | {"SPMDFullToShardShape", "SPMDShardShapeToFull"}
 _NOT_ALONE = frozenset("constant reshape bitcast broadcast iota reverse slice transpose tuple".split())
 
 
@@ -88,7 +82,7 @@ class WhileLoopInvariantCodeMotion(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
-        for loop in all_loops(module):
+        for loop in loops_of(module.computation_post_order()):
             changed |= bool(hoist_invariants(loop, recorder))
         if changed:
             HloDCE().run(module, recorder)
@@ -104,7 +98,7 @@ def _repeats(loop: Instruction) -> bool:
         loop.shape.is_tuple
         and body.root.opcode == "tuple"
         and not is_single
-        and not any(map(_is_barrier, body))
+        and not any(i.opcode == "domain" or custom_call_target(i) in _BARRIERS for i in body)
     )
 
 
@@ -125,30 +119,17 @@ def hoist_invariants(loop: Instruction, recorder: Recorder) -> list[Instruction]
             o in hoisted or o in waiting or o.opcode == "constant" for o in i.operands
         ):
             continue
-        if i.opcode in _NOT_ALONE or i.attributes.get("custom_call_target") == "Sharding":
+        if i.opcode in _NOT_ALONE or custom_call_target(i) == "Sharding":
             if i.opcode != "constant":
                 waiting.add(i)
             continue
         _copy_out(i, loop, hoisted, waiting)
         moved.append(i)
-    _move(loop, {i: hoisted[i] for i in moved}, recorder)
-    return moved
-
-
-def _move(loop: Instruction, values: dict[Instruction, Instruction], recorder: Recorder) -> bool:
-    """Have the loop carry what computes the same outside; True if there is anything."""
-    for i, value in values.items():
         reason = f"{i.name} computes the same in each iteration of {loop.name}"
-        recorder.created_instructions(i.name, [value], rule=INVARIANT.code, reason=reason)
-    if values:
-        _carry(loop, list(values), list(values.values()))
-    return bool(values)
-
-
-def _is_barrier(i: Instruction) -> bool:
-    target = str(i.attributes.get("custom_call_target"))
-    is_shard = target in ("SPMDFullToShardShape", "SPMDShardShapeToFull")
-    return i.opcode == "domain" or is_shard or target.startswith("annotate_device")
+        recorder.created_instructions(i.name, [hoisted[i]], rule=INVARIANT.code, reason=reason)
+    if moved:
+        _carry(loop, moved, [hoisted[i] for i in moved])
+    return moved
 
 
 def _copy_out(
@@ -164,8 +145,6 @@ def _copy_out(
             stack.append(missing[0])
             continue
         stack.pop()
-        if current in hoisted:
-            continue
         operands = [loop.operands[0] if o is parameter else hoisted[o] for o in current.operands]
         clone = current.clone(operands)
         clone.attributes = clone.attributes.without("control-predecessors")
@@ -175,29 +154,31 @@ def _copy_out(
 
 def _carry(loop: Instruction, moved: list[Instruction], values: list[Instruction]) -> None:
     """The loop carries the values (`MakeInstructionsLiveIn`)."""
-    old_size = len(loop.shape.tuple_shapes)
-    init = loop.operands[0]
+    init, old_size = loop.operands[0], len(loop.shape.tuple_shapes)
+    shapes = [*loop.shape.tuple_shapes, *(v.shape for v in values)]
+    condition, _ = _widened(condition_of(loop), shapes)
+    body, copies = _widened(body_of(loop), shapes)
     wide_init = make.tuple_of(init, [*elements(init, range(old_size)), *values])
-    place = {i: k for k, i in enumerate(body_of(loop))}
-    body = clone_computation(body_of(loop), "wide")
-    condition = clone_computation(condition_of(loop), "wide")
-    copies = list(body)
-    moved_copies = [copies[place[i]] for i in moved]
-    _widen(condition, wide_init.shape, old_size)
-    parameter = _widen(body, wide_init.shape, old_size)
-    root = body.root
-    through = elements(parameter, range(old_size, old_size + len(values)))
-    body.root = make.tuple_of(root, [*elements(root, range(old_size)), *through])
-    for k, moved_copy in enumerate(moved_copies):
-        moved_copy.replace_all_uses_with(make.get_tuple_element(parameter, parameter, old_size + k))
-        remove_with_unused_operands(moved_copy, has_side_effect)
     new = new_loop(loop, wide_init, condition, body)
     new.attributes = new.attributes.without("backend_config", "frontend_attributes")
-    replace_loop(loop, make.tuple_of(new, elements(new, range(old_size))))
+    substituted(loop, make.tuple_of(new, elements(new, range(old_size))))
+    carried = elements(body.parameters[0], range(old_size, len(shapes)))
+    for i, element in zip(moved, carried, strict=True):
+        copies[i].replace_all_uses_with(element)
+        remove_with_unused_operands(copies[i], has_side_effect)
 
 
-def _widen(computation: Computation, shape: Shape, old_size: int) -> Instruction:
-    old, new = replace_parameter(computation, shape)
-    old.replace_all_uses_with(make.tuple_of(new, elements(new, range(old_size))))
-    drop(old)
-    return new
+def _widened(narrow: Computation, shapes: list[Shape]) -> tuple[Computation, dict[Instruction, Instruction]]:
+    """A loop's part whose parameter has more elements, which a body hands on, and who became whom
+    (`WidenWhileCondition`, `WidenWhileBody`)."""
+    own = narrow.parameters[0]
+    old_size = len(own.shape.tuple_shapes)
+    wide = module_of(narrow).add_computation(Computation(f"wide.{narrow.name}"))
+    parameter = wide.append_parameter(f"wide.{own.name}", Shape.tuple_of(shapes))
+    prefix = make.tuple_of(parameter, elements(parameter, range(old_size)))
+    call = make.add(prefix, "call", narrow.root.shape, [prefix], called=[("to_apply", narrow)])
+    wide.root = call
+    if call.shape.is_tuple:
+        through = elements(parameter, range(old_size, len(shapes)))
+        wide.root = make.tuple_of(call, [*elements(call, range(old_size)), *through])
+    return wide, inline(call)

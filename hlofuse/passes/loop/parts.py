@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.ir import Computation, Instruction, Module, Shape
+from hlofuse.ir import Computation, Instruction, Shape
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.passes.base import substituted
 from hlofuse.passes.common import make
@@ -58,10 +58,6 @@ def new_loop(
     return new
 
 
-def replace_loop(old: Instruction, new: Instruction) -> None:
-    substituted(old, new)
-
-
 def drop_unused(computation: Computation) -> None:
     """Take out all that nothing reads and that does nothing else."""
     for i in reversed(computation.post_order()):
@@ -69,10 +65,6 @@ def drop_unused(computation: Computation) -> None:
             continue
         if is_removable(i):
             computation.remove_instruction(i)
-
-
-def all_loops(module: Module) -> list[Instruction]:
-    return loops_of(module.computations)
 
 
 def remove_dead(loop: Instruction) -> bool:
@@ -187,7 +179,7 @@ def keep(loop: Instruction, indices: Sequence[int], instead: Mapping[int, int] |
             results.append(make.get_tuple_element(loop, new, index))
         else:
             results.append(make.get_tuple_element(loop, init, k))
-    replace_loop(loop, make.tuple_of(loop, results))
+    substituted(loop, make.tuple_of(loop, results))
     return new
 
 

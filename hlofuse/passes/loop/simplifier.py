@@ -2,21 +2,20 @@
 
 from hlofuse.analysis.custom_calls import has_side_effect, retains_elements
 from hlofuse.ir import Instruction, Module, computation_of
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import copied, inline
 from hlofuse.passes.dce import HloDCE
 from hlofuse.rules.rewrites import SINGLE_ITERATION
 from hlofuse.trace import Recorder
 from .parts import (
-    all_loops,
     body_of,
     condition_of,
     is_element,
     is_removable,
+    loops_of,
     remove_dead,
     remove_duplicates,
-    replace_loop,
 )
 from .trip_count import merge_induction_variables, trip_count
 
@@ -32,7 +31,7 @@ class WhileLoopSimplifier(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
-        for loop in all_loops(module):
+        for loop in loops_of(module.computations):
             single = len(body_of(loop).callers) <= 1 and len(condition_of(loop).callers) <= 1
             if single and not retains_elements(loop):
                 changed |= _simplify(loop, recorder)
@@ -87,7 +86,7 @@ def _remove_loop(loop: Instruction, recorder: Recorder) -> bool:
         return False
     trips = trip_count(loop)
     if trips == 0:
-        replace_loop(loop, loop.operands[0])
+        substituted(loop, loop.operands[0])
         return True
     attributes = loop.attributes.get("frontend_attributes") or {}
     if trips != 1 or attributes.get("inlineable") in ("false", "xla_late"):
@@ -99,7 +98,7 @@ def _remove_loop(loop: Instruction, recorder: Recorder) -> bool:
     computation, name = computation_of(loop), loop.name
     call = make.add(loop, "call", loop.shape, loop.operands, called=[("to_apply", body_of(loop))])
     first = computation.next_id
-    replace_loop(loop, call)
+    substituted(loop, call)
     inline(call)
     body = [i for i in computation.added_since(first) if i.opcode not in _WITHOUT_WORK]
     recorder.created_instructions(name, body, rule=SINGLE_ITERATION.code, reason=f"{name} runs once")

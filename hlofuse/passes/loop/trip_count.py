@@ -7,14 +7,14 @@ from typing import Any
 from hlofuse.analysis.kernels import MIRRORED
 from hlofuse.ir import Instruction, Module, Record, Shape, module_of, reach, set_attribute
 from hlofuse.passes.algebraic.context import scalar_constant
-from hlofuse.passes.base import Pass, any_change
+from hlofuse.passes.base import Pass, any_change, substituted
 from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import clone_computation, copied, drop, replace_parameter
+from hlofuse.passes.common.calls import clone_computation, copied, replace_parameter
 from hlofuse.passes.common.literals import integer_of, scalar_of
 from hlofuse.passes.common.make import elements
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
-from .parts import all_loops, body_of, condition_of, is_element, new_loop, replace_loop
+from .parts import body_of, condition_of, is_element, loops_of, new_loop
 
 
 def merge_induction_variables(loop: Instruction, element_type: str) -> Instruction | None:
@@ -45,9 +45,7 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
     body = clone_computation(body)
     condition = clone_computation(condition_of(loop))
     for part in (body, condition):
-        old, parameter = replace_parameter(part, Shape.tuple_of(shapes))
-        old.replace_all_uses_with(form.old_tuple(parameter))
-        drop(old)
+        replace_parameter(part, Shape.tuple_of(shapes), form.old_tuple)
     new_body = clone_computation(body)
     module_of(body).remove_computation(body)
     parameter = new_body.parameters[0]
@@ -64,7 +62,7 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
         new_init = make.tuple_of(loop, [*values, make.scalar(loop, element_type, 0)])
     new_body.root = make.tuple_of(root, carried)
     new = new_loop(loop, new_init, condition, new_body)
-    replace_loop(loop, form.old_tuple(new))
+    substituted(loop, form.old_tuple(new))
     return new
 
 
@@ -196,7 +194,7 @@ class WhileLoopTripCountAnnotator(Pass):
     name = "while-loop-trip-count-annotator"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return any_change(map(_annotate, all_loops(module)))
+        return any_change(map(_annotate, loops_of(module.computations)))
 
 
 def _annotate(loop: Instruction) -> bool:

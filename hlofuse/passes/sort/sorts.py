@@ -2,7 +2,7 @@
 
 from hlofuse.ir import Computation, Instruction, Module, Shape, clone_of, computation_of, replace
 from hlofuse.passes.base import Pass, RewritePass, any_change, replaced
-from hlofuse.passes.common.calls import clone_computation, drop, set_called
+from hlofuse.passes.common.calls import clone_computation, set_called
 from hlofuse.passes.common.make import added
 from hlofuse.trace import Recorder
 
@@ -48,7 +48,7 @@ def _without_unread(sort: Instruction) -> bool:
         }
     for user in list(sort.users):
         user.replace_all_uses_with(results[user.tuple_index])
-        drop(user)
+        computation_of(user).remove_instruction(user)
     return True
 
 

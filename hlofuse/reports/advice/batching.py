@@ -8,7 +8,7 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, Shape, clone_of, computation_of
 from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import clone_computation
+from hlofuse.passes.common.calls import clone_computation, replace_parameter
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.literals import integer_of
 from hlofuse.passes.common.shapes import array, labels_of, numbers_of, ranges_of, with_dimensions
@@ -16,7 +16,7 @@ from hlofuse.passes.loop.code_motion import hoist_invariants
 from hlofuse.passes.loop.parts import body_of, condition_of, is_element, new_loop
 from hlofuse.trace import OnlySkipped
 from .contracting import terms_of
-from .loops import choose_result, plain_counter, replace_state, retype_state
+from .loops import choose_result, plain_counter, replace_state
 from .matching import combines_by, has, is_below_zero, is_constant, is_product, source
 from .written import Rewriting, fold, gather_rows, indexed, replace, written_part
 
@@ -478,7 +478,7 @@ def carry(
     size = len(loop.shape.tuple_shapes)
     body = body_of(loop)
     init = make.tuple_of(loop, [*loop.operands[0].operands, *first])
-    _, given = (retype_state(part, init.shape) for part in (condition_of(loop), body))
+    _, given = (replace_parameter(part, init.shape) for part in (condition_of(loop), body))
     inside = [make.get_tuple_element(body.root, given, size + k) for k in range(len(first))]
     body.root = make.tuple_of(body.root, [*body.root.operands, *inside])
     new = new_loop(loop, init, condition_of(loop), body)

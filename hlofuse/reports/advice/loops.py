@@ -9,7 +9,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import CONTROL_FLOW
 from hlofuse.ir import Computation, Instruction, Shape, clone_of, computation_of, module_of, set_attribute
 from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import clone_computation, drop, inline, replace_parameter, set_called
+from hlofuse.passes.common.calls import clone_computation, inline, replace_parameter, set_called
 from hlofuse.passes.common.literals import integer_of
 from hlofuse.passes.common.shapes import with_dimensions
 from hlofuse.passes.dce import TupleSimplifier
@@ -51,15 +51,6 @@ def plain_counter(loop: Instruction) -> Counter | None:
     if counter is None or counter.step != 1 or counter.init or not counter.trips or not is_tuple:
         return None
     return counter if only_elements_are_read(loop) else None
-
-
-def retype_state(part: Computation, shape: Shape) -> Instruction:
-    """The parameter of a loop's body or condition, of another shape, whose elements are read as before."""
-    old, new = replace_parameter(part, shape)
-    for element in list(old.users):
-        element.replace_operand(0, new)
-    drop(old)
-    return new
 
 
 def replace_state(loop: Instruction, state: list[Instruction]) -> None:
@@ -114,7 +105,7 @@ class _Unrolling:
             shapes[k] = with_dimensions(shapes[k], blocks)
         condition, body = map(clone_computation, (condition_of(loop), self._body))
         for part in (condition, body):
-            retype_state(part, Shape.tuple_of(shapes))
+            replace_parameter(part, Shape.tuple_of(shapes))
         test = condition.root
         number = make.get_tuple_element(test, condition.parameters[0], self._number)
         last = make.scalar(test, number.element_type, trips)
