@@ -22,14 +22,20 @@ _FREE = frozenset({"get-tuple-element", "bitcast", "constant", "parameter", "bro
 
 
 def live_ranges(
-    module: Module, alias: HloAlias, info: AliasInfo, backend: str, sizes: _Sizes, cost: _Cost | None = None
+    module: Module,
+    alias: HloAlias,
+    info: AliasInfo,
+    backend: str,
+    sizes: _Sizes,
+    cost: _Cost | None = None,
 ) -> LiveRanges:
     """The live ranges in the order of the schedule, or else in the order that XLA's schedulers find. `cost`
     has an instruction's microseconds where XLA hides latencies."""
     if module.is_scheduled:
         return LiveRanges(module, alias, lambda c: c.instructions)
     if backend == "cpu":
-        return LiveRanges(module, alias, breadth_first)
+        orders = {c: [x for x in order if x.computation is c] for c, order in module.schedules.items()}
+        return LiveRanges(module, alias, lambda c: orders.get(c) or breadth_first(c))
     if backend != "gpu":
         return LiveRanges(module, alias, Computation.post_order)
     found = with_least_memory(module, alias, info, sizes)
@@ -38,7 +44,12 @@ def live_ranges(
     return LiveRanges(module, alias, lambda c: _hiding_latency(found.order_of(c), cost))
 
 
-def with_least_memory(module: Module, alias: HloAlias, info: AliasInfo, sizes: _Sizes) -> LiveRanges:
+def with_least_memory(
+    module: Module,
+    alias: HloAlias,
+    info: AliasInfo,
+    sizes: _Sizes,
+) -> LiveRanges:
     """The live ranges in the best of three orders, the first of equals (`DefaultMemoryScheduler`)."""
     order = _Order(alias.dataflow)
     orders = order.by_bytes_freed, order.depth_first, Computation.post_order
@@ -110,7 +121,12 @@ def _predecessor_counts(computation: Computation) -> dict[Instruction, int]:
     return {x: len(set(x.operands)) + len(x.control_predecessors) for x in computation}
 
 
-def _minimum_memory(alias: HloAlias, info: AliasInfo, live: LiveRanges, sizes: _Sizes) -> int:
+def _minimum_memory(
+    alias: HloAlias,
+    info: AliasInfo,
+    live: LiveRanges,
+    sizes: _Sizes,
+) -> int:
     """The most bytes alive at once, without gaps (`HeapSimulator::MinimumMemoryForModule`)."""
     values = [v for v in live.ranges if v.instruction.opcode != "constant"]
     changes: Counter[int] = Counter()

@@ -47,6 +47,8 @@ def copy_module(module: Module) -> Module:
         computation.root = copies[old.root]
         computation.callers = {copies[caller]: times for caller, times in old.callers.items()}
     new.entry = computations[module.entry]
+    for c, order in module.schedules.items():
+        new.schedules[computations[c]] = [copies[x] for x in order if x in copies]
     # Passes may have removed some.
     new.processing_order = [computations[c] for c in module.processing_order if c in computations]
     if module.computation_order is not None:

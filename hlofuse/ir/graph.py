@@ -746,6 +746,8 @@ class Module:
         """The order in which passes go through computations, where it is known to be another one."""
         self.order_source: OrderSource | None = None
         """The source of ids and use-lists; None until it is decided (`hlofuse.order`)."""
+        self.schedules: dict[Computation, list[Instruction]] = {}
+        """Orders of execution that no longer follow from the graph."""
         self.devices = 1
         """Devices that a partitioner is yet to divide the module over, as far as a replay knows; else 1."""
         self.listeners: list[GraphListener] = []

@@ -204,7 +204,8 @@ def after_fusion(
             "dce",
         ),
         lists.pipeline(
-            "HLO_passes_after_scheduling", since("0.11", "cse_barrier_expander", "tuple-simplifier")
+            "HLO_passes_after_scheduling",
+            since("0.11", "cse_barrier_expander(is_scheduled=true)", "tuple-simplifier"),
         ),
     )
 

@@ -13,6 +13,7 @@ from hlofuse.analysis.custom_calls import (
     is_divided,
     partitions_of,
 )
+from hlofuse.analysis.memory_scheduler import breadth_first
 from hlofuse.ir import Instruction, Module, computation_of
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import Pass, any_change, find_each
@@ -148,14 +149,19 @@ def _remove(call: Instruction, target: str) -> bool:
 _REASON = "What the barrier kept in order has been scheduled"
 
 
+@dataclass(frozen=True)
 class OptimizationBarrierExpander(Pass):
     """`cse_barrier_expander`: the operand takes the place of each barrier
     (`xla/hlo/transforms/expanders/optimization_barrier_expander.cc`)."""
 
     name = "cse_barrier_expander"
+    is_scheduled: bool = False
+    """XLA:CPU has put the instructions in order before."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         barriers = find_each(module, lambda i: i.opcode == "opt-barrier")
+        if self.is_scheduled:
+            module.schedules |= {c: breadth_first(c) for c in map(computation_of, barriers)}
         for barrier in barriers:
             operand, computation = barrier.operands[0], computation_of(barrier)
             move_control_dependencies(barrier, operand)
