@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 
 from hlofuse.account import Observed, observed_replay
 from hlofuse.account.replaying import account_of, final_account
@@ -26,6 +25,7 @@ from hlofuse.memory import assign
 from hlofuse.pipelines.flags import DISABLED, value_of
 from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import Span
+from hlofuse.reports.advice.matching import is_backward
 from hlofuse.reports.common.facts import Facts, kernels_of
 from hlofuse.reports.common.model import TRIED_UP_TO, lines_of
 from hlofuse.reports.verdict.candidates import with_edited, with_own
@@ -116,18 +116,21 @@ def _edited(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
     """The program with each change of the module at the input of fusion."""
     replay, before = observed.replay, facts.account_replayed.totals
     least = _LEAST * (before.peak_temporary_bytes or 0)
-    edits = list[tuple[str, list[Instruction], partial[None]]]()
-    for x in _reordered(replay.before, least)[:_TRIES]:
+    edits: list[tuple[str, Instruction, Callable[[Instruction], None]]] = []
+    for x in _largest(_reordered(replay.before), least):
         order = ", ".join(map(str, _order(x)))
         text = f"Keep {argument_name(x.operands[0])} as it is read: pass it transposed by ({order})"
-        edits.append((text, x.users, partial(_pass_reordered, x.name)))
-    for x in _repeated(facts, least)[:_TRIES]:
+        edits.append((text, x, _pass_reordered))
+    for x in _largest(_repeated(facts), least):
         text = f"Put jax.lax.optimization_barrier around the {x.opcode}, which XLA computes several times"
-        edits.append((text, [x], partial(_put_barrier, x.name)))
-    for text, places, edit in edits:
-        sources = lines_of(facts.place(x.name) for x in places)
+        edits.append((text, x, _put_barrier))
+    for text, x, edit in edits:
+        places = x.users if edit is _pass_reordered else [x]
+        sources = lines_of(facts.place(place.name) for place in places)
         module = copy_module(replay.before)
-        edit(module)
+        edited = module.find(x.name)
+        assert edited is not None
+        edit(edited)
         input = with_edited(replay.input, module)
         with suppress(HlofuseError):
             after = observed_replay(input, replay.config, cache=observed.cache, totals_only=True)
@@ -141,29 +144,45 @@ def argument_name(parameter: Instruction) -> str:
 
 
 def _donations(module: Module) -> dict[Instruction, Index]:
-    """Arguments that are not donated, each with a result of its shape that has a place of its own."""
-    config, root = alias_config(module), module.entry.root.shape
-    parts = [((k,), s) for k, s in enumerate(root.tuple_shapes)] if root.is_tuple else [((), root)]
+    """Arguments that are not donated, each with a result of its shape that has a place of its own; a gradient
+    replaces no argument."""
+    config, root = alias_config(module), module.entry.root
     free = [p for p in module.entry.parameters if not config.is_aliased((p.parameter_number, ()))]
     found = dict[Instruction, Index]()
-    for index, shape in parts:
+    for index, shape in root.shape.leaves():
+        result = root.operands[index[0]] if root.opcode == "tuple" else root
+        if is_backward(_named(result)):
+            continue
         fitting = (p for p in free if shape.is_array and p.shape == shape and p not in found)
         if index not in config.aliases and (p := next(fitting, None)) is not None:
             found[p] = index
     return found
 
 
-def _reordered(module: Module, least: float) -> list[Instruction]:
+def _named(x: Instruction) -> Instruction:
+    """The operation that a result is a copy or another form of: the first with a name."""
+    while not x.op_name and len(x.operands) == 1:
+        (source,) = x.operands
+        is_element = x.opcode == "get-tuple-element" and source.opcode == "tuple"
+        x = source.operands[x.tuple_index] if is_element else source
+    return x
+
+
+def _largest(found: Iterator[Instruction], least: float) -> list[Instruction]:
+    large = (x for x in found if x.shape.is_array and x.shape.byte_size >= least)
+    return sorted(large, key=lambda x: -x.shape.byte_size)[:_TRIES]
+
+
+def _reordered(module: Module) -> Iterator[Instruction]:
     """Transposes, and copies with another layout, that are the only reader of an argument."""
-    config, found = alias_config(module), list[Instruction]()
+    config = alias_config(module)
     for p in module.entry.parameters:
         if len(p.users) != 1 or config.is_aliased((p.parameter_number, ())):
             continue
         (x,) = p.users
         is_moved = x.opcode == "transpose" or (x.opcode == "copy" and x.shape != p.shape)
-        if is_moved and _order(x) != tuple(range(x.shape.rank)) and x.shape.byte_size >= least:
-            found.append(x)
-    return sorted(found, key=lambda x: -x.shape.byte_size)
+        if is_moved and _order(x) != tuple(range(x.shape.rank)):
+            yield x
 
 
 def _order(x: Instruction) -> tuple[int, ...]:
@@ -173,32 +192,22 @@ def _order(x: Instruction) -> tuple[int, ...]:
     return tuple(x.dimensions[d] if x.opcode == "transpose" else d for d in major_first)
 
 
-def _pass_reordered(name: str, module: Module) -> None:
-    x = module.entry.find(name)
-    assert x is not None
+def _pass_reordered(x: Instruction) -> None:
     x.operands[0].shape = x.shape
     x.replace_all_uses_with(x.operands[0])
-    module.entry.remove_instruction(x)
+    computation_of(x).remove_instruction(x)
 
 
-def _repeated(facts: Facts, least: float) -> list[Instruction]:
-    """Operations on arrays that several kernels compute, the largest first; none that is differentiated."""
-    found = [
-        x
-        for name, kernels in kernels_of(facts).items()
-        if len(kernels) > 1
-        and (x := facts.before.get(name)) is not None
-        and x.opcode not in SILENT
-        and "jvp(" not in (x.op_name or "")
-        and x.shape.is_array
-        and x.shape.byte_size >= least
-        and any(o.shape.rank for o in x.operands)
-    ]
-    return sorted(found, key=lambda x: -x.shape.byte_size)
+def _repeated(facts: Facts) -> Iterator[Instruction]:
+    """Operations on arrays that several kernels compute; none that is differentiated."""
+    for name, kernels in kernels_of(facts).items():
+        x = facts.before.get(name) if len(kernels) > 1 else None
+        if x is None or x.opcode in SILENT or "jvp(" in (x.op_name or ""):
+            continue
+        if any(o.shape.rank for o in x.operands):
+            yield x
 
 
-def _put_barrier(name: str, module: Module) -> None:
-    x = module.find(name)
-    assert x is not None
+def _put_barrier(x: Instruction) -> None:
     barrier = computation_of(x).add_instruction(Instruction("barrier", x.shape, "opt-barrier", [x]))
     x.replace_all_uses_with(barrier)
