@@ -122,13 +122,14 @@ def _broken_limits(now: Figures, budget: Budget, name: str) -> Iterable[tuple[Co
         one, other = distinguishable(now.bytes, budget.bytes, bytes_text, "B")
         yield Code.MAX_BYTES, f"{one} moved{undivided(now.devices)}, {other} allowed"
     if budget.memory is not None:
-        if now.memory is None:
+        if now.memory is None or now.devices > 1:
             raise HlofuseError(
-                f"{printable(name)}: its memory is not known; --max-memory needs all dumps, or the last one"
+                f"{printable(name)}: the memory of one device is not known; --max-memory needs all dumps, or"
+                " the last one"
             )
         if now.memory > budget.memory:
             one, other = distinguishable(now.memory, budget.memory, bytes_text, "B")
-            yield Code.MAX_MEMORY, f"{one} of memory{undivided(now.devices)}, {other} allowed"
+            yield Code.MAX_MEMORY, f"{one} of memory, {other} allowed"
     if budget.us is not None:
         us, how = (now.us, "estimated") if now.measured_us is None else (now.measured_us, "measured")
         if us is None:
