@@ -78,9 +78,13 @@ class HostOffloader(Pass):
         changed = False
         for computation in module.non_fusion_computations():
             for i in computation.post_order():
-                if custom_call_target(i) == "MoveToHost" and _comes_back(i, computation is module.entry):
+                if custom_call_target(i) != "MoveToHost":
+                    continue
+                if _comes_back(i, computation is module.entry):
                     _move(i)
                     changed = True
+                else:
+                    recorder.skipped(i, "a value that goes to the host by way of other computations")
         changed = remove_annotations(module, _is_on_device) or changed
         cse = HloCSE(release=AROUND_FUSION, only_fusion_computations=False)
         return cse.run(module, recorder) or changed
