@@ -10,46 +10,7 @@ import pytest
 
 from ..running import Run
 
-UPDATE = """HloModule update, input_output_alias={ {}: (0, {}, may-alias) }
-
-body {
-  arg = (s32[], f32[], f32[4096]{0}) parameter(0)
-  one = s32[] constant(1)
-  i = s32[] get-tuple-element(arg), index=0
-  total = f32[] get-tuple-element(arg), index=1
-  waves = f32[4096]{0} get-tuple-element(arg), index=2
-  next = s32[] add(i, one)
-  step = s32[] constant(512)
-  place = s32[] multiply(i, step)
-  slice = f32[1]{0} dynamic-slice(waves, place), dynamic_slice_sizes={1}
-  element = f32[] bitcast(slice)
-  sum = f32[] add(total, element)
-  ROOT out = (s32[], f32[], f32[4096]{0}) tuple(next, sum, waves)
-}
-
-condition {
-  arg.1 = (s32[], f32[], f32[4096]{0}) parameter(0)
-  end = s32[] constant(8)
-  i.1 = s32[] get-tuple-element(arg.1), index=0
-  ROOT less = pred[] compare(i.1, end), direction=LT
-}
-
-ENTRY main {
-  p = f32[4096]{0} parameter(0), metadata={op_name="state"}
-  first = f32[4096]{0} cosine(p), metadata={op_name="jit(f)/cos" source_file="own.py" source_line=4}
-  wave = f32[4096]{0} opt-barrier(first)
-  quarter = f32[] constant(0.25)
-  spread = f32[4096]{0} broadcast(quarter), dimensions={}
-  scaled = f32[4096]{0} multiply(wave, spread), metadata={source_file="own.py" source_line=7}
-  zero = s32[] constant(0)
-  none = f32[] constant(0)
-  all = (s32[], f32[], f32[4096]{0}) tuple(zero, none, wave)
-  loop = (s32[], f32[], f32[4096]{0}) while(all), condition=condition, body=body
-  found = f32[] get-tuple-element(loop), index=1
-  everywhere = f32[4096]{0} broadcast(found), dimensions={}
-  ROOT sum.1 = f32[4096]{0} add(scaled, everywhere), metadata={source_file="own.py" source_line=7}
-}
-"""
+UPDATE, BARRIER = (Path(__file__).with_name(f"{name}.hlo").read_text() for name in ("update", "barrier"))
 """XLA's temporaries: 196 bytes; 16,580 without the barrier."""
 REPEATED = UPDATE.replace("  wave = f32[4096]{0} opt-barrier(first)\n", "").replace("first =", "wave =")
 MOMENTUM = """HloModule momentum
@@ -113,6 +74,17 @@ def test_arguments_with_results_of_their_shapes_can_be_donated(
     header = "momentum, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }"
     given, _ = memory(hlofuse, tmp_path, MOMENTUM.replace("momentum", header, 1), "--device", "h100_sxm")
     assert (given["memory"]["total"], given["changes"]) == (12_304, [])
+    of_gradient = MOMENTUM.replace("(w, faster)", '(w, faster), metadata={op_name="transpose(jvp())/sub"}')
+    found, _ = memory(hlofuse, tmp_path, of_gradient, "--device", "h100_sxm")
+    assert [c["memory_bytes"] for c in found["changes"]] == [pytest.approx(16_400, abs=16)]
+
+
+def test_on_a_cpu_what_follows_a_barrier_runs_after_all_before_it(hlofuse: Run, tmp_path: Path) -> None:
+    """XLA's temporaries. Without the barrier both sorts are alive at once."""
+    without = BARRIER.replace("sine(y)", "sine(x)")
+    for text, bytes in ((BARRIER, 16_384), (without, 32_768)):
+        found, _ = memory(hlofuse, tmp_path, text, "--target", "cpu")
+        assert found["memory"]["temporary"] == bytes
 
 
 def test_an_argument_that_is_only_put_in_another_order(hlofuse: Run, tmp_path: Path) -> None:

@@ -155,8 +155,7 @@ class OptimizationBarrierExpander(Pass):
     (`xla/hlo/transforms/expanders/optimization_barrier_expander.cc`)."""
 
     name = "cse_barrier_expander"
-    is_scheduled: bool = False
-    """XLA:CPU has put the instructions in order before."""
+    is_scheduled: bool = False  # XLA:CPU has put the instructions in order before
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         barriers = find_each(module, lambda i: i.opcode == "opt-barrier")

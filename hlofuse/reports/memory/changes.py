@@ -163,8 +163,9 @@ def _named(x: Instruction) -> Instruction:
     """The operation that a result is a copy or another form of: the first with a name."""
     while not x.op_name and len(x.operands) == 1:
         (source,) = x.operands
-        is_element = x.opcode == "get-tuple-element" and source.opcode == "tuple"
-        x = source.operands[x.tuple_index] if is_element else source
+        whole = source.fused_root if source.opcode == "fusion" else source
+        is_element = x.opcode == "get-tuple-element" and whole.opcode == "tuple"
+        x = whole.operands[x.tuple_index] if is_element else source
     return x
 
 
