@@ -263,10 +263,10 @@ start_index_map={0}, index_vector_dim=1, slice_sizes={1}
     reversed_ = text.replace(last, "f32[5000]{0:T(1024)} reverse(k), dimensions={0}")
     row = TpuAccount(parse_module(reversed_), "v5e").by_name["r"]
     assert open_end(row) == "XLA:TPU counts 41.0 kB, but no time"
-    # A reshape to other tiles is a copy: its bytes are all that it does.
+    # A reshape to other tiles takes longer than its bytes.
     reshaped = text.replace(last, "f32[8,625]{1,0:T(8,128)} reshape(k)")
     row = TpuAccount(parse_module(reshaped), "v5e").by_name["r"]
-    assert row.us == pytest.approx(2 * 5120 * 4 / 819e9 * 1e6)
+    assert row.us == pytest.approx(6 * 2 * 5120 * 4 / 819e9 * 1e6)
     assert not row.is_floor
 
 
