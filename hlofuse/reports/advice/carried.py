@@ -324,8 +324,11 @@ def batch_operands(x: Instruction) -> bool:
     """Arrays that equal products compute, one each, are computed by one batch, and then joined or added."""
     if x.opcode == "add" and any(u.opcode == "add" for u in x.users):
         return False
-    lanes = terms_of(x) if x.opcode == "add" else list(x.operands)
-    if len(lanes) < _FEWEST or len({o.shape for o in lanes}) > 1:
+    terms = terms_of(x) if x.opcode == "add" else list(x.operands)
+    found = max(_equivalent(enumerate(terms)), key=len, default=[])
+    lanes = [o for _, o in found]
+    is_all = x.opcode == "add" or len(lanes) == len(terms)
+    if not lanes or not is_all or len({o.shape for o in lanes}) > 1:
         return False
     whole = Together(lanes, is_flat=False)
     if not whole.join(lanes) or not any(source(v).opcode == "dot" for v in whole.computed.values()):
@@ -334,7 +337,8 @@ def batch_operands(x: Instruction) -> bool:
     if x.opcode == "add":
         kind = x.element_type
         add = make.reducer(x, "total", "add", kind)
-        return replace(x, make.reduce(x, new, make.zero(x, kind), [0], add))
+        total = make.reduce(x, new, make.zero(x, kind), [0], add)
+        return replace(x, fold(x, "add", [total, *(t for t in terms if t not in lanes)]))
     along = x.dimensions[0]
     order = [*range(1, along + 1), 0, *range(along + 1, new.shape.rank)]
     return replace(x, make.transpose(x, new, order))

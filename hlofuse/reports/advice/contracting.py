@@ -115,6 +115,21 @@ def contracted(
     return found, batch + [d for _, labels in sides for d in labels if d in free]
 
 
+def as_sum(x: Instruction) -> tuple[Instruction, Instruction] | None:
+    """The sum of an elementwise product that a product without rows of its own is, and `x` by that sum."""
+    (a, order), (b, own) = labelled(x)
+    if {*order} != {*own}:
+        return None
+    sizes = sizes_of((a, order))
+    kind = x.element_type
+    second = b if own == order else over(x, (b, own), order, sizes)
+    value = make.binary(x, "multiply", a, second)
+    along = [k for k, d in enumerate(order) if d < 0]
+    total = make.reduce(x, value, make.zero(x, kind), along, make.reducer(x, "sum", "add", kind))
+    rest = [d for d in order if d >= 0]
+    return total, over(x, (total, rest), sorted(rest), sizes)
+
+
 def spread_factor(x: Instruction) -> Labelled:
     """The value that is broadcast, labelled by the dimensions of `x`."""
     value, dims = spread(x)
@@ -154,13 +169,22 @@ def _factors(
     return found if len(found) == 2 and len(found[0][1]) < len(labels) else []
 
 
+PRODUCTS = ("multiply", "divide", "dot")
+
+
 def product_of_sums(x: Instruction, opcode: str) -> bool:
     """The sum of a matrix product becomes a product of sums, that of an elementwise one a matrix product."""
     value = x.operands[0]
     labels = [*range(value.shape.rank)]
     is_sum = combines_by(x, "add") and is_constant(x.operands[1], 0) and x.element_type in FLOATING_TYPES
-    if not is_sum or value.opcode != opcode or len(value.users) > 1:
+    if not is_sum or len(value.users) > 1:
         return False
+    if opcode == "dot" and value.opcode in ("add", "subtract"):  # as of a bias
+        terms = [make.copy_of(o, o.operands) if o.opcode in PRODUCTS else o for o in value.operands]
+        sums = [make.copy_of(x, [t, x.operands[1]]) for t in terms]
+        total = make.binary(x, value.opcode, sums[0], sums[1])
+        found = [product_of_sums(s, opcode) for s in sums]
+        return any(found) and replace(x, total)
     inner = list[Instruction]()
     outer = list[Labelled]()
     for term in terms_of(value, "multiply"):
@@ -169,15 +193,36 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
             outer.append(factor)  # the same in all summands
         else:
             inner.append(term)
-    factors = _factors(value, fold(value, "multiply", inner or [value]), labels)
+    if opcode == "dot":
+        factors = _weighted(value, inner, labels)
+    elif value.opcode == opcode:
+        factors = _factors(value, fold(value, "multiply", inner or [value]), labels)
+    else:
+        return False
     if not factors:
         return False
     remaining = [d for d in labels if d not in x.dimensions]
-    found = contracted(value, factors[0], factors[1], remaining)
-    if opcode != "dot" and found[0].opcode != "dot":
+    summed_up = contracted(value, factors[0], factors[1], remaining)
+    if opcode != "dot" and summed_up[0].opcode != "dot":
         return False
-    found = reduce(partial(on_both, value, "multiply"), outer, found)
-    return replace(x, over(value, found, remaining, sizes_of((value, labels))))
+    summed_up = reduce(partial(on_both, value, "multiply"), outer, summed_up)
+    return replace(x, over(value, summed_up, remaining, sizes_of((value, labels))))
+
+
+def _weighted(value: Instruction, terms: list[Instruction], labels: list[int]) -> list[Labelled]:
+    """The factors of the one matrix product among the terms, each by the others that have its dimensions."""
+    dots = [t for t in terms if t.opcode == "dot"]
+    if len(dots) != 1:
+        return []
+    factors = _factors(value, dots[0], labels)
+    for term in terms:
+        weight = spread_factor(term)
+        place = next((k for k, f in enumerate(factors) if {*weight[1]} <= {*f[1]}), None)
+        if term is not dots[0]:
+            if place is None:
+                return []
+            factors[place] = on_both(value, "multiply", factors[place], weight)
+    return factors
 
 
 def _unfolded(
@@ -227,16 +272,17 @@ def multiply_unrepeated(x: Instruction) -> bool:
     factors = labelled(x)
     for (value, labels), other in (factors, factors[::-1]):
         repeated, dims = spread_factor(value)
-        opened = (value, labels), other, [*range(x.shape.rank)]
+        forms = [((value, labels), other, [*range(x.shape.rank)])]
         if repeated.opcode == "reshape":
-            opened = _below_reshape(x, (repeated, [labels[d] for d in dims]), other) or opened
-        (whole, order), other, result = opened
-        small, dims = spread_factor(whole)
-        part = small, [order[d] for d in dims]
-        dropped = {*order} - {*part[1]}
-        if dropped and dropped <= {*other[1]} & {*result}:
-            sizes = sizes_of((whole, order), other)
-            return replace(x, over(x, contracted(x, part, other, result), result, sizes))
+            opened = _below_reshape(x, (repeated, [labels[d] for d in dims]), other)
+            forms += [opened] if opened is not None else []
+        for (whole, order), c, result in forms:
+            small, dims = spread_factor(whole)
+            part = small, [order[d] for d in dims]
+            sizes = sizes_of((whole, order), c)
+            dropped = {d for d in order if d not in part[1] and sizes[d] > 1}
+            if dropped and dropped <= {*c[1]} & {*result}:
+                return replace(x, over(x, contracted(x, part, c, result), result, sizes))
     return False
 
 

@@ -35,6 +35,7 @@ from .batching import row_starts
 from .contracting import (
     Labelled,
     View,
+    as_sum,
     contracted,
     diagonal_alone,
     labelled,
@@ -134,11 +135,14 @@ def _take(x: Instruction, is_product: bool = False) -> bool:
     if not combines_by(x, "add") or not is_constant(x.operands[1], 0):
         return False
     factors = [(value, labels), (make.scalar(x, x.element_type, 1), list[int]())]
+    is_masked = value.opcode == "select" and is_constant(value.operands[2], 0)
+    is_weighted = is_masked or value.opcode == "multiply"
+    if is_product and (not is_weighted or any(map(is_constant, value.operands[:2]))):
+        return False
     if is_product:
-        is_masked = value.opcode == "select" and is_constant(value.operands[2], 0)
-        if not (is_masked or value.opcode == "multiply") or any(map(is_constant, value.operands[:2])):
-            return False
         factors = [(o, labels) for o in value.operands[:2]]
+    elif is_weighted and min(len(spread_factor(o)[1]) for o in value.operands[:2]) < len(labels):
+        factors = [spread_factor(o) for o in value.operands[:2]]
     return _at_indices(x, factors, [d for d in labels if d not in x.dimensions])
 
 
@@ -308,6 +312,9 @@ def _terms(x: Instruction, f: Instruction) -> list[Labelled]:
 
 def _multiply_differences(x: Instruction) -> bool:
     """Σ(a − b)² becomes |a|² + |b|² − 2 a·b, and Σ g·(a − b), as in its gradient, Σ g·a − Σ g·b."""
+    if x.opcode == "dot":
+        found = as_sum(x)
+        return found is not None and _multiply_differences(found[0]) and replace(x, found[1])
     sizes = dict(enumerate(x.operands[0].shape.dimensions))
     factors = terms_of(x.operands[0], "multiply") if combines_by(x, "add") else []
     parts = [_terms(x, f) for f in factors[:4]]
@@ -448,13 +455,16 @@ def _smooth(size: int) -> int:
 
 
 def _transform_filter(x: Instruction) -> bool:
-    """A convolution of one channel becomes a product of Fourier transforms."""
+    """A convolution of one channel, or of each by itself, becomes a product of Fourier transforms."""
     labels = labels_of(x)
     window = list(window_of(x))
     is_plain = all(w.stride == w.window_dilation == 1 and not w.window_reversal for w in window)
     taps = prod(w.size for w in window)
-    is_one = x.operands[1].shape.element_count == taps and x.raw("batch_group_count", "1") == "1"
-    if not (is_plain and is_one and 0 < len(window) < 4) or x.element_type != "f32":
+    channels = x.operands[0].shape.dimensions[labels.lhs.index("f")]
+    filters_of_each = x.operands[1].shape.element_count // taps
+    is_each = channels in (1, filters_of_each) and x.raw("feature_group_count", "1") == str(channels)
+    is_plain = is_plain and x.raw("batch_group_count", "1") == "1"
+    if not (is_plain and is_each and 0 < len(window) < 4) or x.element_type != "f32":
         return False
     spatial = range(len(window))
     order = [labels.lhs.index(k) for k in ("b", "f", *map(str, spatial))]
@@ -472,10 +482,13 @@ def _transform_filter(x: Instruction) -> bool:
         shape = array("c64", [*y.shape.dimensions[:-1], sizes[-1] // 2 + 1])
         lengths = make.numbers(sizes)
         spectra.append(make.add(x, "fft", shape, [y], fft_type="RFFT", fft_length=lengths))
-    shape = array("c64", spectra[1].shape.dimensions[2:])
-    factor = make.broadcast(x, spectra[0].shape, make.reshape(x, shape, spectra[1]), along)
-    found = make.binary(x, "multiply", spectra[0], factor)
-    shape = array("f32", [*value.shape.dimensions[:2], *sizes])
+    both = array("c64", [value.shape.dimensions[0], filters_of_each, *spectra[1].shape.dimensions[2:]])
+    shape = array("c64", [*both.dimensions[:1], *spectra[0].shape.dimensions[1 + (channels == 1) :]])
+    first = make.reshape(x, shape, spectra[0])
+    first = make.broadcast(x, both, first, [0, *along] if channels == 1 else range(both.rank))
+    second = make.reshape(x, array("c64", both.dimensions[1:]), spectra[1])
+    found = make.binary(x, "multiply", first, make.broadcast(x, both, second, range(1, both.rank)))
+    shape = array("f32", [*both.dimensions[:2], *sizes])
     found = make.add(x, "fft", shape, [found], fft_type="IRFFT", fft_length=lengths)
     for d, w in zip(along, window, strict=True):
         end = value.shape.dimensions[d]
@@ -546,11 +559,13 @@ def _real_transform(x: Instruction) -> bool:
     spectrum = whole.operands[0] if is_back else whole
     labels = [*range(spectrum.shape.rank)]
     along = labels[-1]
-    half = {along: spectrum.shape.dimensions[-1] // 2 + 1}
+    if not is_back and (cut := [d for d in labels if x.shape.dimensions[d] < whole.shape.dimensions[d]]):
+        along = cut[0]
+    half = {along: spectrum.shape.dimensions[along] // 2 + 1}
     axes = labels[-len(numbers_of(whole, "fft_length")) :] if is_back else []
     if is_back and not _mirrors(spectrum, axes, along, _frequencies_around(x)):
         return False
-    if not is_back and ranges_of(x)[-1].limit > half[along]:
+    if not is_back and ranges_of(x)[along].limit > half[along]:
         return False
     found = list[Instruction]()
 
@@ -1131,7 +1146,7 @@ RESTATED = {
     "multiply-the-small-first": Rewriting("dot", reorder),
     "group-not-repeat": Rewriting("dot", multiply_unrepeated),
     "add-the-small-products": Rewriting("dot", _add_products),
-    "distances-by-a-product": Rewriting("reduce", _multiply_differences),
+    "distances-by-a-product": Rewriting("reduce dot", _multiply_differences),
     "power-by-a-root": Rewriting("power", root_for_power),
     "sum-once": Rewriting("add", _sum_once),
     "triangular-cumsum": Rewriting("reduce-window", _cumulate_by_product),

@@ -10,7 +10,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds
 from hlofuse.passes.common.shapes import numbers_of
 from .contracting import spread_factor
-from .matching import MIN_BYTES, combines_by, each, is_constant, only_reader, source, sum_of
+from .matching import MIN_BYTES, combines_by, each, is_constant, only_reader, readers, source, sum_of
 from .recipe import Finding, Recipe, Situation
 from .written import counted, replace
 
@@ -63,7 +63,8 @@ def _computes_whole(x: Instruction) -> bool:
     """True if an array is computed of which only a small part is new."""
     whole, part = x.operands[:2]
     is_small = whole.shape.byte_size >= max(MIN_BYTES, 8 * part.shape.byte_size)
-    return is_small and _origin(whole) is not None and only_reader(whole) is x
+    is_read = any(r is not x and r.opcode != "dynamic-slice" for r in readers(whole))
+    return is_small and _origin(whole) is not None and not is_read
 
 
 def _origin(x: Instruction) -> Instruction | None:

@@ -11,7 +11,7 @@ from hlofuse.analysis.kernels import kernel_source
 from hlofuse.format import printable, quantity
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Computation, Instruction, Module, Record, copy_module, with_trait
-from hlofuse.ir.shape import Shape
+from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
@@ -50,9 +50,13 @@ def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
             dims = [x.dimensions.index(d) if d in x.dimensions else None for d in dims]
         elif x.opcode == "transpose":
             dims = [None if d is None else x.dimensions[d] for d in dims]
-        elif x.opcode not in ("convert", "copy"):
+        elif x.opcode not in ("convert", "copy") or _loses_fraction(x):
             return x, dims
         x = below
+
+
+def _loses_fraction(x: Instruction) -> bool:
+    return x.operands[0].element_type in FLOATING_TYPES and x.element_type not in FLOATING_TYPES
 
 
 def equal_places(x: Instruction) -> list[int]:
