@@ -332,6 +332,25 @@ def reorder(x: Instruction) -> bool:
     return False
 
 
+def multiply_apart(x: Instruction, chosen: Callable[[Instruction], bool]) -> bool:
+    """A product with joined values, some of them `chosen`, becomes the sum of a product with each."""
+    dims = DotDimensions.of(x)
+    for side, joined in enumerate(x.operands):
+        is_joined = joined.opcode == "concatenate" and dims.contracting(side) == joined.dimensions
+        if not is_joined or not any(map(chosen, joined.operands)):
+            continue
+        other, along = x.operands[1 - side], dims.contracting(1 - side)[0]
+        terms = list[Instruction]()
+        start = 0
+        for o in joined.operands:
+            end = start + o.shape.dimensions[joined.dimensions[0]]
+            pair = [o, make.part(x, other, start, end, along)]
+            terms.append(make.copy_of(x, pair if side == 0 else pair[::-1]))
+            start = end
+        return replace(x, fold(x, "add", terms))
+    return False
+
+
 Last = Callable[[Instruction, list[int]], Labelled | None]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, computation_of, grouped, module_of, reach
+from hlofuse.ir import Instruction, Record, computation_of, grouped, module_of, reach
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
@@ -39,6 +39,7 @@ from .contracting import (
     contracted,
     diagonal_alone,
     labelled,
+    multiply_apart,
     multiply_unrepeated,
     on_both,
     over,
@@ -146,60 +147,131 @@ def _take(x: Instruction, is_product: bool = False) -> bool:
     return _at_indices(x, factors, [d for d in labels if d not in x.dimensions])
 
 
-def _indices_of_rows(x: Instruction) -> int | None:
-    """The rank of the indices by which a gather reads whole rows, its first dimensions; None for others."""
-    rest = x.operands[0].shape.dimensions[1:]
-    rank = x.shape.rank - len(rest)
-    names = ("collapsed_slice_dims", "start_index_map", "offset_dims")
-    last = tuple(range(rank, x.shape.rank))
-    is_of_rows = [numbers_of(x, n) for n in names] == [(0,), (0,), last]
-    return rank if is_of_rows and x.shape.dimensions[rank:] == rest else None
+class _Places(Record):
+    """A gather reads at these places along one dimension; along others it reads all."""
+
+    along: int
+    indices: Instruction
+    """Dimensions of the batch first."""
+    batch: dict[int, int]
+    """Dimensions of the array that the indices count, with those of the result, as for `x[arange(n), i]`."""
+    free: list[int]
+    """The other dimensions of the result that the indices have."""
+
+
+def _places(x: Instruction) -> _Places | None:
+    table, indices = x.operands
+    names = ("start_index_map", "slice_sizes", "offset_dims", "operand_batching_dims")
+    columns, sizes, offsets, batched = (numbers_of(x, n) for n in names)
+    vector = int(x.raw("index_vector_dim") or 0)
+    own = [d for d in range(x.shape.rank) if d not in offsets]
+    firsts = numbers_of(x, "start_indices_batching_dims")
+    batch = {d: own[n - (n > vector)] for d, n in zip(batched, firsts, strict=True)}
+    kind = array(indices.element_type, [x.shape.dimensions[d] for d in own])
+    found = list[tuple[int, Instruction]]()
+    for k, d in enumerate(columns):
+        size = table.shape.dimensions[d]
+        if sizes[d] == size:
+            continue  # it begins at 0
+        is_one = sizes[d] == 1 and indices.opcode == "concatenate" and len(indices.operands) == len(columns)
+        column = indices.operands[k] if is_one else indices
+        if column is indices and vector < indices.shape.rank:
+            column = make.part(x, indices, k, k + 1, vector)
+        counts = _counted_dimension(column, kind.dimensions)
+        if counts is not None and size == kind.dimensions[counts]:
+            batch[d] = own[counts]
+        else:
+            found.append((d, make.reshape(x, kind, column)))
+    partial_dims = [d for d, n in enumerate(table.shape.dimensions) if sizes[d] != n and d not in batch]
+    if len(found) != 1 or partial_dims != [found[0][0]] or sizes[partial_dims[0]] != 1:
+        return None
+    free = [d for d in own if d not in batch.values()]
+    order = [own.index(d) for d in (*batch.values(), *free)]
+    return _Places(found[0][0], make.transpose(x, found[0][1], order), batch, free)
+
+
+def _counted_dimension(x: Instruction, sizes: Sequence[int]) -> int | None:
+    """The dimension of which each element of `x`, in these sizes, is the number."""
+    with suppress(CannotEvaluate):
+        values = elements(x, {}, MOST_EVALUATED).reshape(sizes)
+        for d, size in enumerate(sizes):
+            if (np.moveaxis(values, d, -1) == np.arange(size)).all():
+                return d
+    return None
+
+
+def _one_slice(x: Instruction) -> _Places | None:
+    """The places of a slice of one dimension."""
+    whole, *starts = x.operands
+    along = [d for d, n in enumerate(x.shape.dimensions) if n != whole.shape.dimensions[d]]
+    if len(along) != 1:
+        return None
+    indices = make.iota(x, array("s32", [x.shape.dimensions[along[0]]]), 0)
+    first = None if starts else ranges_of(x)[along[0]]
+    if first is not None:
+        indices = make.binary(x, "multiply", indices, make.scalar_like(indices, first.stride))
+    start = make.scalar(x, "s32", first.start) if first else make.convert(x, starts[along[0]], "s32")
+    indices = make.binary(x, "add", indices, make.broadcast(x, indices.shape, start, ()))
+    return _Places(along[0], indices, {}, along)
 
 
 def _take_first(x: Instruction) -> bool:
     """Rows of what was computed become what is computed of rows."""
-    whole, *starts = x.operands
-    if x.opcode == "gather":
-        along = [] if _indices_of_rows(x) is None else [0]
-        indices = starts[0]
-        rows = indices.shape.element_count
-    else:
-        along = [d for d, n in enumerate(x.shape.dimensions) if n != whole.shape.dimensions[d]]
-        rows = x.shape.dimensions[along[0]] if along else 0
-        indices = make.iota(x, array("s32", [rows]), 0)
-        first = ranges_of(x)[along[0]] if along and not starts else None
-        if first is not None:
-            indices = make.binary(x, "multiply", indices, make.scalar_like(indices, first.stride))
-        start = make.scalar(x, "s32", first.start) if first else make.convert(x, starts[along[0]], "s32")
-        indices = make.binary(x, "add", indices, make.broadcast(x, indices.shape, start, ()))
-    if len(along) != 1 or rows * 4 > whole.shape.dimensions[along[0]] or len(whole.users) > 1:
+    whole = x.operands[0]
+    places = _places(x) if x.opcode == "gather" else _one_slice(x)
+    if places is None or len(whole.users) > 1:
         return False
-    indices = make.reshape(x, array(indices.element_type, [rows]), indices)
+    along, batch = places.along, list(places.batch)
+    rows = prod(x.shape.dimensions[d] for d in places.free)
+    if rows * 4 > whole.shape.dimensions[along]:
+        return False
+    counts = [whole.shape.dimensions[d] for d in batch]
+    indices = make.reshape(x, array(places.indices.element_type, [*counts, rows]), places.indices)
 
     def last(value: Instruction, labels: list[int]) -> Labelled:
-        place = labels.index(along[0])
-        return gather_rows(x, value, indices, place), [along[0], *labels[:place], *labels[place + 1 :]]
+        own = [d for d in batch if d in labels]
+        first = [*own, *(d for d in batch if d not in labels), along]
+        order = [[*batch, along].index(d) for d in first]
+        moved = make.transpose(x, indices, order)
+        found = gather_rows(x, value, moved, labels.index(along), [labels.index(d) for d in own])
+        return found, [*first, *(d for d in labels if d not in first)]
 
-    view = View({along[0]: rows}, last)
+    view = View({along: rows}, last)
     labels = [*range(whole.shape.rank)]
     found = view.of(whole, labels)
     if found is None or not any(i.opcode == "dot" for i, _ in view.done):
         return False
-    new = over(whole, found, labels, sizes_of((whole, labels)) | view.sizes)
-    return replace(x, new)
+    rest = [d for d in labels if d != along and d not in batch]
+    order = [*batch, along, *rest]
+    new = over(whole, found, order, sizes_of((whole, labels)) | view.sizes)
+    if x.opcode != "gather":
+        return replace(x, make.transpose(x, new, [order.index(d) for d in labels]))
+    first = [*places.batch.values(), *places.free]
+    offsets = [d for d in range(x.shape.rank) if d not in first]
+    first += offsets
+    new = make.reshape(x, with_dimensions(x.shape, [x.shape.dimensions[d] for d in first]), new)
+    return replace(x, make.transpose(x, new, [first.index(d) for d in range(x.shape.rank)]))
 
 
 def _map_table(x: Instruction) -> bool:
     """Values of rows that are read many times become rows of what is computed of the table."""
-    table, indices = x.operands
-    rank = _indices_of_rows(x)
-    rows, *rest = table.shape.dimensions
-    own = x.shape.dimensions[:rank]
-    if not rank or prod(own) < 2 * rows:
+    table = x.operands[0]
+    if (places := _places(x)) is None:
         return False
+    batch = [*range(len(places.batch))]
+    along = len(batch)
+    rank = along + len(places.free)
+    rows = table.shape.dimensions[along]
+    own, rest = x.shape.dimensions[:rank], x.shape.dimensions[rank:]
     first = [*range(rank)]
-    sizes = dict.fromkeys(first, 1) | {0: rows}
-    whole = make.reshape(x, with_dimensions(x.shape, [*sizes.values(), *rest]), table)
+    is_plain = places.along == along and list(places.batch.items()) == [(d, d) for d in batch]
+    if not is_plain or places.free != first[along:] or prod(own[along:]) < 2 * rows:
+        return False
+    for joined in [u for u in x.users if u.opcode == "concatenate"]:
+        for user in [u for u in joined.users if u.opcode == "dot"]:
+            multiply_apart(user, lambda o: o is x)
+    sizes = dict.fromkeys(first[along:], 1) | {along: rows}
+    whole = make.reshape(x, with_dimensions(x.shape, [*own[:along], *sizes.values(), *rest]), table)
     view = View(
         sizes, lambda value, labels: (whole, labels) if value is x and labels[:rank] == first else None
     )
@@ -213,10 +285,9 @@ def _map_table(x: Instruction) -> bool:
             readers += y.users
     ends = [y for y in found if y.is_root or any(u not in found for u in y.users)]
     for y in ends:
-        shape = with_dimensions(y.shape, [rows, *y.shape.dimensions[rank:]])
+        shape = with_dimensions(y.shape, [*own[:along], rows, *y.shape.dimensions[rank:]])
         small = make.reshape(y, shape, found[y])
-        places = make.reshape(x, array(indices.element_type, own), indices)
-        replace(y, gather_rows(y, small, places, 0))
+        replace(y, gather_rows(y, small, places.indices, along, batch))
     return bool(ends)
 
 
