@@ -8,6 +8,7 @@ from hlofuse.account.measured import attach, share
 from hlofuse.compilation import Compilation
 from hlofuse.inputs import load
 from hlofuse.inputs.companions import Companions
+from hlofuse.inputs.ordered import restore_literals
 from hlofuse.inputs.profile import Profile
 from hlofuse.ir import HlofuseError, Module, replace
 from hlofuse.pipelines.stage import Stage
@@ -21,9 +22,12 @@ def xla_final(replay: Compilation) -> Module | None:
     """XLA's own final module of this compilation next to the input; None without one."""
     path = _companions(replay).final_module(replay.target)
     try:
-        return load(path) if path is not None else None
+        module = load(path) if path is not None else None
     except HlofuseError:  # damaged, or cut short
         return None
+    if module is not None:
+        restore_literals(module)
+    return module
 
 
 def attach_profile(replay: Compilation, profile: Profile) -> None:
@@ -48,9 +52,12 @@ def unoptimized_of(replay: Compilation) -> Module | None:
         return replay.input.lowering.input.module
     path = _companions(replay).before_optimizations
     try:
-        return load(path) if path is not None else None
+        module = load(path) if path is not None else None
     except HlofuseError:  # damaged, or cut short
         return None
+    if module is not None:
+        restore_literals(module)
+    return module
 
 
 def with_events(replay: Compilation) -> None:

@@ -144,6 +144,18 @@ def terms_of(x: Instruction, opcode: str = "add") -> list[Instruction]:
     return [t for terms in below for t in terms]
 
 
+def _multiplied(x: Instruction) -> list[Labelled]:
+    """The factors of an elementwise product. A quotient by what is spread is a product with its inverse."""
+    if x.opcode == "divide":
+        below, own = spread_factor(x.operands[1])
+        if len(own) < x.shape.rank and below.element_type == x.element_type:
+            inverse = make.binary(x, "divide", make.scalar_like(below, 1), below)
+            return [*_multiplied(x.operands[0]), (inverse, own)]
+    if x.opcode != "multiply":
+        return [spread_factor(x)]
+    return [f for o in x.operands for f in _multiplied(o)]
+
+
 _FRESH = count(1000)  # labels of dimensions that no result has
 
 
@@ -157,8 +169,7 @@ def _factors(
         fresh = [next(_FRESH) for _ in DotDimensions.of(value).lhs_contracting][::-1] + labels
         shift = len(fresh) - len(labels)
         return [(v, [fresh[d + shift] for d in own]) for v, own in labelled(value)]
-    terms = map(spread_factor, terms_of(value, "multiply"))
-    found = [(v, [labels[d] for d in own]) for v, own in terms]
+    found = [(v, [labels[d] for d in own]) for v, own in _multiplied(value)]
     found.sort(key=lambda f: -len(f[1]))
     while len(found) > 2 and len(found[0][1]) < len(labels):
         small = found.pop()

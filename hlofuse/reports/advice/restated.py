@@ -30,7 +30,6 @@ from hlofuse.passes.common.shapes import (
     without,
     without_ones,
 )
-from hlofuse.passes.loop.parts import body_of, carried_unchanged
 from .batching import row_starts
 from .contracting import (
     Labelled,
@@ -44,14 +43,13 @@ from .contracting import (
     on_both,
     over,
     product_of_sums,
-    reorder,
     sizes_of,
     spread_factor,
     summed,
     terms_of,
 )
 from .matching import MIN_BYTES, MIN_ELEMENTS, combines_by, has, is_constant, only_reader, origins, source
-from .structure import use_structure
+from .structure import as_slices, scale_each, small_first
 from .updates import add_to_rows, choose_written
 from .written import (
     MOST_EVALUATED,
@@ -65,6 +63,7 @@ from .written import (
     onehot,
     replace,
     spread,
+    written_before,
     written_part,
 )
 
@@ -592,18 +591,6 @@ def _mirrors(x: Instruction, axes: Sequence[int], last: int, written: dict[Instr
     return _is_of_real(x) and len(numbers_of(x, "fft_length")) == len(axes)
 
 
-def _frequencies_around(x: Instruction) -> dict[Instruction, Elements]:
-    """Elements of the state of the loop around `x` that no iteration changes, and that a formula writes."""
-    found = dict[Instruction, Elements]()
-    if (loop := x.called_by("while")) is None:
-        return found
-    for element in carried_unchanged(body_of(loop)):
-        before = loop.operands[0].operands[element.tuple_index]
-        with suppress(CannotEvaluate):
-            found[element] = elements(before, {}, MOST_EVALUATED)
-    return found
-
-
 def _is_of_real(x: Instruction) -> bool:
     """True for a Fourier transform of real numbers."""
     if x.opcode != "fft" or x.raw("fft_type") != "FFT":
@@ -634,7 +621,7 @@ def _real_transform(x: Instruction) -> bool:
         along = cut[0]
     half = {along: spectrum.shape.dimensions[along] // 2 + 1}
     axes = labels[-len(numbers_of(whole, "fft_length")) :] if is_back else []
-    if is_back and not _mirrors(spectrum, axes, along, _frequencies_around(x)):
+    if is_back and not _mirrors(spectrum, axes, along, written_before(x)):
         return False
     if not is_back and ranges_of(x)[along].limit > half[along]:
         return False
@@ -1204,8 +1191,8 @@ RESTATED = {
     "map-the-table": Rewriting("gather", _map_table),
     "take-not-onehot": Rewriting("dot reduce", _take),
     "pick-the-label": Rewriting("reduce", partial(_take, is_product=True)),
-    "use-the-structure": Rewriting("dot", use_structure),
-    "scale-not-diagonal": Rewriting("dot", partial(use_structure, is_diagonal=True)),
+    "use-the-structure": Rewriting("dot", as_slices),
+    "scale-not-diagonal": Rewriting("dot", scale_each),
     "attention-by-cudnn": Rewriting("dot", _attend, "gpu", "cuDNN attention"),
     "window-by-dimension": Rewriting("reduce-window", _by_dimension),
     "add-the-shifts": Rewriting("convolution", _add_shifts),
@@ -1214,7 +1201,7 @@ RESTATED = {
     "diagonal-alone": Rewriting("gather reduce", diagonal_alone),
     "multiply-not-sum": Rewriting("reduce", partial(product_of_sums, opcode="multiply")),
     "sum-before-the-product": Rewriting("reduce", partial(product_of_sums, opcode="dot")),
-    "multiply-the-small-first": Rewriting("dot", reorder),
+    "multiply-the-small-first": Rewriting("dot", small_first),
     "group-not-repeat": Rewriting("dot", multiply_unrepeated),
     "add-the-small-products": Rewriting("dot", _add_products),
     "distances-by-a-product": Rewriting("reduce dot", _multiply_differences),

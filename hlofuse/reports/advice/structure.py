@@ -12,8 +12,9 @@ from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.literals import Elements
 from hlofuse.passes.common.shapes import array, with_dimensions
-from .contracting import labelled, over, sizes_of, summed
-from .written import MOST_EVALUATED, fold, gather_rows, replace
+from .contracting import PRODUCTS, View, labelled, on_both, over, reorder, sizes_of, summed
+from .matching import is_constant
+from .written import MOST_EVALUATED, equal_places, fold, gather_rows, replace, spread, written_before
 
 _FEW = 8
 """Parts that are added, sums in sums that are looked into, and the side of a matrix that stays as it is."""
@@ -22,10 +23,10 @@ Term = tuple[Elements, Instruction | None, int | None]
 """Weights of a part of a matrix, and what scales it: a scalar, or a value for each row (0) or column (1)."""
 
 
-def _terms(x: Instruction, cache: dict[Instruction, Elements], most: int, depth: int = 0) -> Iterator[Term]:
-    """The parts whose sum a matrix is, tests having at most `most` elements; else CannotEvaluate."""
+def _terms(x: Instruction, cache: dict[Instruction, Elements], depth: int = 0) -> Iterator[Term]:
+    """The parts whose sum a matrix is; else CannotEvaluate."""
     with suppress(CannotEvaluate):
-        yield elements(x, cache, most if x.opcode == "broadcast" else MOST_EVALUATED), None, None
+        yield elements(x, cache, MOST_EVALUATED), None, None
         return
     first, *rest = x.operands or (x,)
     if x.opcode == "broadcast" and first.shape.rank < 2:
@@ -33,9 +34,9 @@ def _terms(x: Instruction, cache: dict[Instruction, Elements], most: int, depth:
     elif depth == _FEW or x.opcode not in ("add", "subtract", "select", "multiply"):
         raise CannotEvaluate
     elif x.opcode == "select":
-        chosen = elements(first, cache, most)
+        chosen = elements(first, cache, MOST_EVALUATED)
         for part, value in zip((chosen, ~chosen), rest, strict=True):
-            for weights, data, place in _terms(value, cache, most, depth + 1):
+            for weights, data, place in _terms(value, cache, depth + 1):
                 if weights.any():
                     yield weights * part, data, place
     elif x.opcode == "multiply":
@@ -44,11 +45,11 @@ def _terms(x: Instruction, cache: dict[Instruction, Elements], most: int, depth:
             first = rest[0]
         except CannotEvaluate:
             scale = elements(rest[0], cache, MOST_EVALUATED)
-        for weights, data, place in _terms(first, cache, most, depth + 1):
+        for weights, data, place in _terms(first, cache, depth + 1):
             yield weights * scale, data, place
     else:
-        yield from _terms(first, cache, most, depth + 1)
-        for weights, data, place in _terms(rest[0], cache, most, depth + 1):
+        yield from _terms(first, cache, depth + 1)
+        for weights, data, place in _terms(rest[0], cache, depth + 1):
             yield 0 - weights if x.opcode == "subtract" else weights, data, place
 
 
@@ -146,7 +147,7 @@ def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instructio
     return near
 
 
-def use_structure(x: Instruction, is_diagonal: bool = False) -> bool:
+def as_slices(x: Instruction) -> bool:
     """A product with a band, a triangle, runs or one number in each row becomes slices and sums."""
     factors = labelled(x)
     kind = x.element_type
@@ -160,10 +161,7 @@ def use_structure(x: Instruction, is_diagonal: bool = False) -> bool:
         y = make.transpose(x, make.convert(x, other, kind), order)
         parts = list[Instruction]()
         with suppress(CannotEvaluate):
-            terms = list(_terms(matrix, {}, MOST_EVALUATED * (4 if is_diagonal else 1)))
-            if is_diagonal != all(np.count_nonzero(w) == np.count_nonzero(w.diagonal()) for w, *_ in terms):
-                continue
-            for weights, data, place in terms:
+            for weights, data, place in _terms(matrix, written_before(x)):
                 is_column = place is not None and labels[place] < 0
                 scaled = y
                 if is_column:
@@ -183,4 +181,52 @@ def use_structure(x: Instruction, is_diagonal: bool = False) -> bool:
                         sizes_of(*factors),
                     ),
                 )
+    return False
+
+
+def scale_each(x: Instruction) -> bool:
+    """A product with a matrix, or with one for each place of a batch, of which a test selects the diagonal
+    becomes a product with the vector on it."""
+    factors = labelled(x)
+    result = [*range(x.shape.rank)]
+    for (matrix, labels), (other, own) in (factors, factors[::-1]):
+        masked, dims = spread(matrix)
+        is_masked = masked.opcode == "multiply" or (
+            masked.opcode == "select" and is_constant(masked.operands[2], 0)
+        )
+        if not is_masked:
+            continue
+        test, values = sorted(masked.operands[:2], key=lambda o: not equal_places(o))
+        if masked.opcode == "select" and test is not masked.operands[0]:
+            continue
+        names = [labels[dims.index(d)] for d in range(masked.shape.rank)]
+        pair = sorted(names[d] for d in equal_places(test))
+        if not pair or not pair[0] < 0 <= pair[1] or pair[1] in own:
+            continue
+        one = dict.fromkeys(pair, pair[1])
+        found = View({}, lambda *_: None).of(values, [one.get(d, d) for d in names])
+        if found is None or not {*found[1], *own} - {pair[0]} <= {*result}:
+            continue
+        new = on_both(x, "multiply", (other, [one.get(d, d) for d in own]), found)
+        return replace(x, over(x, new, result, sizes_of(*factors)))
+    return False
+
+
+def small_first(x: Instruction) -> bool:
+    """A product of three in the better order; one with a sum of such products or diagonals term by term."""
+    if reorder(x):
+        return True
+    sums = [o.opcode in ("add", "subtract") and len(o.users) == 1 for o in x.operands]
+    for side, value in enumerate(x.operands):
+        is_own = [o.opcode in PRODUCTS for o in value.operands] if sums[side] else []
+        if not any(is_own):
+            continue
+        terms = []
+        for term, own in zip(value.operands, is_own, strict=True):
+            operands = list(x.operands)
+            operands[side] = make.copy_of(term, term.operands) if own else term  # of one reader
+            terms.append(make.copy_of(x, operands))
+        total = make.binary(x, value.opcode, terms[0], terms[1])
+        if all(reorder(t) or as_slices(t) or scale_each(t) for t in terms):
+            return replace(x, total)
     return False

@@ -18,10 +18,12 @@ from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.common import make
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
+from hlofuse.passes.common.literals import Elements
 from hlofuse.passes.common.shapes import array, numbers_of, window_of
 from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
+from hlofuse.passes.loop.parts import body_of, carried_unchanged
 from hlofuse.releases.named import AROUND_FUSION
 from hlofuse.trace import OnlySkipped
 from .matching import combines_by, is_below_zero, is_constant, source
@@ -162,6 +164,18 @@ def fold(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:
 
 def counted(x: Instruction) -> int | None:
     return int(x.raw("iota_dimension") or 0) if x.opcode == "iota" else None
+
+
+def written_before(x: Instruction) -> dict[Instruction, Elements]:
+    """Elements of the state of the loop around `x` that no iteration changes, and that a formula writes."""
+    found = dict[Instruction, Elements]()
+    if (loop := x.called_by("while")) is None:
+        return found
+    for element in carried_unchanged(body_of(loop)):
+        before = loop.operands[0].operands[element.tuple_index]
+        with suppress(CannotEvaluate):
+            found[element] = elements(before, {}, MOST_EVALUATED)
+    return found
 
 
 class Numbers(Record):
