@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, Shape, clone_of, computation_of
+from hlofuse.ir.attributes.window import Window, WindowDimension
+from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, replace_parameter
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.literals import integer_of
-from hlofuse.passes.common.shapes import array, labels_of, numbers_of, ranges_of, with_dimensions
+from hlofuse.passes.common.shapes import array, labels_of, numbers_of, ranges_of, window_of, with_dimensions
 from hlofuse.passes.loop.code_motion import hoist_invariants
 from hlofuse.passes.loop.parts import body_of, condition_of, is_element, new_loop
 from hlofuse.trace import OnlySkipped
-from .contracting import terms_of
-from .loops import choose_result, plain_counter, replace_state
+from .contracting import multiply_apart, terms_of
+from .loops import choose_result, plain_counter, replace_state, retype_state
 from .matching import combines_by, has, is_below_zero, is_constant, is_product, source
 from .written import Rewriting, fold, gather_rows, indexed, replace, written_part
 
@@ -55,10 +57,10 @@ class Batch:
 
     @staticmethod
     def of(loop: Instruction, in_any_order: bool = False) -> Batch | None:
-        """None for a loop that does not count from 0 to a constant, or holds another one. `in_any_order` for
+        """None for a loop that does not count from 0 to a constant. `in_any_order` for
         iterations that may run in the order of the arrays that they read."""
         counter = plain_counter(loop)
-        if counter is None or counter.trips < 2 or has(body_of(loop), "while"):
+        if counter is None or counter.trips < 2:
             return None
         return Batch(loop, counter.index, counter.trips, in_any_order)
 
@@ -216,6 +218,10 @@ class Batch:
             return self._gather(x)
         if x.opcode == "convolution":
             return self._convolution(x)
+        if x.opcode in ("fft", "cholesky", "triangular-solve", "topk"):
+            return self._copy(x, list(map(self.over_all, x.operands)))
+        if x.opcode in ("scatter", "reverse", "pad", "reduce-window"):
+            return self._further(x)
         if x.opcode == "get-tuple-element":
             return make.get_tuple_element(self.loop, self.computed[x.operands[0]], x.tuple_index)
         if x.opcode in ELEMENTWISE_OPCODES:
@@ -299,10 +305,28 @@ class Batch:
             slice_sizes=[*[1] * batch, *x.shape.dimensions],
         )
 
-    def _gather(self, x: Instruction) -> Instruction | None:
+    def _gather(self, x: Instruction) -> Instruction:
         table = self.fixed.get(x.operands[0])
-        texts = _after_leading(x)
-        return self._copy(x, [table, self.over_all(x.operands[1])], **texts) if table is not None else None
+        if table is not None:
+            return self._copy(x, [table, self.over_all(x.operands[1])], **_after_leading(x))
+        sizes = make.numbers([1, *numbers_of(x, "slice_sizes")])
+        return self._copy(x, list(map(self.over_all, x.operands)), slice_sizes=sizes, **_with_batch(x))
+
+    def _further(self, x: Instruction) -> Instruction | None:
+        """Operations whose attributes name each dimension."""
+        last = x.operands[-1]
+        operands = list(map(self.over_all, x.operands))
+        if x.opcode == "scatter":
+            return self._copy(x, operands, **_with_batch(x)) if len(operands) == 3 else None
+        if x.opcode == "reverse":
+            return self._copy(x, operands, dimensions=make.numbers(d + 1 for d in x.dimensions))
+        if last not in self.fixed or len(operands) > 2:
+            return None
+        operands[-1] = self.fixed[last]
+        if x.opcode == "pad":
+            return self._copy(x, operands, padding=f"0_0x{x.raw('padding')}")
+        window = Window((WindowDimension(1), *window_of(x)))
+        return self._copy(x, operands, window=str(window))
 
     def _convolution(self, x: Instruction) -> Instruction | None:
         """One convolution, of which the iterations are further images; None where the filters differ."""
@@ -381,6 +405,22 @@ def _after_leading(x: Instruction) -> dict[str, str]:
     return texts | {"index_vector_dim": str(int(x.raw("index_vector_dim") or 0) + 1)}
 
 
+def _with_batch(x: Instruction) -> dict[str, str]:
+    """The dimensions that a gather or scatter names where all its arrays get a leading one, a batch."""
+    moved = (
+        "collapsed_slice_dims",
+        "start_index_map",
+        "inserted_window_dims",
+        "scatter_dims_to_operand_dims",
+    )
+    texts = {n: make.numbers(d + 1 for d in numbers_of(x, n)) for n in moved if n in x.attributes}
+    names = ("operand", "start_indices") if x.opcode == "gather" else ("input", "scatter_indices")
+    for name in names:
+        dims = numbers_of(x, f"{name}_batching_dims")
+        texts[f"{name}_batching_dims"] = make.numbers([0, *(d + 1 for d in dims)])
+    return _after_leading(x) | texts
+
+
 def iterate_at_once(loop: Instruction) -> bool:
     """Iterations that do not depend on each other are done at once, as `jax.vmap` does."""
     new = loop
@@ -403,10 +443,14 @@ def scan_linear(loop: Instruction) -> bool:
         return False
     found = False
     for k, x in batch.changed():
-        linear = _linear(x, batch, k) if x not in batch.computed else None
-        if linear is None:
+        if x in batch.computed or x.element_type not in {*FLOATING_TYPES, *COMPLEX_TYPES}:
             continue
-        before, a, b = linear
+        whole = with_dimensions(x.shape, [batch.trips, *x.shape.dimensions])
+        one = make.broadcast(loop, whole, make.scalar(loop, x.element_type, 1), ())
+        before = next((u for u in batch.given.users if u.tuple_index == k), x)
+        a, b = _linear(batch, before, one).get(x, (one, None))
+        if a is None or a is one or b is None:
+            continue
         product, sums = _recurrence(loop, a, b)
         first = batch.init[k]
         if not is_constant(first, 0):
@@ -418,29 +462,44 @@ def scan_linear(loop: Instruction) -> bool:
     return found and batch.finish()
 
 
-def _linear(x: Instruction, batch: Batch, k: int) -> tuple[Instruction, Instruction, Instruction] | None:
-    """The element h of the state, a and b over all iterations, where `x` is a·h + b; None for what is not."""
-    steps = []
-    while not is_element(x, batch.given, k):
-        is_given = [o in batch.computed or o in batch.fixed for o in x.operands]
-        if x.opcode not in ("add", "multiply") or sum(is_given) != 1:
-            return None
-        steps.append((x.opcode, x.operands[is_given.index(True)]))
-        x = x.operands[is_given.index(False)]
-    factors = list[Instruction]()
-    terms = list[list[Instruction]]()
-    for opcode, operand in reversed(steps):
-        whole = batch.over_all(operand)
-        if opcode == "add":
-            terms.append([whole])
+Linear = tuple[Instruction | None, Instruction | None]
+"""a and b of a·h + b, over all iterations; None for no h, or for 0."""
+
+
+def _linear(batch: Batch, element: Instruction, one: Instruction) -> dict[Instruction, Linear]:
+    """Values as functions of an element h of the state, where they are linear; `one` is the factor of h."""
+    found: dict[Instruction, Linear] = {element: (one, None)}
+    for x in batch.body.post_order():
+        sides = [found.get(o) or _constant_term(batch, o) for o in x.operands]
+        pairs = [p for p in sides if p is not None]
+        if x.opcode not in _LINEAR_OPCODES or x in batch.computed or len(pairs) < len(sides):
             continue
-        factors.append(whole)
-        for term in terms:
-            term.append(whole)
-    if not factors or not terms:
-        return None
-    added = fold(batch.loop, "add", [fold(batch.loop, "multiply", term) for term in terms])
-    return x, fold(batch.loop, "multiply", factors), added
+        (a, b), (c, d) = [*pairs, (None, None)][:2]
+        if x.opcode in _LINEAR:
+            found[x] = _joined(x, a, c, batch), _joined(x, b, d, batch)
+            continue
+        if a is None and x.opcode == "multiply":
+            (a, b), (c, d) = (c, d), (a, b)
+        if c is None and d is not None:
+            scaled = [v and make.binary(batch.loop, x.opcode, v, d) for v in (a, b)]
+            found[x] = scaled[0], scaled[1]
+    return found
+
+
+_LINEAR_OPCODES = frozenset({*_LINEAR, "multiply", "divide"})
+
+
+def _constant_term(batch: Batch, x: Instruction) -> Linear | None:
+    return (None, batch.over_all(x)) if x in batch.computed or x in batch.fixed else None
+
+
+def _joined(x: Instruction, a: Instruction | None, b: Instruction | None, batch: Batch) -> Instruction | None:
+    """a + b, a − b or −a."""
+    if a is not None and b is not None:
+        return make.binary(batch.loop, x.opcode, a, b)
+    is_negated = x.opcode == "negate" or (a is None and x.opcode == "subtract")
+    one = b if a is None else a
+    return make.unary(batch.loop, "negate", one) if one is not None and is_negated else one
 
 
 def _recurrence(at: Instruction, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction]:
@@ -492,6 +551,10 @@ def hoist_products(loop: Instruction) -> bool:
     batch = Batch.of(loop)
     if batch is None:
         return False
+    for x in batch.body.post_order():
+        is_open = x.opcode == "dot" and x not in batch.computed
+        if is_open and multiply_apart(x, batch.computed.__contains__):
+            batch.extend()
     needs = set(filter(is_product, batch.computed))
     for x in batch.body.post_order():
         if x in batch.computed and not needs.isdisjoint(x.operands):

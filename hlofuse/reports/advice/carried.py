@@ -10,14 +10,14 @@ from hlofuse.analysis.kernels import CONTROL_FLOW
 from hlofuse.ir import Instruction, Shape, clone_of, computation_of, copy_module, grouped, module_of, reach
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
-from hlofuse.passes.common.shapes import ranges_of, with_dimensions
+from hlofuse.passes.common.literals import integer_of
+from hlofuse.passes.common.shapes import numbers_of, ranges_of, with_dimensions
 from hlofuse.passes.loop.parts import body_of, is_element
 from .batching import Batch, carry, row_at, row_starts
 from .contracting import terms_of
 from .loops import plain_counter
 from .matching import Find, combines_by, is_backward, is_constant, origins, source
 from .recipe import Finding, Recipe, Situation
-from .restated import row_written
 from .written import Rewriting, fold, replace
 
 _FEWEST = 3  # arrays that are worth joining
@@ -34,7 +34,7 @@ def write_ring(loop: Instruction) -> bool:
         shift = _shift(x, given, k)
         if shift is None or body.root.operands.count(x) > 1:
             continue
-        joined, new = shift
+        joined, new, is_newest_first = shift
         along, window = joined.dimensions[0], make.get_tuple_element(new, given, k)
         size, rows = window.shape.dimensions[along], new.shape.dimensions[along]
         skipped = (body.root, joined, *joined.operands, x)
@@ -47,10 +47,14 @@ def write_ring(loop: Instruction) -> bool:
         kind = number.element_type
         place = make.binary(new, "multiply", number, make.scalar(new, kind, rows))
         place = make.binary(new, "remainder", place, make.scalar(new, kind, size))
+        first = counter.trips * rows % size
+        if is_newest_first:
+            place = make.binary(new, "subtract", make.scalar(new, kind, size - rows), place)
+            first = -first % size
         starts = [make.scalar(new, kind, 0)] * window.shape.rank
         starts[along] = place
         x.replace_all_uses_with(make.dynamic_update_slice(new, window, new, starts))
-        _put_in_order(loop, k, along, counter.trips * rows % size)
+        _put_in_order(loop, k, along, first)
         found = True
     return found
 
@@ -108,22 +112,48 @@ def _reads_of(backward: Batch | None, stack: Instruction, shape: Shape) -> list[
     return found if all(r.shape == shape and backward.reads_own_part(r) for r in found) else []
 
 
-def _shift(x: Instruction, given: Instruction, k: int) -> tuple[Instruction, Instruction] | None:
-    """The concatenate that shifts an element of the state, and its new rows."""
-    row = row_written(x)
+def _row_set(x: Instruction) -> tuple[int, int, Instruction] | None:
+    """The dimension and the constant place of rows that are written as they are, and these; else None."""
+    sizes = list(x.shape.dimensions) if x.shape.is_array else []
+    if x.opcode == "scatter":
+        dims = [numbers_of(x, n) for n in ("inserted_window_dims", "scatter_dims_to_operand_dims")]
+        place = integer_of(x.operands[1]) if x.operands[1].shape.element_count == 1 else None
+        if dims[0] != dims[1] or len(dims[0]) != 1 or place is None or not combines_by(x, "parameter"):
+            return None
+        along = dims[0][0]
+        sizes[along] = 1
+        return along, place, make.reshape(x, with_dimensions(x.shape, sizes), x.operands[2])
+    if x.opcode != "dynamic-update-slice":
+        return None
+    part, *starts = x.operands[1:]
+    places = [integer_of(o) for o in starts]
+    cut = [d for d, n in enumerate(part.shape.dimensions) if n != sizes[d]]
+    others = [n for d, n in enumerate(places) if d not in cut]
+    if len(cut) != 1 or any(n != 0 for n in others) or (at := places[cut[0]]) is None:
+        return None
+    return cut[0], at, part
+
+
+def _shift(x: Instruction, given: Instruction, k: int) -> tuple[Instruction, Instruction, bool] | None:
+    """The concatenate that shifts an element of the state, its new rows, and whether these are first."""
+    row = _row_set(x)
     joined = x.operands[0] if row is not None else x
     if joined.opcode != "concatenate" or len(joined.operands) != 2:
         return None
-    along, (rest, new) = joined.dimensions[0], joined.operands
+    along = joined.dimensions[0]
+    first, second = joined.operands
+    is_first = first.shape.dimensions[along] < second.shape.dimensions[along]
+    rest, new = (second, first) if is_first else (first, second)
     if rest.opcode != "slice" or not is_element(rest.operands[0], given, k):
         return None
     old = ranges_of(rest)[along]
-    if (old.start, old.stride) != (new.shape.dimensions[along], 1):
+    if (old.start, old.stride) != (0 if is_first else new.shape.dimensions[along], 1):
         return None
     if row is None:
-        return joined, new
-    is_new = along == 0 and row[0] == rest.shape.dimensions[0] and row[1].shape == new.shape
-    return (joined, row[1]) if is_new and len(joined.users) == 1 else None
+        return joined, new, is_first
+    is_new = row[:2] == (along, 0 if is_first else rest.shape.dimensions[along])
+    is_new = is_new and row[2].shape.dimensions == new.shape.dimensions
+    return (joined, row[2], is_first) if is_new and len(joined.users) == 1 else None
 
 
 def _is_free_of_order(x: Instruction, along: int, skipped: Collection[Instruction]) -> bool:
