@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from math import prod
 
 import numpy as np
 
 from hlofuse.ir import Instruction
+from hlofuse.ir import replace as replaced
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.passes.common import make
+from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.literals import Elements
-from hlofuse.passes.common.shapes import array, with_dimensions
+from hlofuse.passes.common.shapes import array, labels_of, with_dimensions
 from .contracting import PRODUCTS, View, labelled, on_both, over, reorder, sizes_of, summed
 from .matching import is_constant
 from .written import MOST_EVALUATED, equal_places, fold, gather_rows, replace, spread, written_before
@@ -214,7 +217,7 @@ def scale_each(x: Instruction) -> bool:
 
 def small_first(x: Instruction) -> bool:
     """A product of three in the better order; one with a sum of such products or diagonals term by term."""
-    if reorder(x):
+    if reorder(x) or _solve_later(x) or _multiply_filters(x):
         return True
     sums = [o.opcode in ("add", "subtract") and len(o.users) == 1 for o in x.operands]
     for side, value in enumerate(x.operands):
@@ -229,4 +232,70 @@ def small_first(x: Instruction) -> bool:
         total = make.binary(x, value.opcode, terms[0], terms[1])
         if all(reorder(t) or as_slices(t) or scale_each(t) for t in terms):
             return replace(x, total)
+    return False
+
+
+def _solve_later(x: Instruction) -> bool:
+    """(A⁻¹·B)·C becomes A⁻¹·(B·C), which solves for fewer columns; A is triangular."""
+    solved, c = x.operands
+    order = solved.shape.rank - 2
+    dims = DotDimensions.of(x)
+    is_first = dims.lhs_contracting == (order + 1,) and dims.lhs_batch == tuple(range(order))
+    is_call = "trsm" in (solved.raw("custom_call_target") or "")
+    side, left = ("backend_config", "side = 76") if is_call else ("left_side", "true")  # LAPACK's L
+    if not is_first or left not in (solved.raw(side) or "") or len(solved.users) > 1:
+        return False
+    sizes = solved.shape.dimensions
+    columns = x.shape.element_count // prod(sizes[:-1])
+    if 2 * columns > sizes[-1]:
+        return False
+    product = make.copy_of(x, [solved.operands[1], c])
+    given = make.reshape(x, with_dimensions(solved.shape, [*sizes[:-1], columns]), product)
+    new = make.copy_of(solved, [solved.operands[0], given], given.shape)
+    if is_call:
+        first, second = solved.attributes["operand_layout_constraints"]
+        layouts = f"{{{first}, {replaced(second, dimensions=given.shape.dimensions)}}}"
+        new.attributes = new.attributes.updated(operand_layout_constraints=layouts)
+    _solve_later(product)
+    return replace(x, make.reshape(x, x.shape, new))
+
+
+def _multiply_filters(x: Instruction) -> bool:
+    """A product of a convolution's features, as of patches, becomes a convolution with multiplied filters."""
+    dims = DotDimensions.of(x)
+    for side, value in enumerate(x.operands):
+        weights = x.operands[1 - side]
+        if value.opcode != "convolution" or value.raw("batch_group_count", "1") != "1":
+            continue
+        labels = labels_of(value)
+        if dims.contracting(side) != (labels.output.index("f"),) or weights.shape.rank != 2 or dims.lhs_batch:
+            continue
+        filters = value.operands[1]
+        groups = int(value.raw("feature_group_count") or 1)
+        along = dims.contracting(1 - side)[0]
+        features, count = (weights.shape.dimensions[d] for d in (along, 1 - along))
+        rest = labels.kernel_spatial_dimensions
+        inputs = filters.shape.dimensions[labels.rhs.index("i")]
+        taps = [filters.shape.dimensions[d] for d in rest]
+        if groups * inputs * prod(taps) * count >= features * (inputs * prod(taps) + count):
+            continue
+        order = [labels.rhs.index("o"), labels.rhs.index("i"), *rest]
+        kind = x.element_type
+        own = make.transpose(x, filters, order)
+        own = make.reshape(x, array(kind, [groups, features // groups, inputs * prod(taps)]), own)
+        factor = make.transpose(x, weights, [along, 1 - along])
+        factor = make.reshape(x, array(kind, [groups, features // groups, count]), factor)
+        joined = new_dot(x, [own, factor], [[0], [0]], [[1], [1]])
+        joined = make.reshape(x, array(kind, [groups * inputs, *taps, count]), joined)
+        back = [-1 if label == "o" else 0 if label == "i" else 1 + int(label) for label in labels.rhs]
+        joined = make.transpose(x, joined, [d % (len(taps) + 2) for d in back])
+        sizes = [
+            count if label == "f" else n
+            for label, n in zip(labels.output, value.shape.dimensions, strict=True)
+        ]
+        new = make.copy_of(value, [value.operands[0], joined], with_dimensions(value.shape, sizes))
+        new.attributes = new.attributes.without("feature_group_count")
+        place = labelled(x)[1 - side][1][1 - along]
+        names = [place if d < 0 else d for d in labelled(x)[side][1]]
+        return replace(x, over(x, (new, names), [*range(x.shape.rank)], sizes_of((new, names))))
     return False
