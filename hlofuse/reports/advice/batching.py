@@ -18,7 +18,7 @@ from hlofuse.passes.loop.code_motion import hoist_invariants
 from hlofuse.passes.loop.parts import body_of, condition_of, is_element, new_loop
 from hlofuse.trace import OnlySkipped
 from .contracting import multiply_apart, terms_of
-from .loops import choose_result, plain_counter, replace_state, retype_state
+from .loops import choose_result, plain_counter, replace_state
 from .matching import combines_by, has, is_below_zero, is_constant, is_product, source
 from .written import Rewriting, fold, gather_rows, indexed, replace, written_part
 
