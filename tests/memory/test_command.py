@@ -200,6 +200,9 @@ def test_changes_that_no_replay_shows(
     found = json.loads(hlofuse("memory", tmp_path / "m.hlo", "--target", "cpu", "--format", "json").out)
     assert {u["text"].partition(" ")[0] for u in found["not_simulated"]} == texts
     assert {u["bytes"] for u in found["not_simulated"]} == {131_072}
+    unnamed = text.replace(', metadata={op_name="jvp()/convert"}', "")  # as what XLA:CPU widens itself
+    (tmp_path / "m.hlo").write_text(unnamed, encoding="utf-8")
+    assert "narrower" not in hlofuse("memory", tmp_path / "m.hlo", "--target", "cpu").out
 
 
 def test_it_fits_or_not(hlofuse: Run) -> None:

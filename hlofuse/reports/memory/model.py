@@ -163,7 +163,7 @@ def _changes_of(array: LiveArray, most: int) -> Iterator[str]:
     elif array.bytes >= 2 * most and (is_backward(x) or not any(map(is_backward, array.readers))):
         yield "Compute the array in parts (jax.lax.map): it is larger than any argument or result"
     whole = array.shape.element_count
-    if array.shape.element_type != "f32":
+    if array.shape.element_type != "f32" or not x.op_name:  # XLA's own conversion has no name
         return
     for o in x.operands:
         own = o.shape
