@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.account.measured import attach, share
@@ -20,14 +22,17 @@ if TYPE_CHECKING:
 
 def xla_final(replay: Compilation) -> Module | None:
     """XLA's own final module of this compilation next to the input; None without one."""
-    path = _companions(replay).final_module(replay.target)
-    try:
-        module = load(path) if path is not None else None
-    except HlofuseError:  # damaged, or cut short
-        return None
-    if module is not None:
-        restore_literals(module)
-    return module
+    return _module_at(_companions(replay).final_module(replay.target))
+
+
+def _module_at(path: Path | None) -> Module | None:
+    """The module in a file, with its literals; None without one, and where it is damaged or cut short."""
+    with suppress(HlofuseError):
+        if path is not None:
+            module = load(path)
+            restore_literals(module)
+            return module
+    return None
 
 
 def attach_profile(replay: Compilation, profile: Profile) -> None:
@@ -50,14 +55,7 @@ def unoptimized_of(replay: Compilation) -> Module | None:
     """The module before optimizations next to the input; None without one."""
     if replay.input.lowering is not None:
         return replay.input.lowering.input.module
-    path = _companions(replay).before_optimizations
-    try:
-        module = load(path) if path is not None else None
-    except HlofuseError:  # damaged, or cut short
-        return None
-    if module is not None:
-        restore_literals(module)
-    return module
+    return _module_at(_companions(replay).before_optimizations)
 
 
 def with_events(replay: Compilation) -> None:
