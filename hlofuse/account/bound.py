@@ -223,7 +223,7 @@ def _bytes_read(
     return size
 
 
-_SAME = frozenset("bitcast copy copy-start copy-done reshape optimization-barrier".split())
+_SAME = frozenset("bitcast copy copy-start copy-done opt-barrier reshape".split())
 
 
 class _Flow:

@@ -14,7 +14,7 @@ from .async_ops import fused_collective, is_async_end
 from .custom_calls import is_annotation
 from .elementwise import moves_no_data
 
-_SAME_VALUE = frozenset("bitcast convert copy copy-done copy-start optimization-barrier reshape".split())
+_SAME_VALUE = frozenset("bitcast convert copy copy-done copy-start opt-barrier reshape".split())
 MIRRORED = {
     "LT": "GT",
     "LE": "GE",
