@@ -24,7 +24,7 @@ _SLEEPS_AFTER = 10.0  # microseconds after which a waiting thread sleeps
 _CHEAP_FLOPS = 1000  # FLOP below which XLA runs a program in the calling thread
 _THREADED = ("YNNPACK", "Eigen", "DUCC FFT")  # libraries that use all threads
 _FRESH = 32 << 20  # bytes from which on an allocation takes fresh pages from the system in each run (glibc)
-_SHORT_ROW = 64
+_READ = ("parameter", "constant")
 _CONCURRENT, _LARGE_BUFFER = 8, 512
 """So many launches that are ready, and launches on smaller buffers, run one after the other."""
 
@@ -284,10 +284,9 @@ def _results(computation: Computation) -> Iterable[tuple[int, _Value]]:
 
 
 def _updated(kernel: Instruction) -> Work:
-    """The bytes of the array that a kernel updates, which are copied slowly where its rows are short."""
+    """The bytes of the array that a kernel updates, copied slowly where it computes no place (measured)."""
     root = kernel.fused_root if kernel.opcode == "fusion" else kernel
     if root.opcode != "dynamic-update-slice":
         return {}
-    shape = root.shape
-    row = shape.dimensions[shape.minor_to_major[0]] if shape.rank else 1
-    return {f"updated byte{' of short rows' if row < _SHORT_ROW else ''}": shape.byte_size}
+    is_computed = root is not kernel and any(o.opcode not in _READ for o in root.operands[2:])
+    return {f"updated byte{'' if is_computed else ' at a given place'}": root.shape.byte_size}

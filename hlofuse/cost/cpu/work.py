@@ -37,7 +37,7 @@ _BYTES = frozenset({"pred", "u8", "s8"})  # element types that are converted at 
 _SETS = 64  # sets of the first cache: a page of lines
 _SET_BYTES = 16 * _LINE  # bytes of a set of the second cache
 _USABLE = 0.75  # the part of a cache that holds what is read again
-_VECTOR = 16  # elements that a slow operation computes in the time of one
+_VECTOR = 5  # elements that a slow operation computes in the time of one
 _SMALL_PRODUCT = 32  # a product with a side up to this length has rates of its own
 
 
@@ -154,7 +154,6 @@ class _Loops:
             scalar = "scalar " if (self.is_strided and not self._by_tiles) or is_scalar else ""
             if opcode in _SLOW:
                 scalar = "serial " if is_scalar else scalar
-                count = max(count, _VECTOR)
             found[f"{scalar}{named} {kind}"] += count
         return dict(found)
 
@@ -221,7 +220,8 @@ class _Loops:
                     self._awaited.update(operands)
                 # A long polynomial that another one waits for takes twice as long, measured (jaxlib 0.11.1).
                 own_count = count * 2 if is_awaited and opcode in _CHAINED else count
-                self._operations[named, kind, is_scalar] += own_count
+                least = _VECTOR if named in _SLOW else 0.0
+                self._operations[named, kind, is_scalar] += max(own_count, least)
             is_part = opcode == "get-tuple-element"
             return [
                 (o, index, inner if is_part or o.shape.rank == shape.rank else None, count)

@@ -82,10 +82,18 @@ def test_a_read_across_rows_is_strided(layout: str, is_strided: bool) -> None:
     assert sum(n for name, n in work.items() if name.endswith("operation f32")) == 64 * 256
 
 
+@pytest.mark.parametrize("name", ["updated byte at a given place", "updated byte"])
 @pytest.mark.parametrize(("release", "copies"), [("0.10.2", 0), ("0.11.1", 100), ("0.12.0.1", 0)])
-def test_an_update_in_a_whole_loop_copies_its_array_in_one_release(release: str, copies: int) -> None:
-    work = times(release).work(parse_module(LOOP).entry.root) or {}
-    assert work.get("updated byte", 0) == copies * 4096 * 4
+def test_an_update_in_a_whole_loop_copies_its_array_in_one_release(
+    release: str, copies: int, name: str
+) -> None:
+    """Measured with 1,000 to 40,000 elements: an element takes 0.35 ns, or 0.07 where the place is computed."""
+    update = "dynamic-update-slice(a, v, i)"
+    added = f"ROOT u = f32[4096] {update}"
+    computed = f"n = s32[] add(i, i)\n  {added.replace(' i)', ' n)')}"
+    text = LOOP.replace(added, computed) if name == "updated byte" else LOOP
+    work = times(release).work(parse_module(text).entry.root) or {}
+    assert work.get(name, 0) == copies * 4096 * 4
 
 
 def test_operands_of_another_rank_are_read() -> None:
