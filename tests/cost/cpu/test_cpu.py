@@ -87,7 +87,7 @@ def test_a_read_across_rows_is_strided(layout: str, is_strided: bool) -> None:
 def test_an_update_in_a_whole_loop_copies_its_array_in_one_release(
     release: str, copies: int, name: str
 ) -> None:
-    """Measured with 1,000 to 40,000 elements: an element takes 0.35 ns, or 0.07 where the place is computed."""
+    """Measured with 1,000 to 40,000 elements: each takes 0.35 ns, or 0.07 where the place is computed."""
     update = "dynamic-update-slice(a, v, i)"
     added = f"ROOT u = f32[4096] {update}"
     computed = f"n = s32[] add(i, i)\n  {added.replace(' i)', ' n)')}"
