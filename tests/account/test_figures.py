@@ -186,6 +186,8 @@ def test_sums_count_each_run() -> None:
 class _Rows:
     """What a saving asks of an account."""
 
+    row_keys = Account.row_keys
+
     def __init__(self, rows: list[Launched], overhead: float | None = 1.0) -> None:
         self.rows, self.launch_overhead_us = rows, overhead
         measured = sum(r.measured_us or 0.0 for r in rows)
