@@ -87,7 +87,9 @@ class LiveRanges:
         end = after if x.is_root else self._times[x]
         start = self._started_by.get(computation)
         if start is not None:
-            end = max(end, self._end_of(start, after))
+            # An asynchronous call lives until it is waited for.
+            done = (self._times.get(x, after) for x in ends_of(start) if x.opcode.endswith("-done"))
+            end = max(end, max(done, default=after))
         is_argument = x.opcode == "parameter" and computation is self._module.entry
         if is_argument and not self.alias.config.is_aliased((x.parameter_number, value.index)):
             return first, self.end
@@ -104,11 +106,6 @@ class LiveRanges:
                 user = dict(user.called)["body"].parameters[0]
             end = max(end, self._times.get(user, -1))
         return (first if x.opcode == "parameter" else self._times[x]), end
-
-    def _end_of(self, start: Instruction, otherwise: int) -> int:
-        """The moment at which an asynchronous call is waited for."""
-        ends = [x for x in ends_of(start) if x.opcode.endswith("-done")]
-        return max((self._times.get(x, otherwise) for x in ends), default=otherwise)
 
     def _separate(self, values: Sequence[HloValue]) -> None:
         """Values of one buffer hold it one after the other (`NormalizeAliasedBuffers`)."""

@@ -325,7 +325,8 @@ class HloDataflow:
     def _note_positions(self) -> None:
         """Tell every value where it has come to."""
         special = {*self._forwards, *self._phi_inputs}
-        for computation in self._in_module_order():
+        covered = set(self._computations)
+        for computation in [c for c in self.module.computations if c in covered]:
             for x in computation:
                 if x not in special:
                     continue
@@ -333,7 +334,3 @@ class HloDataflow:
                 for k, value in enumerate(self._trees[x]):
                     if value is not None and value.instruction is not x:
                         value.positions.append(HloPosition(x, indices[k]))
-
-    def _in_module_order(self) -> list[Computation]:
-        covered = set(self._computations)
-        return [c for c in self.module.computations if c in covered]

@@ -179,17 +179,14 @@ class _UsesBefore:
         if x.opcode == "conditional":
             for _, branch in x.called:
                 if nested(definition, branch):
-                    self._note_escape(use)
+                    # A value that a branch returns may come back through a loop around the conditional.
+                    operand = use.instruction.operands[use.operand_number]
+                    if not self._dataflow.is_defined_at(operand):
+                        self._escapes_branch |= any(u.instruction.is_root for u in self._value.uses)
                     if not self._escapes_branch:
                         return True
             return definition is x
         return False
-
-    def _note_escape(self, use: HloUse) -> None:
-        """A value that a branch returns may come back through a loop around the conditional."""
-        operand = use.instruction.operands[use.operand_number]
-        if not self._dataflow.is_defined_at(operand) and any(u.instruction.is_root for u in self._value.uses):
-            self._escapes_branch = True
 
 
 class DependencyOrdering(HloOrdering):

@@ -40,10 +40,6 @@ def operand_use(instruction: Instruction, number: int) -> Use:
     return Use.USE if is_elementwise(instruction) else Use.REUSE
 
 
-def reuses_operand_elements(instruction: Instruction, number: int) -> bool:
-    return operand_use(instruction, number) == Use.REUSE
-
-
 def _use_of_parameter(number: int, root: Instruction, uses: dict[Instruction, Use]) -> Use:
     """The strongest use on any path from `root` to the parameter (`FusionReusesParamElements`)."""
     if root.opcode == "parameter" and root.parameter_number == number:
@@ -84,7 +80,8 @@ class ReusedOperands:
         reused = self._of.get(consumer)
         if reused is None:
             operands = enumerate(consumer.operands)
-            reused = self._of[consumer] = {o for k, o in operands if reuses_operand_elements(consumer, k)}
+            reused = {o for k, o in operands if operand_use(consumer, k) == Use.REUSE}
+            self._of[consumer] = reused
         return reused
 
     def fused(self, producer: Instruction, fusion: Instruction) -> None:

@@ -42,7 +42,7 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
             stem, number = name_before_renaming(x)
             if x not in constants and (not is_of_program(x) or is_of_call(x)):
                 others.setdefault(stem, []).append(number)
-            elif is_clone(computation):
+            elif ".clone" in computation.name or ".sunk" in computation.name:
                 in_clones.setdefault(stem, []).append(number)
             else:
                 candidates.setdefault(stem, {}).setdefault(computation, {})[x] = number
@@ -62,11 +62,6 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
                 window = _fullest([n for n in own if n < end], foreign)
             found.update(x for x, number in members[computation].items() if number in window)
     return frozenset(found)
-
-
-def is_clone(computation: Computation) -> bool:
-    """True if a pass cloned the computation, or sank constants into it."""
-    return ".clone" in computation.name or ".sunk" in computation.name
 
 
 def constants_of_program(computation: Computation) -> frozenset[Instruction]:

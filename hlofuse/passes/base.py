@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module, Record
 from hlofuse.ir.removing import is_dead, is_safely_removable, replace_instruction, set_attribute
-from hlofuse.releases import Release
+from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Recorder
@@ -57,6 +57,13 @@ class Pass:
             if f.compare and value != f.default:
                 options.append(f"{f.name}={str(value).lower() if isinstance(value, bool) else value}")
         return self.name + (f"({', '.join(options)})" if options else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasePass(Pass):
+    """A pass that depends on XLA's release."""
+
+    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

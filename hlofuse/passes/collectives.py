@@ -110,7 +110,7 @@ class CollectiveCombiner(Pass):
         combined = _like(first, operands, Shape.tuple_of(results), **dimensions)
         _merge_attributes(combined, chosen)
         for k, (x, order) in enumerate(zip(chosen, orders, strict=True)):
-            element = make.added(x, "get-tuple-element", results[k], [combined], index=str(k))
+            element = make.bare_element(x, combined, k)
             if order is not None:
                 element = make.added(x, "bitcast", x.shape, [element])
             replace_instruction(x, element, has_side_effect)

@@ -159,7 +159,9 @@ class _OneComputation:
 
     def _rekey(self, instruction: Instruction) -> Hashable:
         operands = [self._operand_key(o) for o in instruction.operands]
-        shardy = _shardy(instruction) if self._compares_shardy else None
+        frontend = instruction.attributes.get("frontend_attributes") or {}
+        # Shardy's sharding (`kShardingFrontendAttrName`).
+        shardy = frontend.get("xla.sdy.sharding") if self._compares_shardy else None
         what = (self._keys.instruction(instruction, layouts=self._layouts), shardy)
         if instruction.opcode in COMMUTATIVE_OPCODES:
             return (what, frozenset(operands))
@@ -205,9 +207,3 @@ def _is_considered(instruction: Instruction) -> bool:
 def _shardings_agree(a: Instruction, b: Instruction) -> bool:
     x, y = a.raw("sharding"), b.raw("sharding")
     return x is None or y is None or x == y
-
-
-def _shardy(instruction: Instruction) -> str | None:
-    """Shardy's sharding (`kShardingFrontendAttrName`)."""
-    attributes: dict[str, str] = instruction.attributes.get("frontend_attributes") or {}
-    return attributes.get("xla.sdy.sharding")

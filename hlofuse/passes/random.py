@@ -77,9 +77,6 @@ class _Op:
     __or__, __xor__ = _operator("or"), _operator("xor")
     __lshift__, __rshift__ = _operator("shift-left"), _operator("shift-right-logical")
 
-    def is_less(self, other: _Op) -> _Op:
-        return self.binary("compare", other, "pred", direction="LT")
-
     def select(self, yes: _Op, no: _Op) -> _Op:
         return self.b.op("select", yes.x.shape, [self, yes, no])
 
@@ -120,7 +117,7 @@ def _increase(number: Parts, by: _Op, sizes: Sequence[int] = ()) -> Parts:
     """128 bits in two parts (`Uint128AddUint64`)."""
     low = number[0] + by
     one = by.b.constant("u64", 1)
-    carried = low.is_less(number[0])
+    carried = low.binary("compare", number[0], "pred", direction="LT")
     more = number[1] + one
     return [low, carried.select(more.broadcast(sizes), number[1].broadcast(sizes))]
 
@@ -254,8 +251,7 @@ class RngBitGeneratorExpander(Pass):
             key = (x.operands[0].shape.key, x.shape.tuple_shapes[1].key, x.raw("algorithm"))
             if key not in generators:
                 generators[key] = _bit_generator(x)
-            called = [("to_apply", generators[key])]
-            call = make.added(x, "call", x.shape, [x.operands[0]], called=called)
+            call = make.added(x, "call", x.shape, [x.operands[0]], called=generators[key])
             substituted(x, call)
 
         return expand_each(found, expand, recorder, Explained(RANDOM_BITS))

@@ -7,7 +7,7 @@ from hlofuse.ir import Instruction, Module, Shape, clone_of, computation_of
 from hlofuse.ir.removing import is_safely_removable, replace_instruction
 from hlofuse.rules.rewrites import BATCH_NORM
 from hlofuse.trace import Recorder
-from .base import Explained, Pass, attempt, rewrite_each, substituted, visit
+from .base import Explained, Pass, RewritePass, any_change, attempt, rewrite_each, substituted, visit
 from .common import make
 from .common.shapes import array, descending
 from .dce import HloDCE
@@ -82,30 +82,26 @@ def _is_dynamic(shape: Shape) -> bool:
 # Slices start at scalars (`xla/hlo/transforms/expanders/dynamic_index_splitter.cc`).
 
 
-class DynamicIndexSplitter(Pass):
+class DynamicIndexSplitter(RewritePass):
     name = "dynamic-index-splitter"
+    opcodes = ("dynamic-slice", "dynamic-update-slice")
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return rewrite_each(module, ("dynamic-slice", "dynamic-update-slice"), _split, recorder)
-
-
-def _split(x: Instruction) -> bool:
-    first = 2 if x.opcode == "dynamic-update-slice" else 1
-    rank = x.operands[0].shape.rank
-    if rank == 0:
-        return replace_instruction(x, x.operands[first - 1], has_side_effect)
-    index = x.operands[first]
-    if not index.shape.dimensions:
-        return False
-    one, of = array(index.element_type, [1]), array(index.element_type)
-    starts = [
-        make.added(x, "reshape", of, [make.added(x, "slice", one, [index], slice=f"{{[{d}:{d + 1}]}}")])
-        for d in range(rank)
-    ]
-    sizes = x.raw("dynamic_slice_sizes")
-    raw = {} if sizes is None else {"dynamic_slice_sizes": sizes}
-    new = make.added(x, x.opcode, x.shape, [*x.operands[:first], *starts], raw_attributes=raw)
-    return replace_instruction(x, new, has_side_effect)
+    def handle(self, x: Instruction) -> bool:
+        first = 2 if x.opcode == "dynamic-update-slice" else 1
+        rank = x.operands[0].shape.rank
+        if rank == 0:
+            return replace_instruction(x, x.operands[first - 1], has_side_effect)
+        index = x.operands[first]
+        if not index.shape.dimensions:
+            return False
+        one, of = array(index.element_type, [1]), array(index.element_type)
+        starts = [
+            make.added(x, "reshape", of, [make.added(x, "slice", one, [index], slice=f"{{[{d}:{d + 1}]}}")])
+            for d in range(rank)
+        ]
+        raw = x.attributes.given("dynamic_slice_sizes")
+        new = make.added(x, x.opcode, x.shape, [*x.operands[:first], *starts], raw_attributes=raw)
+        return replace_instruction(x, new, has_side_effect)
 
 
 # Maps of a single operation are that operation (`xla/service/map_inliner.cc`).
@@ -116,10 +112,7 @@ class MapInliner(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         handle = attempt(_inline, recorder)
-        changed = False
-        for computation in list(module.computations):
-            changed |= visit(computation, handle, frozenset({"map"}))
-        return changed
+        return any_change(visit(c, handle, frozenset({"map"})) for c in list(module.computations))
 
 
 def _inline(x: Instruction) -> bool:

@@ -47,15 +47,8 @@ class TreeReductionRewriter(Pass):
             padding = max((steps - 1) * width + width - size, 0)
             window.append(WindowDimension(width, width, padding // 2, padding - padding // 2))
             left.append(steps)
-        function = reduce.to_apply
-        first = make.add(
-            reduce,
-            "reduce-window",
-            array(init.element_type, left),
-            [operand, init],
-            called=[("to_apply", function)],
-            window=Window(tuple(window)),
-        )
+        function, shape = reduce.to_apply, array(init.element_type, left)
+        first = make.reduce_window(reduce, shape, [operand, init], function, Window(tuple(window)))
         second = make.reduce(reduce, first, init, reduce.dimensions, function)
         second.shape = reduce.shape
         return replaced(reduce, second)
@@ -140,14 +133,9 @@ class AssociativeScanRewriter(VisitPass):
         if not all(x.opcode in ("parameter", "tuple") or is_elementwise(x) for x in function):
             return False
         moved = WindowDimension(length, 1, length - 1)
-        sums = make.add(
-            scan,
-            "reduce-window",
-            source.shape,
-            [source, start],
-            called=[("to_apply", _of_scalars(function, module_of(function)))],
-            window=Window(tuple(moved if d == dimension else _TRIVIAL for d in range(rank))),
-        )
+        window = Window(tuple(moved if d == dimension else _TRIVIAL for d in range(rank)))
+        summed = _of_scalars(function, module_of(function))
+        sums = make.reduce_window(scan, source.shape, [source, start], summed, window)
         return replaced(scan, make.tuple_of(scan, [sums, scan.operands[1]]))
 
 
@@ -196,9 +184,8 @@ class _Scan(Record):
         start = 0 if self.forward else 1
         before = make.part(x, before, start, start + columns, last)
         before = make.broadcast(x, tiled, before, range(rank))
-        function = x.to_apply
         every = make.numbers(range(rank + 1))
-        scan = make.add(x, "map", tiled, [within, before], called=[("to_apply", function)], dimensions=every)
+        scan = make.add(x, "map", tiled, [within, before], called=x.to_apply, dimensions=every)
         scan = make.reshape(x, source.shape, scan)
         if self.dimension != last:
             scan = make.transpose(x, scan, permutation)
@@ -233,14 +220,7 @@ class _Scan(Record):
         low, high = (padding, 0) if self.forward else (0, padding)
         moved = WindowDimension(size, 1, low, high)
         window = Window(tuple(moved if d == dimension else _TRIVIAL for d in range(shape.rank)))
-        return make.add(
-            self.x,
-            "reduce-window",
-            shape,
-            [operand, self.x.operands[1]],
-            called=[("to_apply", self.x.to_apply)],
-            window=window,
-        )
+        return make.reduce_window(self.x, shape, [operand, self.x.operands[1]], self.x.to_apply, window)
 
     def _edge(self, within: Instruction, dimension: int) -> Instruction:
         place = within.shape.dimensions[dimension] - 1 if self.forward else 0
@@ -252,6 +232,5 @@ def _of_two_dimensions(x: Instruction) -> Instruction:
     operand, init = x.operands
     wider = make.reshape(x, _blocks(operand.shape, 1), operand)
     window = Window((*x.attributes["window"].dimensions, _TRIVIAL))
-    called = [("to_apply", x.to_apply)]
-    new = make.add(x, "reduce-window", _blocks(x.shape, 1), [wider, init], called=called, window=window)
+    new = make.reduce_window(x, _blocks(x.shape, 1), [wider, init], x.to_apply, window)
     return make.reshape(x, x.shape, new)

@@ -28,11 +28,6 @@ class Fact(Record):
 
     is_open: bool = False  # True if the evidence leaves several values, of which `value` names all
 
-    @property
-    def strength(self) -> int:
-        """Greater for stronger evidence."""
-        return SOURCES.index(self.source)
-
 
 FRONT_ENDS = {"neuron": "Neuron", "poplar": "Poplar"}
 """Backends with their own compiler, which take modules before optimizations from XLA's front ends."""
@@ -108,7 +103,7 @@ class Identity(Record):
             named.append(("the stage", self.stage))
         if self.device is not None:
             named.append(("the device", self.device))
-        return min(named, key=lambda pair: (pair[1].strength, not pair[1].is_open))
+        return min(named, key=lambda pair: (SOURCES.index(pair[1].source), not pair[1].is_open))
 
     @property
     def differences(self) -> list[str]:

@@ -11,6 +11,7 @@ from .context import (
     both_orders,
     broadcast_constant,
     broadcast_effective_constant,
+    iota_size,
     is_all,
     is_complex,
     is_integral,
@@ -18,6 +19,7 @@ from .context import (
     is_power_of_two,
     is_scalar_zero,
     is_signed_integer,
+    is_spread_scalar,
     scalar_constant,
 )
 from .gather_scatter import sum_of_scatters
@@ -25,9 +27,7 @@ from .gather_scatter import sum_of_scatters
 
 def handle_add(c: Context, add: Instruction) -> bool:
     lhs, rhs = add.operands
-    if is_all(rhs, 0) and c.replace_if_compatible(add, lhs):
-        return True
-    if is_all(lhs, 0) and c.replace_if_compatible(add, rhs):
+    if c.is_absorbed(add, 0, other=True):
         return True
     if lhs.opcode == "constant" != rhs.opcode:
         return c.binary(add, "add", rhs, lhs, add.shape)
@@ -133,9 +133,8 @@ def handle_subtract(c: Context, sub: Instruction) -> bool:
 
 def handle_multiply(c: Context, multiply: Instruction) -> bool:
     lhs, rhs = multiply.operands
-    for one, other in ((rhs, lhs), (lhs, rhs)):
-        if is_all(one, 1) and c.replace_if_compatible(multiply, other):
-            return True
+    if c.is_absorbed(multiply, 1, other=True):
+        return True
     if is_integral(multiply):
         for zero in (lhs, rhs):
             if is_all(zero, 0) and c.replace_if_compatible(multiply, zero):
@@ -326,22 +325,15 @@ def _divide_by_broadcast(c: Context, divide: Instruction) -> bool:
 
 def _nested(c: Context, divide: Instruction) -> bool:
     a, b = divide.operands
-    if a.opcode == "divide" == b.opcode:
-        top = make.binary(divide, "multiply", a.operands[0], b.operands[1])
-        bottom = make.binary(divide, "multiply", a.operands[1], b.operands[0])
+    top, below = a.operands if a.opcode == "divide" else (a, None)
+    bottom, above = b.operands if b.opcode == "divide" else (b, None)
+    if above is not None:
+        top = make.binary(divide, "multiply", top, above)
+    if below is not None:
+        bottom = make.binary(divide, "multiply", below, bottom)
+    if below is not None or above is not None:
         return c.binary(divide, "divide", top, bottom)
-    if a.opcode == "divide":
-        bottom = make.binary(divide, "multiply", a.operands[1], b)
-        return c.binary(divide, "divide", a.operands[0], bottom)
-    if b.opcode == "divide":
-        top = make.binary(divide, "multiply", a, b.operands[1])
-        return c.binary(divide, "divide", top, b.operands[0])
-    if (
-        a.opcode == "convert"
-        and a.operands[0].element_type == "pred"
-        and b.opcode == "broadcast"
-        and not b.operands[0].shape.dimensions
-    ):
+    if a.opcode == "convert" and a.operands[0].element_type == "pred" and is_spread_scalar(b):
         scalar = b.operands[0]
         inverse = make.binary(divide, "divide", make.scalar_like(scalar, 1), scalar)
         spread = make.broadcast(b, divide.shape, inverse, ())
@@ -365,13 +357,13 @@ def handle_remainder(c: Context, remainder: Instruction) -> bool:
     if not isinstance(value, int):
         return False
     if a.opcode == "iota":
-        if value >= a.shape.dimensions[int(a.attributes["iota_dimension"])]:
+        if value >= iota_size(a):
             return c.replace(remainder, a)
     elif a.opcode == "add":
         for iota, added in both_orders(a):
             if iota.opcode != "iota" or broadcast_effective_constant(added) is not divisor:
                 continue
-            most = value + iota.shape.dimensions[int(iota.attributes["iota_dimension"])]
+            most = value + iota_size(iota)
             if most < 1 << (iota.shape.bit_width - is_signed_integer(iota)):
                 c.binary(remainder, "remainder", iota, b)
             return False

@@ -65,7 +65,7 @@ def _portable(lhs: Instruction, rhs: Instruction, direction: str | None) -> bool
 def handle_and(c: Context, x: Instruction) -> bool:
     lhs, rhs = x.operands
     is_pred = lhs.element_type == "pred" == rhs.element_type
-    if (is_pred and _is_absorbed(c, x, 1, "other")) or _is_absorbed(c, x, 0, "constant"):
+    if (is_pred and c.is_absorbed(x, 1, other=True)) or c.is_absorbed(x, 0, other=False):
         return True
     left, right = _upper_bound(lhs), _upper_bound(rhs)
     if left is not None and right is not None and left[0] is right[0]:
@@ -90,7 +90,7 @@ def _upper_bound(x: Instruction) -> tuple[Instruction, int] | None:
 def handle_or(c: Context, x: Instruction) -> bool:
     lhs, rhs = x.operands
     is_pred = lhs.element_type == "pred" == rhs.element_type
-    return (is_pred and _is_absorbed(c, x, 1, "constant")) or _is_absorbed(c, x, 0, "other")
+    return (is_pred and c.is_absorbed(x, 1, other=False)) or c.is_absorbed(x, 0, other=True)
 
 
 def handle_xor(c: Context, x: Instruction) -> bool:
@@ -103,16 +103,7 @@ def handle_xor(c: Context, x: Instruction) -> bool:
         and keys.instruction(lhs) == keys.instruction(rhs)
     ):
         return c.become(x, make.scalar_like, 0)
-    return _is_absorbed(c, x, 0, "other")
-
-
-def _is_absorbed(c: Context, x: Instruction, value: int, side: str) -> bool:
-    """Let an operand that is `value` everywhere, or the other one, take the place of `x`."""
-    lhs, rhs = x.operands
-    for constant, other in ((rhs, lhs), (lhs, rhs)):
-        if is_all(constant, value) and c.replace_if_compatible(x, other if side == "other" else constant):
-            return True
-    return False
+    return c.is_absorbed(x, 0, other=True)
 
 
 def handle_not(c: Context, x: Instruction) -> bool:

@@ -70,6 +70,16 @@ class Context:
     ) -> bool:
         return self.replace(old, make.binary(old, opcode, a, b, shape))
 
+    def broadcast(self, old: Instruction, operand: Instruction, dimensions: Sequence[int] = ()) -> bool:
+        return self.become(old, make.broadcast, old.shape, operand, dimensions)
+
+    def is_absorbed(self, x: Instruction, value: Value, *, other: bool) -> bool:
+        """Let an operand that is `value` everywhere, or the `other` one, take the place of `x`."""
+        return any(
+            is_all(constant, value) and self.replace_if_compatible(x, rest if other else constant)
+            for rest, constant in both_orders(x)
+        )
+
     def may_reassociate(self, x: Instruction) -> bool:
         """True if the order of operations like `x` may change, and with it how they round."""
         is_rounded = is_floating(x) or is_complex(x)
@@ -125,6 +135,15 @@ def broadcast_constant(
     return x.operands[0] if x.opcode == "broadcast" and is_constant(x.operands[0]) else None
 
 
+def is_spread_scalar(x: Instruction) -> bool:
+    return x.opcode == "broadcast" and not x.operands[0].shape.dimensions
+
+
+def iota_size(iota: Instruction) -> int:
+    """The numbers that it counts."""
+    return iota.shape.dimensions[int(iota.attributes["iota_dimension"])]
+
+
 def broadcast_effective_constant(x: Instruction) -> Instruction | None:
     return broadcast_constant(x, is_constant_effective_scalar)
 
@@ -167,8 +186,7 @@ def is_non_negative(x: Instruction) -> bool:
         case "iota":
             if not is_signed_integer(x) or x.shape.bit_width >= 64:
                 return True
-            size = x.shape.dimensions[int(x.attributes["iota_dimension"])]
-            return size <= 1 << (x.shape.bit_width - 1)
+            return iota_size(x) <= 1 << (x.shape.bit_width - 1)
         case "abs":
             return not is_signed_integer(x) or is_non_negative(operands[0])
         case "broadcast":
@@ -229,8 +247,7 @@ def is_argument_of_extreme(reduce: Instruction, *, greatest: bool) -> bool:
     chosen = second.operands[0]
     if chosen.opcode != "or":
         return False
-    a, b = chosen.operands
-    return (_is_better(a, better) and _is_tie(b)) or (_is_better(b, better) and _is_tie(a))
+    return any(_is_better(a, better) and _is_tie(b) for a, b in both_orders(chosen))
 
 
 def _picks(select: Instruction, yes: int, no: int) -> bool:
@@ -250,8 +267,7 @@ def _compares(x: Instruction, a: int, b: int, direction: str) -> bool:
 def _is_better(x: Instruction, direction: str) -> bool:
     if x.opcode != "or":
         return False
-    a, b = x.operands
-    return any(_compares(p, 0, 2, direction) and _compares(q, 0, 0, "NE") for p, q in ((a, b), (b, a)))
+    return any(_compares(p, 0, 2, direction) and _compares(q, 0, 0, "NE") for p, q in both_orders(x))
 
 
 def _is_tie(x: Instruction) -> bool:

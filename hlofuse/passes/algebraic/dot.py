@@ -41,7 +41,7 @@ def handle_dot(c: Context, dot: Instruction) -> bool:
         return False
     if any(x.shape.element_count == 0 for x in (dot, *dot.operands)):
         zero = make.scalar(dot, dot.element_type, 0)
-        return c.become(dot, make.broadcast, dot.shape, zero, ())
+        return c.broadcast(dot, zero)
     supported = dot.raw("algorithm") in _SUPPORTED
     if supported and c.options.dot_to_multiply and not DotDimensions.of(dot).lhs_contracting:
         return _as_product(c, dot)

@@ -5,7 +5,7 @@ from hlofuse.ir import Instruction, replace
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, ones_moved, ranges_of, without
-from .context import Context
+from .context import Context, is_spread_scalar
 from .slice import is_unstrided
 
 _BINARY = ELEMENTWISE_BINARY - {"compare", "mulhi", "stochastic-convert"}
@@ -15,7 +15,7 @@ def handle_pad(c: Context, pad: Instruction) -> bool:
     operand, value = pad.operands
     config: PaddingConfig = pad.attributes["padding"]
     if operand.shape.element_count == 0:
-        return c.become(pad, make.broadcast, pad.shape, value, ())
+        return c.broadcast(pad, value)
     sizes = operand.shape.dimensions
     if any(p.interior > 0 and n == 1 for p, n in zip(config, sizes, strict=True)):
         remaining = [replace(p, interior=0) if n == 1 else p for p, n in zip(config, sizes, strict=True)]
@@ -44,7 +44,7 @@ def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
         broadcast, inner, broadcast.operands[0], [padded.index(d) for d in broadcast.dimensions]
     )
     new = make.pad(pad, outer, small, pad.operands[1], PaddingConfig(tuple(config[d] for d in padded)))
-    return c.become(pad, make.broadcast, pad.shape, new, padded)
+    return c.broadcast(pad, new, padded)
 
 
 def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
@@ -79,7 +79,7 @@ def handle_reverse(c: Context, x: Instruction) -> bool:
     if inner.opcode in _BINARY:
         for place in (0, 1):
             scalar = inner.operands[place]
-            if scalar.opcode == "broadcast" and not scalar.operands[0].shape.dimensions:
+            if is_spread_scalar(scalar):
                 other = inner.operands[1 - place]
                 operands = [_reverse(other, other, dimensions)]
                 operands.insert(place, scalar)
@@ -157,7 +157,7 @@ def _join_slices(operands: list[Instruction], dimension: int) -> list[Instructio
 def _as_pad(c: Context, x: Instruction) -> bool:
     """Two pieces, one of them a scalar everywhere."""
     (dimension,) = x.dimensions
-    wide = [o.opcode == "broadcast" and not o.operands[0].shape.dimensions for o in x.operands]
+    wide = [is_spread_scalar(o) for o in x.operands]
     if not any(wide):
         return False
     low = wide[0]

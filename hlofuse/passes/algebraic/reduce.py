@@ -1,5 +1,7 @@
 """Reductions (`HandleReduce`)."""
 
+import math
+
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir import Instruction, replace
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
@@ -37,7 +39,7 @@ def handle_reduce(c: Context, reduce: Instruction) -> bool:
         return c.replace(reduce, make.tuple_of(reduce, values) if several else values[0])
     if c.options.layout_sensitive or several:
         return False
-    for rewrite in (
+    rewrites = (
         _of_negate,
         _of_transpose,
         _of_reduce,
@@ -45,10 +47,8 @@ def handle_reduce(c: Context, reduce: Instruction) -> bool:
         _of_concatenate,
         _as_element_of_other,
         _of_broadcast,
-    ):
-        if rewrite(c, reduce):
-            return True
-    return False
+    )
+    return any(rewrite(c, reduce) for rewrite in rewrites)
 
 
 def _function(reduce: Instruction, opcode: str) -> bool:
@@ -153,15 +153,9 @@ def _of_concatenate(c: Context, reduce: Instruction) -> bool:
     for operand in arg.operands:
         part = make.reduce(reduce, operand, init, reduce.dimensions, function)
         if total is not None:
-            rank = reduce.shape.rank
-            part = make.add(
-                reduce,
-                "map",
-                reduce.shape,
-                [total, part],
-                called=[("to_apply", function)],
-                dimensions=make.numbers(range(rank)),
-            )
+            every = make.numbers(range(reduce.shape.rank))
+            operands = [total, part]
+            part = make.add(reduce, "map", reduce.shape, operands, called=function, dimensions=every)
         total = part
     assert total is not None
     return c.replace(reduce, total)
@@ -198,17 +192,15 @@ def _of_broadcast(c: Context, reduce: Instruction) -> bool:
         left = [
             d - sum(k < d for k in reduce.dimensions) for k_, d in enumerate(dimensions) if k_ not in inner
         ]
-        return c.become(reduce, make.broadcast, reduce.shape, new, left)
+        return c.broadcast(reduce, new, left)
     if not _function(reduce, "add") or any(d in dimensions for d in reduce.dimensions):
         return False
-    times = 1
-    for d in reduce.dimensions:
-        times *= arg.shape.dimensions[d]
+    times = math.prod(arg.shape.dimensions[d] for d in reduce.dimensions)
     product = make.binary(source, "multiply", source, make.scalar_like(source, times))
     start = make.broadcast(init, product.shape, init, ())
     total = make.binary(product, "add", start, product)
     left = [d - sum(k < d for k in reduce.dimensions) for d in dimensions]
-    return c.become(reduce, make.broadcast, reduce.shape, total, left)
+    return c.broadcast(reduce, total, left)
 
 
 def handle_reduce_window(c: Context, x: Instruction) -> bool:
@@ -218,7 +210,7 @@ def handle_reduce_window(c: Context, x: Instruction) -> bool:
     operand, init = x.operands
     window: Window = x.attributes["window"]
     if 0 in (operand.shape.element_count, x.shape.element_count):
-        return c.become(x, make.broadcast, x.shape, init, ())
+        return c.broadcast(x, init)
     if not operand.shape.dimensions:
         return c.replace(x, operand)
     return _elementwise(c, x, window) or _as_reduce(c, x, window) or _with_padded_operand(c, x, window)

@@ -33,7 +33,7 @@ def simplify_transpose_of_broadcast(c: Context, transpose: Instruction, permutat
         remaining = [d for d in transpose.shape.minor_to_major if d in dimensions]
         if _rank(small.shape.minor_to_major) != _rank(remaining):
             return False
-    return c.become(transpose, make.broadcast, transpose.shape, small, dimensions)
+    return c.broadcast(transpose, small, dimensions)
 
 
 def _rank(numbers: Sequence[int]) -> list[int]:
@@ -149,7 +149,7 @@ def handle_reshape(c: Context, reshape: Instruction) -> bool:
     if operand.opcode == "broadcast":
         dimensions = unmodified_by_reshape(operand.shape, shape, operand.dimensions)
         if dimensions is not None:
-            return c.become(reshape, make.broadcast, shape, operand.operands[0], dimensions)
+            return c.broadcast(reshape, operand.operands[0], dimensions)
     if operand.opcode == "iota" and _reshape_of_iota(c, reshape):
         return True
     if not sensitive and _move_before_update(c, reshape):

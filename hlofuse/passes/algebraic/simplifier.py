@@ -16,8 +16,7 @@ from hlofuse.passes.algebraic import (
     transpose,
     unary,
 )
-from hlofuse.passes.base import Pass, attempt, visit
-from hlofuse.releases import AROUND_FUSION, Release
+from hlofuse.passes.base import ReleasePass, attempt, visit
 from hlofuse.trace import Recorder
 from .context import Context, Options
 
@@ -82,10 +81,9 @@ _MOST_RUNS = 50
 
 
 @dataclass(frozen=True)
-class AlgebraicSimplifier(Pass):
+class AlgebraicSimplifier(ReleasePass):
     name = "algsimp"
     options: Options = field(default_factory=Options)
-    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

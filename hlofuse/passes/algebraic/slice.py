@@ -8,7 +8,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import array, ones_moved, permuted, ranges_of, unmodified_dimensions
-from .context import Context, is_all, is_integral, scalar_constant
+from .context import Context, is_all, is_integral, is_spread_scalar, scalar_constant
 
 
 def is_unstrided(slice_: Instruction) -> bool:
@@ -62,7 +62,7 @@ def _slice_of_pad(c: Context, x: Instruction) -> bool:
         p = pad.attributes["padding"][d]
         edge = pad.shape.dimensions[d] - p.high
         if r.limit <= p.low or r.start >= edge:
-            c.become(x, make.broadcast, x.shape, pad.operands[1], ())
+            c.broadcast(x, pad.operands[1])
             return True
         undoes &= r.start == p.low and r.stride - 1 == p.interior
         inside &= p.low <= r.start and r.limit <= edge and p.interior == 0 and r.stride == 1
@@ -268,7 +268,7 @@ def _start_at_zero(c: Context, x: Instruction, *arrays: Instruction) -> bool:
 
 def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
     base, update, *starts = x.operands
-    if base.opcode == "broadcast" and not base.operands[0].shape.dimensions and _replace_by_pad(c, x):
+    if is_spread_scalar(base) and _replace_by_pad(c, x):
         return True
     if c.same_shape(x.shape, update.shape):
         return c.replace(x, update)

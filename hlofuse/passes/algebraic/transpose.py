@@ -7,7 +7,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.literals import values_of, word_of
 from hlofuse.passes.common.shapes import is_sorted, ones_moved, permute, without_ones
-from .context import Context, remove_chain
+from .context import Context, iota_size, is_spread_scalar, remove_chain
 from .dot import swapped
 from .reshape import as_bitcast, bitcasting_operand, simplify_transpose_of_broadcast
 
@@ -112,7 +112,7 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
         moved = ones_moved(operand.operands[0].shape, operand.shape)
         if moved is not None and not moved[0]:
             left = [d for k, d in enumerate(dimensions) if k not in moved[1]]
-            return c.become(broadcast, make.broadcast, shape, operand.operands[0], left)
+            return c.broadcast(broadcast, operand.operands[0], left)
     if _sink(c, broadcast):
         c.changed = True
         return True
@@ -123,13 +123,13 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
         return c.replace(broadcast, new)
     if operand.opcode == "broadcast":
         through = [dimensions[d] for d in operand.dimensions]
-        return c.become(broadcast, make.broadcast, shape, operand.operands[0], through)
+        return c.broadcast(broadcast, operand.operands[0], through)
     if c.options.layout_sensitive:
         return False
     if 1 in operand.shape.dimensions:
         small = make.reshaped(operand, without_ones(operand.shape))
         remaining = [d for d, size in zip(dimensions, operand.shape.dimensions, strict=True) if size != 1]
-        return c.become(broadcast, make.broadcast, shape, small, remaining)
+        return c.broadcast(broadcast, small, remaining)
     return False
 
 
@@ -138,9 +138,6 @@ def _sink(c: Context, broadcast: Instruction) -> bool:
     if not broadcast.shape.dimensions:
         return False
     operand = broadcast.operands[0]
-
-    def is_scalar(x: Instruction) -> bool:
-        return x.opcode == "broadcast" and not x.operands[0].shape.dimensions
 
     def is_similar(x: Instruction) -> bool:
         return (
@@ -155,12 +152,12 @@ def _sink(c: Context, broadcast: Instruction) -> bool:
             continue
         if {o.opcode for o in user.operands} != {"broadcast"} or not is_elementwise(user):
             continue
-        if not all(is_scalar(o) or is_similar(o) for o in user.operands):
+        if not all(is_spread_scalar(o) or is_similar(o) for o in user.operands):
             continue
         operands = []
         for o in user.operands:
             inner = o.operands[0]
-            if is_scalar(o):
+            if is_spread_scalar(o):
                 inner = make.broadcast(o, operand.shape.with_element_type(o.element_type), inner, ())
             operands.append(inner)
         small = make.copy_of(user, operands, operand.shape.with_element_type(user.element_type))
@@ -186,9 +183,7 @@ def _rebroadcast_scalar(c: Context, broadcast: Instruction) -> bool:
 
 
 def handle_iota(c: Context, iota: Instruction) -> bool:
-    if iota.shape.dimensions[int(iota.attributes["iota_dimension"])] <= 1:
-        return c.become(iota, make.scalar_like, 0)
-    return False
+    return iota_size(iota) <= 1 and c.become(iota, make.scalar_like, 0)
 
 
 def handle_constant(c: Context, constant: Instruction) -> bool:
@@ -200,7 +195,7 @@ def handle_constant(c: Context, constant: Instruction) -> bool:
     literals_ = {word_of(constant.element_type, v) for v in values}
     if len(literals_) == 1 and None not in literals_:
         scalar = make.scalar(constant, constant.element_type, values[0])
-        return c.become(constant, make.broadcast, constant.shape, scalar, ())
+        return c.broadcast(constant, scalar)
     if constant.shape.rank != 1 or constant.element_type == "pred":
         return False
     if all(v == k for k, v in enumerate(values)):

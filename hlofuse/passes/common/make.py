@@ -15,7 +15,7 @@ from hlofuse.ir import (
     replace,
     set_attribute,
 )
-from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, SliceRange, SliceRanges
+from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, SliceRange, SliceRanges, Window
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.passes.base import NotRepresentable
 from hlofuse.passes.common import literals
@@ -30,13 +30,15 @@ def added(
     operands: Sequence[Instruction],
     *,
     like: Instruction | None = None,
-    called: Sequence[tuple[str, Computation]] = (),
+    called: Sequence[tuple[str, Computation]] | Computation = (),
     payload: str | None = None,
     name: str | None = None,
     raw_attributes: Mapping[str, str] | None = None,
     **attributes: str,
 ) -> Instruction:
-    """A new instruction in the computation of `at`, with the metadata of `like`."""
+    """A new instruction in the computation of `at`, with the metadata of `like`. A single computation that is
+    `called` is the one to apply."""
+    called = [("to_apply", called)] if isinstance(called, Computation) else called
     raw = {**(raw_attributes or {}), **attributes, **{name: _named(name, c) for name, c in called}}
     if opcode == "convolution" and name is None:
         window = raw.get("window", "")
@@ -63,7 +65,7 @@ def add(
     shape: Shape,
     operands: Sequence[Instruction] = (),
     *,
-    called: Sequence[tuple[str, Computation]] = (),
+    called: Sequence[tuple[str, Computation]] | Computation = (),
     payload: str | None = None,
     copied_attributes: Mapping[str, str] | None = None,
     **attributes: object,
@@ -259,9 +261,13 @@ def reduce(
     at: Instruction, operand: Instruction, init: Instruction, dimensions: Sequence[int], function: Computation
 ) -> Instruction:
     shape = without(operand.shape, dimensions)
-    return add(
-        at, "reduce", shape, [operand, init], called=[("to_apply", function)], dimensions=numbers(dimensions)
-    )
+    return add(at, "reduce", shape, [operand, init], called=function, dimensions=numbers(dimensions))
+
+
+def reduce_window(
+    at: Instruction, shape: Shape, operands: Sequence[Instruction], function: Computation, window: Window
+) -> Instruction:
+    return add(at, "reduce-window", shape, operands, called=function, window=window)
 
 
 def tuple_of(at: Instruction, elements: Sequence[Instruction]) -> Instruction:
@@ -274,6 +280,11 @@ def get_tuple_element(at: Instruction, source: Instruction, index: int) -> Instr
 
 def elements(x: Instruction, indices: Sequence[int]) -> list[Instruction]:
     return [get_tuple_element(x, x, k) for k in indices]
+
+
+def bare_element(at: Instruction, source: Instruction, index: int) -> Instruction:
+    """An element of a tuple without metadata, in the computation of `at`."""
+    return added(at, "get-tuple-element", source.shape.tuple_shapes[index], [source], index=str(index))
 
 
 def copy_of(

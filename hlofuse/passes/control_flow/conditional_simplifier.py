@@ -128,10 +128,8 @@ def _remove(x: Instruction) -> bool:
 
 
 def _call(x: Instruction, branch: int) -> Instruction:
-    frontend = x.raw("frontend_attributes")
-    called = [("to_apply", x.called_computations[branch])]
-    raw = {"frontend_attributes": frontend} if frontend is not None else {}
-    return make.add(x, "call", x.shape, [x.operands[1 + branch]], called=called, copied_attributes=raw)
+    called, given = x.called_computations[branch], x.attributes.given("frontend_attributes")
+    return make.add(x, "call", x.shape, [x.operands[1 + branch]], called=called, copied_attributes=given)
 
 
 def _replace(x: Instruction, new: Instruction, *calls: Instruction) -> bool:

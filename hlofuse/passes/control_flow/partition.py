@@ -250,7 +250,7 @@ class Partition:
                     "all-reduce",
                     part.shape,
                     [part],
-                    called=[("to_apply", function)],
+                    called=function,
                     channel_id=channel,
                     replica_groups=self._groups(axes),
                     use_global_device_ids="true",

@@ -206,7 +206,7 @@ def _outline(loop: Instruction, module: Module) -> Instruction:
         "call",
         loop.shape,
         [operand],
-        called=[("to_apply", body)],
+        called=body,
         copied_attributes={"to_apply": f"%{body.name}", "frontend_attributes": f"{{{attributes}}}"},
     )
     loop.replace_all_uses_with(call)

@@ -90,14 +90,9 @@ class ConvolutionGroupConverter(VisitPass):
         wide = x.element_type if x.shape.bit_width >= 32 else "f32"
         step = WindowDimension(count, count)
         window = Window(tuple(step if d == batch else WindowDimension(1) for d in range(len(sizes))))
-        total = make.add(
-            x,
-            "reduce-window",
-            x.shape.with_element_type(wide),
-            [make.convert(x, chosen, wide), make.zero(x, wide)],
-            called=[("to_apply", make.reducer(x, "add_computation", "add", wide))],
-            window=window,
-        )
+        operands = [make.convert(x, chosen, wide), make.zero(x, wide)]
+        summed = make.reducer(x, "add_computation", "add", wide)
+        total = make.reduce_window(x, x.shape.with_element_type(wide), operands, summed, window)
         return replaced(x, make.convert(x, total, source.element_type))
 
 

@@ -2,7 +2,7 @@
 fusions (`xla/backends/cpu/transforms/library_rewriter.cc`)."""
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.elementwise import is_elementwise
@@ -11,7 +11,7 @@ from hlofuse.ir import Computation, Instruction, Module, Shape, set_attribute
 from hlofuse.ir.fusing import append_producer, clone_of, computation_of, create_fusion
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.algebraic.context import is_of_parameters
-from hlofuse.passes.base import Pass, substituted
+from hlofuse.passes.base import ReleasePass, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.releases import AROUND_FUSION, Release
@@ -232,12 +232,11 @@ _ALONE = frozenset({"dot", "convolution"})
 
 
 @dataclass(frozen=True)
-class LibraryRewriter(Pass):
+class LibraryRewriter(ReleasePass):
     """`dot-library-rewriter`; `starts` are the operations whose kind of fusion is on, by default all."""
 
     name = "dot-library-rewriter"
     starts: frozenset[str] = STARTS
-    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

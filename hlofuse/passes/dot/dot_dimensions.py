@@ -295,7 +295,7 @@ class RaggedDotRewriter(Pass):
     name = "ragged_dot_rewriter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        found = [i for c in module.non_fusion_computations() for i in c if i.opcode == "ragged-dot"]
+        found = find_each(module, lambda x: x.opcode == "ragged-dot")
         return expand_each(found, lambda x: replace_instruction(x, _as_dot(x), has_side_effect), recorder)
 
 
@@ -377,9 +377,8 @@ def _running_sum(sizes: Instruction) -> Instruction:
     kind = sizes.element_type
     summed = reducer(sizes, "add", "add", kind)
     start = zero(sizes, kind)
-    return added(
-        sizes, "reduce-window", sizes.shape, [sizes, start], called=[("to_apply", summed)], window=str(window)
-    )
+    operands = [sizes, start]
+    return added(sizes, "reduce-window", sizes.shape, operands, called=summed, window=str(window))
 
 
 def _moved_first(x: Instruction, dimension: int) -> Instruction:

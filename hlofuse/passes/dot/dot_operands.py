@@ -18,8 +18,8 @@ from hlofuse.passes.base import (
     RewritePass,
     VisitPass,
     expand_each,
+    find_each,
     replaced,
-    rewrite_each,
     substituted,
     visit,
 )
@@ -107,25 +107,23 @@ def _precision(element_type: str) -> tuple[bool, int, int, int, bool]:
 
 
 @dataclass(frozen=True)
-class OperandUpcaster(Pass):
+class OperandUpcaster(RewritePass):
     """Operands of a wider result are converted to its type (`xla/hlo/transforms/operand_upcaster.cc`)."""
 
     name = "operand_upcaster"
+    opcodes = ("dot", "convolution")
     is_skipped: Callable[[Instruction], bool] = lambda _x: False
     """Products that the target multiplies as they are."""
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        def upcast(x: Instruction) -> bool:
-            types, of = [o.element_type for o in x.operands[:2]], x.element_type
-            if {of} == {*types} or _wider(*types, of) != of or self.is_skipped(x):
-                return False
-            for k, operand in enumerate(x.operands[:2]):
-                if types[k] != of:
-                    wide = operand.shape.with_element_type(of)
-                    x.replace_operand(k, derived(x, "convert", wide, [operand]))
-            return True
-
-        return rewrite_each(module, ("dot", "convolution"), upcast, recorder)
+    def handle(self, x: Instruction) -> bool:
+        types, of = [o.element_type for o in x.operands[:2]], x.element_type
+        if {of} == {*types} or _wider(*types, of) != of or self.is_skipped(x):
+            return False
+        for k, operand in enumerate(x.operands[:2]):
+            if types[k] != of:
+                wide = operand.shape.with_element_type(of)
+                x.replace_operand(k, derived(x, "convert", wide, [operand]))
+        return True
 
 
 class ResultCaster(OperandUpcaster):
@@ -133,15 +131,12 @@ class ResultCaster(OperandUpcaster):
 
     name = "result_caster"
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        def cast(x: Instruction) -> bool:
-            of, wider = x.element_type, _wider(*(o.element_type for o in x.operands[:2]))
-            if of in (wider, _wider(wider, of)) or self.is_skipped(x):
-                return False
-            product = make.copy_of(x, x.operands, x.shape.with_element_type(wider))
-            return substituted(x, make.added(x, "convert", x.shape, [product]))
-
-        return rewrite_each(module, ("dot", "convolution"), cast, recorder)
+    def handle(self, x: Instruction) -> bool:
+        of, wider = x.element_type, _wider(*(o.element_type for o in x.operands[:2]))
+        if of in (wider, _wider(wider, of)) or self.is_skipped(x):
+            return False
+        product = make.copy_of(x, x.operands, x.shape.with_element_type(wider))
+        return substituted(x, make.added(x, "convert", x.shape, [product]))
 
 
 def _wider(*types: str) -> str:
@@ -155,8 +150,8 @@ class BatchDotSimplifier(Pass):
     name = "batch-dot-simplification"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        dots = [i for c in module.non_fusion_computations() for i in c if i.opcode == "dot" and _trivial(i)]
-        return expand_each(dots, _simplify, recorder)
+        found = find_each(module, lambda x: x.opcode == "dot" and _trivial(x))
+        return expand_each(found, _simplify, recorder)
 
 
 def _trivial(dot: Instruction) -> list[int]:

@@ -4,16 +4,14 @@ becomes a fusion of its own (`xla/codegen/emitters/fusion_wrapper_base.cc`)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from hlofuse.analysis.call_sites import with_changed_after
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.ir import Computation, Instruction, Module, replace, with_trait
 from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import DevicePass, Pass
 from hlofuse.releases import Release
 from hlofuse.rules.fusion_wrapper import RULES, WRAPPED_OPCODES, WrapCandidate
 from hlofuse.rules.gpu_fusible import choose_kind
@@ -25,7 +23,7 @@ from hlofuse.trace import Recorder
 class VariadicOpSplitter(Pass):
     """`variadic-op-splitter`."""
 
-    name: ClassVar[str] = "variadic-op-splitter"
+    name = "variadic-op-splitter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         batch = int(self.settings.value(MAX_CONCATENATE_OPERANDS))
@@ -67,7 +65,7 @@ def _concatenate(whole: Instruction, parts: list[Instruction]) -> Instruction:
 class SortIotaFusion(Pass):
     """`sort-iota-fusion`: makes iotas inside the sorts that read them (`sort_iota_fusion.cc`)."""
 
-    name: ClassVar[str] = "sort-iota-fusion"
+    name = "sort-iota-fusion"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if IOTA_INTO_SORT.code in self.settings.disabled:
@@ -133,7 +131,7 @@ def wrap(module: Module, instruction: Instruction, kind: str) -> Instruction:
 class CpuFusionWrapper(Pass):
     """Goes through the entry and the control flow that it calls (`xla/service/cpu/fusion_wrapper.cc`)."""
 
-    name: ClassVar[str] = "fusion-wrapper"
+    name = "fusion-wrapper"
     release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -158,19 +156,16 @@ _WRAPPED = WRAPPED_OPCODES | frozenset("concatenate convolution dot scatter stoc
 _REASON = "XLA:GPU has code for the operation inside a fusion only"
 
 
-@dataclass(frozen=True)
-class GpuFusionWrapper(Pass):
+class GpuFusionWrapper(DevicePass):
     """`fusion-wrapper`: every operation that XLA:GPU has code for in fusions only (`fusion_wrapper.cc`)."""
 
-    name: ClassVar[str] = "fusion-wrapper"
-    device: DeviceDescription = field(compare=False, repr=False)
-    release: Release = field(compare=False, repr=False)
+    name = "fusion-wrapper"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found = [i for i in reached(module.entry) if i.opcode in _WRAPPED]
         if not found:
             return False
-        model = kernel_model(self.device, self.release)
+        model = kernel_model(self.required_device(), self.release)
         for instruction in found:
             parent, name = computation_of(instruction), instruction.name
             fusion = wrap(module, instruction, choose_kind(instruction, instruction, model))

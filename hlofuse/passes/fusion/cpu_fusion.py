@@ -84,7 +84,7 @@ class CpuInstructionFusion(InstructionFusion):
 class CpuMultiOutputFusion(Pass):
     """`cpu_multi_output_fusion`, with `xla_cpu_use_multi_output_fusion`: joins readers of one array."""
 
-    name: ClassVar[str] = "cpu_multi_output_fusion"
+    name = "cpu_multi_output_fusion"
     release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:

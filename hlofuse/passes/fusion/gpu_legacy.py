@@ -34,7 +34,7 @@ from .instruction_fusion import FusionDriver, InstructionFusion
 class FusionMerger(DevicePass):
     """`fusion_merger`: each fusion, producers first, goes into all of its users or stays."""
 
-    name: ClassVar[str] = "fusion_merger"
+    name = "fusion_merger"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

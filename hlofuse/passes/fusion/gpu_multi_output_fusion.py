@@ -1,7 +1,6 @@
 """GPU multi-output fusion (`xla/backends/gpu/transforms/multi_output_fusion.cc`)."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from hlofuse.analysis.components import MergedOrder
 from hlofuse.analysis.custom_calls import has_side_effect
@@ -37,7 +36,7 @@ from hlofuse.trace import Recorder
 class GpuMultiOutputFusion(DevicePass):
     """`multi_output_fusion` on GPU: siblings first, then a producer with one of its consumers."""
 
-    name: ClassVar[str] = "multi_output_fusion"
+    name = "multi_output_fusion"
     tables: SharedTables | None = field(default=None, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.custom_calls import has_side_effect
@@ -12,6 +12,7 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.fusing import computation_of, fuse_in_place_of, merge_fusion_into_multi_output
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.horizontal import join_fusions
+from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape, type_number
 from hlofuse.passes.base import DevicePass, any_change
 from hlofuse.rules import horizontal_fusion as rules
@@ -36,7 +37,7 @@ from hlofuse.trace import Recorder
 class HorizontalLoopFusion(DevicePass):
     """`horizontal_loop_fusion`: the entry computation or all, consumers last to first."""
 
-    name: ClassVar[str] = "horizontal_loop_fusion"
+    name = "horizontal_loop_fusion"
     in_loops: bool = False
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -227,7 +228,11 @@ def std_sorted(values: Sequence[T], is_before: Callable[[T, T], bool]) -> list[T
 def _partition(v: list[T], first: int, last: int, is_before: Callable[[T, T], bool]) -> None:
     """Cut `v[first:last]` into pieces of up to 16, all of one piece before all of the next."""
     while last - first > _UNPARTITIONED_ELEMENTS:
-        _median_to_first(v, first, first + 1, (first + last) // 2, last - 1, is_before)
+        a, b, c = first + 1, (first + last) // 2, last - 1
+        if not is_before(v[a], v[b]):
+            a, b = b, a
+        median = b if is_before(v[b], v[c]) else c if is_before(v[a], v[c]) else a
+        v[first], v[median] = v[median], v[first]
         pivot, low, high = v[first], first + 1, last
         while True:
             while low < last and is_before(v[low], pivot):
@@ -243,20 +248,6 @@ def _partition(v: list[T], first: int, last: int, is_before: Callable[[T, T], bo
         last = low
 
 
-def _median_to_first(
-    v: list[T],
-    first: int,
-    a: int,
-    b: int,
-    c: int,
-    is_before: Callable[[T, T], bool],
-) -> None:
-    if not is_before(v[a], v[b]):
-        a, b = b, a
-    median = b if is_before(v[b], v[c]) else c if is_before(v[a], v[c]) else a
-    v[first], v[median] = v[median], v[first]
-
-
 def _insert(v: list[T], place: int, is_before: Callable[[T, T], bool], *, guarded: bool) -> None:
     value = v.pop(place)
     if guarded and is_before(value, v[0]):
@@ -269,7 +260,7 @@ def _insert(v: list[T], place: int, is_before: Callable[[T, T], bool], *, guarde
 class HorizontalInputFusion(DevicePass):
     """`horizontal_input_fusion`: consumers in post-order, their operands by the shape that is reduced."""
 
-    name: ClassVar[str] = "horizontal_input_fusion"
+    name = "horizontal_input_fusion"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
@@ -279,11 +270,10 @@ class HorizontalInputFusion(DevicePass):
         return changed
 
 
-class _InputDriver:
-    def __init__(self, options: HorizontalInputFusion, model: KernelModel, recorder: Recorder) -> None:
-        self._settings = options.settings
-        self._model = model
-        self._recorder = recorder
+class _InputDriver(Record):
+    options: HorizontalInputFusion
+    model: KernelModel
+    recorder: Recorder
 
     def run(self, computation: Computation) -> bool:
         changed = False
@@ -300,7 +290,7 @@ class _InputDriver:
                     self._join(anchor, other)
                     changed = True
                 else:
-                    self._recorder.ineligible(other, anchor, verdict)
+                    self.recorder.ineligible(other, anchor, verdict)
                     anchor = other
         return changed
 
@@ -310,7 +300,7 @@ class _InputDriver:
         for operand in consumer.operands:
             while operand.opcode == "get-tuple-element":
                 operand = operand.operands[0]
-            if operand.fusion_kind == "kCustom" or not self._model.summary(operand).is_reduction:
+            if operand.fusion_kind == "kCustom" or not self.model.summary(operand).is_reduction:
                 continue
             if feeds_only(operand, consumer):
                 found[operand] = None
@@ -324,24 +314,24 @@ class _InputDriver:
         return (x.rank, x.dimensions) <= (y.rank, y.dimensions)
 
     def _input(self, instruction: Instruction) -> Shape:
-        return hero_input_shape(instruction, self._model)
+        return hero_input_shape(instruction, self.model)
 
     def _as_fusion(self, reduction: Instruction) -> Instruction:
         if reduction.opcode == "fusion":
             return reduction
         name = reduction.name
         fusion = fuse_in_place_of(reduction, "kInput", has_side_effect)
-        self._recorder.apply(WRAPPED_REDUCTION, computation_of(fusion).name, [name], [fusion])
+        self.recorder.apply(WRAPPED_REDUCTION, computation_of(fusion).name, [name], [fusion])
         return fusion
 
     def _refusal(self, anchor: Instruction, other: Instruction) -> Verdict | None:
-        if (verdict := shapes_differ(anchor, other, self._model, self._settings)) is not None:
+        if (verdict := shapes_differ(anchor, other, self.model, self.options.settings)) is not None:
             return verdict
-        return over_budget(anchor, other, self._model, self._settings, producer_consumer=False)
+        return over_budget(anchor, other, self.model, self.options.settings, producer_consumer=False)
 
     def _join(self, anchor: Instruction, other: Instruction) -> None:
         into = anchor.name
-        self._model.forget(other)
+        self.model.forget(other)
         merge_fusion_into_multi_output(anchor, other)
-        self._model.changed(anchor)
-        self._recorder.fuse(other, into, anchor, rule=JOINED_REDUCTIONS.code, kind="horizontal")
+        self.model.changed(anchor)
+        self.recorder.fuse(other, into, anchor, rule=JOINED_REDUCTIONS.code, kind="horizontal")

@@ -46,7 +46,7 @@ BASE_RULES: tuple[Callable[[CandidatePair], Verdict | None], ...] = (
 class InstructionFusion(Pass):
     """Fuses producers into consumers, last consumer first; a target sets `driver` and the options."""
 
-    name: ClassVar[str] = "fusion"
+    name = "fusion"
     driver: ClassVar[type[FusionDriver]]
     may_duplicate: bool = True
     release: Release = field(compare=False, repr=False)

@@ -1,21 +1,19 @@
 """Passes that move copies."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, is_elementwise_on_operand
-from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir import Computation, Instruction, Module, Shape, replace
 from hlofuse.ir.fusing import clone_of, computation_of, get_tuple_element
 from hlofuse.ir.removing import replace_instruction
-from hlofuse.passes.base import Pass, RewritePass, VisitPass, replaced
+from hlofuse.passes.base import DevicePass, Pass, RewritePass, VisitPass, replaced
 from hlofuse.passes.common import make
 from hlofuse.passes.control_flow.annotations import remove_annotations
 from hlofuse.passes.cse import HloCSE
-from hlofuse.releases import AROUND_FUSION, Release
+from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.priority_fusion.conditions import MAX_PARAMETERS, over_budget
 from hlofuse.rules.rewrites import COPY_IN_FUSION
@@ -182,20 +180,17 @@ def _is_on_device(i: Instruction) -> bool:
 _REASON = "The fusion writes the copy as a further output"
 
 
-@dataclass(frozen=True)
-class CopyFusion(Pass):
+class CopyFusion(DevicePass):
     """`copy_fusion`, in the entry computation only: in a loop the copy may share a buffer with its source
     (`xla/backends/gpu/transforms/copy_fusion.cc`)."""
 
     name = "copy_fusion"
-    device: DeviceDescription = field(compare=False, repr=False)
-    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         entry = module.entry
         if not any(i.opcode == "copy" for i in entry):
             return False
-        model = kernel_model(self.device, self.release)
+        model = kernel_model(self.required_device(), self.release)
         changed = False
         for fusion in entry.post_order():
             if fusion.opcode != "fusion" or fusion.fusion_kind == "kCustom" or not _may_write(fusion, model):

@@ -2,18 +2,15 @@
 
 import json
 import math
-from dataclasses import dataclass, field
 
 from hlofuse.analysis.elementwise import is_fusible
-from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir import Instruction, Module, Shape
-from hlofuse.passes.base import Pass, VisitPass, expand_each, replaced
-from hlofuse.passes.common.make import add, added
+from hlofuse.passes.base import DevicePass, Pass, VisitPass, expand_each, find_each, replaced
+from hlofuse.passes.common.make import add, added, bare_element
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.sort.topk import is_stable, is_topk_call
-from hlofuse.releases import Release
 from hlofuse.trace import Recorder
 
 _TARGET = "__cublas$triangularSolve"
@@ -26,7 +23,7 @@ class TriangularSolveRewriter(Pass):
     name = "triangular-solve-rewriter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        found = [x for c in module.non_fusion_computations() for x in c if x.opcode == "triangular-solve"]
+        found = find_each(module, lambda x: x.opcode == "triangular-solve")
         return expand_each(found, _call, recorder)
 
 
@@ -95,10 +92,7 @@ def _specialize(call: Instruction) -> Instruction:
         attributes["backend_config"] = config
     called = [("called_computations", c) for c in call.called_computations]
     new = added(call, "custom-call", call.shape, call.operands, called=called, raw_attributes=attributes)
-    elements = [
-        added(call, "get-tuple-element", part, [new], index=str(k))
-        for k, part in enumerate(call.shape.tuple_shapes)
-    ]
+    elements = [bare_element(call, new, k) for k in range(len(call.shape.tuple_shapes))]
     return added(call, "tuple", call.shape, elements)
 
 
@@ -106,16 +100,13 @@ _KINDS = {"kLoop": "loop", "kInput": "input", "kOutput": "output"}
 _REASON = "XLA names a fusion by its kind and heroes"
 
 
-@dataclass(frozen=True)
-class RenameFusions(Pass):
+class RenameFusions(DevicePass):
     """`rename_fusions`: `loop_add_fusion` calls `fused_add`, but not custom ones (`rename_fusions.cc`)."""
 
     name = "rename_fusions"
-    device: DeviceDescription = field(compare=False, repr=False)
-    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        model = kernel_model(self.device, self.release)
+        model = kernel_model(self.required_device(), self.release)
         changed = False
         for computation in module.non_fusion_computations():
             for fusion in computation:

@@ -70,10 +70,8 @@ def replaced_through_bitcasts(reduce: Instruction, new: Instruction) -> bool:
         return replaced(reduce, new)
     if not new.shape.is_tuple:
         return replaced(reduce, add(reduce, "bitcast", reduce.shape, [new]))
-    parts = []
-    for k, (shape, was) in enumerate(zip(new.shape.tuple_shapes, reduce.shape.tuple_shapes, strict=True)):
-        part = added(reduce, "get-tuple-element", shape, [new], index=str(k))
-        parts.append(bitcast(part, was))
+    shapes = reduce.shape.tuple_shapes
+    parts = [bitcast(make.bare_element(reduce, new, k), was) for k, was in enumerate(shapes)]
     return replaced(reduce, add(reduce, "tuple", reduce.shape, parts))
 
 
@@ -158,17 +156,16 @@ class ReductionLayoutNormalizer(VisitPass):
 
 
 @dataclass(frozen=True)
-class ReductionSplitter(Pass):
+class ReductionSplitter(VisitPass):
     """`reduction-splitter`: the largest dimension first, the others in a second reduction
     (`xla/backends/gpu/transforms/reduction_splitter.cc`)."""
 
     name = "reduction-splitter"
+    opcodes = ("reduce",)
+    explained = Explained(SPLIT_DIMENSIONS)
     device: DeviceDescription
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["reduce"], self._split, recorder, explained=Explained(SPLIT_DIMENSIONS))
-
-    def _split(self, reduce: Instruction) -> bool:
+    def handle(self, reduce: Instruction) -> bool:
         dimensions = reduce.dimensions
         if has_own_emitter(reduce, self.device) or len(dimensions) < 2 or not reduce.shape.is_array:
             return False
@@ -270,10 +267,7 @@ def _split(reduce: Instruction, dimensions: list[int], k1: int, k2: int) -> bool
 def _elements(reduce: Instruction, first: Instruction) -> list[Instruction]:
     if not first.shape.is_tuple:
         return [first]
-    return [
-        added(reduce, "get-tuple-element", shape, [first], index=str(k))
-        for k, shape in enumerate(first.shape.tuple_shapes)
-    ]
+    return [make.bare_element(reduce, first, k) for k in range(len(first.shape.tuple_shapes))]
 
 
 @dataclass(frozen=True)

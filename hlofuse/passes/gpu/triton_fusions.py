@@ -14,13 +14,13 @@ from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.tiling.constraints import Tiling, backend_config_text
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
-from hlofuse.ir import Attributes, Computation, Instruction, Module, with_trait
+from hlofuse.ir import Attributes, Computation, Instruction, Module, Record, with_trait
 from hlofuse.ir.fusing import clone_of, computation_of, module_of, set_fusion_kind
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
-from hlofuse.passes.base import FixedPoint, Pass, replaced
+from hlofuse.passes.base import FixedPoint, ReleasePass, replaced
 from hlofuse.passes.common.calls import filled
 from hlofuse.passes.registry import make_pass
-from hlofuse.releases import AROUND_FUSION, Release
+from hlofuse.releases import Release
 from hlofuse.rules.rewrites import TRITON_SOFTMAX
 from hlofuse.trace import OnlySkipped, Recorder
 from .reductions import ReductionDimensionGrouper, ReductionSplitter, TreeReductionRewriter
@@ -29,12 +29,11 @@ _FREE = with_trait("free")  # opcodes that cost nothing to run
 
 
 @dataclass(frozen=True)
-class SoftmaxRewriterTriton(Pass):
+class SoftmaxRewriterTriton(ReleasePass):
     """`triton-softmax-rewriter`: only where the cost model finds the one kernel no slower than without it."""
 
     name = "triton-softmax-rewriter"
     device: DeviceDescription
-    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         matcher = _Matcher(TritonSupport(self.device, self.release))
@@ -130,11 +129,10 @@ class _BlockLevelConfigs:
         return sum(model.run_time(i).ticks for i in alone.entry if i.opcode not in _FREE)
 
 
-class _Matcher:
+class _Matcher(Record):
     """The diamond: a producer read by a reduction and, with its broadcast result, by the root."""
 
-    def __init__(self, support: TritonSupport) -> None:
-        self._support = support
+    support: TritonSupport
 
     def producer_of(self, root: Instruction) -> Instruction | None:
         """`MatchesTritonCompatibleClosedReductionDiamondImpl`."""
@@ -161,7 +159,7 @@ class _Matcher:
         return producer
 
     def _supported(self, instruction: Instruction) -> bool:
-        return self._support.instruction(instruction) is None
+        return self.support.instruction(instruction) is None
 
     def _trivial(self, instruction: Instruction) -> bool:
         """`IsTriviallyFusible`."""
@@ -303,12 +301,11 @@ _REASON = "Triton emits the fusion better than the other emitters"
 
 
 @dataclass(frozen=True)
-class FusionBlockLevelRewriter(Pass):
+class FusionBlockLevelRewriter(ReleasePass):
     """`fusion-block-level-rewriter`: slow transposes and sums of s32 become Triton fusions."""
 
     name = "fusion-block-level-rewriter"
     device: DeviceDescription = field(compare=False, repr=False)
-    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found = [i for i in module.instructions() if _is_candidate(i)]

@@ -176,7 +176,7 @@ def _widened(narrow: Computation, shapes: list[Shape]) -> tuple[Computation, dic
     wide = module_of(narrow).add_computation(Computation(f"wide.{narrow.name}"))
     parameter = wide.append_parameter(f"wide.{own.name}", Shape.tuple_of(shapes))
     prefix = make.tuple_of(parameter, elements(parameter, range(old_size)))
-    call = make.add(prefix, "call", narrow.root.shape, [prefix], called=[("to_apply", narrow)])
+    call = make.add(prefix, "call", narrow.root.shape, [prefix], called=narrow)
     wide.root = call
     if call.shape.is_tuple:
         through = elements(parameter, range(old_size, len(shapes)))

@@ -96,7 +96,7 @@ def _remove_loop(loop: Instruction, recorder: Recorder) -> bool:
     if any(has_side_effect(i) for i in body_of(loop)):
         return False
     computation, name = computation_of(loop), loop.name
-    call = make.add(loop, "call", loop.shape, loop.operands, called=[("to_apply", body_of(loop))])
+    call = make.add(loop, "call", loop.shape, loop.operands, called=body_of(loop))
     first = computation.next_id
     substituted(loop, call)
     inline(call)

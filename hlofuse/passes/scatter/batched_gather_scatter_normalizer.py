@@ -29,10 +29,8 @@ class BatchedGatherScatterNormalizer(RewritePass):
 
 
 def _gather(gather: Instruction) -> Instruction:
-    batch, of_indices = (
-        numbers_of(gather, "operand_batching_dims"),
-        numbers_of(gather, "start_indices_batching_dims"),
-    )
+    batch = numbers_of(gather, "operand_batching_dims")
+    of_indices = numbers_of(gather, "start_indices_batching_dims")
     index_map = (*batch, *numbers_of(gather, "start_index_map"))
     collapsed = sorted((*numbers_of(gather, "collapsed_slice_dims"), *batch))
     indices = _with_batch(gather, gather.operands[1], of_indices)
@@ -52,10 +50,8 @@ def _gather(gather: Instruction) -> Instruction:
 
 def _scatter(scatter: Instruction) -> Instruction:
     count = len(scatter.operands) // 2
-    batch, of_indices = (
-        numbers_of(scatter, "input_batching_dims"),
-        numbers_of(scatter, "scatter_indices_batching_dims"),
-    )
+    batch = numbers_of(scatter, "input_batching_dims")
+    of_indices = numbers_of(scatter, "scatter_indices_batching_dims")
     index_map = (*batch, *numbers_of(scatter, "scatter_dims_to_operand_dims"))
     inserted = sorted((*numbers_of(scatter, "inserted_window_dims"), *batch))
     indices = _with_batch(scatter, scatter.operands[count], of_indices)
@@ -65,7 +61,7 @@ def _scatter(scatter: Instruction) -> Instruction:
         "scatter",
         scatter.shape,
         [*scatter.operands[:count], indices, *scatter.operands[count + 1 :]],
-        called=[("to_apply", scatter.to_apply)],
+        called=scatter.to_apply,
         update_window_dims=make.numbers(numbers_of(scatter, "update_window_dims")),
         inserted_window_dims=make.numbers(inserted),
         scatter_dims_to_operand_dims=make.numbers(index_map),
@@ -114,14 +110,10 @@ def _expand(x: Instruction) -> Instruction:
     places, found = operand.shape.with_element_type("s32"), source.shape.with_element_type("s32")
     rank = operand.shape.rank
     counters = [make.iota(x, places, d) for d in range(rank)]
-    window = make.add(
-        x,
-        "reduce-window",
-        Shape.tuple_of([source.shape, *[found] * rank]),
-        [operand, *counters, init, *[make.scalar(x, "s32", -1)] * rank],
-        called=[("to_apply", _first_selected(x, called["select"], rank))],
-        window=x.attributes["window"],
-    )
+    shape = Shape.tuple_of([source.shape, *[found] * rank])
+    operands = [operand, *counters, init, *[make.scalar(x, "s32", -1)] * rank]
+    selected = _first_selected(x, called["select"], rank)
+    window = make.reduce_window(x, shape, operands, selected, x.attributes["window"])
     single = array("s32", (*found.dimensions, 1))
     parts = [make.reshape(x, single, make.get_tuple_element(x, window, d + 1)) for d in range(rank)]
     base = make.broadcast(x, x.shape, init, ())
@@ -131,7 +123,7 @@ def _expand(x: Instruction) -> Instruction:
         "scatter",
         x.shape,
         [base, make.concatenate(x, parts, rank), source],
-        called=[("to_apply", called["scatter"])],
+        called=called["scatter"],
         update_window_dims="{}",
         inserted_window_dims=every,
         scatter_dims_to_operand_dims=every,
@@ -153,7 +145,7 @@ def _first_selected(x: Instruction, select: Computation, rank: int) -> Computati
     out_of_bounds = make.scalar(lhs[0], "s32", -1)
     of_lhs = make.compare(lhs[1], "NE", lhs[1], out_of_bounds)
     not_rhs = make.unary(rhs[1], "not", make.compare(rhs[1], "NE", rhs[1], out_of_bounds))
-    call = make.add(lhs[0], "call", array("pred"), [lhs[0], rhs[0]], called=[("to_apply", select)])
+    call = make.add(lhs[0], "call", array("pred"), [lhs[0], rhs[0]], called=select)
     chosen = make.binary(call, "or", make.binary(call, "and", call, of_lhs), not_rhs)
     selected = [make.select(chosen, chosen, a, b) for a, b in zip(lhs, rhs, strict=True)]
     computation.root = make.tuple_of(chosen, selected)

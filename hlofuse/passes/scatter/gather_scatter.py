@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.ir.removing import replace_instruction
-from hlofuse.passes.base import NotRepresentable, Pass, RewritePass, expand_each, substituted
+from hlofuse.passes.base import NotRepresentable, Pass, ReleasePass, RewritePass, expand_each, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import (
     counted_loop,
@@ -25,17 +25,14 @@ from hlofuse.passes.common.index_vectors import (
 )
 from hlofuse.passes.common.make import reducer
 from hlofuse.passes.common.shapes import array, is_identity, numbers_of, permute
-from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
-class GatherSimplifier(RewritePass):
+class GatherSimplifier(ReleasePass, RewritePass):
     """Gathers of indices in two dimensions that collapse nothing (`gather_simplifier.cc`)."""
 
     name = "gather_simplifier"
     opcodes = ("gather",)
-    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def handle(self, gather: Instruction) -> bool:
         is_any = self.release.gathers_from_any_dimension
@@ -100,16 +97,7 @@ def _simplified_gather(gather: Instruction, order: Sequence[int]) -> Instruction
         result = reshaped(result, [*outer, *result.shape.dimensions[1:]])
     elif not outer:
         result = without_dimensions(result, [0])
-    inner, start = len(outer), 0
-    order = []
-    for d in range(len(outer) + len(offset)):
-        if d in offset:
-            order.append(inner)
-            inner += 1
-        else:
-            order.append(start)
-            start += 1
-    return moved(result, order)
+    return moved(result, _order(offset, len(outer) + len(offset)))
 
 
 class GatherExpander(Pass):
@@ -193,20 +181,22 @@ def _canonical(gather: Instruction, indices: Instruction) -> Instruction:
 
 def _in_order(gather: Instruction, result: Instruction) -> Instruction:
     """Dimensions of slices where the gather has them (`PermuteBatchAndOffsetDims`)."""
-    offset, rank = numbers_of(gather, "offset_dims"), gather.shape.rank
-    outer, inner = iter(range(rank)), iter(range(rank - len(offset), rank))
-    order = [next(inner) if d in offset else next(outer) for d in range(rank)]
+    order = _order(numbers_of(gather, "offset_dims"), gather.shape.rank)
     return result if is_identity(order) else make.transpose(result, result, order)
 
 
+def _order(offset: Sequence[int], rank: int) -> list[int]:
+    outer, inner = iter(range(rank)), iter(range(rank - len(offset), rank))
+    return [next(inner) if d in offset else next(outer) for d in range(rank)]
+
+
 @dataclass(frozen=True)
-class ScatterSimplifier(RewritePass):
+class ScatterSimplifier(ReleasePass, RewritePass):
     """`scatter_simplifier`; a scatter into a scalar is left alone (`xla/service/scatter_simplifier.cc`)."""
 
     name = "scatter_simplifier"
     opcodes = ("scatter",)
     into_any_dimension: bool = False
-    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def handle(self, x: Instruction) -> bool:
         targets = numbers_of(x, "scatter_dims_to_operand_dims")
@@ -246,7 +236,7 @@ def _simplified_scatter(
         "scatter",
         bases[0].shape if count == 1 else Shape.tuple_of([b.shape for b in bases]),
         [*bases, indices, *updates],
-        called=[("to_apply", scatter.to_apply)],
+        called=scatter.to_apply,
         update_window_dims=make.numbers(range(1, bases[0].shape.rank + 1)),
         inserted_window_dims="{}",
         scatter_dims_to_operand_dims=make.numbers([order.index(d) for d in targets]),
@@ -262,10 +252,7 @@ def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
     updates = moved(updates, [*outer, *window])
     sizes = list(updates.shape.dimensions)
     if len(outer) > 1:
-        first = 1
-        for n in sizes[: len(outer)]:
-            first *= n
-        updates = reshaped(updates, [first, *sizes[len(outer) :]])
+        updates = reshaped(updates, [math.prod(sizes[: len(outer)]), *sizes[len(outer) :]])
     elif not outer:
         updates = reshaped(updates, [1, *sizes])
     if inserted := numbers_of(scatter, "inserted_window_dims"):
@@ -353,10 +340,8 @@ def _body(
     part = reshaped(part, sizes)
     old = slice_at(base, start, sizes)
     valid = _validity(base, start, sizes)
-    function = scatter.to_apply
-    called = [("to_apply", function)]
     numbers = make.numbers(range(len(sizes)))
-    new = make.add(part, "map", part.shape, [old, part], called=called, dimensions=numbers)
+    new = make.add(part, "map", part.shape, [old, part], called=scatter.to_apply, dimensions=numbers)
     chosen = make.select(part, valid, new, old)
     return [make.dynamic_update_slice(part, base, chosen, scalars(start)), indices, updates]
 

@@ -242,13 +242,11 @@ class SortRewriter(Pass):
     name = "sort-rewriter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for sort in [x for x in computation if x.opcode == "sort"]:
-                if (found := self._comparator(sort)) is not None:
-                    _rewrite(sort, found)
-                    changed = True
-        return changed
+        sorts = find_each(module, lambda x: x.opcode == "sort")
+        found = [(sort, by) for sort in sorts if (by := self._comparator(sort)) is not None]
+        for sort, by in found:
+            _rewrite(sort, by)
+        return bool(found)
 
     def _comparator(self, sort: Instruction) -> Comparator | None:
         shape = sort.operands[0].shape

@@ -1,7 +1,7 @@
 """Passes on sorts."""
 
 from hlofuse.ir import Computation, Instruction, Module, Shape, clone_of, computation_of, replace
-from hlofuse.passes.base import Pass, RewritePass, any_change, replaced
+from hlofuse.passes.base import Pass, RewritePass, any_change, find_each, replaced
 from hlofuse.passes.common.calls import clone_computation, set_called
 from hlofuse.passes.common.make import added
 from hlofuse.trace import Recorder
@@ -11,8 +11,7 @@ class SortSimplifier(Pass):
     name = "simplify-sorts"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        sorts = [i for c in module.non_fusion_computations() for i in c if i.opcode == "sort"]
-        return any_change(map(_without_unread, sorts))
+        return any_change(map(_without_unread, find_each(module, lambda x: x.opcode == "sort")))
 
 
 def _without_unread(sort: Instruction) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, module_of
+from hlofuse.ir import Computation, Instruction, Module, Record, Shape, computation_of, module_of
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.passes.base import Pass, expand_each, substituted, visit
 from hlofuse.passes.common import make
@@ -34,9 +34,7 @@ def decompose_packed(topk: Instruction, greater: Computation) -> None:
     keys = packed.masked("or", packed.with_sign_flipped(bits), _INDEX)
     last = whole.rank - 1
     keys = packed.add("xor", whole, keys, packed.add("iota", whole, iota_dimension=str(last)))
-    ordered = make.added(
-        topk, "sort", whole, [keys], called=[("to_apply", greater)], dimensions=make.numbers([last])
-    )
+    ordered = make.added(topk, "sort", whole, [keys], called=greater, dimensions=make.numbers([last]))
     columns = SliceRanges(SliceRange(0, size, 1) for size in indices.dimensions)
     first = packed.add("slice", indices, ordered, slice=str(columns))
     high = packed.masked("and", packed.with_sign_flipped(first), ~_INDEX)
@@ -47,27 +45,23 @@ def decompose_packed(topk: Instruction, greater: Computation) -> None:
     substituted(topk, new)
 
 
-class _Packed:
+class _Packed(Record):
     """Operations in the computation of `at`, without metadata."""
 
-    def __init__(self, at: Instruction) -> None:
-        self._at = at
+    at: Instruction
 
     def add(self, opcode: str, shape: Shape, *operands: Instruction, **attributes: str) -> Instruction:
-        return make.added(self._at, opcode, shape, operands, raw_attributes=attributes)
+        return make.added(self.at, opcode, shape, operands, raw_attributes=attributes)
 
     def masked(self, opcode: str, x: Instruction, bits: int) -> Instruction:
         """`x` and the same `bits` everywhere."""
-        return self.add(opcode, x.shape, x, self._everywhere(bits, x.shape))
+        constant = make.added(self.at, "constant", array("s32"), [], payload=str(bits))
+        return self.add(opcode, x.shape, x, self.add("broadcast", x.shape, constant, dimensions="{}"))
 
     def with_sign_flipped(self, x: Instruction) -> Instruction:
         """From sign and magnitude to ones' complement, or back, so that integers compare as the floats do."""
         magnitude = self.masked("and", x, _ALL_BUT_SIGN)
         return self.add("xor", x.shape, magnitude, self.masked("shift-right-arithmetic", x, 31))
-
-    def _everywhere(self, number: int, shape: Shape) -> Instruction:
-        constant = make.added(self._at, "constant", array("s32"), [], payload=str(number))
-        return self.add("broadcast", shape, constant, dimensions="{}")
 
 
 _TOTAL = frozenset("f16 bf16 f32 f64".split())
@@ -95,9 +89,7 @@ class TopkDecomposer(Pass):
         return expand_each(found, handle, recorder)
 
     def _is_handled(self, x: Instruction) -> bool:
-        if x.opcode == "topk":
-            return True
-        return self.of_calls and is_topk_call(x) and bool(x.called_computations)
+        return x.opcode == "topk" or (self.of_calls and is_topk_call(x))
 
 
 def is_topk_call(x: Instruction) -> bool:
@@ -129,10 +121,9 @@ def _decompose(topk: Instruction) -> None:
     attributes = {"is_stable": "true"} if is_stable(topk) else {}
 
     def sort(shape: Shape, operands: list[Instruction]) -> Instruction:
-        called = [("to_apply", function)]
         place = make.numbers([last])
         return make.add(
-            topk, "sort", shape, operands, called=called, copied_attributes=attributes, dimensions=place
+            topk, "sort", shape, operands, called=function, copied_attributes=attributes, dimensions=place
         )
 
     def first(x: Instruction, index: int) -> Instruction:

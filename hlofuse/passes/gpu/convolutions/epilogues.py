@@ -51,7 +51,8 @@ def _read_narrow(element: Instruction) -> bool:
     if element.opcode != "get-tuple-element" or element.tuple_index or not _is_call(element.operands[0]):
         return False
     call = element.operands[0]
-    if any(map(_is_scaled, call.operands[:2])):
+    scaled = [o for x in call.operands[:2] if x.opcode in ("multiply", "divide") for o in x.operands]
+    if any(_has_eight_bits(_narrow(o)) for o in scaled):
         raise NotRepresentable("a convolution of scaled 8-bit floats")
     operands = [_narrow(o) for o in call.operands[:2]]
     if not all(map(_has_eight_bits, operands)):
@@ -71,10 +72,6 @@ def _has_eight_bits(x: Instruction) -> bool:
 
 def _narrow(x: Instruction) -> Instruction:
     return x.operands[0] if x.opcode == "convert" else x
-
-
-def _is_scaled(x: Instruction) -> bool:
-    return x.opcode in ("multiply", "divide") and any(_has_eight_bits(_narrow(o)) for o in x.operands)
 
 
 class _Result(NamedTuple):

@@ -1,7 +1,5 @@
 """Passes that pad convolutions for cuDNN."""
 
-from dataclasses import dataclass, field
-
 from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
 from hlofuse.ir import Instruction, Shape, replace
 from hlofuse.ir.attributes.window import (
@@ -12,21 +10,18 @@ from hlofuse.ir.attributes.window import (
     WindowDimension,
 )
 from hlofuse.ir.removing import replace_instruction, set_attribute
-from hlofuse.passes.base import VisitPass
+from hlofuse.passes.base import ReleasePass, VisitPass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, labels_of, window_of, with_dimensions
-from hlofuse.releases import AROUND_FUSION, Release
 from .rewriter import BACKWARD_FILTER, BACKWARD_INPUT, NAMES
 
 
-@dataclass(frozen=True)
-class ConvPaddingLegalization(VisitPass):
+class ConvPaddingLegalization(ReleasePass, VisitPass):
     """`conv-padding-legalization`, of convolutions that are calls by then: padding that cuDNN does not take,
     made pads and slices (`xla/backends/gpu/transforms/conv_padding_legalization.cc`)."""
 
     name = "conv-padding-legalization"
     opcodes = ("custom-call",)
-    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def handle(self, call: Instruction) -> bool:
         target = custom_call_target(call)

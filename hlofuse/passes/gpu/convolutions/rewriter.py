@@ -20,8 +20,8 @@ from hlofuse.ir import (
 )
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, Window, WindowDimension
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES, Shape
-from hlofuse.passes.base import NotRepresentable, Pass, any_change, attempt, replaced
-from hlofuse.passes.common.make import add, added, bitcast, numbers
+from hlofuse.passes.base import NotRepresentable, Pass, any_change, attempt, find_each, replaced
+from hlofuse.passes.common.make import add, added, bare_element, bitcast, numbers
 from hlofuse.passes.common.shapes import array, labels_of, physical, relaid, unmodified_dimensions, window_of
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.trace import Recorder
@@ -160,9 +160,7 @@ def normalized_call(call: Instruction) -> Instruction | None:
     set_attribute(new, "dim_labels", text)
     module_of(computation_of(call)).instruction_names.skip(("custom-call",))
     computation_of(call).add_instruction(new)
-    parts = []
-    for k, (part, was) in enumerate(zip(shape.tuple_shapes, call.shape.tuple_shapes, strict=True)):
-        parts.append(bitcast(added(new, "get-tuple-element", part, [new], index=str(k)), was))
+    parts = [bitcast(bare_element(new, new, k), was) for k, was in enumerate(call.shape.tuple_shapes)]
     return added(call, "tuple", call.shape, parts)
 
 
@@ -179,7 +177,7 @@ class ConvRewriter(Pass):
     name = "conv-rewriter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        found = [x for c in module.non_fusion_computations() for x in c if x.opcode == "convolution"]
+        found = find_each(module, lambda x: x.opcode == "convolution")
         return any_change(map(attempt(_rewrite, recorder), found))
 
 

@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir import Computation, Instruction, Module, Shape, replace, set_attribute
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
-from hlofuse.passes.base import NotRepresentable, Pass, VisitPass, any_change, attempt, replaced, visit
+from hlofuse.passes.base import (
+    NotRepresentable,
+    Pass,
+    VisitPass,
+    any_change,
+    attempt,
+    find_each,
+    replaced,
+    visit,
+)
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.make import add, added, reshaped, transposed
@@ -14,10 +23,6 @@ from hlofuse.passes.dot.dot_operands import BATCH, CONTRACTING, DotOperand
 from hlofuse.passes.gpu.layout_assignment import is_for_cublas, is_tiny
 from hlofuse.trace import Recorder
 from .calls import called_instead, config_of, configure, is_call, with_activation, with_factor, with_sum
-
-
-def has_two_batches(dot: Instruction) -> bool:
-    return len(DotDimensions.of(dot).lhs_batch) == 2
 
 
 def with_one_batch(dot: Instruction) -> Instruction:
@@ -79,9 +84,8 @@ class CublasGemmRewriterF8(VisitPass):
     opcodes = ("dot",)
 
     def handle(self, dot: Instruction) -> bool:
-        if not is_for_cublas(dot) or not has_two_batches(dot):
-            return False
-        return replaced(dot, with_one_batch(dot))
+        has_two_batches = len(DotDimensions.of(dot).lhs_batch) == 2
+        return has_two_batches and is_for_cublas(dot) and replaced(dot, with_one_batch(dot))
 
 
 def _handle(x: Instruction) -> bool:
@@ -171,8 +175,7 @@ class CublasPadForGemms(Pass):
     multiple: int
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        found = [x for c in module.non_fusion_computations() for x in c if x.opcode == "dot"]
-        return any_change(map(self._pad, found))
+        return any_change(map(self._pad, find_each(module, lambda x: x.opcode == "dot")))
 
     def _pad(self, dot: Instruction) -> bool:
         """`PadForGemm`: the result is cut back."""

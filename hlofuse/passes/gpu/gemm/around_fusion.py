@@ -165,14 +165,8 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
     product.attributes = product.attributes.without("sharding", "frontend_attributes", "backend_config")
     start = zero(dot, kind)
     shape = with_layout(kind, dot.shape.dimensions, dot.shape.minor_to_major)
-    total = add(
-        dot,
-        "reduce",
-        shape,
-        [product, start],
-        dimensions=numbers([place]),
-        called=[("to_apply", reducer(product, f"{product.name}.reduce_sub_computation", "add", kind))],
-    )
+    summed = reducer(product, f"{product.name}.reduce_sub_computation", "add", kind)
+    total = add(dot, "reduce", shape, [product, start], dimensions=numbers([place]), called=summed)
     if kind == dot.element_type:
         return total
     return add(dot, "convert", replace(shape, element_type=dot.element_type), [total])
@@ -334,5 +328,5 @@ def _sum(x: Instruction, count: int, dot: Instruction) -> Instruction:
         without(x.shape, range(rank - count, rank)).with_element_type(kind),
         [convert(dot, x, kind), start],
         dimensions=numbers(range(rank - count, rank)),
-        called=[("to_apply", body)],
+        called=body,
     )

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -18,7 +18,7 @@ from hlofuse.ir import (
     module_of,
     replace,
 )
-from hlofuse.passes.base import Pass, replaced, visit_module
+from hlofuse.passes.base import ReleasePass, replaced, visit_module
 from hlofuse.passes.common.calls import filled
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.make import added
@@ -38,10 +38,9 @@ _CONFIG = gpu_config_text("fusion_backend_config", {"kind": "__triton_gemm"})
 
 
 @dataclass(frozen=True)
-class GemmFusion(Pass):
+class GemmFusion(ReleasePass):
     name = "triton-gemm-rewriter"
     device: DeviceDescription
-    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         release = self.release if self.release.products_fused_by_tiling else AROUND_FUSION

@@ -1,5 +1,6 @@
 """Takes bitcasts out of fusions of products (`xla/backends/gpu/transforms/hoist_fused_bitcasts.cc`)."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -69,9 +70,7 @@ def _through_transpose(
     sizes = in_memory(result)
     factors = _merge_factors(common_factors(sizes, in_memory(outer)))
     for (start, first), (end, last) in pairwise(factors):
-        product = 1
-        for size in sizes[start:end]:
-            product *= size
+        product = math.prod(sizes[start:end])
         indices = []
         for k in range(first, last):
             d = outer.minor_to_major[k]
@@ -156,11 +155,8 @@ def _root_shape_without_bitcasts(dot: Instruction) -> Shape | None:
     shapes: dict[Instruction, Shape] = {}
 
     def spread(users: list[Instruction], shape: Shape) -> bool:
-        for user in users:
-            new = shape.with_element_type(user.operands[0].element_type)
-            if shapes.setdefault(user, new).key != new.key:
-                return False
-        return True
+        new = ((u, shape.with_element_type(u.operands[0].element_type)) for u in users)
+        return all(shapes.setdefault(u, s).key == s.key for u, s in new)
 
     if not spread(dot.users, dot.shape):
         return None
@@ -234,11 +230,8 @@ def _plan(bitcast: Instruction) -> list[_Step] | None:
     shapes: dict[Instruction, Shape] = {}
 
     def spread(operands: list[Instruction], shape: Shape) -> bool:
-        for operand in operands:
-            new = shape.with_element_type(operand.element_type)
-            if shapes.setdefault(operand, new).key != new.key:
-                return False
-        return True
+        new = ((o, shape.with_element_type(o.element_type)) for o in operands)
+        return all(shapes.setdefault(o, s).key == s.key for o, s in new)
 
     if not spread(bitcast.operands, bitcast.shape):
         return None
