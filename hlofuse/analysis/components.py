@@ -164,7 +164,8 @@ class MergedOrder:
         if a is b or a in later:
             return False
         sooner = self._search(a, self._sources, lambda k: k > start)
-        order = [*sorted({a, *sooner}, key=place.__getitem__), *sorted({b, *later}, key=place.__getitem__)]
+        order = sorted({a, *sooner}, key=place.__getitem__)
+        order += sorted({b, *later}, key=place.__getitem__)
         place.update(zip(order, sorted([place[x] for x in order]), strict=True))
         return True
 

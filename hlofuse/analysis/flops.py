@@ -43,10 +43,8 @@ def ragged_dot_flops(instruction: Instruction) -> int:
 
 def _contraction_flops(instruction: Instruction, result: Shape) -> int:
     left = instruction.operands[0].shape.dimensions
-    width = 1
-    for d in _numbers(instruction.raw("lhs_contracting_dims")):
-        width *= left[d] if d < len(left) else 1
-    return FMA_FLOPS * elements(result) * width
+    contracted = _numbers(instruction.raw("lhs_contracting_dims"))
+    return FMA_FLOPS * elements(result) * math.prod(left[d] for d in contracted if d < len(left))
 
 
 def _numbers(text: str | None) -> list[int]:
@@ -67,7 +65,8 @@ def convolution_flops(instruction: Instruction) -> int:
     elif target == "__cudnn$convBackwardFilter":
         right, result = result, right
     inputs, kernel, output = numbers.lhs, numbers.rhs, numbers.output
-    if [len(inputs), len(kernel), len(output)] != [len(left), len(right), len(result)]:
+    ranks = [len(left), len(right), len(result)]
+    if [len(inputs), len(kernel), len(output)] != ranks:
         return 0
     if not {"b", "f"} <= set(inputs) or not {"b", "f"} <= set(output):
         return 0

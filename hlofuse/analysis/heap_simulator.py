@@ -158,11 +158,8 @@ class HeapSimulation:
                 block = first.get(buffer)
                 if block is None and len(buffer.values) == 1:
                     block = self._block_of_operand(value, moment)
-                elif block is None:
-                    block = first[buffer] = Block(sizes[buffer], [], [])
-                    self.blocks.append(block)
                 if block is None:
-                    block = Block(sizes[buffer], [], [])
+                    block = first[buffer] = Block(sizes[buffer], [], [])
                     self.blocks.append(block)
                 self._begin(value, block)
             for value in self._freed.get(moment, ()):

@@ -68,7 +68,8 @@ def forwards_of(x: Instruction) -> list[Forward]:
             return _found(x, (0,), operands[0], ())
         return [f for k, operand in enumerate(operands) for f in _found(x, (0, k), operand, ())]
     if opcode in _DONES:
-        return _elements(x, (), operands[0], (1,)) if x.shape.is_tuple else _found(x, (), operands[0], (1,))
+        found = _elements if x.shape.is_tuple else _found
+        return found(x, (), operands[0], (1,))
     return _of_async(x)
 
 

@@ -95,7 +95,8 @@ class HloOrdering(ABC):
             return True
         if phi_b and y.computation is not None and nested(x, y.computation):
             return False
-        if b.is_phi and y.opcode in ("while", "conditional") and any(nested(x, part) for _, part in y.called):
+        is_merged = b.is_phi and y.opcode in ("while", "conditional")
+        if is_merged and any(nested(x, part) for _, part in y.called):
             return True
         return self.constraint(x, y) in _BEFORE
 

@@ -44,9 +44,7 @@ class ShapeTree:
 _OF_AN_ARRAY = ShapeTree(Shape("opaque"))
 
 
-@lru_cache(maxsize=4096)
-def _tree_of_tuple(shape: Shape) -> ShapeTree:
-    return ShapeTree(shape)
+_tree_of_tuple = lru_cache(maxsize=4096)(ShapeTree)
 
 
 def shape_tree(shape: Shape) -> ShapeTree:

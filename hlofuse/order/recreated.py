@@ -260,7 +260,8 @@ def _movable(rest: dict[Instruction, None]) -> list[Instruction]:
     }:
         moved -= stay
     # Candidates are moved by their ids: what AlgebraicSimplifier made before comes after the program's.
-    return sorted((x for x in rest if x in moved), key=lambda x: stem(x) == x.opcode != operation(x))
+    candidates = [x for x in rest if x in moved]
+    return sorted(candidates, key=lambda x: stem(x) == x.opcode != operation(x))
 
 
 def _blocking_arrays(x: Instruction) -> list[Instruction]:

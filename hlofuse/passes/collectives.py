@@ -323,14 +323,15 @@ class AllReduceContiguous(Pass):
 def _make_contiguous(x: Instruction) -> Instruction:
     element_type = x.operands[0].element_type
     shapes = [array(element_type, [o.shape.element_count]) for o in x.operands]
-    flat = [make.added(x, "bitcast", s, [o]) for o, s in zip(x.operands, shapes, strict=True)]
+    pairs = list(zip(x.operands, shapes, strict=True))
+    flat = [make.added(x, "bitcast", s, [o]) for o, s in pairs]
     total = array(element_type, [sum(o.shape.element_count for o in x.operands)])
     joined = make.added(x, "concatenate", total, flat, dimensions="{0}")
     whole = _like(x, [joined], total)
     for name, text in x.attributes.given("metadata", "frontend_attributes").items():
         set_attribute(whole, name, text)
     outputs, start = [], 0
-    for operand, shape in zip(x.operands, shapes, strict=True):
+    for operand, shape in pairs:
         end = start + shape.dimensions[0]
         part = make.added(x, "slice", shape, [whole], slice=f"{{[{start}:{end}]}}")
         outputs.append(make.added(x, "bitcast", operand.shape, [part]))

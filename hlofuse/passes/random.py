@@ -91,7 +91,8 @@ class _Op:
         return _Op(self.b, make.slice_of(self.x, self.x, starts, limits))
 
     def concatenated(self, others: Parts, dimension: int) -> _Op:
-        return _Op(self.b, make.concatenate(self.x, [self.x, *(o.x for o in others)], dimension))
+        parts = [self.x, *(o.x for o in others)]
+        return _Op(self.b, make.concatenate(self.x, parts, dimension))
 
 
 # Numbers in parts of 32 or 64 bits, the lowest first.
@@ -137,7 +138,8 @@ class Halves(Record):
         if not self.sizes:
             return (count,)
         d = self.dimension
-        return (*self.sizes[:d], -(-self.sizes[d] // 2), count, *self.sizes[d + 1 :])
+        half = -(-self.sizes[d] // 2)
+        return (*self.sizes[:d], half, count, *self.sizes[d + 1 :])
 
     @property
     def half(self) -> tuple[int, ...]:
@@ -154,7 +156,8 @@ class Halves(Record):
         d = self.dimension
         size = self.sizes[d]
         result = parts[0].concatenated(parts[1:], d + 1)
-        result = result.reshape((*self.sizes[:d], size + size % 2, *self.sizes[d + 1 :]))
+        padded = (*self.sizes[:d], size + size % 2, *self.sizes[d + 1 :])
+        result = result.reshape(padded)
         return result.slice([0] * len(self.sizes), self.sizes) if size % 2 else result
 
 
@@ -192,7 +195,9 @@ def _three_fry_rounds(x: Parts, key: Parts) -> Parts:
             low = x[0] + x[1]
             left = x[1] << distance
             x = [low, low ^ (left | (x[1] >> 32 - distance))]
-        x = [x[0] + keys[(group + 1) % 3], x[1] + keys[(group + 2) % 3] + (group + 1)]
+        first = keys[(group + 1) % 3]
+        second = keys[(group + 2) % 3]
+        x = [x[0] + first, x[1] + second + (group + 1)]
     return x
 
 
@@ -214,7 +219,8 @@ def philox(key: _Op, state: _Op, shape: Shape) -> tuple[_Op, _Op]:
         bits = [_join(*bits[:2]), _join(*bits[2:])]
     length = -(-count // len(bits))
     first, *others = [x.reshape([length, 1]) for x in bits]
-    found = first.concatenated(others, 1).reshape([length * len(bits)]).slice([0], [count])
+    found = first.concatenated(others, 1).reshape([length * len(bits)])
+    found = found.slice([0], [count])
     return _of(found.reshape(shape.dimensions), f"u{shape.bit_width}"), state
 
 

@@ -100,7 +100,8 @@ class DynamicIndexSplitter(RewritePass):
             for d in range(rank)
         ]
         raw = x.attributes.given("dynamic_slice_sizes")
-        new = make.added(x, x.opcode, x.shape, [*x.operands[:first], *starts], raw_attributes=raw)
+        operands = [*x.operands[:first], *starts]
+        new = make.added(x, x.opcode, x.shape, operands, raw_attributes=raw)
         return replace_instruction(x, new, has_side_effect)
 
 

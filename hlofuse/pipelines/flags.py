@@ -157,7 +157,8 @@ def disabled_passes(flags: Iterable[str]) -> frozenset[str]:
     """The passes that `xla_disable_hlo_passes` names, and those of switches that are false."""
     flags = tuple(flags)
     switched = (p for name, own in _PASSES_OF_SWITCH.items() if value_of(flags, name) == "false" for p in own)
-    return frozenset((*(p for p in (value_of(flags, DISABLED) or "").split(",") if p), *switched))
+    listed = (value_of(flags, DISABLED) or "").split(",")
+    return frozenset((*filter(None, listed), *switched))
 
 
 def ynn_kinds(flags: Iterable[str]) -> frozenset[str]:

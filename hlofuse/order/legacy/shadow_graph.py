@@ -108,9 +108,10 @@ class ShadowGraph:
     def merged_chain(self, end: Node, is_link: Callable[[Node], bool]) -> Iterator[Node]:
         """The bitcasts of a chain up to `end`, each reading what the chain reads. The innermost comes first,
         without recursion, since chains can be long. Each rewrite changes the operand of the next."""
-        chain = [end]
-        while chain[-1].operands and is_link(chain[-1].operands[0]):
-            chain.append(chain[-1].operands[0])
+        chain, link = [end], end
+        while link.operands and is_link(link.operands[0]):
+            link = link.operands[0]
+            chain.append(link)
         for bitcast in reversed(chain):
             if bitcast.dead:
                 continue

@@ -242,7 +242,9 @@ def is_argument_of_extreme(reduce: Instruction, *, greatest: bool) -> bool:
         return False
     better = "GT" if greatest else "LT"
     first, second = root.operands
-    if not _is_better(first.operands[0], better) or not _picks(first, 0, 2) or not _picks(second, 1, 3):
+    if not _is_better(first.operands[0], better):
+        return False
+    if not _picks(first, 0, 2) or not _picks(second, 1, 3):
         return False
     chosen = second.operands[0]
     if chosen.opcode != "or":
@@ -271,7 +273,10 @@ def _is_better(x: Instruction, direction: str) -> bool:
 
 
 def _is_tie(x: Instruction) -> bool:
-    return x.opcode == "and" and _compares(x.operands[0], 0, 2, "EQ") and _compares(x.operands[1], 1, 3, "LT")
+    if x.opcode != "and":
+        return False
+    equal, earlier = x.operands
+    return _compares(equal, 0, 2, "EQ") and _compares(earlier, 1, 3, "LT")
 
 
 def remove_chain(c: Context, last: Instruction) -> bool:

@@ -33,7 +33,10 @@ def swapped(dot: Instruction, shape: Shape, order: Sequence[int]) -> Instruction
 
 def _swapped_precision(x: Instruction) -> dict[str, str]:
     given = x.attributes.given("operand_precision")
-    return {name: "{" + ",".join(text.strip("{}").split(",")[::-1]) + "}" for name, text in given.items()}
+    for name, text in given.items():
+        levels = text.strip("{}").split(",")
+        given[name] = "{" + ",".join(reversed(levels)) + "}"
+    return given
 
 
 def handle_dot(c: Context, dot: Instruction) -> bool:
@@ -79,7 +82,8 @@ def _as_product(c: Context, dot: Instruction) -> bool:
     if rank != lhs.shape.rank:
         left = make.broadcast(dot, dot.shape, left, range(lhs.shape.rank))
     if rank != rhs.shape.rank:
-        right = make.broadcast(dot, dot.shape, right, [*range(batch), *range(lhs.shape.rank, rank)])
+        places = [*range(batch), *range(lhs.shape.rank, rank)]
+        right = make.broadcast(dot, dot.shape, right, places)
     return c.binary(dot, "multiply", left, right, dot.shape)
 
 
@@ -144,7 +148,9 @@ def _drop_transposes(c: Context, dot: Instruction) -> bool:
     batch, contracting = zip(dims.fixed(0), dims.fixed(1), strict=True)
     if batch[0] != batch[1] or len(batch[0]) != rank - 2:
         return False
-    if contracting != ((rank - 1,), (rank - 2,)) or sorted(permutation[-2:]) != [rank - 2, rank - 1]:
+    if contracting != ((rank - 1,), (rank - 2,)):
+        return False
+    if sorted(permutation[-2:]) != [rank - 2, rank - 1]:
         return False
     a, b = lhs.operands[0], rhs.operands[0]
     flipped = permutation[-1] == rank - 2
@@ -185,7 +191,8 @@ def _convolution_to_dot(c: Context, conv: Instruction) -> bool:
     if any(w.stride * w.base_dilation != 1 or w.padding_low or w.padding_high for w in window_of(conv)):
         return False
     shapes = [source.shape.element_count // depth, depth], sizes
-    parts = [make.bitcast(o, array(o.element_type, n)) for o, n in zip(conv.operands, shapes, strict=True)]
+    pairs = zip(conv.operands, shapes, strict=True)
+    parts = [make.bitcast(o, array(o.element_type, n)) for o, n in pairs]
     dot = new_dot(conv, parts, [(), ()], [(1,), (0,)])
     return c.replace(conv, make.bitcast(dot, conv.shape))
 

@@ -43,14 +43,16 @@ def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
     small = make.broadcast(
         broadcast, inner, broadcast.operands[0], [padded.index(d) for d in broadcast.dimensions]
     )
-    new = make.pad(pad, outer, small, pad.operands[1], PaddingConfig(tuple(config[d] for d in padded)))
+    own = PaddingConfig(tuple(config[d] for d in padded))
+    new = make.pad(pad, outer, small, pad.operands[1], own)
     return c.broadcast(pad, new, padded)
 
 
 def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
     """A pad that adds, then a slice that takes away."""
     operand = pad.operands[0]
-    grown = PaddingConfig(tuple(PaddingDimension(max(0, p.low), max(0, p.high), p.interior) for p in config))
+    more = (PaddingDimension(max(0, p.low), max(0, p.high), p.interior) for p in config)
+    grown = PaddingConfig(tuple(more))
     sizes = [
         n + p.low + p.high + max(0, n - 1) * p.interior
         for n, p in zip(operand.shape.dimensions, grown, strict=True)

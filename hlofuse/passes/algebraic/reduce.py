@@ -7,6 +7,7 @@ from hlofuse.ir import Instruction, replace
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
+from hlofuse.passes.common.calls import replace_users
 from hlofuse.passes.common.literals import bounds, scalar_of
 from hlofuse.passes.common.shapes import array, is_sorted, unmodified_dimensions
 from .context import (
@@ -63,11 +64,7 @@ def _of_negate(c: Context, reduce: Instruction) -> bool:
         return False
     reduce.replace_operand(0, arg.operands[0])
     users = list(reduce.users)
-    negated = make.unary(arg, "negate", reduce)
-    for user in users:
-        reduce.replace_use_with(user, negated)
-    if reduce.is_root:
-        c.computation.root = negated
+    replace_users(users, reduce, make.unary(arg, "negate", reduce))
     c.changed = True
     return True
 

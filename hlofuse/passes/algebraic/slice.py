@@ -41,7 +41,8 @@ def handle_slice(c: Context, x: Instruction) -> bool:
             size = operand.shape.dimensions[d]
             starts[d], limits[d] = size - ranges[d].limit, size - ranges[d].start
         new = make.slice_of(x, operand.operands[0], starts, limits, ranges.strides)
-        return c.become(x, make.add, "reverse", new.shape, [new], dimensions=make.numbers(operand.dimensions))
+        dimensions = make.numbers(operand.dimensions)
+        return c.become(x, make.add, "reverse", new.shape, [new], dimensions=dimensions)
     idle = [
         d
         for d, r in enumerate(ranges)

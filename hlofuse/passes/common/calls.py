@@ -200,8 +200,13 @@ def _replace(x: Instruction, start: Instruction, done: Instruction) -> None:
     x.drop_all_control_dependencies()
     computation = computation_of(x)
     # The copy inside stands for `x`, so nothing says that the done does.
-    for user in list(x.users):
-        x.replace_use_with(user, done)
-    if computation.root is x:
-        computation.root = done
+    replace_users(list(x.users), x, done)
     computation.remove_instruction(x)
+
+
+def replace_users(users: Sequence[Instruction], old: Instruction, new: Instruction) -> None:
+    """`new` is read where these users read `old`; as a root it takes its place too."""
+    for user in users:
+        old.replace_use_with(user, new)
+    if old.is_root and old.computation is not None:
+        old.computation.root = new

@@ -89,7 +89,8 @@ def _pad(x: Instruction, given: Elements, value: Elements) -> Elements:
     each = zip(given.shape, out.shape, x.attributes["padding"], strict=True)
     places = [(p.low + np.arange(n) * (p.interior + 1), size) for n, size, p in each]
     inside = [(at >= 0) & (at < size) for at, size in places]
-    out[np.ix_(*(at[own] for (at, _), own in zip(places, inside, strict=True)))] = given[np.ix_(*inside)]
+    filled = (at[own] for (at, _), own in zip(places, inside, strict=True))
+    out[np.ix_(*filled)] = given[np.ix_(*inside)]
     return out
 
 

@@ -152,7 +152,8 @@ def _nest(tokens: list[str], dimensions: Sequence[int]) -> str:
     if dimensions[0] == 0:
         return "{}"
     size = len(tokens) // dimensions[0]
-    parts = [_nest(tokens[k * size : (k + 1) * size], dimensions[1:]) for k in range(dimensions[0])]
+    rows = (tokens[k * size : (k + 1) * size] for k in range(dimensions[0]))
+    parts = [_nest(row, dimensions[1:]) for row in rows]
     return "{" + ", ".join(parts) + "}"
 
 

@@ -131,7 +131,8 @@ def ones_moved(source: Shape, result: Shape) -> tuple[tuple[int, ...], tuple[int
     inserted: list[int] = []
     before = (-1, -1)
     for pair in [*unmodified_dimensions(source, result), (source.rank, result.rank)]:
-        old, new = range(before[0] + 1, pair[0]), range(before[1] + 1, pair[1])
+        old = range(before[0] + 1, pair[0])
+        new = range(before[1] + 1, pair[1])
         if any(source.dimensions[d] > 1 for d in old) or any(result.dimensions[d] > 1 for d in new):
             return None
         deleted += old

@@ -124,7 +124,9 @@ class Partition:
             found = self._shardings[body.root] or []
             if all(self._shardings[c.parameters[0]] == found for c in loop.called_computations):
                 return found
-            if first.opcode != "tuple" or not all(self._divide(first, k, [s]) for k, s in enumerate(found)):
+            if first.opcode != "tuple":
+                return None
+            if not all(self._divide(first, k, [s]) for k, s in enumerate(found)):
                 return None
             self._shardings[first] = given = found
         return None
@@ -138,18 +140,21 @@ class Partition:
             return None
         for places, (sharding,) in zip(rule.operands, given, strict=True):
             factors |= {f: axes for f, axes in zip(places, sharding, strict=True) if axes}
-        wanted = [[tuple(factors.get(f, ()) for f in places)] for places in rule.operands]
         summed = [axes for f, axes in factors.items() if f not in rule.result]
         axes = [axis for f in factors for axis in factors[f]]
-        if _WHOLE in factors or len(set(axes)) < len(axes) or (summed and x.shape.is_tuple):
+        if len(set(axes)) < len(axes) or (summed and x.shape.is_tuple):
             return None
         if any(":" in "".join(part) for part in summed) or (summed and x.opcode not in _ADDED_UP):
             return None
-        if not all(self._divide(x, k, w) for k, w in enumerate(wanted)):
+        if not self._divide_operands(x, rule, factors):
             return None
         if summed:
             self._sums[x] = summed
         return tuple(factors.get(f, ()) for f in rule.result)
+
+    def _divide_operands(self, x: Instruction, rule: "_Rule", factors: dict[int, tuple[str, ...]]) -> bool:
+        wanted = [[tuple(factors.get(f, ()) for f in places)] for places in rule.operands]
+        return _WHOLE not in factors and all(self._divide(x, k, w) for k, w in enumerate(wanted))
 
     def _divide(self, reader: Instruction, number: int, found: list[_Sharding]) -> bool:
         """True if each device can have its part of an operand, whichever device it is. One that is the same
@@ -172,8 +177,7 @@ class Partition:
             if (rule := _rule(x)) is None:
                 return False
             factors = {f: axes for f, axes in zip(rule.result, found[0], strict=True) if axes}
-            wanted = [[tuple(factors.get(f, ()) for f in places)] for places in rule.operands]
-            if _WHOLE in factors or not all(self._divide(x, k, w) for k, w in enumerate(wanted)):
+            if not self._divide_operands(x, rule, factors):
                 return False
         if x.opcode in ("broadcast", "iota") and max(len(x.users), reader.operands.count(x)) > 1:
             x = make.copy_of(x, x.operands)
@@ -307,7 +311,8 @@ def _rule(x: Instruction) -> _Rule | None:
         factors = [d if d in pairs.values() else _WHOLE for d in places]
         return _Rule([[pairs.get(d, _WHOLE) for d in range(ranks[0])]], factors)
     if x.opcode == "reduce" and all(o.opcode == "constant" for o in x.operands if not o.shape.rank):
-        return _Rule([list(range(r)) for r in ranks], [d for d in range(ranks[0]) if d not in dimensions])
+        every = [list(range(rank)) for rank in ranks]
+        return _Rule(every, [d for d in range(ranks[0]) if d not in dimensions])
     if x.opcode == "dot":
         return _rule_of_product(x, ranks)
     if x.opcode == "convolution":

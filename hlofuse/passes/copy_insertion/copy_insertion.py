@@ -1,6 +1,6 @@
 """Copies where two values would need one buffer at the same time (`xla/service/copy_insertion.cc`)."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -22,6 +22,7 @@ from hlofuse.analysis.memory_scheduler import live_ranges
 from hlofuse.ir import Computation, Instruction, Module, Shape, grouped
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
+from hlofuse.passes.common.calls import replace_users
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.rewrites import COPY
@@ -116,12 +117,7 @@ def _add_for_conditional(alias: HloAlias, conditional: Instruction, because: Bec
     if not indices:
         return
     for _, branch in conditional.called:
-        root, copies = branch.root, dict[Index, Instruction]()
-        users = list(root.users)
-        new = deep_copy(root, indices, copies)
-        for user in users:
-            root.replace_use_with(user, new)
-        branch.root = new
+        copies = copy_for_users(branch.root, indices)
         _explain(copies, f"the branches of {conditional.name} write their results to one buffer", because)
 
 
@@ -160,11 +156,8 @@ def _add_for_aliased_results(alias: HloAlias, module: Module, because: Because) 
         indices = {index for n, index in aliases.values() if n == number}
         if not indices:
             continue
-        users = list(parameter.users)
-        copies = copied[number] = {}
-        new = deep_copy(parameter, indices, copies)
-        replace_users(users, parameter, new)
-        _explain(copies, f"a result overwrites {parameter.name}", because)
+        copied[number] = copy_for_users(parameter, indices)
+        _explain(copied[number], f"a result overwrites {parameter.name}", because)
     if not copied:
         return
     results: dict[Index, Instruction] = {}
@@ -183,7 +176,7 @@ def _explain(copies: dict[Index, Instruction], reason: str, because: Because) ->
 
 
 def deep_copy(
-    x: Instruction, indices: Collection[Index] | None, added: dict[Index, Instruction] | None
+    x: Instruction, indices: Collection[Index] | None, added: dict[Index, Instruction]
 ) -> Instruction:
     """A tuple of copies of the leaves of `x` at `indices` (None: all) and of the others as they are
     (`HloComputation::DeepCopyInstruction`). `added` learns of the copies."""
@@ -195,7 +188,7 @@ def deep_copy(
         shapes = source.shape.tuple_shapes
         if len(elements) < len(shapes):
             k = len(elements)
-            element = make.added(source, "get-tuple-element", shapes[k], [source], index=str(k))
+            element = make.bare_element(source, source, k)
             if element.shape.is_tuple:
                 levels.append((element, (*index, k), []))
             else:
@@ -208,22 +201,19 @@ def deep_copy(
         levels[-1][2].append(whole)
 
 
-def replace_users(users: Sequence[Instruction], old: Instruction, new: Instruction) -> None:
-    """`new` is read where these users read `old`; as a root it takes its place too."""
-    for user in users:
-        old.replace_use_with(user, new)
-    if old.is_root and old.computation is not None:
-        old.computation.root = new
+def copy_for_users(x: Instruction, indices: Collection[Index]) -> dict[Index, Instruction]:
+    """A deep copy is read in place of `x`, also as a root; the copies in it."""
+    users, copies = list(x.users), dict[Index, Instruction]()
+    replace_users(users, x, deep_copy(x, indices, copies))
+    return copies
 
 
 def _leaf(
-    leaf: Instruction, index: Index, indices: Collection[Index] | None, added: dict[Index, Instruction] | None
+    leaf: Instruction, index: Index, indices: Collection[Index] | None, added: dict[Index, Instruction]
 ) -> Instruction:
     if not leaf.shape.is_array or (indices is not None and index not in indices):
         return leaf
-    copy = make.added(leaf, "copy", leaf.shape, [leaf])
-    if added is not None:
-        added[index] = copy
+    copy = added[index] = make.added(leaf, "copy", leaf.shape, [leaf])
     return copy
 
 
@@ -316,10 +306,7 @@ def add_special_copies(module: Module, alias_info: AliasInfo, because: Because) 
         if computation.fusion is None:
             found.check_root(computation)
     for x, wanted in found.in_order():
-        copies: dict[Index, Instruction] = {}
-        users = list(x.users)
-        replace_users(users, x, deep_copy(x, set(wanted), copies))
-        for index, copy in copies.items():
+        for index, copy in copy_for_users(x, wanted).items():
             because(copy, wanted[index])
 
 

@@ -13,7 +13,7 @@ from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.shapes import array, descending, relaid
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, row_major_everywhere
-from hlofuse.passes.layout.rounds import apply, is_assignable, prepare, settle
+from hlofuse.passes.layout.rounds import assign_layouts
 from hlofuse.trace import Recorder
 
 
@@ -23,13 +23,7 @@ class CpuLayoutAssignment(Pass):
     name = "layout-assignment"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        if not is_assignable(module, lambda i: False, recorder):
-            return False
-        prepare(module)
-        layouts = _CpuLayouts(module)
-        settle(layouts)
-        apply(layouts, recorder)
-        return True
+        return assign_layouts(module, _CpuLayouts, recorder)
 
 
 class _CpuLayouts(LayoutAssignment):
@@ -86,7 +80,8 @@ class ConvolutionGroupConverter(VisitPass):
             ids.append(make.broadcast(x, array("s32", sizes), line, [dimension]))
         raw = x.attributes.given("window", "dim_labels", "operand_precision")
         whole = make.derived(x, "convolution", array(x.element_type, sizes), [source, kernel], **raw)
-        chosen = make.select(x, make.compare(x, "EQ", *ids), whole, make.zeros(x, whole.shape))
+        same = make.compare(x, "EQ", *ids)
+        chosen = make.select(x, same, whole, make.zeros(x, whole.shape))
         wide = x.element_type if x.shape.bit_width >= 32 else "f32"
         step = WindowDimension(count, count)
         window = Window(tuple(step if d == batch else WindowDimension(1) for d in range(len(sizes))))
@@ -144,4 +139,5 @@ def _canonicalize(x: Instruction) -> None:
 
 
 def _transpose(x: Instruction, order: list[int]) -> Instruction:
-    return make.transpose(x, x, order, array(x.element_type, [x.shape.dimensions[d] for d in order]))
+    sizes = [x.shape.dimensions[d] for d in order]
+    return make.transpose(x, x, order, array(x.element_type, sizes))

@@ -155,7 +155,9 @@ def is_dot_supported(dot: Instruction, release: Release) -> bool:
         return False
     left, right, result = (s.dimensions[len(batch) :] for s in shapes)
     contracted = [dims.lhs_contracting, dims.rhs_contracting]
-    if max(len(left), len(right), len(result)) > 2 or any(len(c) != 1 for c in contracted):
+    if any(len(c) != 1 for c in contracted):
+        return False
+    if max(len(left), len(right), len(result)) > 2:
         return False
     a, b = (c[0] - len(batch) for c in contracted)
     m = left[1 - a] if len(left) > 1 else 1

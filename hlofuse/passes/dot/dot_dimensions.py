@@ -107,7 +107,8 @@ class DotDimensionMerger(VisitPass):
 
 def _side_by_side(shape: Shape, batch: Sequence[int]) -> bool:
     """Consecutive and ascending dimensions, neighbours in memory."""
-    return [*batch] == [*range(batch[0], batch[0] + len(batch))] and neighbours(shape, batch)
+    expected = range(batch[0], batch[0] + len(batch))
+    return [*batch] == [*expected] and neighbours(shape, batch)
 
 
 def _shift(dimensions: Sequence[int], start: int, shift: int) -> tuple[int, ...]:
@@ -171,7 +172,7 @@ class DotDimensionSorter(Pass):
 
 
 def _is_unsorted(dot: Instruction) -> bool:
-    if any(list(o.shape.minor_to_major) != list(range(o.shape.rank - 1, -1, -1)) for o in dot.operands):
+    if not all(o.shape.is_row_major for o in dot.operands):
         return False
     dims = DotDimensions.of(dot)
     sides = (dims.lhs_contracting, dims.rhs_contracting)

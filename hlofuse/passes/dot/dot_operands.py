@@ -74,7 +74,8 @@ _UNCONVERTED = frozenset("f8e4m3fn f8e5m2 f8e4m3fnuz f8e5m2fnuz".split())
 _TABLE = """
     f16 16 11 bf16 128 8 f32 128 24 f64 1024 53 f8e8m0fnu 128 1 f8e5m2 16 3 f8e5m2fnuz 16 3 f8e4m3fn 9 4
     f8e4m3 8 4 f8e4m3fnuz 8 4 f8e4m3b11fnuz 5 4 f8e3m4 4 5 f6e3m2fn 5 3 f6e2m3fn 3 4 f4e2m1fn 3 2""".split()
-_FLOATS = {name: (int(a), int(b)) for name, a, b in zip(*(_TABLE[k::3] for k in range(3)), strict=True)}
+_ROWS = zip(_TABLE[::3], _TABLE[1::3], _TABLE[2::3], strict=True)
+_FLOATS = {name: (int(a), int(b)) for name, a, b in _ROWS}
 """Exponent that overflows, and bits of the significand."""
 
 
@@ -189,7 +190,9 @@ class TransposeFolding(Pass):
         def look(x: Instruction) -> None:
             if x.opcode == "convolution" and any(o.opcode == "transpose" for o in x.operands):
                 convolutions.append(x)
-            if x.opcode != "dot" or len(x.operands) != 2 or any(o.shape.rank < 2 for o in x.operands):
+            if x.opcode != "dot" or len(x.operands) != 2:
+                return
+            if any(o.shape.rank < 2 for o in x.operands):
                 return
             can_fold = self.can_fold or _is_row_column
             moved = [o.opcode == "transpose" and not is_identity(o.dimensions) for o in x.operands]

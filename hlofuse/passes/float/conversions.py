@@ -208,9 +208,10 @@ class LogisticExpander(RewritePass):
     def handle(self, x: Instruction) -> bool:
         operand = x.operands[0]
         one = make.scalar_like(operand, 1.0)
-        power = make.added(x, "exponential", x.shape, [make.added(x, "negate", x.shape, [operand])])
-        new = make.added(x, "divide", x.shape, [one, make.added(x, "add", x.shape, [one, power])])
-        return substituted(x, new)
+        negated = make.added(x, "negate", x.shape, [operand])
+        power = make.added(x, "exponential", x.shape, [negated])
+        total = make.added(x, "add", x.shape, [one, power])
+        return substituted(x, make.added(x, "divide", x.shape, [one, total]))
 
 
 class BitcastDtypesExpander(RewritePass):

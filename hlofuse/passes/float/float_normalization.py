@@ -8,7 +8,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir import Computation, Instruction, Module, Shape, replace
 from hlofuse.passes.base import Pass, attempt, visit
 from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import clone_computation, set_called
+from hlofuse.passes.common.calls import clone_computation, replace_users, set_called
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.trace import Recorder
 
@@ -125,9 +125,7 @@ class _Normalizing:
             users = list(root.users)
             wide = _converted(root, _retype(root.shape, self._low, self._high))
             if wide is not root:
-                for user in users:
-                    root.replace_use_with(user, wide)
-                clone.root = wide
+                replace_users(users, root, wide)
             for parameter in clone.parameters:
                 self._widen_result(parameter)
 
@@ -142,7 +140,8 @@ def _converted(x: Instruction, shape: Shape) -> Instruction:
     if not x.shape.is_tuple:
         return make.convert(x, x, shape.element_type)
     elements = make.elements(x, range(len(x.shape.tuple_shapes)))
-    return make.tuple_of(x, [_converted(e, s) for e, s in zip(elements, shape.tuple_shapes, strict=True)])
+    pairs = zip(elements, shape.tuple_shapes, strict=True)
+    return make.tuple_of(x, [_converted(e, s) for e, s in pairs])
 
 
 CPU_KEEPS_BF16 = frozenset(

@@ -70,7 +70,9 @@ class Prediction(OnlySkipped):
 
     def together(self, producer: Instruction, consumer: Instruction) -> bool:
         """True if one kernel is predicted to hold both."""
-        return bool(self._kernels.get(producer.name, set()) & self._kernels.get(consumer.name, set()))
+        first = self._kernels.get(producer.name, set())
+        second = self._kernels.get(consumer.name, set())
+        return not first.isdisjoint(second)
 
     def refusal(self, producer: Instruction, consumer: Instruction) -> str | None:
         """The code of the condition that keeps the two apart; None where the prediction fuses them."""

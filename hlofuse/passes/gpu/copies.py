@@ -11,6 +11,7 @@ from hlofuse.ir.fusing import clone_of, computation_of, get_tuple_element
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import DevicePass, Pass, RewritePass, VisitPass, replaced
 from hlofuse.passes.common import make
+from hlofuse.passes.common.calls import replace_users
 from hlofuse.passes.control_flow.annotations import remove_annotations
 from hlofuse.passes.cse import HloCSE
 from hlofuse.releases import AROUND_FUSION
@@ -280,7 +281,7 @@ def _updates_in_place(fusion: Instruction) -> bool:
 
 
 def _fuse(fusion: Instruction, copies: list[Instruction], others: list[Instruction]) -> None:
-    computation, body, root = computation_of(fusion), fusion.fused_computation, fusion.fused_root
+    body, root = fusion.fused_computation, fusion.fused_root
     several = root.opcode == "tuple"
     elements = list(root.operands) if several else [root]
     first = len(elements)
@@ -300,9 +301,6 @@ def _fuse(fusion: Instruction, copies: list[Instruction], others: list[Instructi
         body.remove_instruction(root)
     else:
         element = get_tuple_element(fusion, 0, root.shape)
-        for user in others:
-            fusion.replace_use_with(user, element)
-        if computation.root is fusion:
-            computation.root = element
+        replace_users(others, fusion, element)
     for number, copy in enumerate(copies, first):
         replace_instruction(copy, get_tuple_element(fusion, number, copy.shape), has_side_effect)

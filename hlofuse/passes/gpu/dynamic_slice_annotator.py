@@ -74,7 +74,9 @@ def _in_loop(moving: Sequence[tuple[Instruction, int]], fixed: int, series: _Ser
     body = moving[0][0].computation
     assert body is not None
     callers = list(body.callers)
-    if len(callers) != 1 or callers[0].opcode != "while" or dict(callers[0].called)["body"] is not body:
+    if len(callers) != 1 or callers[0].opcode != "while":
+        return None
+    if dict(callers[0].called)["body"] is not body:
         return None
     config = json.loads(callers[0].raw("backend_config") or "{}")
     if "known_init_step" not in config or "known_trip_count" not in config:
@@ -91,7 +93,8 @@ def _in_loop(moving: Sequence[tuple[Instruction, int]], fixed: int, series: _Ser
     try:
         for o, _ in moving:
             if o not in series:
-                series[o] = [int(elements(o, {c: np.asarray(n) for c in counters}).item()) for n in numbers]
+                given = (dict.fromkeys(counters, np.asarray(n)) for n in numbers)
+                series[o] = [int(elements(o, counted).item()) for counted in given]
     except CannotEvaluate:
         return None
     places = [fixed + sum(series[o][k] * s for o, s in moving) for k in range(count)]

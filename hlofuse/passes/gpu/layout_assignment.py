@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -13,7 +14,7 @@ from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.shapes import aligned, descending, relaid, without_ones
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, Order
-from hlofuse.passes.layout.rounds import apply, is_assignable, prepare, settle
+from hlofuse.passes.layout.rounds import assign_layouts
 from hlofuse.trace import Recorder
 from .convolutions.rewriter import constrain_convolution, is_convolution_call
 
@@ -115,13 +116,7 @@ class GpuLayoutAssignment(Pass):
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        if not is_assignable(module, _is_left_out, recorder):
-            return False
-        prepare(module)
-        layouts = _GpuLayouts(module, self.device)
-        settle(layouts)
-        apply(layouts, recorder)
-        return True
+        return assign_layouts(module, partial(_GpuLayouts, device=self.device), recorder, _is_left_out)
 
 
 def _is_left_out(instruction: Instruction) -> bool:

@@ -55,25 +55,6 @@ def goes_depth_first(instruction: Instruction) -> bool:
     return opcode in ("gather", "scatter", "transpose") or instruction.fusion_kind == "kCustom"
 
 
-def operand_order(
-    order: Order,
-    instruction: Instruction,
-    number: int,
-    aligned: Aligned,
-) -> Order | None:
-    """The layout of an operand that goes well with the result's."""
-    operand, opcode = instruction.operands[number].shape, instruction.opcode
-    if operand.rank and operand.rank == instruction.shape.rank and not can_change_layout(instruction):
-        return order
-    if opcode == "reshape":
-        if operand.true_rank == 1 and instruction.shape.true_rank == 1:
-            return None
-        return aligned(relaid(instruction.shape, order), operand)
-    if opcode == "transpose":
-        return permute(instruction.dimensions, order)
-    return None
-
-
 def row_reduction_order(order: Order, reduce: Instruction) -> Order:
     """The layout of an operand that makes the reduction one of rows."""
     reduced = reduce.dimensions
@@ -81,20 +62,22 @@ def row_reduction_order(order: Order, reduce: Instruction) -> Order:
     return (*reversed(reduced), *(remaining[d] for d in order))
 
 
-def result_order(order: Order, user: Instruction, number: int, aligned: Aligned) -> Order | None:
-    """The layout of the result that goes well with an operand's."""
-    operand, opcode = user.operands[number].shape, user.opcode
-    if opcode == "reduce" and user.shape.is_tuple:
-        return without(relaid(operand, order), user.dimensions).minor_to_major
-    if operand.rank and operand.rank == user.shape.rank and not can_change_layout(user):
+def matching_order(
+    order: Order, x: Instruction, number: int, aligned: Aligned, *, of_result: bool
+) -> Order | None:
+    """The layout of the result that goes well with an operand's, or that of the operand with the result's."""
+    operand, opcode = x.operands[number].shape, x.opcode
+    if of_result and opcode == "reduce" and x.shape.is_tuple:
+        return without(relaid(operand, order), x.dimensions).minor_to_major
+    if operand.rank and operand.rank == x.shape.rank and not can_change_layout(x):
         return order
     if opcode == "reshape":
-        if operand.true_rank == 1 and user.shape.true_rank == 1:
+        if operand.true_rank == 1 and x.shape.true_rank == 1:
             return None
-        return aligned(relaid(operand, order), user.shape)
+        given, wanted = (operand, x.shape) if of_result else (x.shape, operand)
+        return aligned(relaid(given, order), wanted)
     if opcode == "transpose":
-        back = inverse(user.dimensions)
-        return permute(back, order)
+        return permute(inverse(x.dimensions) if of_result else x.dimensions, order)
     return None
 
 
@@ -299,7 +282,7 @@ class LayoutAssignment(Requests):
         """`ChooseOperandLayoutFromOutputLayout`."""
         if instruction.opcode == "reduce" and not instruction.shape.is_tuple:
             return row_reduction_order(order, instruction) if self.makes_rows(instruction) else None
-        return operand_order(order, instruction, number, self.aligned_order)
+        return matching_order(order, instruction, number, self.aligned_order, of_result=False)
 
     def _to_uses(self, constraint: BufferConstraint) -> None:
         """`PropagateBufferConstraintToUses`, and through the back edge of a loop."""
@@ -356,7 +339,8 @@ class LayoutAssignment(Requests):
                     self.set_buffer_layout(buffer, order, priority=priority)
             return
         for _, buffer in defined:
-            if (found := result_order(order, user, number, self.aligned_order)) is not None:
+            found = matching_order(order, user, number, self.aligned_order, of_result=True)
+            if found is not None:
                 must, dfs = user.opcode == "transpose", goes_depth_first(user)
                 self.set_buffer_layout(buffer, found, mandatory=must, dfs=dfs, priority=priority)
 

@@ -178,6 +178,13 @@ class _Visitor:
         self.visited.add(new)
         return replaced(hlo, maybe_bitcast(new, hlo.shape))
 
+    def _added(self, hlo: Instruction, inputs: list[Instruction], **attributes: str) -> bool:
+        new = add(hlo, hlo.opcode, physical(hlo.shape), inputs, copied_attributes=attributes)
+        return self._done(hlo, new)
+
+    def _derived(self, hlo: Instruction, inputs: list[Instruction], **attributes: str) -> bool:
+        return self._done(hlo, derived(hlo, hlo.opcode, physical(hlo.shape), inputs, **attributes))
+
     def _default(self, hlo: Instruction) -> bool:
         """To row-major and back, so that users find a bitcast of a row-major array."""
         if not hlo.users or not hlo.shape.is_array:
@@ -208,43 +215,35 @@ class _Visitor:
         if any(o.shape.minor_to_major != hlo.shape.minor_to_major for o in hlo.operands):
             raise NotRepresentable(f"{hlo.name} has another layout than its operands")
         inputs = [normal_input(o) for o in hlo.operands]
-        raw = hlo.attributes.raw_items
-        copied: dict[str, str] = {
-            name: raw[name] for name in ("direction", "exponent_bits", "mantissa_bits") if name in raw
-        }
-        return self._done(hlo, add(hlo, hlo.opcode, physical(hlo.shape), inputs, copied_attributes=copied))
+        return self._added(hlo, inputs, **hlo.attributes.given("direction", "exponent_bits", "mantissa_bits"))
 
     def _ternary(self, hlo: Instruction) -> bool:
         if hlo.operands[1].shape.minor_to_major != hlo.shape.minor_to_major:
             raise NotRepresentable(f"{hlo.name} has another layout than its operands")
         inputs = [normal_input(o) for o in hlo.operands]
-        return self._done(hlo, derived(hlo, hlo.opcode, physical(hlo.shape), inputs))
+        return self._derived(hlo, inputs)
 
     def _slice(self, hlo: Instruction) -> bool:
         ranges = [str(r) for r in _split(hlo.raw("slice") or "")]
         text = "{" + ", ".join(ranges[d] for d in to_memory(hlo.shape)) + "}"
-        inputs = [normal_input(hlo.operands[0])]
-        return self._done(hlo, add(hlo, "slice", physical(hlo.shape), inputs, slice=text))
+        return self._added(hlo, [normal_input(hlo.operands[0])], slice=text)
 
     def _dynamic_slice(self, hlo: Instruction) -> bool:
         order = to_memory(hlo.shape)
         source, *starts = hlo.operands
         sizes = numbers(hlo.attributes["dynamic_slice_sizes"][d] for d in order)
         inputs = [normal_input(source), *(starts[d] for d in order)]
-        new = add(hlo, "dynamic-slice", physical(hlo.shape), inputs, dynamic_slice_sizes=sizes)
-        return self._done(hlo, new)
+        return self._added(hlo, inputs, dynamic_slice_sizes=sizes)
 
     def _dynamic_update_slice(self, hlo: Instruction) -> bool:
         source, update, *starts = hlo.operands
         inputs = [normal_input(source), normal_input(update), *(starts[d] for d in to_memory(hlo.shape))]
-        new = add(hlo, "dynamic-update-slice", physical(hlo.shape), inputs)
-        return self._done(hlo, new)
+        return self._added(hlo, inputs)
 
     def _concatenate(self, hlo: Instruction) -> bool:
         inputs = [normal_input(o) for o in hlo.operands]
         at = to_memory(hlo.shape).index(hlo.dimensions[0])
-        new = derived(hlo, "concatenate", physical(hlo.shape), inputs, dimensions=numbers([at]))
-        return self._done(hlo, new)
+        return self._derived(hlo, inputs, dimensions=numbers([at]))
 
     def _reduce_window(self, hlo: Instruction) -> bool:
         if hlo.shape.is_tuple:
@@ -264,12 +263,11 @@ class _Visitor:
         operand = hlo.operands[0]
         place = inverse(to_memory(hlo.shape))
         dims = [place[d] for d in permute(hlo.dimensions, to_memory(operand.shape))]
-        new = add(hlo, "broadcast", physical(hlo.shape), [normal_input(operand)], dimensions=numbers(dims))
-        return self._done(hlo, new)
+        return self._added(hlo, [normal_input(operand)], dimensions=numbers(dims))
 
     def _iota(self, hlo: Instruction) -> bool:
         at = to_memory(hlo.shape).index(int(hlo.attributes["iota_dimension"]))
-        return self._done(hlo, derived(hlo, "iota", physical(hlo.shape), [], iota_dimension=str(at)))
+        return self._derived(hlo, [], iota_dimension=str(at))
 
     def _reshape(self, hlo: Instruction) -> bool:
         source = normal_input(hlo.operands[0])
@@ -302,8 +300,7 @@ class _Visitor:
         operand, value = hlo.operands
         each = (hlo.raw("padding") or "").split("x")
         padding = "x".join(each[d] for d in to_memory(hlo.shape))
-        new = derived(hlo, "pad", physical(hlo.shape), [normal_input(operand), value], padding=padding)
-        return self._done(hlo, new)
+        return self._derived(hlo, [normal_input(operand), value], padding=padding)
 
     def _convolution(self, hlo: Instruction) -> bool:
         new = copy_of(hlo, [normal_input(o) for o in hlo.operands], physical(hlo.shape))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, set_attribute
+from hlofuse.passes.common.calls import replace_users
 from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.shapes import relaid
 from hlofuse.rules.rewrites import LAYOUT_COPY
@@ -93,21 +94,16 @@ def _run(
 
 def found_layouts(layouts: LayoutAssignment, instruction: Instruction) -> Shape:
     """The instruction's shape with the layouts its buffers have got (`InferArrayLayout`)."""
-    return _laid(layouts, instruction, instruction.shape, ())
+    buffers = layouts.buffers.of(instruction)
 
+    def laid(shape: Shape, index: tuple[int, ...]) -> Shape:
+        if shape.is_tuple:
+            return Shape.tuple_of([laid(part, (*index, k)) for k, part in enumerate(shape.tuple_shapes)])
+        if not shape.is_array or not shape.rank:
+            return shape
+        return relaid(shape, layouts.of_buffer[buffers[index]].order)
 
-def _laid(
-    layouts: LayoutAssignment,
-    instruction: Instruction,
-    shape: Shape,
-    index: tuple[int, ...],
-) -> Shape:
-    if shape.is_tuple:
-        parts = enumerate(shape.tuple_shapes)
-        return Shape.tuple_of([_laid(layouts, instruction, part, (*index, k)) for k, part in parts])
-    if not shape.is_array or not shape.rank:
-        return shape
-    return relaid(shape, layouts.of_buffer[layouts.buffers.of(instruction)[index]].order)
+    return laid(instruction.shape, ())
 
 
 def _constrain_while(layouts: LayoutAssignment, loop: Instruction) -> None:
@@ -172,12 +168,22 @@ def _constrain_custom_calls(layouts: LayoutAssignment, constraint: ComputationCo
                 layouts.set_operand_layout(operand, 0, shape)
 
 
-def is_assignable(module: Module, is_left_out: Callable[[Instruction], bool], recorder: Recorder) -> bool:
-    """Whether layouts are still open. A bitcast or fusion depends on those its operands have: XLA stops."""
+def assign_layouts(
+    module: Module,
+    layouts_of: Callable[[Module], LayoutAssignment],
+    recorder: Recorder,
+    is_left_out: Callable[[Instruction], bool] = lambda i: False,
+) -> bool:
+    """Give every instruction a layout; False where layouts are not open any more. A bitcast or fusion depends
+    on those its operands have: XLA stops."""
     for i in module.instructions():
         if i.opcode in ("bitcast", "fusion") or is_left_out(i):
             recorder.skipped(i, f"layouts are not assigned to a module with this kind of {i.opcode}")
             return False
+    prepare(module)
+    layouts = layouts_of(module)
+    settle(layouts)
+    apply(layouts, recorder)
     return True
 
 
@@ -239,11 +245,7 @@ def _copy_in_branch(branch: ComputationConstraint, given: Shape, wanted: Shape) 
     parameter = computation.parameters[0]
     parameter.shape = given
     users = list(parameter.users)
-    copy = copied(parameter, wanted)
-    for user in users:
-        parameter.replace_use_with(user, copy)
-    if computation.root is parameter:
-        computation.root = copy
+    replace_users(users, parameter, copied(parameter, wanted))
     branch.parameters[0] = given
 
 

@@ -1,9 +1,9 @@
 """The parts of a loop, and loops that carry other values."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.ir import Computation, Instruction, Shape
+from hlofuse.ir import Computation, Instruction, Shape, grouped
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.passes.base import substituted
 from hlofuse.passes.common import make
@@ -172,14 +172,10 @@ def keep(loop: Instruction, indices: Sequence[int], instead: Mapping[int, int] |
     else:
         values = [make.get_tuple_element(loop, init, k) for k in indices]
     new = new_loop(loop, make.tuple_of(loop, values), parts[0], body)
-    results = []
-    for k in range(len(init.shape.tuple_shapes)):
-        if k in place or instead is not None:
-            index = place[k] if k in place else place[(instead or {})[k]]
-            results.append(make.get_tuple_element(loop, new, index))
-        else:
-            results.append(make.get_tuple_element(loop, init, k))
-    substituted(loop, make.tuple_of(loop, results))
+    where = {k: (new, at) for k, at in place.items()}
+    where |= {k: (new, place[other]) for k, other in (instead or {}).items()}
+    sources = [where.get(k, (init, k)) for k in range(len(init.shape.tuple_shapes))]
+    substituted(loop, make.tuple_of(loop, [make.get_tuple_element(loop, *source) for source in sources]))
     return new
 
 
@@ -190,22 +186,23 @@ def remove_duplicates(loop: Instruction) -> bool:
         return False
     if not only_elements_are_read(loop):
         return False
-    unchanged: dict[Hashable, list[int]] = {}
-    for k, o in enumerate(body.root.operands):
-        if is_element(o, body.parameters[0], k):
-            unchanged.setdefault(init.operands[k], []).append(k)
-    first = _merge(loop, unchanged, from_init=True)
+    unchanged = grouped(
+        (init.operands[k], k)
+        for k, o in enumerate(body.root.operands)
+        if is_element(o, body.parameters[0], k)
+    )
+    first = _merge(loop, unchanged.values(), from_init=True)
     init, body = first.operands[0], body_of(first)
-    updated: dict[Hashable, list[int]] = {}
-    for k, o in enumerate(body.root.operands):
-        if o.opcode == "dynamic-update-slice" and is_element(o.operands[0], body.parameters[0], k):
-            updated.setdefault((init.operands[k], *o.operands[1:]), []).append(k)
-    second = _merge(first, updated, from_init=False)
-    return second is not loop
+    updated = grouped(
+        ((init.operands[k], *o.operands[1:]), k)
+        for k, o in enumerate(body.root.operands)
+        if o.opcode == "dynamic-update-slice" and is_element(o.operands[0], body.parameters[0], k)
+    )
+    return _merge(first, updated.values(), from_init=False) is not loop
 
 
-def _merge(loop: Instruction, duplicates: Mapping[Hashable, list[int]], *, from_init: bool) -> Instruction:
-    duplicate_of = {k: indices[0] for indices in duplicates.values() for k in indices[1:]}
+def _merge(loop: Instruction, duplicates: Iterable[list[int]], *, from_init: bool) -> Instruction:
+    duplicate_of = {k: indices[0] for indices in duplicates for k in indices[1:]}
     if not duplicate_of:
         return loop
     for part in (body_of(loop), condition_of(loop)):

@@ -224,7 +224,8 @@ def _simplified_scatter(
 ) -> Instruction:
     count = len(scatter.operands) // 2
     bases = [moved(o, order) for o in scatter.operands[:count]]
-    updates = [moved(_flat(scatter, u), [0, *(d + 1 for d in order)]) for u in scatter.operands[count + 1 :]]
+    places = [0, *(d + 1 for d in order)]
+    updates = [moved(_flat(scatter, u), places) for u in scatter.operands[count + 1 :]]
     if scatter.attributes.get("input_batching_dims"):
         raise NotRepresentable("a scatter with batch dimensions")
     indices = flat_indices(scatter.operands[count], int(scatter.attributes["index_vector_dim"]))
@@ -251,10 +252,8 @@ def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
     outer = [d for d in range(updates.shape.rank) if d not in window]
     updates = moved(updates, [*outer, *window])
     sizes = list(updates.shape.dimensions)
-    if len(outer) > 1:
+    if len(outer) != 1:
         updates = reshaped(updates, [math.prod(sizes[: len(outer)]), *sizes[len(outer) :]])
-    elif not outer:
-        updates = reshaped(updates, [1, *sizes])
     if inserted := numbers_of(scatter, "inserted_window_dims"):
         sizes = list(updates.shape.dimensions)
         for d in inserted:
@@ -308,8 +307,6 @@ def _indices(scatter: Instruction, indices: Instruction) -> Instruction:
         inner = 0
         reshaped(indices, indices.shape.dimensions[:-1])  # XLA makes this, too, and does not use it
     sizes = last.shape.dimensions
-    if rank == inner:
-        return reshaped(last, [1, *sizes])
     return reshaped(last, [math.prod(sizes[: rank - inner]), *sizes[rank - inner :]])
 
 
@@ -321,7 +318,7 @@ def _updates(scatter: Instruction, updates: Instruction) -> Instruction:
     indices = scatter.operands[1].shape.rank
     count = indices - (int(scatter.attributes["index_vector_dim"]) < indices)
     sizes = moved.shape.dimensions
-    return reshaped(moved, [1, *sizes] if count == 0 else [math.prod(sizes[:count]), *sizes[count:]])
+    return reshaped(moved, [math.prod(sizes[:count]), *sizes[count:]])
 
 
 def _body(

@@ -5,12 +5,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shared_tables import SharedTables
-from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Module
-from hlofuse.passes.base import Pass
-from hlofuse.releases import Release
+from hlofuse.passes.base import DevicePass
 from hlofuse.rules.gpu_fusible import fusible_computations
 from hlofuse.trace import Recorder
 from .driver import Driver
@@ -19,12 +16,10 @@ from .observers import Observer, TieBreaker
 
 
 @dataclass(frozen=True, kw_only=True)
-class PriorityFusion(Pass):
+class PriorityFusion(DevicePass):
     """`priority-fusion`, for one device."""
 
     name: ClassVar[str] = "priority-fusion"
-    device: DeviceDescription | None = field(default=None, compare=False, repr=False)
-    release: Release = field(compare=False, repr=False)
     tie_breaker: TieBreaker | None = field(default=None, compare=False, repr=False)
     """Settles ties in another way than by unique ids."""
     observers: Sequence[Observer] = field(default=(), compare=False, repr=False)
@@ -34,9 +29,7 @@ class PriorityFusion(Pass):
     `xla_gpu_unsupported_enable_triton_multi_output_fusion` is set)."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        if self.device is None:
-            raise HlofuseError("priority-fusion needs a device")
-        model = CombinedModel(self.device, self.release, tables=self.tables)
+        model = CombinedModel(self.required_device(), self.release, tables=self.tables)
         for observer in self.observers if self.tie_breaker is None else (*self.observers, self.tie_breaker):
             observer.begin(model)
         legality = Legality(module, model, self.settings)

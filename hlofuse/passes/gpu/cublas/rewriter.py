@@ -211,7 +211,8 @@ def _is_padded(dot: Instruction) -> bool:
     """A product of matrices for cuBLAS, batch dimensions first (`GetRelevantDots`)."""
     dims = DotDimensions.of(dot)
     batch = tuple(range(len(dims.lhs_batch)))
-    if any(dims.batch(n) != batch or o.shape.rank != len(batch) + 2 for n, o in enumerate(dot.operands)):
+    rank = len(batch) + 2
+    if any(dims.batch(n) != batch or o.shape.rank != rank for n, o in enumerate(dot.operands)):
         return False
     return is_for_cublas(dot, of_vectors=False)
 

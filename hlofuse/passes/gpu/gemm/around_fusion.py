@@ -32,7 +32,7 @@ from hlofuse.trace import Recorder
 from .propagation import can_handle_gemm
 
 _TILE_ELEMENTS = 128
-_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+_COUNTS = [1 << k for k in range(12)]
 _ALIGNMENT = 128  # bits
 
 
@@ -244,7 +244,8 @@ def _swap(dot: Instruction) -> None:
     dims = DotDimensions.of(dot)
     left, right = dot.operands
     batch = len(dims.lhs_batch)
-    of_left, of_right = len(dims.free(0, left.shape.rank)), len(dims.free(1, right.shape.rank))
+    of_left = len(dims.free(0, left.shape.rank))
+    of_right = len(dims.free(1, right.shape.rank))
     start = batch + of_left
     order = (*range(batch), *range(start, start + of_right), *range(batch, start))
     place = inverse(order)

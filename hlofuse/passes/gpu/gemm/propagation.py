@@ -127,7 +127,8 @@ def is_worth_as_output(hlo: Instruction) -> bool:
     growth = _input_minus_output(hlo)
     if growth is None:
         return False
-    if hlo.is_root or (len(hlo.users) == 1 and hlo.users[0].is_root and hlo.users[0].opcode == "tuple"):
+    reader = hlo.users[0] if len(hlo.users) == 1 else hlo
+    if hlo.is_root or (reader.is_root and reader.opcode == "tuple"):
         return True
     return growth >= -_TOLERANCE
 
