@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from msgspec import Struct
+
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis import kernels
 from hlofuse.format.paths import source_text
@@ -20,12 +22,11 @@ from .model import Added, Changed, Detail, Edit, Kind, ModuleDiff, ModuleSide, M
 _SHAPE_KINDS = frozenset({Kind.TYPE, Kind.SHAPE, Kind.LAYOUT})
 
 
-class Changes:
-    def __init__(self, matching: Matching, *, metadata: bool = False) -> None:
-        self.m = matching
-        self.metadata = metadata
-        self.details: dict[int, tuple[Detail, ...]] = {}
-        self.indices: dict[Graph, dict[Instruction, int]] = {}
+class Changes(Struct):
+    m: Matching
+    metadata: bool
+    details: dict[int, tuple[Detail, ...]] = {}
+    indices: dict[Graph, dict[Instruction, int]] = {}
 
     def edits(self) -> Iterator[Edit]:
         """Every edit, in BEFORE's order, then what was added."""
@@ -263,7 +264,7 @@ def diff(before: Module, after: Module, *, metadata: bool = False) -> ModuleDiff
     difference; op_name and source lines are one with `metadata`. Neither module is changed."""
     pairs = match(before, after)
     m = pairs.matching
-    edits = tuple(Changes(m, metadata=metadata).edits())
+    edits = tuple(Changes(m, metadata).edits())
     fusions = FusionChanges(m, KernelCosts())
     found = tuple(fusions.find())
     return ModuleDiff(

@@ -13,5 +13,6 @@ from .units import plural as plural
 from .units import quantity as quantity
 from .units import ranges as ranges
 from .units import signed as signed
+from .units import times as times
 from .units import undivided as undivided
 from .units import us_text as us_text

@@ -238,7 +238,7 @@ def print_sections(console: Console, sections: Iterable[tuple[str, str]]) -> Non
     for heading, text in sections:
         console.print()
         console.print(heading, style="cyan")
-        console.print(Padding(Text(text), (0, 0, 0, 2)))
+        indented(console, text)
 
 
 def final_name_text(final: str | None, name: str, count: int = 1) -> Text:

@@ -97,6 +97,11 @@ def listing(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f", … {rest:,} more" if rest > 0 else "")
 
 
+def times(text: str, count: int) -> str:
+    """`reduce ×3`; the text alone for one."""
+    return f"{text} ×{count}" if count > 1 else str(text)
+
+
 def signed(number: int) -> str:
     """`−3`, `+1,800`, `±0`."""
     return f"{'−' if number < 0 else '+'}{abs(number):,}" if number else "±0"

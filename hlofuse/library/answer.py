@@ -29,9 +29,10 @@ class Answer(Sequence[Any], Generic[D]):
     json: Callable[[D], dict[str, Any]]
     body: Callable[..., None]
     """Prints the text on a console; its further arguments are options of the command, such as `limit`."""
-    entries_of: Callable[[D], Sequence[Any]] = lambda _: ()
-    rows_of: Callable[[dict[str, Any]], Iterable[Mapping[str, Any]]] = lambda _: ()
-    """From the JSON report to its entries there."""
+    rows_of: str | Callable[[dict[str, Any]], Iterable[Mapping[str, Any]]] = ""
+    """The key of the entries in the JSON report, or how they are found there."""
+    entries_of: Callable[[D], Sequence[Any]] | None = None
+    """None where `data` is the sequence of entries, or has them under the key in the JSON report."""
     heads: Sequence[Head | None] = ()
     """For each module its stage, device and release, with their evidence."""
     note: str = ""
@@ -49,7 +50,10 @@ class Answer(Sequence[Any], Generic[D]):
 
     @cached_property
     def _entries(self) -> Sequence[Any]:
-        return self.entries_of(self.data)
+        if self.entries_of is not None:
+            return self.entries_of(self.data)
+        data: Any = self.data
+        return data if isinstance(data, Sequence) else getattr(data, str(self.rows_of), ())
 
     def __getitem__(self, index: Any) -> Any:
         return self._entries[index]
@@ -63,7 +67,9 @@ class Answer(Sequence[Any], Generic[D]):
         Names and units are those of the JSON report: `time_us` in microseconds, `bytes` in bytes. A value
         inside an object is `outer_inner`, a list of plain values is text, a list of objects its length, an
         empty list None."""
-        found = [dict(flat(row)) for row in self.rows_of(self.json(self.data))]
+        document, at = self.json(self.data), self.rows_of
+        rows = at(document) if callable(at) else document.get(at, ())
+        found = [dict(flat(row)) for row in rows]
         keys = dict.fromkeys(key for row in found for key in row)
         return [{key: row.get(key) for key in keys} for row in found]
 
@@ -157,7 +163,7 @@ def answer_about_part(command: str, error: PartError) -> Answer[Any]:
         lambda: part,
         json=lambda data: part_json(data, f"hlofuse.{command}/3"),
         body=lambda console, limit=10, **_how: print_part(part, console, limit),
-        rows_of=lambda document: document["computations"],
+        rows_of="computations",
         entries_of=lambda data: data.fragments,
         prints_heads=True,
     )

@@ -68,8 +68,7 @@ def upgraded(options: ReplayOptions, to: str | None, compiled: ReplayOptions | N
         lambda: found,
         json=lambda data: upgrade_json(data, first, to),
         body=lambda console, limit=10: print_upgrade(found, first, to, console, limit=limit),
-        rows_of=lambda document: document["modules"],
-        entries_of=lambda data: data,
+        rows_of="modules",
         heads=heads,
     )
 

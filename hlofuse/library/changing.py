@@ -125,8 +125,7 @@ def _without_passes(report: Program, names: Sequence[str], confirm: bool) -> Ans
         lambda: found,
         json=lambda data: {"schema": SCHEMA, "about": "passes", "passes": changes_json(data)},
         body=lambda console, limit=10: print_passes(totals, found, console),
-        rows_of=lambda document: document["passes"],
-        entries_of=lambda data: data,
+        rows_of="passes",
         note=observed.note,
         heads=[head_of(loaded)],
     )
@@ -148,8 +147,7 @@ def _swept(
         lambda: found,
         json=sweep_json,
         body=lambda console, limit=10: print_sweep(found, console),
-        rows_of=lambda document: document["points"],
-        entries_of=lambda data: data.points,
+        rows_of="points",
         note=loaded.note,
         heads=[head_of(loaded)],
     )

@@ -75,7 +75,7 @@ def optimized(report: Program, options: Optimize) -> Answer[Any]:
         lambda: found,
         json=lambda data: found_json(data, objective, **request),
         body=draw,
-        rows_of=lambda document: document["moves"],
+        rows_of="moves",
         entries_of=lambda data: data.steps,
         note=loaded.note,
         heads=[head_of(loaded)],

@@ -73,8 +73,7 @@ def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | 
         fused,
         json=data,
         body=draw,
-        rows_of=lambda document: document["kernels"],
-        entries_of=lambda found: found.kernels,
+        rows_of="kernels",
         heads=[head],
         prints_heads=answer is not None,
     )

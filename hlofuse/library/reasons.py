@@ -69,7 +69,6 @@ def why(report: Program, options: Why) -> Answer[Any]:
         json=lambda data: answers_json(data, queries),
         body=draw,
         rows_of=_decisions,
-        entries_of=lambda data: data,
         note=observed.note,
         heads=[head_of(report.replay, names=True)],
         differences=[report.difference],
@@ -129,7 +128,7 @@ def tpu_reasons(report: Program, names: Sequence[str]) -> Answer[Any] | None:
         lambda: pair,
         json=lambda data: {"schema": WHY, "about": "tpu", "asked": [*names], **pair_json(data)},
         body=draw,
-        rows_of=lambda document: document["pairs"],
+        rows_of="pairs",
         entries_of=lambda data: data.edges,
         heads=[head_of(report.loaded, replayed=False)],
     )

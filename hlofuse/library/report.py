@@ -59,8 +59,7 @@ class Report(Program):
             lambda: self.verdict.suggestions,
             json=lambda _: verdict_json(self.verdict),
             body=body,
-            rows_of=lambda document: document["suggestions"],
-            entries_of=lambda data: data,
+            rows_of="suggestions",
             prints_heads=True,
         )
 
@@ -95,8 +94,7 @@ class Report(Program):
                 "totals": totals_json(self.account.totals, self.counted),
             },
             body=lambda console, limit=20: print_model_error(found, console, limit),
-            rows_of=lambda document: document["kernels"],
-            entries_of=lambda data: data.kernels,
+            rows_of="kernels",
             heads=[head_of(self.loaded, replayed=False) if self.is_fused else head_of(self.replay)],
         )
 

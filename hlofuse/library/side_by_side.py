@@ -191,8 +191,7 @@ def compared(before: Program, after: Program, *, metadata: bool = False) -> Answ
         lambda: found,
         json=lambda data: as_dict(data, accounts()),
         body=draw,
-        rows_of=lambda document: document["fusions"],
-        entries_of=lambda data: data.fusions,
+        rows_of="fusions",
         heads=heads,
         prints_heads=True,
     )

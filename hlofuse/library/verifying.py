@@ -89,8 +89,7 @@ def verify(
         lambda: found,
         json=report_json,
         body=lambda console, limit=10, every=False: print_report(found, console, limit=limit, every=every),
-        rows_of=lambda document: document["verdicts"],
-        entries_of=lambda data: data.verdicts,
+        rows_of="verdicts",
         heads=[v.head for v in found.verdicts],
     )
 

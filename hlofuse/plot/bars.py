@@ -84,7 +84,7 @@ def bar_chart(
     return canvas
 
 
-def plot_memory(module: Module, memory: Assignment, title: str, alerts: Sequence[str] = ()) -> Plot:
+def plot_memory(module: Module, memory: Assignment, title: str) -> Plot:
     """Bytes of temporary arrays alive at each instruction, in order; the most of those that share a bar."""
     bytes_alive = memory.over_time[: memory.live.end] or [0]
     most = max(bytes_alive)
@@ -99,7 +99,7 @@ def plot_memory(module: Module, memory: Assignment, title: str, alerts: Sequence
         places += [(k * width / len(parts), y), ((k + 1) * width / len(parts), y)]
     lines = [f"{bytes_text(most)} of temporary arrays alive at the peak, {plural(len(memory.peak), 'array')}"]
     canvas = Plot(title, lines[0])
-    canvas.heading((0, height + 58), alerts, [*lines, "alive at each instruction, in the order of execution"])
+    canvas.heading((0, height + 58), (), [*lines, "alive at each instruction, in the order of execution"])
     canvas.line([(0, 0), (width, 0)], PALE)
     canvas.line(places, COLORS[0], width=1.5)
     if memory.live.order:

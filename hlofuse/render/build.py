@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct, field
+
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.format import bytes_text, plural, printable, ranges, shorten
@@ -31,32 +33,21 @@ CROWD = 6
 """The limit of arrows from a parameter; with more readers it is written into their boxes."""
 
 
-class Builder:
-    """Makes the panels of one module; keys continue from `prefix`."""
+class Builder(Struct):
+    """Makes the panels of one module; keys continue from `prefix`. `numbers` has the present or future kernel
+    of an instruction; `future` groups those of one kernel. `notes` label single instructions; `final_names`
+    come first, and `times` by the bytes."""
 
-    def __init__(
-        self,
-        module: Module,
-        prefix: str = "n",
-        numbers: Mapping[Instruction, str] | None = None,
-        future: Mapping[Instruction, str] | None = None,
-        titles: Mapping[str, str] | None = None,
-        notes: Mapping[Instruction, str] | None = None,
-        final_names: Mapping[str, str] | None = None,
-        times: Mapping[str, str] | None = None,
-    ) -> None:
-        """`numbers` has the present or future kernel of an instruction; `future` groups those of one kernel.
-        `notes` label single instructions; `final_names` come first, and `times` by the bytes."""
-        self.module = module
-        self.costs = KernelCosts()
-        self.numbers = kernel_numbers(module) if numbers is None else numbers
-        self.future = future or {}
-        self.titles = titles or {}
-        self.notes = notes or {}
-        self.final_names = final_names or {}
-        self.times = times or {}
-        self._prefix = prefix
-        self._count = 0
+    module: Module
+    prefix: str
+    numbers: Mapping[Instruction, str]
+    future: Mapping[Instruction, str] = {}
+    titles: Mapping[str, str] = {}
+    notes: Mapping[Instruction, str] = {}
+    final_names: Mapping[str, str] = {}
+    times: Mapping[str, str] = {}
+    costs: KernelCosts = field(default_factory=KernelCosts)
+    count: int = 0
 
     def names(self, i: Instruction, limit: int = NAME_LIMIT) -> list[str]:
         """The final name, then that at the end of fusion; one where the two are equal."""
@@ -68,11 +59,11 @@ class Builder:
         return ", ".join(filter(None, (self.times.get(kernel.name), traffic(self.costs.instruction(kernel)))))
 
     def key(self) -> str:
-        self._count += 1
-        return f"{self._prefix}{self._count}"
+        self.count += 1
+        return f"{self.prefix}{self.count}"
 
     def panel(self, plan: PanelPlan, title: str) -> Panel:
-        return _PanelBuilder(self, plan, title).build()
+        return _PanelBuilder(self, plan, Panel(self.key(), title)).build()
 
 
 def kernel_numbers(module: Module) -> dict[Instruction, str]:
@@ -81,17 +72,16 @@ def kernel_numbers(module: Module) -> dict[Instruction, str]:
     return {k: f"K{n}" for n, k in enumerate(launched, 1)}
 
 
-class _PanelBuilder:
-    def __init__(self, context: Builder, plan: PanelPlan, title: str) -> None:
-        self.context = context
-        self.plan = plan
-        self.panel = Panel(context.key(), title)
-        self.box: dict[Instruction, Box] = {}
-        self.outline: dict[Instruction, Outline] = {}
-        self.written: dict[Instruction, str] = {}
-        """Values without a box: their text in the boxes of their users."""
-        self.computation_of: dict[str, str] = {}
-        self.arrows: dict[tuple[str, str, bool], Arrow] = {}
+class _PanelBuilder(Struct):
+    context: Builder
+    plan: PanelPlan
+    panel: Panel
+    box: dict[Instruction, Box] = {}
+    outline: dict[Instruction, Outline] = {}
+    written: dict[Instruction, str] = {}
+    """Values without a box: their text in the boxes of their users."""
+    computation_of: dict[str, str] = {}
+    arrows: dict[tuple[str, str, bool], Arrow] = {}
 
     def build(self) -> Panel:
         plan, computation = self.plan, self.plan.computation

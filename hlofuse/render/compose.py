@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from hlofuse.account import Account
 from hlofuse.analysis.kernels import kernels
@@ -24,16 +25,21 @@ def compose(drawn: Module | Compilation | ModulePair, view: str | None, options:
     if isinstance(drawn, Module):
         if view in ("after", "both"):
             raise HlofuseError(f"view {view!r} needs a replay of the module")
-        builder = Builder(drawn, final_names=names, times=times)
+        builder = _numbered(drawn, final_names=names, times=times)
         return _one(builder, options, f"as it is: {_totals(drawn)}")
     pair = pair_of(drawn)
     if view == "both":
         return _both(pair, options)
     if view == "before":
-        builder = Builder(pair.before, final_names=names)
+        builder = _numbered(pair.before, final_names=names)
         return _one(builder, options, f"before {pair.title}: {_totals(pair.before)}")
-    builder = Builder(pair.after, final_names=names, times=times)
+    builder = _numbered(pair.after, final_names=names, times=times)
     return _one(builder, side_options(options, pair, pair.after), _change(pair))
+
+
+def _numbered(module: Module, prefix: str = "n", **more: Any) -> Builder:
+    """Draws a module with the numbers of its own kernels."""
+    return Builder(module, prefix, kernel_numbers(module), **more)
 
 
 def _pair_scene(pair: ModulePair, view: str | None, options: Options) -> Scene:
@@ -43,7 +49,7 @@ def _pair_scene(pair: ModulePair, view: str | None, options: Options) -> Scene:
         scene.lines[:0] = [pair.title] if pair.title else []
         return scene
     module = pair.before if view == "before" else pair.after
-    builder = Builder(module, notes=pair.notes, final_names=options.final_names)
+    builder = _numbered(module, notes=pair.notes, final_names=options.final_names)
     return _one(builder, side_options(options, pair, module), f"{view}: {_totals(module)}")
 
 
@@ -60,7 +66,7 @@ def _both(pair: ModulePair, options: Options) -> Scene:
     sides: list[dict[str, Panel]] = []
     scene = Scene(shorten(pair.after.name, 70), [_change(pair)], legend=options.legend)
     names, times = options.final_names, options.times
-    after = Builder(pair.after, "a", notes=pair.notes, final_names=names, times=times)
+    after = _numbered(pair.after, "a", notes=pair.notes, final_names=names, times=times)
     for side, builder in (("before", _before_builder(pair, options)), ("after", after)):
         decided = plan(builder.module, side_options(options, pair, builder.module))
         panels = {

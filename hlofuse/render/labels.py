@@ -8,7 +8,7 @@ from contextlib import suppress
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import trip_count_of
-from hlofuse.format import bytes_text, plural, printable, shorten
+from hlofuse.format import bytes_text, plural, printable, shorten, times
 from hlofuse.format.paths import source_text
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
@@ -94,7 +94,7 @@ def summary(instructions: Iterable[Instruction], kinds: int = 3) -> str:
     """The most frequent opcodes: `add ×12, dot ×4, reduce ×3 …`."""
     count = Counter(i.opcode for i in instructions if i.opcode not in _BOOKKEEPING)
     common = count.most_common(kinds)
-    text = ", ".join(f"{op} ×{n}" if n > 1 else op for op, n in common)
+    text = ", ".join(times(*pair) for pair in common)
     return text + " …" if len(count) > len(common) else text
 
 

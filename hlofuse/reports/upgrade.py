@@ -4,13 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.account import Account, KernelTimes, Totals, observed_replay
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, compile
 from hlofuse.format import fields, plural, printable, us_text
-from hlofuse.format.terminal import print_more, print_rows
+from hlofuse.format.terminal import indented, print_more, print_rows
 from hlofuse.ir.record import Record
 from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release
@@ -272,9 +271,9 @@ def _print_one(
     console.print("Cause", style="bold cyan")
     for cause in found.causes:
         what, alone = cause_phrases(cause, found)
-        console.print(Padding(Text(what, style="bold"), (0, 0, 0, 2)))
-        console.print(Padding(Text(alone), (0, 0, 0, 6)))
+        indented(console, what, 2, "bold")
+        indented(console, alone, 6)
     if unexplained(found):
-        console.print(Padding(Text(unexplained(found)), (0, 0, 0, 2)))
+        indented(console, unexplained(found))
     if found.comparison.flipped:
         print_flipped(found.comparison, console, limit=limit)

@@ -60,38 +60,24 @@ class Event(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """The object of the trace contract; fields that say nothing are left out."""
-        out: dict[str, Any] = {
-            "event": self.event,
-            "pass": self.pass_name,
-            "computation": self.computation,
-            "step": self.step,
-        }
-        if self.event in ("fuse", "ineligible", "priority"):
-            out["producer"] = self.producer
-        if self.event in ("fuse", "ineligible"):
-            out["consumer"] = self.consumer
-        if self.event == "fuse":
-            out |= {
-                "fusion": self.fusion,
-                "kind": self.kind,
-                "created": self.created,
-                "duplicated": self.duplicated,
-            }
-        if self.event == "priority":
-            out |= {
-                "consumers": list(self.consumers),
-                "us_fused": self.us_fused,
-                "us_unfused": self.us_unfused,
-            }
-        if self.event == "rewrite":
-            out |= {"from": list(self.removed), "to": list(self.added)}
-        if self.rule is not None:
-            out["rule"] = self.rule
-        if self.reason is not None:
-            out["reason"] = self.reason
+        out: dict[str, Any] = {}
+        for key in (*_FIELDS, *_FIELDS_OF.get(self.event, ())):
+            value = getattr(self, _NAMES.get(key, key))
+            out[key] = list(value) if isinstance(value, tuple) else value
+        out |= {key: text for key in ("rule", "reason") if (text := getattr(self, key)) is not None}
         if self.figures:
             out["figures"] = self.figures
         return out
+
+
+_FIELDS = ("event", "pass", "computation", "step")
+_FIELDS_OF = {
+    "fuse": ("producer", "consumer", "fusion", "kind", "created", "duplicated"),
+    "ineligible": ("producer", "consumer"),
+    "priority": ("producer", "consumers", "us_fused", "us_unfused"),
+    "rewrite": ("from", "to"),
+}
+_NAMES = {"pass": "pass_name", "from": "removed", "to": "added"}  # of fields that JSON has under another
 
 
 # A trace as text: one JSON object a line (`docs/trace.md`).

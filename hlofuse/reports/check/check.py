@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 
+from msgspec import Struct
+
 from hlofuse.format import bytes_text, plural, printable, us_text
 from hlofuse.ir import HlofuseError, Record, replace
 from hlofuse.ir.grouping import unmatched
@@ -154,12 +156,11 @@ def _change(base: float, now: float, form: Callable[[float], str], unit: str) ->
     return " → ".join(distinguishable(base, now, form, unit))
 
 
-class _Group:
+class _Group(Struct, eq=False):
     """Kernels that belong together: what was there, and what is there now."""
 
-    def __init__(self) -> None:
-        self.before: list[BaselineKernel] = []
-        self.now: list[BaselineKernel] = []
+    before: list[BaselineKernel] = []
+    now: list[BaselineKernel] = []
 
     @property
     def code(self) -> Code:

@@ -11,7 +11,7 @@ from hlofuse.format.escape import markdown, markdown_code, printable, table
 from hlofuse.format.paths import is_file
 from hlofuse.format.units import plural
 from hlofuse.reports.verdict.phrases import answer_lines
-from .model import TITLES, Check, Code, Finding, Level, ModuleCheck, Where
+from .model import Check, Code, Finding, Level, ModuleCheck, Where
 from .phrases import at, figures, listed, one_line, origin, pair, verdict, worth
 
 _COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}
@@ -33,7 +33,7 @@ def _command(f: Finding, root: Path) -> str:
     elif f.where.file:
         # A file that is not in the repository: GitHub would drop the place, so it is said in words.
         message = f"{at(f.where)}: {message}"
-    properties["title"] = f"hlofuse: {TITLES[f.code]}"
+    properties["title"] = f"hlofuse: {f.code.meaning}"
     listed = ",".join(
         f"{name}={_message(value).replace(':', '%3A').replace(',', '%2C')}"
         for name, value in properties.items()
@@ -119,7 +119,7 @@ def check_sarif(check: Check, version: str) -> dict[str, Any]:
 def _rule(code: Code) -> dict[str, Any]:
     return {
         "id": code.value,
-        "shortDescription": {"text": TITLES[code]},
+        "shortDescription": {"text": code.meaning},
         "help": {"text": HELP},
     }
 

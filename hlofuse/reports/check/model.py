@@ -120,44 +120,30 @@ class Level(StrEnum):
 class Code(StrEnum):
     """The kind of a finding. Stable: SARIF and JSON refer to these."""
 
-    MAX_KERNELS = "max-kernels"
-    MAX_BYTES = "max-bytes"
-    MAX_TIME = "max-time"
-    MAX_MEMORY = "max-memory"
-    MORE_KERNELS = "more-kernels"
-    MORE_BYTES = "more-bytes"
-    MORE_TIME = "more-time"
-    MORE_MEMORY = "more-memory"
-    TIME_UNCOMPARED = "time-not-compared"
-    FEWER = "better"
-    SPLIT = "fusion-split"
-    CHANGED = "fusion-changed"
-    MERGED = "fusion-merged"
-    NEW = "kernel-new"
-    REMOVED = "kernel-gone"
-    MODULE_NEW = "module-new"
-    MODULE_MISSING = "module-missing"
+    meaning: str
 
+    def __new__(cls, code: str, meaning: str) -> Code:
+        found = str.__new__(cls, code)
+        found._value_, found.meaning = code, meaning
+        return found
 
-TITLES: dict[Code, str] = {
-    Code.MAX_KERNELS: "More kernels than the budget allows",
-    Code.MAX_BYTES: "More bytes moved than the budget allows",
-    Code.MAX_TIME: "More time than the budget allows",
-    Code.MAX_MEMORY: "More memory than the budget allows",
-    Code.MORE_KERNELS: "More kernels than in the baseline",
-    Code.MORE_BYTES: "More bytes moved than in the baseline",
-    Code.MORE_TIME: "More time than in the baseline",
-    Code.MORE_MEMORY: "More memory than in the baseline",
-    Code.TIME_UNCOMPARED: "One of the times is measured, the other is not",
-    Code.FEWER: "Better than the baseline",
-    Code.SPLIT: "A fusion of the baseline was split",
-    Code.CHANGED: "Kernels of the baseline have changed contents",
-    Code.MERGED: "Kernels of the baseline were merged",
-    Code.NEW: "A kernel is not in the baseline",
-    Code.REMOVED: "A kernel of the baseline was removed",
-    Code.MODULE_NEW: "A module is not in the baseline",
-    Code.MODULE_MISSING: "A module of the baseline is not in the input",
-}
+    MAX_KERNELS = "max-kernels", "More kernels than the budget allows"
+    MAX_BYTES = "max-bytes", "More bytes moved than the budget allows"
+    MAX_TIME = "max-time", "More time than the budget allows"
+    MAX_MEMORY = "max-memory", "More memory than the budget allows"
+    MORE_KERNELS = "more-kernels", "More kernels than in the baseline"
+    MORE_BYTES = "more-bytes", "More bytes moved than in the baseline"
+    MORE_TIME = "more-time", "More time than in the baseline"
+    MORE_MEMORY = "more-memory", "More memory than in the baseline"
+    TIME_UNCOMPARED = "time-not-compared", "One of the times is measured, the other is not"
+    FEWER = "better", "Better than the baseline"
+    SPLIT = "fusion-split", "A fusion of the baseline was split"
+    CHANGED = "fusion-changed", "Kernels of the baseline have changed contents"
+    MERGED = "fusion-merged", "Kernels of the baseline were merged"
+    NEW = "kernel-new", "A kernel is not in the baseline"
+    REMOVED = "kernel-gone", "A kernel of the baseline was removed"
+    MODULE_NEW = "module-new", "A module is not in the baseline"
+    MODULE_MISSING = "module-missing", "A module of the baseline is not in the input"
 
 
 class Finding(Record):

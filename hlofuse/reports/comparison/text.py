@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format import plural, printable
-from hlofuse.format.terminal import Rows, print_more
+from hlofuse.format.terminal import Rows, indented, print_more
 from .model import ChangedEdge, Comparison
 from .phrases import FUSED_HEADING, PARTED_HEADING, by_kernels, difference_lines, edge_line, edge_phrase
 
@@ -54,8 +53,7 @@ def _print_reasons(edges: Sequence[ChangedEdge], console: Console) -> None:
             line.append(where, style="not bold")
         if e.producer.source:
             line.append(f"  {printable(e.producer.source)}", style="not bold dim")
-        console.print(Padding(line, (0, 0, 0, 2)))
+        indented(console, line)
     if len(edges) > _EDGES:
-        more = Text(f"… {len(edges) - _EDGES:,} more between the same two", style="dim")
-        console.print(Padding(more, (0, 0, 0, 2)))
-    console.print(Padding(Text(edge_phrase(first)), (0, 0, 0, 6)))
+        indented(console, f"… {len(edges) - _EDGES:,} more between the same two", 2, "dim")
+    indented(console, edge_phrase(first), 6)

@@ -1,6 +1,7 @@
 """The report for programs: everything in the diff, as JSON. The schema is in docs/json-diff.md."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import to_builtins
@@ -68,7 +69,7 @@ def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
         ],
         "moved_lines": [list(pair) for pair in moved.items()],
         "instructions": [_edit(e, before, after) for e in diff.edits],
-        "header": [_detail(d) for d in diff.header],
+        **fields(diff, "header", _detail),
         "placements": [
             {"before": [_place(p) for p in m.before], "after": [_place(p) for p in m.after]}
             for m in diff.matches
@@ -107,17 +108,16 @@ def _cost(cost: Cost) -> dict[str, int]:
 
 
 def _fusion(change: FusionChange, before: Module, after: Module) -> dict[str, Any]:
-    inside = after if change.after else before
+    old, new = (partial(_instruction, module) for module in (before, after))
     return {
         "kind": str(change.kind),
-        "before": [_fusion_instruction(f, before) for f in change.before],
-        "after": [_fusion_instruction(f, after) for f in change.after],
-        "joined": [_instruction(i, before) for i in change.joined],
-        "left": [_instruction(i, after) for i in change.left],
-        "added": [_instruction(i, after) for i in change.added],
-        "removed": [_instruction(i, before) for i in change.removed],
-        "members": [_instruction(i, inside) for i in change.members],
-        "details": [_detail(d) for d in change.details],
+        "before": [{**old(f), "kind": f.fusion_kind} for f in change.before],
+        "after": [{**new(f), "kind": f.fusion_kind} for f in change.after],
+        **fields(change, "joined", old),
+        **fields(change, "left added", new),
+        **fields(change, "removed", old),
+        **fields(change, "members", new if change.after else old),
+        **fields(change, "details", _detail),
         **fields(change, "cost_before cost_after", _cost),
     }
 
@@ -125,18 +125,18 @@ def _fusion(change: FusionChange, before: Module, after: Module) -> dict[str, An
 def _edit(edit: Edit, before: Module, after: Module) -> dict[str, Any]:
     out: dict[str, Any] = {"edit": type(edit).__name__.lower()}
     if isinstance(edit, Removed | Changed | Moved):
-        out["before"] = [{**_instruction(p.instruction, before), **_in_fusion(p)} for p in edit.before]
+        out["before"] = [{**_instruction(before, p.instruction), **_in_fusion(p)} for p in edit.before]
     if isinstance(edit, Added | Changed | Moved):
-        out["after"] = [{**_instruction(p.instruction, after), **_in_fusion(p)} for p in edit.after]
+        out["after"] = [{**_instruction(after, p.instruction), **_in_fusion(p)} for p in edit.after]
     if isinstance(edit, Changed):
-        out["details"] = [_detail(d) for d in edit.details]
+        out |= fields(edit, "details", _detail)
     if isinstance(edit, Added | Removed) and edit.copy_of is not None:
         out["copy_of"] = edit.copy_of.name
     out["because"] = [i.name for i in edit.because]
     return out
 
 
-def _instruction(i: Instruction, module: Module) -> dict[str, Any]:
+def _instruction(module: Module, i: Instruction) -> dict[str, Any]:
     return {
         **fields(i, "name opcode"),
         "shape": str(i.shape),
@@ -144,10 +144,6 @@ def _instruction(i: Instruction, module: Module) -> dict[str, Any]:
         "op_name": i.op_name,
         "source": source_text(module.source_of(i)) or None,
     }
-
-
-def _fusion_instruction(i: Instruction, module: Module) -> dict[str, Any]:
-    return {**_instruction(i, module), "kind": i.fusion_kind}
 
 
 def _in_fusion(place: Occurrence) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class Cluster(Record):
     def note(self) -> str:
         if self.copy:
             return "a duplicate"
-        return "unused" if self.unused and self.removed else ("unused" if self.unused else "")
+        return "unused" if self.unused else ""
 
     @property
     def sides(self) -> list[tuple[Instruction, ...]]:

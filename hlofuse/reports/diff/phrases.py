@@ -16,7 +16,7 @@ from hlofuse.diff.model import (
     ModuleDiff,
     only_annotations,
 )
-from hlofuse.format import listing, plural, quantity, ranges, shorten, us_text
+from hlofuse.format import listing, plural, quantity, ranges, shorten, times, us_text
 from hlofuse.format.paths import layer_of, shown_file
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import Instruction, Module
@@ -42,7 +42,7 @@ def opcodes(instructions: Iterable[Instruction], limit: int = 10) -> str:
     found = list(instructions)
     counts = Counter(i.opcode for i in found if i.opcode != "parameter") or Counter(i.opcode for i in found)
     ranked = sorted(counts.items(), key=lambda item: (item[0] in TRIVIAL, -item[1]))
-    parts = [f"{op} ×{n}" if n > 1 else op for op, n in ranked[:limit]]
+    parts = [times(*pair) for pair in ranked[:limit]]
     if len(counts) > limit:
         parts.append("…")
     return ", ".join(parts)
@@ -257,11 +257,6 @@ def inside(change: FusionChange) -> list[str]:
 def what_is_in(cluster: Cluster) -> str:
     """The opcodes of what went and of what came."""
     return f" {ARROW} ".join(opcodes(side) for side in cluster.sides)
-
-
-def times(text: str, count: int) -> str:
-    """`changed ×3`."""
-    return f"{text} ×{count}" if count > 1 else str(text)
 
 
 def limited(rows: Sequence[T], limit: int) -> tuple[Sequence[T], int]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
+from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from hlofuse.diff.model import Changed, FusionChange, FusionKind, MeasuredChange
-from hlofuse.format import more, plural, printable
+from hlofuse.format import more, plural, printable, times
 from hlofuse.matching.graph import Matched
 from hlofuse.reports.common.functions import changes
 from hlofuse.reports.diff import phrases
@@ -39,11 +40,10 @@ def draw(
     _Report(summary, console, limit).draw(only)
 
 
-class _Report:
-    def __init__(self, summary: Summary, console: Console, limit: int) -> None:
-        self.summary = summary
-        self.console = console
-        self.limit = limit
+class _Report(Struct):
+    summary: Summary
+    console: Console
+    limit: int
 
     def draw(self, only: Collection[str]) -> None:
         s, diff = self.summary, self.summary.diff
@@ -94,7 +94,7 @@ class _Report:
         if place:
             lines.append(place)
         return (
-            phrases.times(change.kind, len(group)),
+            times(change.kind, len(group)),
             _STYLES[change.kind],
             lines,
             phrases.saved(change, self.summary.accounts),
@@ -150,7 +150,7 @@ class _Report:
         place = phrases.sources(module, members)
         if place:
             lines.append(place)
-        return phrases.times(first.kind, len(group)), _EDIT_STYLES[first.kind], lines, ""
+        return times(first.kind, len(group)), _EDIT_STYLES[first.kind], lines, ""
 
     def _changed(self, group: Sequence[Changed]) -> tuple[str, str, list[str], str]:
         members = [c.after[0].instruction for c in group]

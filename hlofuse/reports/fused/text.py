@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.format import bytes_text, plural, printable
+from hlofuse.format import bytes_text, plural, printable, times
 from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_more
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.phrases import advice_line, figures_text
@@ -47,7 +47,7 @@ def contents(k: FusedKernel) -> str:
     if not k.opcodes:
         return k.opcode
     counts = Counter(k.opcodes).most_common()
-    parts = [f"{op} ×{n}" if n > 1 else op for op, n in counts[:_OPCODES]]
+    parts = [times(*pair) for pair in counts[:_OPCODES]]
     return f"{k.kind}: {', '.join(parts)}{', …' if len(counts) > _OPCODES else ''}"
 
 

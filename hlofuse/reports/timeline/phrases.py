@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from hlofuse.format.units import plural, signed
+from hlofuse.format.units import plural, signed, times
 from hlofuse.matching.structure import TRIVIAL
 from .model import PassDump, PassTimeline, Replacement, Size, Step
 
@@ -84,7 +84,7 @@ def _all_of(rewrites: Iterable[Replacement], kind: str) -> str:
 def opcodes_text(opcodes: tuple[str, ...], limit: int = 3) -> str:
     """`add, broadcast ×2`; what is in every program only where there is nothing else."""
     counts = Counter(op for op in opcodes if op not in TRIVIAL) or Counter(opcodes)
-    parts = [f"{op} ×{n}" if n > 1 else op for op, n in counts.most_common(limit)]
+    parts = [times(*pair) for pair in counts.most_common(limit)]
     return ", ".join([*parts, "…"] if len(counts) > limit else parts)
 
 

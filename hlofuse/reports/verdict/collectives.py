@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hlofuse.account.collectives import Collective, started_by
-from hlofuse.format import bytes_text, fields, more, plural, printable, us_json, us_text
+from hlofuse.format import bytes_text, fields, more, plural, printable, times, us_json, us_text
 from hlofuse.ir import Instruction, Record, grouped
 from hlofuse.reports.common.json import time_kind
 from hlofuse.reports.common.model import Place
@@ -102,7 +102,7 @@ def row_text(r: CollectiveRow, count: int = 1) -> str:
     c, e = r.collective, r.collective.exchange
     runs = c.runs * count
     us = f"{us_text(c.us * runs, c.is_floor)} " if c.us is not None else ""
-    often = (f" ×{count}" if count > 1 else "") + times_text(c.runs)
+    often = times(e.kind, count) + times_text(c.runs)
     sent = f"{bytes_text(e.bytes_on_wire * runs)} sent" if e.bytes_on_wire is not None else "bytes not known"
     devices = plural(e.participants, "device")
     if len(e.groups) > 1 and e.kind != "collective-permute":
@@ -112,7 +112,7 @@ def row_text(r: CollectiveRow, count: int = 1) -> str:
     overlap = _overlap(c) or ("exposed time not known" if is_overlapped else "overlap not known")
     if overlap == "partly exposed":
         overlap = f"{us_text((_exposed_us(c) or 0.0) * runs)} exposed"
-    return f"  {us}{e.kind}{often}, {sent}, {devices}, {printable(line)}, {overlap}"
+    return f"  {us}{often}, {sent}, {devices}, {printable(line)}, {overlap}"
 
 
 def collectives_json(rows: Iterable[CollectiveRow]) -> list[dict[str, Any]]:

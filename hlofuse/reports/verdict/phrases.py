@@ -12,6 +12,7 @@ from hlofuse.format import (
     plural,
     printable,
     shorten,
+    times,
     undivided,
     us_text,
 )
@@ -355,7 +356,7 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
     else:
         figure, part = us_text(k.us, k.is_floor), k.us / (v.totals.us or 1.0)
         figure = figure if k.us or (k.has_time and not k.is_floor) else "not known"
-    name = (k.place.final or k.place.name) + (f" ×{k.count}" if k.count > 1 else "")
+    name = times(k.place.final or k.place.name, k.count)
     name += times_text(k.iterations) + (", per iteration" if k.per_iteration else "")
     name += ", in one branch" if k.in_branch else ""
     return figure, f"{100 * part:.0f}%", printable(name), printable(k.place.line), k.bound_by

@@ -5,7 +5,6 @@ from itertools import islice
 from textwrap import wrap
 
 from rich.console import Console
-from rich.padding import Padding
 
 from hlofuse.format import broken, listing, plural, printable, shorten, undivided
 from hlofuse.format.terminal import fit_columns, indented
@@ -79,8 +78,7 @@ def print_screen(
     rest += kernels[bool(limit) and len(rest) + len(kernels) > room :]  # without its blank line
     _print(top, console)
     if functions:
-        table = function_table(v.functions, width - 2, len(functions))
-        console.print(Padding(table, (0, 0, 0, 2)))
+        indented(console, function_table(v.functions, width - 2, len(functions)))
     rest = rest[: room if limit else None]
     _print([*rest, (_MORE, "green")] if details else rest, console)
 

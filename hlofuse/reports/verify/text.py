@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hlofuse.format import more, plural, printable
+from hlofuse.format import more, plural, printable, times
 from hlofuse.format.terminal import indented
 from hlofuse.ir.grouping import grouped
 from .model import FinalVerdict, KernelSide, Report, Verdict
@@ -154,7 +154,7 @@ def side_text(side: KernelSide | None) -> str:
     text = f"{printable(side.name)} = {printable(side.shape)} {printable(side.opcode)}{kind}"
     if side.contents:
         counts = Counter(side.contents)
-        opcodes = ", ".join(f"{printable(op)} ×{n}" if n > 1 else printable(op) for op, n in counts.items())
+        opcodes = ", ".join(times(printable(op), n) for op, n in counts.items())
         text += f" of {opcodes}"
     return text
 

@@ -229,15 +229,15 @@ def ranking_json(r: Ranking) -> dict[str, Any]:
                 **fields(x, "rule=rule.code title=rule.title refusals"),
                 **fields(x.trial, "kernels_saved bytes_saved us_saved~ scaled_us_saved~"),
                 "saves": x.trial.helps(x.difference.xla),
-                "blocks": [refusal_json(b) for b in x.blocks],
-                "difference": difference_json(x.difference),
+                **fields(x, "blocks", refusal_json),
+                **fields(x, "difference", difference_json),
             }
             for x in r.relaxed
         ],
         "fixed": [
             {
                 **fields(f, "rule=rule.code title=rule.title reason refusals"),
-                "blocks": [refusal_json(b) for b in f.blocks],
+                **fields(f, "blocks", refusal_json),
             }
             for f in r.fixed
         ],
