@@ -17,6 +17,7 @@ from .common.messages import message, progress_bar, wrote
 from .common.options import (
     FORMATS,
     limit_option,
+    option,
     output_option,
     parameters,
     report_options,
@@ -53,7 +54,7 @@ _folder = partial(click.argument, type=click.Path(path_type=Path))
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @output_option("Folder for tables and summary. A run that was stopped goes on there.", "DIR")
 @click.option("--no-suggestions", is_flag=True, help="Try no changes: more than twice as fast.")
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Workers.  [default: one per core]")
+@option("--workers", "N", "Workers.  [default: one per core]", type=click.IntRange(min=1))
 @click.option(
     "--max-seconds",
     type=click.FloatRange(0.1),
@@ -61,11 +62,11 @@ _folder = partial(click.argument, type=click.Path(path_type=Path))
     metavar="S",
     help="Most time for a module.  [default: 600]",
 )
-@click.option("--max-memory", default="4GiB", show_default=True, metavar="SIZE", help="Most memory.")
+@option("--max-memory", "SIZE", "Most memory.", default="4GiB")
 @stage_options
 @target_options
 @what_if_options
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="Format.  [default: text]")
+@option("--format form", FORMATS, "Format.", default="text")
 @_limit
 def _run(
     sources: tuple[str, ...],

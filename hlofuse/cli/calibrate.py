@@ -10,13 +10,13 @@ from hlofuse.format import fields, plural
 from hlofuse.format.terminal import indented, plain_table
 from hlofuse.judge.calibrate import calibrate
 from .common.messages import progress_bar
-from .common.options import report_options
+from .common.options import option, report_options
 from .common.output import Output, save
 
 
 @click.command("calibrate")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--python", metavar="PYTHON", help="Python whose JAX runs the programs.  [default: this one]")
+@option("--python", "PYTHON", "Python whose JAX runs the programs.  [default: this one]")
 @report_options
 def command(file: Path, python: str | None, out: Output) -> int:
     """Run some 500 small programs on this CPU, and write the device FILE with the rates that they give.

@@ -30,13 +30,13 @@ from .common.request import TERMINAL, options_of
 @limit_option(20, "Entries in each list; 0 shows all.")
 @option("--only", SECTIONS, "Report only this part; repeatable. JSON always has all parts.", multiple=True)
 @click.option("--metadata", is_flag=True, help="Count op_name and source lines as differences.")
-@click.option("--device", metavar="D", help="GPU or TPU for estimated times (hlofuse devices).")
-@click.option("--device-after", metavar="D", help="GPU of AFTER, if different.")
-@click.option("--xla", metavar="V|auto", help="jaxlib release of both sides.  [default: read from each dump]")
-@click.option("--xla-after", metavar="V|auto", help="jaxlib release of AFTER, if different.")
+@option("--device", "D", "GPU or TPU for estimated times (hlofuse devices).")
+@option("--device-after", "D", "GPU of AFTER, if different.")
+@option("--xla", "V|auto", "jaxlib release of both sides.  [default: read from each dump]")
+@option("--xla-after", "V|auto", "jaxlib release of AFTER, if different.")
 @module_option
 @profile_option
-@click.option("--profile-after", metavar="PATH", type=click.Path(), help="The same for AFTER.")
+@option("--profile-after", "PATH", "The same for AFTER.", type=click.Path())
 def command(
     before: str,
     after: str,

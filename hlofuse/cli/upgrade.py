@@ -19,13 +19,20 @@ from hlofuse.library.loading import read
 from hlofuse.library.modules import each_module
 from hlofuse.library.options import ReplayOptions
 from .common.messages import spinner
-from .common.options import arguments_options, limit_option, option, replay_options, report_options
+from .common.options import (
+    arguments_options,
+    input_argument,
+    limit_option,
+    option,
+    replay_options,
+    report_options,
+)
 from .common.output import Output
 from .common.request import TERMINAL, options_of, warn
 
 
 @click.command("upgrade")
-@click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))
+@input_argument
 @click.argument("compiled", metavar="[COMPILED]", required=False, type=click.Path())
 @option("--from old", "V", "Current jaxlib release.  [default: read from the dump]")
 @option("--python-from", "PYTHON", "Python with the current JAX, to compile INPUT (script.py:function).")

@@ -427,7 +427,6 @@ class _Collector:
         self.explained = explain(
             observed.replay,
             what_if=observed.changes,
-            costs=observed.costs,
             record=record_check(observed),
             facts=self.facts,
         )
@@ -454,8 +453,7 @@ class _Collector:
             (*((self.note,) if self.note else ()), *notes(e)),
             tuple(self._verdict()),
             tuple(
-                (k.place.final or k.place.name, *kernel_cells(k, self.verdict))
-                for k in self.verdict.hot_kernels[:_SLOWEST]
+                (k.place.label, *kernel_cells(k, self.verdict)) for k in self.verdict.hot_kernels[:_SLOWEST]
             ),
             functions_json(self.verdict.functions),
             memory_json(memory_use(replay.final, memory)),

@@ -119,9 +119,7 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
         **fields(r, "label headline notes verdict boxes kernels_before functions memory memory_plot"),
         **fields(r, "before after", totals_json),
         "slowest": [[printable(cell) for cell in cells] for cells in r.slowest],
-        "computations": [s(c) for c in r.computations],
-        "passes": [s(p) for p in r.passes],
-        "names": [s(n) for n in r.names],
+        **fields(r, "computations passes names", s),
         "ends_as": differences(r.ends_as),
         "operations": _operations(r.operations, s),
         "decisions": _decisions(r.decisions, s),
@@ -204,7 +202,7 @@ def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
     times = "us=row.us us_floor measured_us floor=row.is_floor iterations=row.runs"
     return {
         **_columns(kernels, s, f"box {cost} flops=row.cost.flops {times} bound=bound_by result=is_result"),
-        "name": [s(k.place.final or k.place.name) for k in kernels],
+        "name": [s(k.place.label) for k in kernels],
         "kind": [s(k.row.instruction.fusion_kind or k.row.instruction.opcode) for k in kernels],
         "source": [s(k.place.source or "") for k in kernels],
         "layer": [s(layer_of(k.place.op_name)) for k in kernels],
@@ -243,9 +241,7 @@ def passes_json(passes: Passes, s: Strings) -> dict[str, Any]:
             "problem": [s(x.problem or "") for x in steps],
             **_columns(steps, s, "changed weight"),
             "ms": [None if x.seconds is None else round(x.seconds * 1000, 2) for x in steps],
-            "instructions": [None if a is None else a.instructions for a in after],
-            "kernels": [None if a is None else a.kernels for a in after],
-            "fusions": [None if a is None else a.fusions for a in after],
+            **{name: [getattr(a, name, None) for a in after] for name in _SIZES},
             "opcodes": [[[s(op), b, a] for op, b, a in x.opcodes] for x in steps],
             "groups": [[_group(g, s) for g in details.groups] for details in closeups],
             "hidden": [details.hidden for details in closeups],
@@ -254,6 +250,7 @@ def passes_json(passes: Passes, s: Strings) -> dict[str, Any]:
 
 
 _NOTHING = StepDetails()
+_SIZES = ("instructions", "kernels", "fusions")
 
 
 def _group(g: Group, s: Any) -> list[Any]:
@@ -261,9 +258,7 @@ def _group(g: Group, s: Any) -> list[Any]:
         s(g.kind),
         s(g.text),
         g.count,
-        [s(x) for x in g.notes],
-        [s(x) for x in g.before],
-        [s(x) for x in g.after],
+        *([s(x) for x in lines] for lines in (g.notes, g.before, g.after)),
         g.hidden,
     ]
 

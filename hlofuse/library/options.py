@@ -20,10 +20,6 @@ Progress = Callable[[int, int], None]
 """Called with how many steps are done, of how many."""
 
 
-def _silent(_done: int, _of: int) -> None:
-    pass
-
-
 class Listener(Record):
     """Callbacks; by default notes are dropped and no progress is shown."""
 
@@ -31,7 +27,7 @@ class Listener(Record):
     """Takes a note that a result has no place for; an empty one is none."""
     activity: Callable[..., AbstractContextManager[None]] = lambda *_: nullcontext()
     """Covers a step that may take seconds: its name, and a function that draws what is known already."""
-    progress: Callable[[str], AbstractContextManager[Progress]] = lambda _: nullcontext(_silent)
+    progress: Callable[[str], AbstractContextManager[Progress]] = lambda _: nullcontext(lambda *_: None)
     """Covers many steps, and yields what they report to."""
 
 

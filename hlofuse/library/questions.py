@@ -111,10 +111,6 @@ def _axes(sweeps: Sequence[str]) -> dict[str, list[str]]:
     return axes
 
 
-def _moves(text: str) -> list[str]:
-    return [p.strip() for p in text.split(",")]
-
-
 @dataclass(eq=False, repr=False)
 class Explain(
     Question[Any],
@@ -326,7 +322,10 @@ class Optimize(Question[Any], source="optimizing:optimized", reading="search", o
     )
     _: KW_ONLY
     passes: Sequence[str] | None = option(
-        "--passes", "A,B,…", "Measure these passes and flags instead of searching.", convert=_moves
+        "--passes",
+        "A,B,…",
+        "Measure these passes and flags instead of searching.",
+        convert=lambda text: [p.strip() for p in text.split(",")],
     )
     method: str = option("--search", METHODS, "How.", "evolve")
     seconds: float = option("--seconds", "S", "Seconds to search.", 60, kind="float", least=0.001)

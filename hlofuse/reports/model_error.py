@@ -149,7 +149,7 @@ def _summary(e: ModelError) -> str:
 
 
 def _row(k: KernelError, e: ModelError) -> list[str]:
-    name = printable(k.place.final or k.place.name) + times_text(k.runs)
+    name = printable(k.place.label) + times_text(k.runs)
     bound = "≥ " if k.is_floor and e.bandwidth is None else ""
     error = _error(k.ratio) if not bound else "above" if k.off_us else ""
     return [us_text(k.measured_us), bound + us_text(k.estimate_us), error, name, printable(k.place.line)]
@@ -163,12 +163,9 @@ def _error(ratio: float) -> str:
     return f"{'−' if change < 0 else '+'}{abs(change)}%" if change else "±0%"
 
 
-SCHEMA = "hlofuse.model-error/3"
-
-
 def model_error_json(e: ModelError) -> dict[str, Any]:
     return {
-        "schema": SCHEMA,
+        "schema": "hlofuse.model-error/3",
         "module": e.module,
         "device": e.device,
         "profile": profile_json(e.measured),

@@ -285,11 +285,8 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         print_more(console, m.totals.kernels - len(m.heaviest), indent=0)
 
 
-SCHEMA = "hlofuse.stats/3"
-
-
 def statistics_json(modules: list[ModuleStatistics]) -> dict[str, Any]:
-    return {"schema": SCHEMA, "modules": [_module(m) for m in modules]}
+    return {"schema": "hlofuse.stats/3", "modules": [_module(m) for m in modules]}
 
 
 def _module(m: ModuleStatistics) -> dict[str, Any]:

@@ -127,13 +127,10 @@ def _totals(done: Compilation, release: Release) -> Totals:
     return Account(module, backend=done.config.build.backend, is_final=True).totals
 
 
-SCHEMA = "hlofuse.upgrade/3"
-
-
 def upgrade_json(found: Sequence[Upgrade], old: str, new: str) -> dict[str, Any]:
     """The modules, worst first, as JSON values."""
     return {
-        "schema": SCHEMA,
+        "schema": "hlofuse.upgrade/3",
         "from": old,
         "to": new,
         "changes": [_difference(d) for d in found[0].considered] if found else [],

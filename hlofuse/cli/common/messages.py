@@ -30,7 +30,7 @@ def message(kind: str, text: str) -> None:
     """Print `error: …`, `warning: …` or `note: …`; nothing for an empty message. A message may quote a dump:
     line ends stay, control sequences do not reach the terminal."""
     if text:
-        click.echo("\n".join(printable(line) for line in f"{kind}: {text}".split("\n")), err=True)
+        click.echo("\n".join(map(printable, f"{kind}: {text}".split("\n"))), err=True)
 
 
 def refused_call(error: click.ClickException) -> None:

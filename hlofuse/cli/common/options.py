@@ -55,14 +55,14 @@ arguments_options: Decorator[Any] = stacked(
 """The arguments of a function that is compiled."""
 
 destination_options: Decorator[Any] = stacked(
-    click.option("--only", multiple=True, metavar="NAME", help="Compile only this program of a mapping."),
+    option("--only", "NAME", "Compile only this program of a mapping.", multiple=True),
     option(
         "--target",
         ["cpu", "gpu", "tpu"],
         "Backend to compile for.  [default: that of --device, tpu with --topology, else cpu]",
     ),
-    click.option("--device", metavar="D", help="GPU or TPU name, or device file (hlofuse devices)."),
-    click.option("--topology", metavar="T", help="TPU topology, v5e:2x2, or slices x hosts x GPUs, 1x2x8."),
+    option("--device", "D", "GPU or TPU name, or device file (hlofuse devices)."),
+    option("--topology", "T", "TPU topology, v5e:2x2, or slices x hosts x GPUs, 1x2x8."),
     click.option(
         "--mesh",
         metavar="M",
@@ -71,7 +71,7 @@ destination_options: Decorator[Any] = stacked(
             " open, as in jax.jit."
         ),
     ),
-    click.option("--python", metavar="PYTHON", help="Python whose JAX compiles.  [default: this one]"),
+    option("--python", "PYTHON", "Python whose JAX compiles.  [default: this one]"),
     click.option("--flags", metavar="FLAGS", default="", help="Additional XLA_FLAGS."),
 )
 """The programs to compile, the devices to compile for, and the compiler."""

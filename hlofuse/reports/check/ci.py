@@ -211,15 +211,13 @@ class _Parts:
         self._texts = [head]
         self._rows_cut = self._findings_cut = 0
 
-    def add(self, text: str, *, finding: bool = True) -> bool:
+    def add(self, text: str, *, finding: bool = True) -> None:
         size = len(text.encode())
-        fits = size <= self._room and not self._findings_cut
-        if fits:
+        if size <= self._room and not self._findings_cut:
             self._texts.append(text)
             self._room -= size
         else:
             self._findings_cut += finding
-        return fits
 
     def table(self, modules: list[ModuleCheck]) -> None:
         """Rows take half of the room at most."""

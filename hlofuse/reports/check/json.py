@@ -9,16 +9,14 @@ from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.json import verdict_json
 from .model import BaselineKernel, Check, Figures, Finding, ModuleCheck, RefusedEdge, Where
 
-SCHEMA = "hlofuse.check/3"
-
 
 def check_json(check: Check) -> dict[str, Any]:
     return {
-        "schema": SCHEMA,
+        "schema": "hlofuse.check/3",
         **fields(check, "failed baseline updated what_if"),
         **({"approximate": list(check.notes)} if check.notes else {}),
-        "modules": [_module(m) for m in check.modules],
-        "others": [_finding(f) for f in check.others],
+        **fields(check, "modules", _module),
+        **fields(check, "others", _finding),
     }
 
 
@@ -32,9 +30,9 @@ def _module(m: ModuleCheck) -> dict[str, Any]:
         "figures": _figures(p.figures),
         "baseline": _figures(m.baseline.figures) if m.baseline is not None else None,
         "baseline_xla": (m.baseline.release or None) if m.baseline is not None else None,
-        "loops": [to_builtins(loop) for loop in p.loops],
-        "kernels": [kernel_json(k) for k in p.kernels],
-        "findings": [_finding(f) for f in m.findings],
+        **fields(p, "loops", to_builtins),
+        **fields(p, "kernels", kernel_json),
+        **fields(m, "findings", _finding),
         **({"profile": profile_json(p.measured)} if p.measured is not None else {}),
         **(verdict_json(m.verdict) if m.verdict is not None else {}),
     }
@@ -62,7 +60,7 @@ def _finding(f: Finding) -> dict[str, Any]:
         **fields(f, "code=code.value level=level.value module message"),
         "where": where_json(f.where),
         **fields(f, "before now", kernel_json),
-        "held": [refused_edge_json(h) for h in f.refused_edges],
+        **fields(f, "held=refused_edges", refused_edge_json),
     }
 
 
@@ -70,9 +68,9 @@ def refused_edge_json(h: RefusedEdge) -> dict[str, Any]:
     """A pair that a rule keeps apart, under final names and those at the end of fusion."""
     return {
         **fields(h, "rule title reason=message?"),
-        "producer": h.producer.final or h.producer.name,
+        "producer": h.producer.label,
         "producer_input_name": h.producer.name,
-        "consumer": h.consumer and (h.consumer.final or h.consumer.name),
+        "consumer": h.consumer and h.consumer.label,
         "consumer_input_name": h.consumer and h.consumer.name,
         "where": where_json(h.where),
         **fields(h, "bytes_between us_at_stake"),

@@ -62,7 +62,8 @@ def why_saves(cost: StepCost, producer_opcode: str) -> str:
     if cost.leaves:
         shared = f" shared by {cost.consumers}" if cost.consumers > 1 else ""
         gains.append((cost.us_launch / cost.consumers, f"one launch ({us_text(cost.us_launch)}){shared}"))
-    memory = _memory_less(cost)
+    own = cost.producer.us_memory / cost.consumers if cost.leaves else 0.0
+    memory = own + cost.consumer.us_memory - cost.fused.us_memory
     if cost.bytes_less > 0 and memory > -_NOTABLE:
         gains.append((memory, f"{bytes_text(cost.bytes_less)} less traffic"))
     elif cost.bytes_less < 0:
@@ -80,11 +81,6 @@ def why_saves(cost: StepCost, producer_opcode: str) -> str:
         gains.append((-more, f"{us_text(-more)} less compute{_wider(cost)}"))
     reported = [[text for _, text in sorted(found, key=lambda pair: -pair[0])] for found in (gains, pays)]
     return "; ".join(filter(None, (enumeration(reported[0]) or "nothing", ", ".join(reported[1]))))
-
-
-def _memory_less(cost: StepCost) -> float:
-    own = cost.producer.us_memory / cost.consumers if cost.leaves else 0.0
-    return own + cost.consumer.us_memory - cost.fused.us_memory
 
 
 def _because(cost: StepCost, opcode: str) -> str:

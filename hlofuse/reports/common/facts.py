@@ -108,8 +108,7 @@ class Facts:
         entry = self._catalogue.get(code or "")
         if entry is None:
             return RuleText(code or "", "")
-        title = entry.title
-        return RuleText(entry.code, title, entry.advice, entry.message, entry.why, entry.flag)
+        return RuleText(entry.code, entry.title, entry.advice, entry.message, entry.why, entry.flag)
 
     @cached_property
     def _explained_before_fusion(self) -> dict[str, list[CreatedBy]]:

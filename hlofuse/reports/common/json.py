@@ -14,7 +14,7 @@ from .model import CreatedBy, FinalKernel, Place, Refusal
 def place_json(p: Place) -> dict[str, Any]:
     """An instruction under its final name and that at the end of fusion, and where it comes from."""
     return {
-        "name": p.final or p.name,
+        "name": p.label,
         **fields(p, "input_name=name opcode shape source op_name"),
         **(measured_json(p.measured) if p.measured is not None else {}),
     }
@@ -48,7 +48,7 @@ def kernels_json(kernels: Iterable[FinalKernel]) -> list[dict[str, Any]]:
     """The launched kernels; `time_us` and `bytes` are of one run, of `runs` runs."""
     return [
         {
-            "name": k.place.final or k.place.name,
+            "name": k.place.label,
             **fields(
                 k,
                 "input_name source=place.source op_name=place.op_name kind runs per_iteration "

@@ -57,6 +57,11 @@ class Place(Record):
     measured: MeasuredTime | None = None
 
     @property
+    def label(self) -> str:
+        """The final name, else the name at the end of fusion."""
+        return self.final or self.name
+
+    @property
     def line(self) -> str:
         """`file:line`, the user's own where the operation is an installed package's; empty if not known."""
         return (self.called_from or self.source or "").partition(" ")[0]
@@ -64,7 +69,7 @@ class Place(Record):
     @property
     def shown(self) -> str:
         """The final name, then the name at the end of fusion: `loop_add_fusion (fusion.3)`."""
-        return both_names(self.final or self.name, self.name)
+        return both_names(self.label, self.name)
 
 
 def lines_of(places: Iterable[Place]) -> tuple[str, ...]:

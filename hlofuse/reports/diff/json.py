@@ -33,8 +33,6 @@ from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.profile import profile_json
 from .model import by_source
 
-SCHEMA = "hlofuse.diff/3"
-
 
 def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
     """The diff in plain dicts, lists, strings and numbers; its first field says which schema it follows."""
@@ -42,7 +40,7 @@ def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
     devices, moved = accounts.devices or (None, None), moved_lines(diff)
     functions = accounts.functions
     return {
-        "schema": SCHEMA,
+        "schema": "hlofuse.diff/3",
         **fields(diff, "same same_program"),
         "before": _side(diff.before, accounts, 0, devices[0], functions),
         "after": _side(diff.after, accounts, 1, devices[1], functions),

@@ -108,7 +108,6 @@ def _row(name: str, files: tuple[str, str], found: ModuleDiff, accounts: Account
 
 
 _MARK = " *"
-SCHEMA = "hlofuse.diff-many/3"
 
 
 def verdict(found: BatchDiff) -> str:
@@ -194,7 +193,7 @@ def draw(found: BatchDiff, console: Console, *, limit: int = 20) -> None:
 def as_dict(found: BatchDiff) -> dict[str, object]:
     """The JSON report; the schema is in docs/json-diff.md."""
     return {
-        "schema": SCHEMA,
+        "schema": "hlofuse.diff-many/3",
         "same": found.same,
         "modules": [_module(m) for m in found.modules],
         **fields(found, "only_before only_after skipped"),

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hlofuse.analysis.kernels import outermost_loops
@@ -16,7 +16,7 @@ from hlofuse.diff.model import (
     ModuleDiff,
     only_annotations,
 )
-from hlofuse.format import listing, plural, quantity, ranges, shorten, times, us_text
+from hlofuse.format import bytes_text, listing, plural, quantity, ranges, shorten, times, us_text
 from hlofuse.format.paths import layer_of, shown_file
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import Instruction, Module
@@ -138,12 +138,6 @@ def _percent(value: float) -> str:
     return f"{value:,.0f}%" if value >= 9.95 else f"{value:.2g}%"
 
 
-def us_difference(before: float, after: float) -> str:
-    """`−4.20 µs`; nothing where nothing changed."""
-    change = round(after - before, 2)
-    return f"{'+' if change > 0 else '−'}{us_text(abs(after - before))}" if change else ""
-
-
 def count_change_of(before: int, after: int) -> str:
     """`1,234 → 1,200 (−34)`: kernels are counted, not rounded; `12` where nothing changed."""
     if before == after:
@@ -151,24 +145,15 @@ def count_change_of(before: int, after: int) -> str:
     return f"{before:,} {ARROW} {after:,} ({'+' if after > before else '−'}{abs(after - before):,})"
 
 
-def bytes_saved(change: FusionChange) -> str:
-    """`−8.4 MB`; nothing where nothing changed or other fusions took part."""
-    if change.cost_before is None or change.cost_after is None:
-        return ""
-    return difference(change.cost_before.bytes_accessed, change.cost_after.bytes_accessed, "B")
-
-
 def saved(change: FusionChange, accounts: Accounts) -> str:
-    """`−8.4 MB  −4.20 µs`: what is known of it."""
-    us = accounts.of_change(change)
-    return "  ".join(filter(None, (bytes_saved(change), us_difference(*us) if us is not None else "")))
-
-
-def difference(before: float, after: float, unit: str) -> str:
-    """`−8.4 MB`; nothing where nothing changed."""
-    if before == after:
-        return ""
-    return f"{'+' if after > before else '−'}{quantity(abs(after - before), unit)}"
+    """`−8.4 MB  −4.20 µs`: what is known of it; nothing of what did not change."""
+    known: list[tuple[float, Callable[[float], str]]] = []
+    if change.cost_before is not None and change.cost_after is not None:
+        moved = change.cost_after.bytes_accessed - change.cost_before.bytes_accessed
+        known.append((moved, bytes_text))
+    if (us := accounts.of_change(change)) is not None and round(us[1] - us[0], 2):
+        known.append((us[1] - us[0], us_text))
+    return "  ".join(f"{'+' if more > 0 else '−'}{text(abs(more))}" for more, text in known if more)
 
 
 def detail(d: Detail) -> str:

@@ -207,16 +207,12 @@ def blocking_rules(
         for r in found_by_pass:
             if r.between_kernels and not (name in FURTHER_RESULTS and (r.kernel, r.consumer) in pairs):
                 pairs[r.kernel, r.consumer] = r
-    found = [
-        BlockingRule(rule(code), tuple(sorted(own, key=_largest_refusal_first)))
-        for code, own in grouped((r.rule, r) for r in pairs.values()).items()
-    ]
+    found = []
+    for code, own in grouped((r.rule, r) for r in pairs.values()).items():
+        own.sort(key=lambda r: (-(r.us_at_stake or 0.0), -r.bytes_between, r.steps[0]))
+        found.append(BlockingRule(rule(code), tuple(own)))
     found.sort(key=lambda o: (-(o.us_at_stake or 0.0), -o.bytes_between, -o.edges, o.rule.code))
     return tuple(found)
-
-
-def _largest_refusal_first(r: Refusal) -> tuple[float, int, int]:
-    return -(r.us_at_stake or 0.0), -r.bytes_between, r.steps[0]
 
 
 def hot_kernels(facts: Facts, only: Container[str] | None = None) -> tuple[HotKernel, ...]:
@@ -259,7 +255,7 @@ def grouped_kernels(
             has_time=cpu is None or (row.us is not None and not row.is_floor),
             open_end=open_end(row),
         )
-        stem = (place.final or place.name).rstrip(".0123456789")
+        stem = place.label.rstrip(".0123456789")
         operands = tuple(str(o.shape) for o in row.instruction.operands)
         # Of measured times a factor of two is no noise.
         time = round(math.log2(row.measured_us)) if row.measured_us else row.us

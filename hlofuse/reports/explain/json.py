@@ -10,23 +10,21 @@ from hlofuse.reports.common.costs import kernel_json, step_json
 from hlofuse.reports.common.json import created_by_json, kernels_json, place_json, refusal_json, totals_json
 from .model import BlockingRule, Explanation, FusedGroup, HotKernel, PassStory, Selection
 
-SCHEMA = "hlofuse.explain/3"
-
 
 def explanation_json(e: Explanation) -> dict[str, Any]:
     """The explanation as JSON values, complete: limits are for people."""
     return {
-        "schema": SCHEMA,
+        "schema": "hlofuse.explain/3",
         **fields(e, "module file=filename target device release what_if ties"),
-        "record": None if e.record is None else to_builtins(e.record),
+        **fields(e, "record", to_builtins),
         "totals": totals_json(e.after, e.counted),
         "kernels": kernels_json(e.kernels),
         **fields(e, "before after", totals_json),
         **fields(e, "passes before_fusion=earlier after_fusion=later", _pass),
         "dearest": [_hot_kernel(k) for k in e.hot_kernels if k.us],
-        "loops": [to_builtins(loop) for loop in e.loops],
-        "obstacles": [_blocking_rule(o) for o in e.blocking_rules],
-        "selected": None if e.selected is None else _selection(e.selected),
+        **fields(e, "loops", to_builtins),
+        **fields(e, "obstacles=blocking_rules", _blocking_rule),
+        **fields(e, "selected", _selection),
         "rules": {code: fields(r, "code title message advice why flag") for code, r in e.rules.items()},
     }
 
@@ -36,10 +34,10 @@ def _selection(s: Selection) -> dict[str, Any]:
         "name": s.name,
         "kernels": [
             {
-                "name": k.kernel.place.final or k.kernel.place.name,
+                "name": k.kernel.place.label,
                 **fields(k, "input_name=kernel.input_name operations"),
                 "kernel": kernel_json(k.time),
-                "made_by": [created_by_json(m) for m in k.created_by],
+                **fields(k, "made_by=created_by", created_by_json),
             }
             for k in s.kernels
         ],

@@ -85,10 +85,6 @@ class PassStory(Record):
     decisions: int
     """The number of decisions, repeats counted."""
 
-    @property
-    def fuse_count(self) -> int:
-        return sum(len(g.steps) * (1 + len(g.equivalents)) for g in self.fused)
-
 
 class BlockingRule(Record):
     """A rule and the pairs of kernels it keeps apart."""

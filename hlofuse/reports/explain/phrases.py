@@ -142,7 +142,8 @@ def pass_summary(story: PassStory) -> str:
     parts = []
     if story.fused:
         into = plural(sum(1 + len(g.equivalents) for g in story.fused), "kernel")
-        parts.append(f"{story.fuse_count:,} fused into {into}")
+        count = sum(len(g.steps) * (1 + len(g.equivalents)) for g in story.fused)
+        parts.append(f"{count:,} fused into {into}")
     if story.rewrites:
         parts.append(f"{len(story.rewrites):,} rewritten")
     refused = sum(r.between_kernels for r in story.refused)
@@ -153,7 +154,7 @@ def pass_summary(story: PassStory) -> str:
 
 def rewrite_text(r: Rewrite) -> str:
     """`sort.3 → fusion.2`; the first name alone where nothing new took its place."""
-    removed, added = (", ".join(printable(n) for n in names) for names in (r.removed, r.added))
+    removed, added = (", ".join(map(printable, names)) for names in (r.removed, r.added))
     new = set(r.added) - set(r.removed)
     return f"{removed} → {added}" if removed and new else removed or added
 

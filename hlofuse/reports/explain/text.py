@@ -68,7 +68,7 @@ def _print_pass(story: PassStory, rules: dict[str, RuleText], console: Console, 
 def _print_fused(
     groups: Sequence[FusedGroup], rules: dict[str, RuleText], console: Console, limit: int
 ) -> None:
-    shown = groups[:limit] if limit else groups
+    shown = groups[: limit or None]
     timed = any(g.kernel is not None for g in shown)
     for g in shown:
         print_timed_kernel(g, console, limit) if timed else _fused_block(g, console)
@@ -119,10 +119,10 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
     if timed:
         columns.insert(1, ("if fused", "right"))
     table = Rows(*columns, *([("XLA's message", "left"), ("source", "left")] if wide else []))
-    shown = groups[:limit] if limit else groups
+    shown = groups[: limit or None]
     for refused in shown:
         r = refused[0]
-        pair = name_text(r.producer.final or r.producer.name, r.consumer_final or r.consumer or "")
+        pair = name_text(r.producer.label, r.consumer_final or r.consumer or "")
         if len(refused) > 1:
             pair.append(f" ×{len(refused)}", style="bold")
         if r.refused_user is not None:
@@ -150,7 +150,7 @@ def _print_blocking_rules(
     if e.selected is not None:
         title = "rules that refused to fuse these with other kernels"
     console.print(title, style="bold cyan")
-    shown = e.blocking_rules[:limit] if limit else e.blocking_rules
+    shown = e.blocking_rules[: limit or None]
     for o in shown:
         _print_blocking_rule(o, console, input_arguments)
     print_more(console, len(e.blocking_rules) - len(shown))
@@ -237,7 +237,7 @@ def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
     steps = sorted(estimated, key=lambda s: (-(s.us_saved or 0.0), s.step))
     free = [s for s in g.steps if s.us_saved is None]
     table = Rows(("", "right"), ("", "left"), ("", "right"), ("", "left"), drop=(0, 3))
-    shown = steps[:limit] if limit else steps
+    shown = steps[: limit or None]
     for s in shown:
         why = Text(phrases.step_text(s))
         if s.tied_with:

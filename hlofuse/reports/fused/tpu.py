@@ -159,7 +159,7 @@ def print_tpu(p: TpuPair, console: Console, *, limit: int) -> None:
     rows = plain_table(("", "left"), ("", "left"))
     for change in p.changes[: limit or None]:
         what = "\n".join([phrases.what_happened(change), *phrases.inside(change)])
-        rows.add_row(str(change.kind), "\n".join(printable(x) for x in what.split("\n")))
+        rows.add_row(str(change.kind), "\n".join(map(printable, what.split("\n"))))
     indented(console, rows)
     print_more(console, len(p.changes) - (limit or len(p.changes)))
     console.print()

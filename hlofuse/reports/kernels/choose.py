@@ -1,6 +1,7 @@
 """Ask the rules who runs each kernel of a module."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeVar
 
 from hlofuse.account import Account, KernelTimes
@@ -10,6 +11,7 @@ from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
 from hlofuse.cost.combined import model_of
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.format.fields import fields
 from hlofuse.format.paths import layer_of
 from hlofuse.ir import Instruction, Module, replace
 from hlofuse.pipelines import TARGETS
@@ -42,7 +44,9 @@ def kernel_selection(
     replayed = TARGETS.get(target)
     choose: Callable[[Instruction, Cost], Choice]
     if device is None:
-        choose = _on_cpu if replayed is not None and not replayed.needs_device else _without_rules
+        choose = partial(_choice, verdict=None, notes=())
+        if replayed is not None and not replayed.needs_device:
+            choose = _on_cpu
         backend = replayed.backend if replayed is not None else target
         account = account or plain_account(module, backend, release)
     else:
@@ -52,11 +56,10 @@ def kernel_selection(
     found = []
     for row in account.rows:
         kernel = row.instruction
-        choice = choose(kernel, row.cost)
-        choice = replace(choice, us=row.us, is_floor=row.is_floor, measured=row.measured)
         place = place_of(kernel, module, "", None) if facts is None else facts.final_place(kernel)
-        choice = replace(choice, source=(place.source or "").partition(" ")[0] or None, line=place.line)
-        found.append(replace(choice, runs=row.runs, per_iteration=row.per_iteration))
+        source = (place.source or "").partition(" ")[0] or None
+        own = fields(row, "us is_floor measured runs per_iteration")
+        found.append(replace(choose(kernel, row.cost), source=source, line=place.line, **own))
     if replay is not None:
         names = replay.names_at_fusion
         found = [replace(k, name=names.get(k.name, k.name), final=k.name) for k in found]
@@ -77,10 +80,6 @@ def kernel_selection(
         call_us=account.sums.call_us,
         functions=functions_of(account),
     )
-
-
-def _without_rules(kernel: Instruction, cost: Cost) -> Choice:
-    return _choice(kernel, cost, None, ())
 
 
 def _on_cpu(kernel: Instruction, cost: Cost) -> Choice:
@@ -104,7 +103,7 @@ def _on_gpu(device: DeviceDescription, release: Release) -> Callable[[Instructio
             verdict,
             notes,
             heroes=tuple(heroes),
-            launch=candidate.derived_launch(verdict.rule),
+            launch=candidate.derived_launch(verdict.rule) or (None, None),
         )
 
     return choose
@@ -134,7 +133,7 @@ def _choice(
     notes: tuple[Note, ...],
     *,
     heroes: tuple[str, ...] = (),
-    launch: tuple[int, int] | None = None,
+    launch: tuple[int | None, int | None] = (None, None),
 ) -> Choice:
     return Choice(
         kernel.name,
@@ -146,8 +145,7 @@ def _choice(
         verdict.figures if verdict is not None else {},
         notes,
         heroes,
-        launch[0] if launch is not None else None,
-        launch[1] if launch is not None else None,
+        *launch,
         None,
         None if _has_unknown_bytes(kernel, cost) else int(cost.bytes_accessed),
         None,

@@ -164,17 +164,14 @@ def _equal(k: Choice) -> object:
     return stem, work, cost, rules, created_by
 
 
-SCHEMA = "hlofuse.kernels/3"
-
-
 def selection_json(s: KernelSelection) -> dict[str, Any]:
     rules = {r.code: r for k in s.kernels for r in k.rules}
     return {
-        "schema": SCHEMA,
+        "schema": "hlofuse.kernels/3",
         **fields(s, "module file target device release replayed what_if selected"),
         "runners": [fields(r, "run_by=name kernels us bytes_accessed") for r in s.runners],
         "functions": functions_json(s.functions),
-        "kernels": [_kernel(k) for k in s.kernels],
+        **fields(s, "kernels", _kernel),
         "rules": {
             code: fields(r, "title asks=condition why advice run_by=runs")
             for code, r in sorted(rules.items())
@@ -191,5 +188,5 @@ def _kernel(k: Choice) -> dict[str, Any]:
         **fields(k, "heroes blocks threads us time_us=us floor=is_floor runs bytes_accessed source"),
         "time_kind": time_kind(k.us, k.is_floor),
         **measured_json(k.measured),
-        "made_by": [created_by_json(m) for m in k.created_by],
+        **fields(k, "made_by=created_by", created_by_json),
     }

@@ -274,13 +274,12 @@ def _reader_before(array: LiveArray, assigned: Assignment) -> Instruction | None
     return first if moment(first) < moment(array.readers[0]) else None
 
 
-SCHEMA = "hlofuse.memory/3"
 _FIGURES = "arguments results temporary aliased constants vmem total peak available device? devices fits"
 
 
 def memory_json(m: MemoryUse) -> dict[str, Any]:
     return {
-        "schema": SCHEMA,
+        "schema": "hlofuse.memory/3",
         "module": m.name,
         "memory": {
             **fields(m, f"{_FIGURES} recorded_temporary recorded_total estimated=is_estimated"),

@@ -8,15 +8,13 @@ from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.timeline import phrases
 from .model import DumpSequence, PassTimeline, Size, Step
 
-SCHEMA = "hlofuse.timeline/3"
-
 
 def timeline_json(
     dump_sequences: Sequence[DumpSequence], timelines: Sequence[PassTimeline]
 ) -> dict[str, Any]:
     """All modules, and the timelines of those that were requested."""
     return {
-        "schema": SCHEMA,
+        "schema": "hlofuse.timeline/3",
         "modules": [
             {"module": r.label, "dumps": len(r.dumps), "first_dump_bytes": r.dumps[0].path.stat().st_size}
             for r in dump_sequences

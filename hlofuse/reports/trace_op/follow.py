@@ -248,7 +248,7 @@ class Query:
         if not lines:
             return f"{head}; its dumps have no source lines"
         locations_ = [f"{file}:{line}" for file, found in lines.items() for line in sorted(found)]
-        listed = ", ".join(printable(k) for k in locations_[:12]) + (", …" if len(locations_) > 12 else "")
+        listed = ", ".join(map(printable, locations_[:12])) + (", …" if len(locations_) > 12 else "")
         return f"{head}\nSource lines with operations: {listed}"
 
 

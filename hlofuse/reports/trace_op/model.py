@@ -86,14 +86,11 @@ class Provenance(Record):
     measured: Measured | None = None
 
 
-SCHEMA = "hlofuse.trace-op/3"
-
-
 def provenance_json(provenance: Provenance) -> dict[str, Any]:
     """Everything; `docs/timeline.md` says what the fields mean."""
     times = m.times if (m := provenance.measured) is not None else {}
     return {
-        "schema": SCHEMA,
+        "schema": "hlofuse.trace-op/3",
         **fields(provenance, "module=label asked=query first=first.path.name last=last.path.name"),
         **({"profile": profile_json(m)} if m is not None else {}),
         "unreadable": [f.path.name for f in provenance.unreadable],

@@ -123,7 +123,7 @@ def collectives_json(rows: Iterable[CollectiveRow]) -> list[dict[str, Any]]:
 def _json(place: Place, c: Collective) -> dict[str, Any]:
     names = [g.name for g in c.resharding.gathers] if c.resharding is not None else []
     return {
-        "name": place.final or place.name,
+        "name": place.label,
         "source": place.source,
         **fields(c.exchange, "kind participants groups bytes_on_wire"),
         **fields(c, "runs time_us=us~"),

@@ -97,12 +97,12 @@ def _gain(t: Trial) -> dict[str, Any]:
 
 
 def _trial(t: Trial) -> dict[str, Any]:
+    totals: dict[str, Any] = dict.fromkeys(("kernels", "launches", "bytes", "time_us"))
+    if t.totals is not None:
+        totals = fields(t.totals, "kernels launches bytes=cost.bytes_accessed time_us=us~")
     return {
         "how": t.how,
-        "kernels": t.totals.kernels if t.totals is not None else None,
-        "launches": t.totals.launches if t.totals is not None else None,
-        "bytes": t.totals.cost.bytes_accessed if t.totals is not None else None,
-        "time_us": us_json(t.totals.us) if t.totals is not None else None,
+        **totals,
         **fields(t, "us_saved~ scaled_us_saved~ kernels_saved launches_saved bytes_saved"),
         **fields(t, "has_fewer_library_calls has_more_code"),
     }

@@ -60,7 +60,7 @@ def times_lines(v: Verdict) -> Iterator[str]:
     if v.cpu is not None:
         yield f"Times: estimates for {cpu_title(v.cpu, v.totals)}; hlofuse calibrate measures yours"
     unknown = [
-        (k.open_end, printable(k.place.final or k.place.name))
+        (k.open_end, printable(k.place.label))
         for k in v.hot_kernels
         if (not k.has_time or k.open_end) and k.measured_us is None
     ]
@@ -356,7 +356,7 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
     else:
         figure, part = us_text(k.us, k.is_floor), k.us / (v.totals.us or 1.0)
         figure = figure if k.us or (k.has_time and not k.is_floor) else "not known"
-    name = times(k.place.final or k.place.name, k.count)
+    name = times(k.place.label, k.count)
     name += times_text(k.iterations) + (", per iteration" if k.per_iteration else "")
     name += ", in one branch" if k.in_branch else ""
     return figure, f"{100 * part:.0f}%", printable(name), printable(k.place.line), k.bound_by

@@ -200,12 +200,9 @@ def side_of(i: Instruction | None) -> KernelSide | None:
     return KernelSide(i.name, i.opcode, i.fusion_kind, str(i.shape), where, operands, contents)
 
 
-SCHEMA = "hlofuse.verify/3"
-
-
 def report_json(report: Report) -> dict[str, Any]:
     return {
-        "schema": SCHEMA,
+        "schema": "hlofuse.verify/3",
         **fields(report, "target agrees"),
         "modules": len(report.verdicts),
         **fields(report, "exact skipped"),

@@ -78,7 +78,7 @@ def final_lines(v: Verdict) -> list[str]:
         return []
     lines = []
     if f.renamed:
-        names = ", ".join(printable(n) for n in f.renamed[:_NAMES])
+        names = ", ".join(map(printable, f.renamed[:_NAMES]))
         more = " …" if len(f.renamed) > _NAMES else ""
         lines.append(f"{f.named:,} of {f.kernels:,} kernel names are XLA's; missing: {names}{more}")
     if not f.same_copies:
@@ -143,7 +143,7 @@ def sides(actual: KernelSide | None, xla: KernelSide | None) -> tuple[str, str]:
 
 
 def _operands(side: KernelSide) -> str:
-    shown = ", ".join(printable(o) for o in side.operands[:6])
+    shown = ", ".join(map(printable, side.operands[:6]))
     return shown + (" …" if len(side.operands) > 6 else "")
 
 

@@ -83,7 +83,7 @@ def more_answers_line(left_out: Sequence[Story | PairAnswer]) -> str:
 
 def _names_of(answers: Sequence[Story | PairAnswer]) -> list[str]:
     places = ((a.described,) if isinstance(a, Story) else (a.producer, a.consumer) for a in answers)
-    found = (" → ".join(printable(p.final or p.name) for p in own) for own in places)
+    found = (" → ".join(printable(p.label) for p in own) for own in places)
     return list(dict.fromkeys(found))
 
 
@@ -151,7 +151,7 @@ def kernels_line(p: PairAnswer) -> str:
         return ""
     sides = ((p.producer, p.producer_kernels), (p.consumer, p.consumer_kernels))
     elsewhere = [
-        f"{printable(place.final or place.name)} runs in {names(kernels)}"
+        f"{printable(place.label)} runs in {names(kernels)}"
         for place, kernels in sides
         if [k.name for k in kernels] != [place.name]
     ]
@@ -172,7 +172,7 @@ def steps_text(steps: Sequence[int]) -> str:
 
 def pair_text(producer: str | None, consumer: str | None) -> str:
     """`a → b`; the producer alone where no user was asked about."""
-    return " → ".join(printable(n) for n in (producer, consumer) if n)
+    return " → ".join(map(printable, filter(None, (producer, consumer))))
 
 
 def verdict(d: Decision) -> str:
@@ -257,7 +257,7 @@ def _same(a: Story | PairAnswer) -> object:
     if a.fate != "kernel":
         return id(a)
     rules = tuple(rule.code for _, rule in a.apart)
-    stem = (a.described.final or a.described.name).rstrip(".0123456789")
+    stem = a.described.label.rstrip(".0123456789")
     return stem, a.described.source, a.described.shape, a.us, a.runs, rules
 
 
@@ -337,7 +337,7 @@ def _print_pair(
         indented(console, not_considered(p))
     elif p.path:
         shown = [*p.path[:5], "…", p.path[-1]] if len(p.path) > 7 else p.path
-        indented(console, "Path: " + " → ".join(printable(n) for n in shown))
+        indented(console, "Path: " + " → ".join(map(printable, shown)))
         print_command(console, 2, "why", *input_arguments, p.path[0], p.path[1])
     for explained in created_by_lines(p.created_by, flags=details):
         indented(console, explained)
@@ -410,7 +410,7 @@ def _print_decisions(console: Console, title: str, decisions: Sequence[Decision]
     table = Rows(("", "left"), ("", "name"), ("", "left"), ("", "name"))
     keys = ((d.pass_name, d.rule.code) if d.event == "ineligible" else id(d) for d in decisions)
     groups = [*grouped(zip(keys, decisions, strict=True)).values()]
-    shown = groups[:limit] if limit else groups
+    shown = groups[: limit or None]
     for own in shown:
         steps = sorted({step for d in own for step in d.steps})
         table.add_row(
