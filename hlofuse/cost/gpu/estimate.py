@@ -4,8 +4,17 @@ from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.graph import Instruction
-from .launch import Launch
 from .ticks import INFINITE
+
+
+@dataclass(slots=True)
+class Launch:
+    """Emitter kind and launch dimensions of a kernel."""
+
+    kind: str
+    """EmitterFusionKind: loop, reduction, transpose, concatenate, scatter, sort, triton, custom, cudnn."""
+    blocks: int
+    threads: int
 
 
 @dataclass(slots=True)

@@ -46,10 +46,6 @@ class Root:
         return self.atom, True
 
     @property
-    def updates(self) -> bool:
-        return self.atom is not None and self.atom.opcode == "dynamic-update-slice"
-
-    @property
     def is_reduction(self) -> bool:
         """True if the hero is a reduce for the reduction emitter (`IsRealReductionHero`)."""
         hero, is_root = self.hero

@@ -3,17 +3,18 @@
 (`xla/backends/gpu/codegen/emitters`) and `ComputeLoopFusionConfig` (`xla/service/gpu/gpu_fusible.cc`)."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import BIT_WIDTH
 from hlofuse.releases import Release
 from .atoms import HAS_PAD, HAS_REDUCE, IS_STRIDED, KEEPS_ROLLED, Atom
 from .device import DeviceDescription
-from .heroes import Root
+from .estimate import Launch as Launch
+from .kernel_graph import can_update_in_place, reduction_groups
 from .reductions import Reduction, reduction_launch
 from .shapes import NO_BITS, ShapeFacts, first_leaf, is_reshape_or_transpose_bitcast
+from .summary import Summary, SummaryPair
 from .transposes import TILE, TiledTranspose, transpose_launch
 
 _DEFAULT_UNROLL = 4
@@ -23,26 +24,27 @@ _SCATTER_WARPS = 4
 _VECTOR_BITS = 128
 
 
-@dataclass(slots=True)
-class Launch:
-    """Emitter kind and launch dimensions of a kernel."""
-
-    kind: str
-    """EmitterFusionKind: loop, reduction, transpose, concatenate, scatter, sort, triton, custom, cudnn."""
-    blocks: int
-    threads: int
-
-
-class FusionAnalysis(ABC):
+class FusionAnalysis:
     """Facts that decide the emitter of one launch; rarely needed ones are computed on demand."""
 
-    __slots__ = ("features", "heroes", "minor_of_transpose", "roots")
+    __slots__ = ("_facts", "_parts", "device", "features", "heroes", "minor_of_transpose", "release", "roots")
 
-    def __init__(self, roots: Sequence[Root], features: int, minor_of_transpose: int) -> None:
-        self.roots = roots
-        self.heroes = [root.hero for root in roots]
-        self.features = features  # Flags of all instructions, such as `KEEPS_ROLLED`
-        self.minor_of_transpose = minor_of_transpose
+    def __init__(
+        self,
+        device: DeviceDescription,
+        release: Release,
+        parts: Sequence[Instruction],
+        facts: Summary | SummaryPair,
+    ) -> None:
+        """`parts` is an instruction, or a producer and its consumer, and `facts` their structure."""
+        self.device = device
+        self.release = release
+        self._parts = parts
+        self._facts = facts
+        self.roots = facts.roots
+        self.heroes = [root.hero for root in self.roots]
+        self.features = facts.features  # Flags of all instructions, such as `KEEPS_ROLLED`
+        self.minor_of_transpose = facts.minor_of_transpose
 
     @property
     def output_bits(self) -> int:
@@ -50,66 +52,63 @@ class FusionAnalysis(ABC):
 
     @property
     def input_bits(self) -> int:
-        return narrowest(self.operands())
+        """Bits of the narrowest elements among the parameters."""
+        return min([o.bits for o in self.operands()], default=NO_BITS)
 
     @property
     def storage_bits(self) -> int:
         """Bits of the widest stored element among the parameters."""
         return max([o.storage_bits for o in self.operands()], default=8)
 
-    @abstractmethod
     def operands(self) -> Sequence[ShapeFacts]:
         """The arrays read by the kernel."""
+        return self._facts.operands
 
-    @abstractmethod
-    def in_place(self) -> bool:
-        """True if all roots, dynamic-update-slices, can be emitted in place."""
-
-    @abstractmethod
+    @property
     def groups(self) -> int:
-        """The number of groups of a reduction with several roots."""
+        """The number of groups of a reduction with several roots; else 1."""
+        in_one_traversal = not self.release.mlir_emitters
+        several = len(self.roots) > 1
+        return reduction_groups(self._parts, self.roots, in_one_traversal=in_one_traversal) if several else 1
 
     @property
     def updates_in_place(self) -> bool:
         """True if every root writes its update into the array it updates."""
-        return all(root.update is not None for root in self.roots) and self.in_place()
+        if any(root.update is None for root in self.roots):
+            return False
+        return can_update_in_place(self._parts, 1 << 30 if self.release.mlir_emitters else 1)
 
 
-def narrowest(operands: Sequence[ShapeFacts]) -> int:
-    """Bits of the narrowest elements among some arrays."""
-    bits = [o.bits for o in operands]
-    return min(bits) if bits else NO_BITS
-
-
-def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysis) -> Launch:
+def launch_of(kernel: FusionAnalysis) -> Launch:
     """Kind and launch dimensions where the backend config does not name the emitter."""
     roots = kernel.roots
     heroes = kernel.heroes
+    release = kernel.release
     if release.packed_elements_in_loops and min(kernel.input_bits, kernel.output_bits) < 8:
-        return loop_launch(device, release, kernel)
+        return loop_launch(kernel)
     if len(roots) == 1:
         root, (hero, is_root) = roots[0], heroes[0]
         if hero is not None:
             reduction = hero.reduction
             if reduction is not None and (is_root or hero.race_free):
-                return _reduction(device, kernel, reduction)
+                return _reduction(kernel, reduction)
             if hero.transpose is not None:
-                return _transpose(device, kernel, hero.transpose)
+                return _transpose(kernel, hero.transpose)
             opcode = root.atom.opcode if root.atom is not None else ""
             if opcode == "scatter" and root.atom is not None:
-                return _scatter(device, release, kernel, root.atom)
+                return _scatter(kernel, root.atom)
             if opcode == "sort":
                 return elementwise_launch(root.result, "sort")
             if hero.opcode == "concatenate" and not root.result.shape.is_tuple and len(hero.operands) <= 4:
-                return _concatenate(device, release, kernel, hero)
-        return loop_launch(device, release, kernel)
+                return _concatenate(kernel, hero)
+        return loop_launch(kernel)
     first = first_reduction(kernel)
     if first is not None and first.reduction is not None and reductions_agree(kernel, first):
-        return _reduction(device, kernel, first.reduction)
+        return _reduction(kernel, first.reduction)
     if (transpose := common_transpose(kernel)) is not None:
-        return _transpose(device, kernel, transpose)
-    slices = slices_of_like(device, kernel) if release.kernels_of_slices else None
-    return loop_launch(device, release, kernel) if slices is None else slices
+        return _transpose(kernel, transpose)
+    slices = slices_of_like(kernel) if release.kernels_of_slices else None
+    return loop_launch(kernel) if slices is None else slices
 
 
 def elementwise_launch(result: ShapeFacts, kind: str) -> Launch:
@@ -119,19 +118,14 @@ def elementwise_launch(result: ShapeFacts, kind: str) -> Launch:
 
 def first_reduction(kernel: FusionAnalysis) -> Atom | None:
     """The first hero that can define a reduction kernel."""
-    return next((h for h, is_root in kernel.heroes if _is_real(h, is_root)), None)
-
-
-def _is_real(hero: Atom | None, is_root: bool) -> bool:
-    """`IsRealReductionHero`."""
-    return hero is not None and hero.reduction is not None and (is_root or hero.race_free)
+    return next((root.hero[0] for root in kernel.roots if root.is_reduction), None)
 
 
 def reductions_agree(kernel: FusionAnalysis, first: Atom) -> bool:
     """True if all outputs can be results of the kernel of that reduction."""
     elements = first.operands[0].elements
-    for root, (hero, is_root) in zip(kernel.roots, kernel.heroes, strict=True):
-        if _is_real(hero, is_root):
+    for root, (hero, _) in zip(kernel.roots, kernel.heroes, strict=True):
+        if root.is_reduction:
             if hero is not None and hero.reduction != first.reduction:
                 return False
         elif root.result.elements != elements:
@@ -158,7 +152,7 @@ def common_transpose(kernel: FusionAnalysis) -> TiledTranspose | None:
     return None
 
 
-def slices_of_like(device: DeviceDescription, kernel: FusionAnalysis) -> Launch | None:
+def slices_of_like(kernel: FusionAnalysis) -> Launch | None:
     """The launch for several outputs that are plain slices of arrays of one shape, which
     decides it (`IsInputFusibleNonStridedSlices`)."""
     if len(kernel.roots) == 1:
@@ -171,35 +165,31 @@ def slices_of_like(device: DeviceDescription, kernel: FusionAnalysis) -> Launch 
         sources.append(atom.operands[0])
     if len({source.shape.key_ignoring_element_type for source in sources}) > 1:
         return None
-    return Launch("slices", *grid(device, sources[0].elements, -(-8 // kernel.output_bits)))
+    return Launch("slices", *grid(kernel.device, sources[0].elements, -(-8 // kernel.output_bits)))
 
 
-def _reduction(device: DeviceDescription, kernel: FusionAnalysis, reduction: Reduction) -> Launch:
+def _reduction(kernel: FusionAnalysis, reduction: Reduction) -> Launch:
     has_complex = any(hero is not None and hero.reads_complex for hero, _ in kernel.heroes)
-    blocks, threads = reduction_launch(device, reduction, kernel.input_bits, kernel.output_bits, has_complex)
-    groups = kernel.groups() if len(kernel.roots) > 1 else 1
-    return Launch("reduction", blocks * groups, threads)
+    blocks, threads = reduction_launch(
+        kernel.device, reduction, kernel.input_bits, kernel.output_bits, has_complex
+    )
+    return Launch("reduction", blocks * kernel.groups, threads)
 
 
-def _transpose(device: DeviceDescription, kernel: FusionAnalysis, transpose: TiledTranspose) -> Launch:
+def _transpose(kernel: FusionAnalysis, transpose: TiledTranspose) -> Launch:
     keeps_minor = transpose.permutation[-1] == len(transpose.permutation) - 1
     width = transpose.dimensions[-1] if keeps_minor else 1
     heroes = [hero for hero, _ in kernel.heroes if hero is not None and hero.transpose is not None]
     tiled = [hero.result.element_bytes * width for hero in heroes]
-    return Launch("transpose", *transpose_launch(device, transpose, tiled))
+    return Launch("transpose", *transpose_launch(kernel.device, transpose, tiled))
 
 
-def _concatenate(
-    device: DeviceDescription,
-    release: Release,
-    kernel: FusionAnalysis,
-    hero: Atom,
-) -> Launch:
+def _concatenate(kernel: FusionAnalysis, hero: Atom) -> Launch:
     dimension, widest = widest_operand(hero)
-    unroll = _unroll(device, release, kernel, widest.elements, "concatenate")
+    unroll = _unroll(kernel, widest.elements, "concatenate")
     for operand in hero.operands:
         unroll = math.gcd(unroll, operand.dimensions[dimension])
-    return Launch("concatenate", *grid(device, widest.elements, unroll))
+    return Launch("concatenate", *grid(kernel.device, widest.elements, unroll))
 
 
 def widest_operand(concatenate: Atom) -> tuple[int, ShapeFacts]:
@@ -208,12 +198,9 @@ def widest_operand(concatenate: Atom) -> tuple[int, ShapeFacts]:
     return dimension, max(concatenate.operands, key=lambda o: o.dimensions[dimension])
 
 
-def _scatter(
-    device: DeviceDescription,
-    release: Release,
-    kernel: FusionAnalysis,
-    scatter: Atom,
-) -> Launch:
+def _scatter(kernel: FusionAnalysis, scatter: Atom) -> Launch:
+    device = kernel.device
+    release = kernel.release
     if not release.scatters_in_vectors:
         return Launch("scatter", *grid(device, scatter.operands[-1].elements, 1))
     n = len(scatter.operands) // 2
@@ -234,7 +221,7 @@ def _scatter(
             each = -(-each // vector) * vector
         threads = _SCATTER_WARPS * device.threads_per_warp
         return Launch("scatter", -(-slices // (each * _SCATTER_WARPS)), threads)
-    unroll = math.gcd(math.prod(window), _unroll(device, release, kernel, update.elements, "scatter"))
+    unroll = math.gcd(math.prod(window), _unroll(kernel, update.elements, "scatter"))
     blocks, threads = grid(device, update.elements, unroll)
     warp = device.threads_per_warp
     return Launch("scatter", blocks, -(-threads // warp) * warp)
@@ -249,14 +236,14 @@ def _keeps_warp_busy(device: DeviceDescription, update: ShapeFacts, slice_elemen
     return slice_elements // vector > warp // 2
 
 
-def loop_launch(device: DeviceDescription, release: Release, kernel: FusionAnalysis) -> Launch:
+def loop_launch(kernel: FusionAnalysis) -> Launch:
     """One thread for each few elements of the result, or of the update in place."""
     update = kernel.roots[0].update
     if update is not None and kernel.updates_in_place:
         elements = update.elements
     else:
         elements = first_leaf(kernel.roots[0].result.shape).element_count
-    return Launch("loop", *grid(device, elements, _unroll(device, release, kernel, elements, "loop")))
+    return Launch("loop", *grid(kernel.device, elements, _unroll(kernel, elements, "loop")))
 
 
 def grid(device: DeviceDescription, elements: int, unroll: int) -> tuple[int, int]:
@@ -270,19 +257,20 @@ def grid(device: DeviceDescription, elements: int, unroll: int) -> tuple[int, in
     return -(-total // rows) * rows, threads
 
 
-def _unroll(
-    device: DeviceDescription, release: Release, kernel: FusionAnalysis, elements: int, kind: str
-) -> int:
+def _unroll(kernel: FusionAnalysis, elements: int, kind: str) -> int:
     """Elements each thread computes (`ComputeLoopFusionConfig`)."""
     unroll = 1
+    device = kernel.device
     enough = elements >= device.threads_per_core_limit * device.core_count
     if enough and not kernel.features & KEEPS_ROLLED:
-        unroll = math.gcd(elements, _max_unroll(device, release, kernel, kind))
+        unroll = math.gcd(elements, _max_unroll(kernel, kind))
     return max(unroll, -(-8 // kernel.output_bits))
 
 
-def _max_unroll(device: DeviceDescription, release: Release, kernel: FusionAnalysis, kind: str) -> int:
+def _max_unroll(kernel: FusionAnalysis, kind: str) -> int:
     """`MaxUnrollFactor`; more than four on Blackwell only."""
+    device = kernel.device
+    release = kernel.release
     further = {
         "loop": release.unrolls_further_on_blackwell,
         "concatenate": release.unrolls_concatenates_on_blackwell,
@@ -322,12 +310,10 @@ def _transpose_blocks(transpose: TiledTranspose) -> int:
     return math.prod(-(-size // TILE) if k in (2, moved) else size for k, size in enumerate(source))
 
 
-def _reduction_launch(
-    device: DeviceDescription, kernel: FusionAnalysis, reduction: Reduction
-) -> tuple[int, int]:
+def _reduction_launch(kernel: FusionAnalysis, reduction: Reduction) -> tuple[int, int]:
     """Blocks for one group of outputs, and threads (`ReductionFusion::ComputeReductionCodegenInfo`)."""
     outer, middle, minor = reduction.sizes
-    warp = device.threads_per_warp
+    warp = kernel.device.threads_per_warp
     if not reduction.is_row:
         blocks = -(-outer // _COLUMN_TILE[0]) * -(-middle // (_COLUMN_TILE[1] * warp)) * -(-minor // warp)
         return blocks, warp * warp
@@ -348,32 +334,31 @@ def _reduction_launch(
     return -(-outer // min(outer, _ROW_TILE[0])) * -(-middle // rows) * across, in_row * rows
 
 
-def llvm_launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysis) -> Launch:
+def llvm_launch_of(kernel: FusionAnalysis) -> Launch:
     """Kind and launch dimensions (`HloFusionAnalysis::GetEmitterFusionKind`, `launch_dimensions`)."""
     roots = kernel.roots
     heroes = kernel.heroes
     if min(kernel.input_bits, kernel.output_bits) >= 8:
         first = first_reduction(kernel)
         if first is not None and first.reduction is not None and reductions_agree(kernel, first):
-            blocks, threads = _reduction_launch(device, kernel, first.reduction)
-            groups = kernel.groups() if len(roots) > 1 else 1
-            return Launch("reduction", blocks * groups, threads)
+            blocks, threads = _reduction_launch(kernel, first.reduction)
+            return Launch("reduction", blocks * kernel.groups, threads)
         if (transpose := common_transpose(kernel)) is not None:
             return Launch("transpose", _transpose_blocks(transpose), _THREADS_OF_LOOP)
         root, (hero, _) = roots[0].atom, heroes[0]
         if len(roots) == 1 and root is not None and hero is not None:
             if root.opcode == "scatter":
-                return Launch("scatter", *grid(device, root.operands[-1].elements, 1))
+                return Launch("scatter", *grid(kernel.device, root.operands[-1].elements, 1))
             is_array = not root.shape.is_tuple
             if hero.opcode == "concatenate" and is_array and len(hero.operands) <= 4:
-                return Launch("concatenate", *grid(device, widest_operand(hero)[1].elements, 1))
-    if (slices := slices_of_like(device, kernel)) is not None:
+                return Launch("concatenate", *grid(kernel.device, widest_operand(hero)[1].elements, 1))
+    if (slices := slices_of_like(kernel)) is not None:
         return slices
-    return _loop(device, release, kernel)
+    return _loop(kernel)
 
 
-def _loop(device: DeviceDescription, release: Release, kernel: FusionAnalysis) -> Launch:
+def _loop(kernel: FusionAnalysis) -> Launch:
     update = kernel.roots[0].update
     if update is not None and kernel.updates_in_place:
-        return Launch("loop", *grid(device, update.elements, 1))
-    return loop_launch(device, release, kernel)
+        return Launch("loop", *grid(kernel.device, update.elements, 1))
+    return loop_launch(kernel)

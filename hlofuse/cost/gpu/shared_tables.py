@@ -1,7 +1,5 @@
 """Results by structure that repeated replays of a module share: launches, and tables of other modules."""
 
-from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from hlofuse.cost.gpu import backend_config as config
@@ -9,9 +7,8 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 from .atoms import AtomTable
 from .device import DeviceDescription
-from .kernel_graph import can_update_in_place, reduction_groups
 from .launch import FusionAnalysis, Launch, elementwise_launch, launch_of, llvm_launch_of
-from .shapes import ShapeFacts, ShapeTable
+from .shapes import ShapeTable
 from .summary import PairTable, Summary, SummaryPair
 from .summary_table import SummaryTable
 
@@ -19,68 +16,11 @@ if TYPE_CHECKING:
     from hlofuse.cost.tiling.model import TilingModel
 
 
-class _SingleAnalysis(FusionAnalysis):
-    __slots__ = ("_instruction", "_mlir", "_summary")
-
-    def __init__(self, instruction: Instruction, summary: Summary, mlir: bool) -> None:
-        super().__init__(summary.roots, summary.features, summary.minor_of_transpose)
-        self._instruction = instruction
-        self._summary = summary
-        self._mlir = mlir
-
-    def operands(self) -> Sequence[ShapeFacts]:
-        return self._summary.operands
-
-    def in_place(self) -> bool:
-        return _in_place([self._instruction], self._mlir)
-
-    def groups(self) -> int:
-        return reduction_groups([self._instruction], self.roots, in_one_traversal=not self._mlir)
-
-
-class _PairAnalysis(FusionAnalysis):
-    __slots__ = ("_mlir", "_pair", "_parts")
-
-    def __init__(
-        self,
-        producer: Instruction,
-        consumer: Instruction,
-        pair: SummaryPair,
-        mlir: bool,
-    ) -> None:
-        a = pair.producer
-        b = pair.consumer
-        minor = min(a.minor_of_transpose, b.minor_of_transpose)
-        super().__init__(pair.roots, a.features | b.features, minor)
-        self._parts, self._pair, self._mlir = (producer, consumer), pair, mlir
-
-    def operands(self) -> Sequence[ShapeFacts]:
-        return _arrays_read(self._pair)
-
-    def in_place(self) -> bool:
-        return _in_place(self._parts, self._mlir)
-
-    def groups(self) -> int:
-        return reduction_groups(self._parts, self.roots, in_one_traversal=not self._mlir)
-
-
-def _arrays_read(pair: SummaryPair) -> list[ShapeFacts]:
-    a = pair.producer
-    b = pair.consumer
-    slots = pair.slots
-    read = [o for k, o in enumerate(b.operands) if k not in slots]
-    return read + [o for k, o in enumerate(a.operands) if k not in a.skipped]
-
-
-def _in_place(parts: Sequence[Instruction], mlir: bool) -> bool:
-    return can_update_in_place(parts) if mlir else can_update_in_place(parts, 1)
-
-
 class Launcher:
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._device = device
-        self._mlir = release.mlir_emitters
-        self._launch_of = partial(launch_of if release.mlir_emitters else llvm_launch_of, device, release)
+        self._release = release
+        self._launch_of = launch_of if release.mlir_emitters else llvm_launch_of
 
     def launch(self, instruction: Instruction, summary: Summary) -> Launch:
         cached = summary.launch
@@ -93,7 +33,7 @@ class Launcher:
 
     def kernel(self, instruction: Instruction, summary: Summary) -> FusionAnalysis:
         """The facts that decide the launch of a single instruction."""
-        return _SingleAnalysis(instruction, summary, self._mlir)
+        return FusionAnalysis(self._device, self._release, (instruction,), summary)
 
     def pair_launch(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> Launch:
         """The launch of the producer fused into the consumer."""
@@ -105,7 +45,8 @@ class Launcher:
             if fusion is not None:
                 cached = self._named_emitter(fusion, b)
             if cached is None:
-                cached = self._launch_of(_PairAnalysis(producer, consumer, pair, self._mlir))
+                parts = producer, consumer
+                cached = self._launch_of(FusionAnalysis(self._device, self._release, parts, pair))
             pair.launch = cached
         return cached
 

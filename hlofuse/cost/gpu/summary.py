@@ -11,9 +11,8 @@ from typing import Any
 from hlofuse.ir.graph import Instruction
 from .atoms import Atom
 from .backend_config import FusionConfig
-from .estimate import Estimate
+from .estimate import Estimate, Launch
 from .heroes import Root, fuse_root
-from .launch import Launch
 from .shapes import ShapeFacts
 from .ticks import EXACT, fp32
 
@@ -116,6 +115,21 @@ class SummaryPair:
         if a.splits or b.splits:
             return int(total) << min(int(copies * a.splits + b.splits), _MOST_SPLITS)
         return int(total) if total < EXACT else int(fp32(fp32(size) + b.ir_size))
+
+    @property
+    def operands(self) -> list[ShapeFacts]:
+        """The arrays that the fused kernel reads."""
+        slots = self.slots
+        read = [o for k, o in enumerate(self.consumer.operands) if k not in slots]
+        return read + [o for k, o in enumerate(self.producer.operands) if k not in self.producer.skipped]
+
+    @property
+    def features(self) -> int:
+        return self.producer.features | self.consumer.features
+
+    @property
+    def minor_of_transpose(self) -> int:
+        return min(self.producer.minor_of_transpose, self.consumer.minor_of_transpose)
 
     @property
     def slots(self) -> list[int]:

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 
 from hlofuse.releases import Release
 from .device import DeviceDescription
-from .estimate import Estimate
-from .launch import Launch
+from .estimate import Estimate, Launch
 from .shapes import ShapeFacts
 from .summary import Summary, SummaryPair
 from .ticks import EXACT, INFINITE, fp32, nanoseconds, scaled_sum, seconds, single_half_away, times
