@@ -392,11 +392,10 @@ class Account:
         us, is_floor = self._time(instruction, launch.kind, cost)
         launch_us = self.launch_overhead_us or 0.0
         row = Launched(instruction, launch.kind, 1, open_ended, cost, us, is_floor, launch_us=launch_us)
-        if self.measured is None:
+        measured = self.measured
+        if measured is None or (time := measured.times.get(instruction.name)) is None:
             return row
-        name = instruction.name
-        time, per_run = self.measured.times.get(name), self.measured.us_per_run(name)
-        return replace(row, measured=time, measured_us=per_run)
+        return replace(row, measured=time, measured_us=time.total_us / measured.runs)
 
     def _time(
         self,
@@ -411,14 +410,16 @@ class Account:
             return (us, False) if us is not None else (self.times.us(instruction, shares, least=True), True)
         if self._device is None or self._estimate is None:
             return None, False
-        from .floor import collective_us, floor_us, modelled_product_us  # slow to import
+        from hlofuse.cost.gpu.rates import tabled_collective_us  # slow to import
+        from .floor import floor_us, modelled_product_us
 
         modelled = self._estimate(instruction)
         floor = floor_us(instruction, cost, self._device)
         if modelled is None and kind == "collective":
             exchange = exchange_of(instruction, self.module)
             if exchange is not None:
-                modelled = collective_us(self._device, exchange.kind, exchange.size, exchange.groups)
+                groups = exchange.groups
+                modelled = tabled_collective_us(self._device, exchange.kind, exchange.size, groups)
         elif modelled is None:
             modelled = modelled_product_us(instruction, self._device)
         # A rounding of the model is no blind spot of it.

@@ -4,22 +4,19 @@ not measure), and where XLA's estimate is impossibly low."""
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target, is_library_convolution
 from hlofuse.analysis.flops import convolution_flops, dot_flops
-from hlofuse.analysis.kernels import computed_in
 from hlofuse.cost.gpu.backend_config import gpu_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.rates import Sizes, tabled_product_us
-from hlofuse.cost.gpu.rates import tabled_collective_us as collective_us
 from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
 from hlofuse.cost.tiling.triton_support import dot_dimensions
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import with_trait
-
-__all__ = ["collective_us", "floor_us", "modelled_product_us", "product_peak", "products", "scheduled_us"]
+from hlofuse.matching.kernels import inside
 
 _FREE = with_trait("free")
 _PRODUCTS = ("dot", "scaled-dot")
@@ -52,7 +49,7 @@ def product_peak(device: DeviceDescription, element_type: str) -> int:
 def products(kernel: Instruction) -> list[tuple[int, str]]:
     """Operations and element type of each matrix product and convolution in a kernel."""
     found = []
-    for x in _computing_instructions(kernel):
+    for x in inside(kernel):
         if flops := _product_flops(x):
             found.append((flops, x.operands[0].element_type))
     return found
@@ -62,7 +59,7 @@ def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float
     """Microseconds of a matrix product by XLA's rates (TF32 for float32) or of cuDNN's attention, or None."""
     if custom_call_target(kernel).startswith(_ATTENTION):
         return _attention_us(kernel, device)
-    found = [x for x in _computing_instructions(kernel) if _product_flops(x)]
+    found = [x for x in inside(kernel) if _product_flops(x)]
     if len(found) != 1 or (sizes := _sizes(found[0])) is None:
         return None
     lhs, rhs = (o.element_type for o in found[0].operands[:2])
@@ -93,10 +90,6 @@ def _attention_us(kernel: Instruction, device: DeviceDescription) -> float | Non
         return None
     products = 5 if custom_call_target(kernel).endswith("Backward") else 2
     return _ATTENTION_US + 2 * products * query.element_count * scores[-1] / (peak * _ATTENTION_RATE) / 1e3
-
-
-def _computing_instructions(kernel: Instruction) -> Iterable[Instruction]:
-    return computed_in(kernel) if kernel.opcode == "fusion" else (kernel,)
 
 
 def _product_flops(x: Instruction) -> int:

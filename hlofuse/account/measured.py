@@ -32,11 +32,6 @@ class Measured(Record):
         total = self.source.total_us
         return self.found_us / total if total else 1.0
 
-    def us_per_run(self, name: str) -> float | None:
-        """Microseconds of an instruction in one run of the program; None if the profile lacks it."""
-        time = self.times.get(name)
-        return time.total_us / self.runs if time is not None else None
-
 
 def attach(module: Module, profile: Profile) -> None:
     """Join a final module with its times in the profile; raises `HlofuseError` where there are none. Of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.constraints import Tiling
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.matching.kernels import inside
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.flags import SMALLEST_COMMAND_BUFFER, command_types, value_of
 from hlofuse.pipelines.identity import Identity
@@ -176,23 +177,17 @@ class Costs(KernelTimes):
 
     def fusion(self, event: Event) -> StepCost | None:
         """The figures of a fuse event; None for bitcasts and for other passes."""
-        number = self._number.get(id(event))
-        return self.observer.cost(number) if number is not None else None
+        return self.observer.cost(self._number.get(id(event), -1))
 
     def tied_with(self, event: Event) -> tuple[str, ...]:
         """Producers of equal priority that XLA may have taken first."""
-        number = self._number.get(id(event))
-        return self.observer.ties.get(number, ()) if number is not None else ()
+        return self.observer.ties.get(self._number.get(id(event), -1), ())
 
     def look_at(self, requests: Iterable[tuple[Event, Look]]) -> None:
         """Call each look with the graph at its event; repeats the replay once for all."""
         looks: dict[Moment, list[Look]] = {}
         for event, look in requests:
-            if event.pass_name != PRIORITY_FUSION:
-                continue
-            number = self._number.get(id(event))
-            if number is None and event.event == "priority":
-                number = self._priorities.get(id(event))
+            number = self._number.get(id(event), self._priorities.get(id(event)))
             if number is not None:
                 looks.setdefault((event.event, number), []).append(look)
         if looks:
@@ -276,7 +271,6 @@ def observed_replay(
     beginning = begun
     if beginning is None and config.passes:
         beginning = Checkpoint(config.passes[0])  # what comes before it takes longest
-
     observer = CostObserver(with_ties=input.has_open_ties(config.target))
     checkpoint = start.checkpoint if start is not None else begun
     watching = () if totals_only else (observer,)
@@ -358,7 +352,7 @@ _ALIGNED, _UNALIGNED = 6, 400  # operations for each element, see cost/gpu/op_co
 def notes(producer: Instruction, consumer: Instruction) -> tuple[str, ...]:
     """Notes on costs that shapes do not show; names are those inside the two."""
     found = []
-    for instruction in (*_inside(producer), *_inside(consumer)):
+    for instruction in (*inside(producer), *inside(consumer)):
         if instruction.opcode == "concatenate":
             dimension = instruction.dimensions[0]
             size = instruction.operands[0].shape.dimensions[dimension]
@@ -369,13 +363,6 @@ def notes(producer: Instruction, consumer: Instruction) -> tuple[str, ...]:
                     f" multiple of {_WARP}. Pad the parts to one, or concatenate along dimension 0."
                 )
     return tuple(dict.fromkeys(found))
-
-
-def _inside(instruction: Instruction) -> Iterator[Instruction]:
-    if instruction.opcode == "fusion":
-        yield from instruction.fused_computation.instructions
-    else:
-        yield instruction
 
 
 def compiled(

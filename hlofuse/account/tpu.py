@@ -7,10 +7,10 @@ from functools import cached_property
 from hlofuse.analysis.async_ops import fused_collective
 from hlofuse.analysis.cost import Cost, CostAnalysis
 from hlofuse.analysis.elementwise import leaves_size
-from hlofuse.analysis.kernels import computed_in
 from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.cost.tpu import TpuDevice, estimated_cycles, tpu_devices
 from hlofuse.ir import Instruction, Module, Shape, replace
+from hlofuse.matching.kernels import inside
 from .account import Account, Totals
 from .collectives import exchange_of
 from .figures import KernelTime
@@ -127,7 +127,7 @@ _TO_OTHER_TILES = 6.0  # times its bytes' time: XLA:TPU's estimates of a reshape
 def tile_bytes(kernel: Instruction) -> int:
     """Bytes of the whole tiles that slices of gathers and scatters touch; a scatter reads and writes them."""
     total = 0
-    for x in computed_in(kernel) if kernel.opcode == "fusion" else (kernel,):
+    for x in inside(kernel):
         if x.opcode in ("gather", "scatter") and (array := x.operands[0].shape).is_tiled:
             dimensions = x.attributes.get
             single = {*dimensions("inserted_window_dims", ()), *dimensions("input_batching_dims", ())}

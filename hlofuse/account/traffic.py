@@ -48,7 +48,8 @@ def traffic(kernel: Instruction, cost: Cost) -> Cost:
             return cost
         read, written = _fusion(kernel)
     elif kernel.opcode == "scatter":
-        read, written = _scatter_alone(kernel)
+        written = scattered_bytes(kernel)  # in place once copies have been inserted
+        read = written + sum(shape_size(o.shape) for o in kernel.operands[len(kernel.operands) // 2 :])
     elif (target := custom_call_target(kernel)).startswith((*_OF_PRODUCTS, *_OF_LIBRARIES)):
         results = [shape for _, shape in kernel.shape.leaves()]
         if target.startswith(_OF_PRODUCTS):
@@ -158,13 +159,6 @@ def _read_by(user: Instruction, value: Instruction, in_place: set[Instruction]) 
             return None
         return sum(_bytes_read(inside[k], in_place) for k, o in enumerate(user.operands) if o is value)
     return _array_bytes(value)
-
-
-def _scatter_alone(scatter: Instruction) -> tuple[int, int]:
-    """The traffic of a scatter outside a fusion, which is in place once copies have been inserted."""
-    n = len(scatter.operands) // 2
-    sectors = scattered_bytes(scatter)
-    return sectors + sum(shape_size(o.shape) for o in scatter.operands[n:]), sectors
 
 
 def scattered_bytes(scatter: Instruction) -> int:

@@ -345,7 +345,10 @@ def _capture_on(
         captured = Capture(new, destination.target, flags=all_flags.strip(), **given)
         _collect_all(dump, captured)
         if destination.device is not None:
-            _set_device(captured, destination.device)
+            for module in captured.modules:
+                config = module.folder / "gpu_target_config.pbtxt"
+                if not config.exists():
+                    config.write_text(target_config_of(destination.device)[1], encoding="utf-8")
         _finish(captured, dump, out, destination)
     return captured
 
@@ -354,13 +357,6 @@ def _collect_all(dump: Path, captured: Capture) -> None:
     between = collect(dump, captured)
     if not captured.modules:
         captured.left_out.update(between)  # perhaps nothing was compiled for the target at all
-
-
-def _set_device(captured: Capture, device: str) -> None:
-    for module in captured.modules:
-        config = module.folder / "gpu_target_config.pbtxt"
-        if not config.exists():
-            config.write_text(target_config_of(device)[1], encoding="utf-8")
 
 
 @contextmanager

@@ -33,8 +33,9 @@ def collect(dump: Path, capture: Capture) -> dict[str, str]:
         try:
             before, passes = stages(module, capture.target)
         except HlofuseError as error:
-            is_between = _is_of_host(module, capture.target) or _is_clone(module, modules)
-            left_out = between if is_between else capture.left_out
+            # The framework runs some on the host CPU while it prepares a program for another device.
+            is_of_host = capture.target != "cpu" and "cpu_after_optimizations" in module.whole
+            left_out = between if is_of_host or _is_clone(module, modules) else capture.left_out
             left_out[name] = str(error).split("\n")[0]
             continue
         taken.add(name)
@@ -49,11 +50,6 @@ def _is_clone(module: DumpedModule, modules: Sequence[DumpedModule]) -> bool:
     """True for a module that XLA cloned from a captured one for autotuning."""
     original = module.name.removesuffix("-clone")
     return original != module.name and any(m.name == original for m in modules)
-
-
-def _is_of_host(module: DumpedModule, target: str) -> bool:
-    """True if the framework ran it on the host CPU while preparing a program for another device."""
-    return target != "cpu" and "cpu_after_optimizations" in module.whole
 
 
 _OF_THE_MACHINE = ("xla_dump_", "xla_gpu_cuda_data_dir")
@@ -97,7 +93,7 @@ def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], fo
     _copy_ids(entered, folder / "before.hlo.pb")
     for name in ("gpu_target_config.pbtxt", "debug_options"):
         given = before.with_name(f"{module.label}.{name}")
-        if _is_whole(given):
+        if given.is_file() and given.read_bytes().endswith(b"\n"):  # else XLA was ended before
             lines = given.read_text(encoding="utf-8").splitlines(keepends=True)
             remaining = [line for line in lines if not line.startswith(_OF_THE_MACHINE)]
             (folder / name).write_text("".join(remaining), encoding="utf-8")
@@ -107,11 +103,6 @@ def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], fo
         # The module again, in one line as long as the dump.
         text = re.sub(r"(?m)^hlo_module_before_fusion: .*\n", "", text)
         (folder / "priority_fusion.txtpb").write_text(text, encoding="utf-8")
-
-
-def _is_whole(text: Path) -> bool:
-    """False for a file missing or truncated because XLA was ended."""
-    return text.is_file() and text.read_bytes().endswith(b"\n")
 
 
 def _copy_ids(dump: Path, to: Path) -> None:

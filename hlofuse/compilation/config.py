@@ -75,9 +75,8 @@ def replay_config(
         option = _option(target, release, xla_flags)
     off = disabled_passes(xla_flags)
     standard = tuple(p for p in passes_of(target, release, option) if p.partition("(")[0] not in off)
-    listed = with_enabled(target, standard, enable) if passes is None else split_passes(passes)
+    listed = with_enabled(target, standard if passes is None else split_passes(passes), enable)
     if passes is not None:
-        listed = with_enabled(target, listed, enable)
         for text in single_passes(listed):
             make_pass(text, target, release)
     stated, _ = device_of(target, device)
@@ -90,10 +89,9 @@ def replay_config(
         *((f"passes {', '.join(listed)}",) if passes is not None else ()),
     )
     tables = TARGETS[target]
-    flag = OPTION_FLAGS.get(option or "")
-    if option is not None and tables.has_by_default(option, release):
-        flag = None
-    flags = merged((*tables.flags, *((flag,) if flag is not None else ())), xla_flags)
+    by_default = option is None or tables.has_by_default(option, release)
+    own = () if by_default or option not in OPTION_FLAGS else (OPTION_FLAGS[option],)
+    flags = merged((*tables.flags, *own), xla_flags)
 
     def build(on: DeviceDescription | None) -> XlaBuild:
         return XlaBuild(release.name, tables.backend, on, flags)

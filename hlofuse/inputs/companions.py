@@ -98,22 +98,20 @@ class Companions:
     def _names(self) -> Sequence[str]:
         if self.path is None:
             return []
-        chosen, folder = self.dump, self.folder
-        if self.is_directory:
-            if not is_corpus_case(folder) and (cases := corpus_cases(folder)):
+        folder = self.folder
+        is_case = is_corpus_case(folder)
+        chosen = None if self.is_directory else self.dump
+        if self.is_directory and not is_case:
+            if cases := corpus_cases(folder):
                 return [n for c in cases if self.module in (None, c.name) for n in os.listdir(c)]
-            if is_corpus_case(folder):
-                return os.listdir(folder)
             directory = DumpDirectory(folder)
             chosen = directory.pick(self.module) if self.module is not None else directory.main()
             folder = directory.path
-            if chosen is None:
-                return os.listdir(folder)
         if chosen is not None:
             labels = tuple(f"{label}." for label in chosen.labels)
             return [n for n in os.listdir(folder) if n.startswith(labels)]
-        if is_corpus_case(self.folder) and self.path.name.endswith((".hlo", ".hlo.gz")):
-            return os.listdir(self.folder)
+        if self.is_directory or (is_case and self.path.name.endswith((".hlo", ".hlo.gz"))):
+            return os.listdir(folder)
         return [self.path.name]
 
     @cached_property

@@ -59,14 +59,8 @@ def marks() -> dict[str, list[Mark]]:
 
 
 def _mark(row: dict[str, Any]) -> Mark:
-    spans = row.get("spans", [(row.get("since", ""), row.get("until", ""))])
-    return Mark(
-        row["pattern"],
-        tuple(Span(*s) for s in spans),
-        row.get("without", ""),
-        row.get("shown", ""),
-        row.get("printer", ""),
-    )
+    only = row.pop("since", ""), row.pop("until", "")
+    return Mark(spans=tuple(Span(*s) for s in row.pop("spans", [only])), **row)
 
 
 _WRAPPED_SINCE = {"copy": "0.9", "transpose": "0.11", "scatter": "0.5"}

@@ -31,8 +31,6 @@ class StageError(HlofuseError):
         closed = not any(target.startswith(stage.backend or "") for target in TARGETS)
         hint = "" if stage.name == INPUT or closed else "\nTo replay it anyway, add --assume-input."
         super().__init__(problem + hint)
-        self.problem = problem
-        """The message without the way out."""
         self.stage = stage
 
 
@@ -51,7 +49,9 @@ def stage_of(module: Module, target: str = "cpu", given: Given = NOTHING_GIVEN) 
             backend = "gpu" if "gpu" in whole else "tpu"
     if module.is_scheduled:
         return ShownStage(SCHEDULED, backend, "header has is_scheduled=true", right)
-    fusion = _compiler_fusion(module)
+    # Library and Triton fusions (kCustom) come from earlier passes.
+    kinds = ("kLoop", "kInput", "kOutput")
+    fusion = next((i for i in module.instructions() if i.fusion_kind in kinds), None)
     if fusion is not None:
         evidence = f"has {fusion.fusion_kind} fusions such as {printable(fusion.name)}"
         return ShownStage(FUSED, backend, evidence, right)
@@ -190,14 +190,6 @@ def _by_order(dump_file: DumpFile, right: Path) -> tuple[Stage, str]:
     if dump_file.number is not None and first is not None and dump_file.number < first:
         return BEFORE, "later dumps of it exist before the fusion passes"
     return FUSED, "its dump number is greater than that of the fusion input"
-
-
-def _compiler_fusion(module: Module) -> Instruction | None:
-    """A fusion made by a fusion pass. Library and Triton fusions (kCustom) are made before."""
-    for i in module.instructions():
-        if i.opcode == "fusion" and i.fusion_kind in ("kLoop", "kInput", "kOutput"):
-            return i
-    return None
 
 
 def _in_corpus(module: Module) -> bool:

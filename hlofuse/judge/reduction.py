@@ -54,7 +54,9 @@ class Reduction:
             self._without(_cuttable, _cut)
             self._without(_inner, _pass_on)
             self._shrink_shapes()
-            self._share_computations()
+            module = parse_module(self.text)
+            HloComputationDeduplicator().run(module, Recorder())
+            self._keep(print_module(module))
         return self.text
 
     def _keep(self, text: str) -> bool:
@@ -94,11 +96,6 @@ class Reduction:
             _clean(module)
             if self._keep(print_module(module)):
                 return
-
-    def _share_computations(self) -> None:
-        module = parse_module(self.text)
-        HloComputationDeduplicator().run(module, Recorder())
-        self._keep(print_module(module))
 
     def _shrink_shapes(self) -> None:
         found = {int(n) for dims in _SHAPE.findall(self.text) for n in _SIZE.findall(dims)}

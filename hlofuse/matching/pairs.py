@@ -34,10 +34,8 @@ def match_graphs(before: Graph, after: Graph, anchors: Iterable[tuple[Instructio
 def match_region(m: Matching, b: Region, a: Region) -> None:
     """Match the values of two computations: certain pairs, then those that follow, then similar ones."""
     m.fix(b, a)
-    m.exact(b, a)
     m.loose(b, a)
     while Similarity(m, b, a).run() + match_changed_opcodes(m, b, a):
-        m.exact(b, a)
         m.loose(b, a)
 
 
@@ -153,7 +151,6 @@ def _match_similar(pairing: _Pairing) -> None:
     for *_, b, a in sorted(candidates, key=lambda item: item[:3]):
         free = m.free_before(b)
         while Similarity(m, b, a).run():
-            m.exact(b, a)
             m.loose(b, a)
         if m.partner.get(b) is not a:
             m.moved.update(i for i in free if m.forward[i] >= 0)

@@ -68,6 +68,7 @@ class Matching:
 
     def loose(self, b: Region, a: Region) -> None:
         """Match by opcode and attributes, then by opcode; shapes, literals and annotations may differ."""
+        self.exact(b, a)
         for level in (lambda v: v.kind, lambda v: v.opcode):
             found = 1
             while found:

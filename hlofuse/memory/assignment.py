@@ -13,7 +13,7 @@ from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_value import HloValue, Index, shape_tree
 from hlofuse.analysis.memory_scheduler import live_ranges, with_least_memory
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Computation, Instruction, Module, Record, Shape, callees, reach
+from hlofuse.ir import Instruction, Module, Record, Shape, callees, reach
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.releases import AROUND_FUSION
 
@@ -117,10 +117,6 @@ class _Allocation:
         return not (self.is_argument or self.is_constant or self.is_inside or self.lives_out)
 
     @property
-    def is_scalar_constant(self) -> bool:
-        return self.is_constant and self.size <= _ALIGNMENT["tpu"]
-
-    @property
     def is_reusable(self) -> bool:
         """True if other values may lie there."""
         is_read_only = self.is_constant or (self.is_argument and not self.is_aliased)
@@ -172,7 +168,9 @@ class _Assigner:
             found = HeapSimulation(values, self._alias, self._live, self._sizes, self._info).blocks
             self._allocations.append(_Allocation(pack(found, self._pitch(space)), space))
             blocks += found if self._is_device(space) else []
-        inside = _element_computations(self._live)
+        # Computations applied element by element, also in fusions (`GatherComputationsByAllocationType`).
+        runs = self._live.spans
+        inside = {c for c in reach(runs, callees) if c not in runs and c.fusion is None}
         for buffer in self._buffers:
             if buffer not in self._found and buffer.values[0].instruction.computation in inside:
                 is_constant = any(v.instruction.opcode == "constant" for v in buffer.values)
@@ -182,8 +180,9 @@ class _Assigner:
         if is_tpu:
             temporary[0] = self._of_hbm(temporary.get(0, 0), blocks)
             blocks = blocks if temporary[0] else []
-        # XLA:TPU's scalar constants are part of the program.
-        every = [a for a in self._allocations if not is_tpu or not (a.is_inside or a.is_scalar_constant)]
+        every = self._allocations
+        if is_tpu:  # where scalar constants are part of the program
+            every = [a for a in every if not (a.is_inside or (a.is_constant and a.size <= self._alignment))]
         device = [a for a in every if self._is_device(a.space)]
         counted = device if is_tpu else every
         spaces = [s for s in temporary if not is_tpu or not s]
@@ -359,11 +358,6 @@ def _moved_to_end(allocations: list[_Allocation]) -> list[_Allocation]:
             return left[first:]
         left[first], left[last] = left[last], left[first]
         first += 1
-
-
-def _element_computations(live: LiveRanges) -> set[Computation]:
-    """Computations applied element by element, inside fusions too (`GatherComputationsByAllocationType`)."""
-    return {c for c in reach(live.spans, callees) if c not in live.spans and c.fusion is None}
 
 
 def _over_time(blocks: Iterable[Block], live: LiveRanges) -> list[int]:

@@ -1,6 +1,8 @@
 """Rules about who runs a kernel on CPU, asked in XLA's order. Codes EC0…. XLA decides this in
 `ThunkEmitter::EmitHloInstruction` (`thunk_emitter.cc`) and `EmitFusionKernel` (`fusion_emitter.cc`)."""
 
+from collections.abc import Sequence
+
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_predicates import (
     EIGEN,
@@ -15,6 +17,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.atoms import is_intermediate
 from hlofuse.cost.gpu.kernel_graph import can_update_in_place
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.opcodes import with_trait
 from .verdict import Figures, runner
 
@@ -160,16 +163,11 @@ def _concatenate_hero(kernel: Instruction) -> Instruction | None:
         return None
     while _is_intermediate(start, 1) and start.operands[0].opcode != "parameter":
         start = start.operands[0]
-    found: list[Instruction] = []
-    queue, seen = [start], {start}
-    for node in queue:
-        if node.opcode == "concatenate":
-            found.append(node)
-        elif _is_intermediate(node, 3):
-            for operand in node.operands:
-                if operand not in seen:
-                    seen.add(operand)
-                    queue.append(operand)
+
+    def above(x: Instruction) -> Sequence[Instruction]:
+        return x.operands if x.opcode != "concatenate" and _is_intermediate(x, 3) else ()
+
+    found = [x for x in reach([start], above) if x.opcode == "concatenate"]
     if len(found) != 1:
         return None
     queue = list(found[0].users)

@@ -38,7 +38,9 @@ class CpuDevice(Record):
         ns = 0.0
         for name, amount in work.items():
             if amount:
-                rate = self._rate(name)
+                # Its own rate, else that of the most similar amount that was measured.
+                measured = (self.rates[n] * factor for n, factor in _similar(name) if n in self.rates)
+                rate = next(measured, None)
                 if rate is None and not least:
                     return None
                 ns += (rate or 0.0) * amount
@@ -47,10 +49,6 @@ class CpuDevice(Record):
     def error(self, kind: str) -> float:
         """The factor within which 8 of 10 estimates of a kind of kernel are."""
         return self.errors.get(kind, self.errors.get("total", 3.0))
-
-    def _rate(self, name: str) -> float | None:
-        """The rate of an amount, else that of the most similar one that was measured."""
-        return next((self.rates[n] * factor for n, factor in _similar(name) if n in self.rates), None)
 
 
 @cache

@@ -203,8 +203,6 @@ class _Loops:
             if opcode == "iota":
                 self._operations["iota", _kind(shape), is_scalar] += count
             return []
-        if opcode == "tuple":
-            return [(o, (own, k), inner, count) for k, o in enumerate(operands)]
         if opcode == "get-tuple-element" or (is_elementwise(x) and opcode != "fusion"):
             if opcode not in _FREE:
                 kind = _kind(shape)
@@ -267,7 +265,8 @@ class _Loops:
             self._other[f"plain {opcode}"] += products
             summed = [x.attributes.get(f"{side}_contracting_dims") or (None,) for side in ("lhs", "rhs")]
             return [(o, (own, d), d[0], products / 2) for o, d in zip(operands, summed, strict=False)]
-        self._other[f"other {opcode}"] += count
+        if opcode != "tuple":
+            self._other[f"other {opcode}"] += count
         return [(o, (own, k), inner, count) for k, o in enumerate(operands)]
 
     def _reduction(

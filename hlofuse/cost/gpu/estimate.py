@@ -46,11 +46,6 @@ class Estimate:
         return "compute" if self.compute > self.memory else "memory"
 
 
-def is_broadcast(instruction: Instruction) -> bool:
-    """True for a broadcast or iota, also below unary operations (`IsReadCoalescedHeuristic`)."""
-    return chain_end(instruction).opcode in ("broadcast", "iota")
-
-
 def chain_end(instruction: Instruction) -> Instruction:
     """The start of a chain of bitcasts and unary element-wise operations, at most a broadcast or iota."""
     while instruction.opcode not in ("broadcast", "iota") and len(instruction.operands) == 1:

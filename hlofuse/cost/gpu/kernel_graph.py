@@ -3,9 +3,11 @@
 instruction's operand may lie in the producer. Updates in place and groups of reductions need this graph."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.grouping import reach
 from .heroes import Root
 
 
@@ -143,13 +145,8 @@ def _outputs_reached(graph: KernelGraph, outputs: Sequence[Instruction]) -> dict
     """For the instructions that outputs depend on, the numbers of these outputs."""
     reaches: dict[Instruction, list[int]] = {}
     for k, output in enumerate(outputs):
-        queue, seen = [output], {output}
-        for node in queue:
+        for node in reach([output], partial(_operands, graph)):
             reaches.setdefault(node, []).append(k)
-            for operand in _operands(graph, node):
-                if operand not in seen:
-                    seen.add(operand)
-                    queue.append(operand)
     return reaches
 
 

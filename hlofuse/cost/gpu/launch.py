@@ -94,17 +94,16 @@ def launch_of(kernel: FusionAnalysis) -> Launch:
                 return _reduction(kernel, reduction)
             if hero.transpose is not None:
                 return _transpose(kernel, hero.transpose)
-            opcode = root.atom.opcode if root.atom is not None else ""
-            if opcode == "scatter" and root.atom is not None:
-                return _scatter(kernel, root.atom)
-            if opcode == "sort":
+            atom = root.atom
+            if atom is not None and atom.opcode == "scatter":
+                return _scatter(kernel, atom)
+            if atom is not None and atom.opcode == "sort":
                 return elementwise_launch(root.result, "sort")
             if hero.opcode == "concatenate" and not root.result.shape.is_tuple and len(hero.operands) <= 4:
                 return _concatenate(kernel, hero)
         return loop_launch(kernel)
-    first = first_reduction(kernel)
-    if first is not None and first.reduction is not None and reductions_agree(kernel, first):
-        return _reduction(kernel, first.reduction)
+    if (reduction := common_reduction(kernel)) is not None:
+        return _reduction(kernel, reduction)
     if (transpose := common_transpose(kernel)) is not None:
         return _transpose(kernel, transpose)
     slices = slices_of_like(kernel) if release.kernels_of_slices else None
@@ -121,16 +120,18 @@ def first_reduction(kernel: FusionAnalysis) -> Atom | None:
     return next((root.hero[0] for root in kernel.roots if root.is_reduction), None)
 
 
-def reductions_agree(kernel: FusionAnalysis, first: Atom) -> bool:
-    """True if all outputs can be results of the kernel of that reduction."""
-    elements = first.operands[0].elements
+def common_reduction(kernel: FusionAnalysis) -> Reduction | None:
+    """The reduction of a kernel that has all outputs as results; None without one."""
+    first = first_reduction(kernel)
+    if first is None:
+        return None
     for root, (hero, _) in zip(kernel.roots, kernel.heroes, strict=True):
         if root.is_reduction:
             if hero is not None and hero.reduction != first.reduction:
-                return False
-        elif root.result.elements != elements:
-            return False
-    return True
+                return None
+        elif root.result.elements != first.operands[0].elements:
+            return None
+    return first.reduction
 
 
 def common_transpose(kernel: FusionAnalysis) -> TiledTranspose | None:
@@ -339,9 +340,8 @@ def llvm_launch_of(kernel: FusionAnalysis) -> Launch:
     roots = kernel.roots
     heroes = kernel.heroes
     if min(kernel.input_bits, kernel.output_bits) >= 8:
-        first = first_reduction(kernel)
-        if first is not None and first.reduction is not None and reductions_agree(kernel, first):
-            blocks, threads = _reduction_launch(kernel, first.reduction)
+        if (reduction := common_reduction(kernel)) is not None:
+            blocks, threads = _reduction_launch(kernel, reduction)
             return Launch("reduction", blocks * kernel.groups, threads)
         if (transpose := common_transpose(kernel)) is not None:
             return Launch("transpose", _transpose_blocks(transpose), _THREADS_OF_LOOP)

@@ -11,10 +11,10 @@ from hlofuse.ir.record import replace
 from hlofuse.releases import Release
 from .backend_config import fusion_config
 from .device import DeviceDescription
-from .estimate import Estimate, is_broadcast
+from .estimate import Estimate, chain_end
 from .launch import FusionAnalysis, Launch
 from .shapes import ShapeFacts
-from .shared_tables import SharedTables, Tables
+from .shared_tables import SharedTables
 from .summary import EstimateCache, Summary, SummaryPair
 from .ticks import INFINITE
 from .timing import Timing, in_step, pair_reads, time_of, time_of_pair
@@ -37,9 +37,7 @@ class KernelModel:
         self.device = device
         self.release = release
         self.timing = Timing(device, release)
-        tables = (
-            Tables(device, release) if shared is None else shared.tables(type(self).__name__, device, release)
-        )
+        tables = (shared or SharedTables()).tables(type(self).__name__, device, release)
         self.tables = tables
         self.atoms = tables.atoms
         self.summaries = tables.summaries
@@ -237,7 +235,7 @@ class KernelModel:
 
 def _reads_across(instruction: Instruction, summary: Summary) -> bool:
     """True if it reads against the memory layout (the first half of `IsReadCoalescedHeuristic`)."""
-    return summary.is_fusion or not is_broadcast(instruction.operands[0])
+    return summary.is_fusion or chain_end(instruction.operands[0]).opcode not in ("broadcast", "iota")
 
 
 class OperandRead(NamedTuple):

@@ -88,9 +88,10 @@ class _Context:
     region_flops: RegionFlops
     device: DeviceDescription
 
-    def region(self) -> float:
+    def applied(self, times: int) -> float:
+        """FLOP of the called computation, run so many times."""
         called = self.instruction.called
-        return self.region_flops(called[0][1]) if called else 0.0
+        return fp32(self.region_flops(called[0][1]) * fp32(times)) if called else 0.0
 
 
 def _ratio(part: int, whole: int) -> float:
@@ -143,7 +144,7 @@ def _concatenate(c: _Context, cost: OpCost) -> None:
 
 def _reduce(c: _Context, cost: OpCost) -> None:
     outputs = first_leaf(c.instruction.shape).element_count
-    cost.flops = fp32(c.region() * fp32(c.operands[0].elements - outputs))
+    cost.flops = c.applied(c.operands[0].elements - outputs)
     for k in range(len(c.operands) // 2, len(c.operands)):
         cost.operand_bytes[k] = fp32(outputs * c.operands[k].size)
         cost.utilization[k] = fp32(outputs)
@@ -154,7 +155,7 @@ def _reduce_window(c: _Context, cost: OpCost) -> None:
     source, read = c.operands[0], first_leaf(c.instruction.shape).element_count * size
     cost.utilization[0] = _ratio(read, source.elements)
     cost.operand_bytes[0] = fp32(read * source.element_bytes)
-    cost.flops = fp32(c.region() * fp32(applied))
+    cost.flops = c.applied(applied)
 
 
 def _scatter(c: _Context, cost: OpCost) -> None:
@@ -165,7 +166,7 @@ def _scatter(c: _Context, cost: OpCost) -> None:
         cost.operand_bytes[k] = fp32(update)
         total += update
     cost.out_bytes = fp32(total)
-    cost.flops = fp32(c.region() * fp32(c.operands[n + 1].elements))
+    cost.flops = c.applied(c.operands[n + 1].elements)
 
 
 def _select_and_scatter(c: _Context, cost: OpCost) -> None:
@@ -176,11 +177,11 @@ def _select_and_scatter(c: _Context, cost: OpCost) -> None:
 
 
 def _map(c: _Context, cost: OpCost) -> None:
-    cost.flops = fp32(c.region() * fp32(c.result.elements))
+    cost.flops = c.applied(c.result.elements)
 
 
 def _scan(c: _Context, cost: OpCost) -> None:
-    cost.flops = fp32(c.region() * fp32(c.operands[min(1, len(c.operands) - 1)].elements))
+    cost.flops = c.applied(c.operands[min(1, len(c.operands) - 1)].elements)
 
 
 def _custom_call(c: _Context, cost: OpCost) -> None:

@@ -51,16 +51,16 @@ def tiled_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) 
         if bits * last <= _MAX_BITS_OF_MINOR and bits * last * swapped >= 8 * _MIN_SIDE_ELEMENTS:
             return TiledTranspose(dimensions, order, bits, -(-_BANKS * (_BANKS + 1) * bits * last // 8))
         return None
-    smaller, product = min(source_dimensions[-1], last), source_dimensions[-1] * last
-    if bits != 4 and _is_large(smaller, product):
+    if bits != 4 and _is_large(source_dimensions[-1], last):
         return TiledTranspose(dimensions, order, bits, -(-_BANKS * (_BANKS + 1) * bits // 8))
     return None
 
 
-def _is_large(smaller: int, product: int) -> bool:
-    return smaller >= _MIN_SIDE_ELEMENTS or (
-        smaller >= _MIN_SIDE_ELEMENTS_OF_LARGE and product >= _MIN_ELEMENTS_OF_LARGE
-    )
+def _is_large(one: int, other: int) -> bool:
+    smaller = min(one, other)
+    if smaller < _MIN_SIDE_ELEMENTS_OF_LARGE:
+        return False
+    return smaller >= _MIN_SIDE_ELEMENTS or one * other >= _MIN_ELEMENTS_OF_LARGE
 
 
 @lru_cache(maxsize=4096)
@@ -75,7 +75,7 @@ def bytewise_transpose(source: Shape, result: Shape, permutation: tuple[int, ...
         fits = 8 * width <= _MAX_BITS_OF_MINOR
         if not fits or width * min(source.dimensions[-2], dimensions[-2]) < _MIN_SIDE_ELEMENTS:
             return None
-    elif not _is_large(min(source.dimensions[-1], last), source.dimensions[-1] * last):
+    elif not _is_large(source.dimensions[-1], last):
         return None
     return TiledTranspose(dimensions, permutation, 0, _BANKS * (_BANKS + 1) * width)
 
@@ -86,7 +86,7 @@ def llvm_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) -
     if permutation not in _LLVM_PERMUTATIONS:
         return None
     dimensions, last = result.dimensions, result.dimensions[-1]
-    if not _is_large(min(source.dimensions[-1], last), source.dimensions[-1] * last):
+    if not _is_large(source.dimensions[-1], last):
         return None
     if len(dimensions) == 2:
         dimensions, permutation = (1, *dimensions), (0, 2, 1)

@@ -74,9 +74,7 @@ class _Costing:
             if any(map(columns.has_negative, node.tile.strides)):
                 text = "Full support for negative strides is not implemented hlo: "
                 raise NotTiled(text, Operation(node.op), is_status=True)
-        self._merger = TileMerger(
-            self.view, nodes, self.analysis.sizes, self.sizes, self.count, self._shares_regions
-        )
+        self._merger = TileMerger(self.analysis, self.tilings, self._shares_regions)
         self.blocks = self.tilings.blocks(self.view.kinds[0].dims, self.analysis.first_output)
         self._level(nodes, self.blocks)
 
@@ -177,7 +175,8 @@ def tiling_costs(
         num_warps(costing.largest) if given is None else np.asarray(given.num_warps), full
     )
     stages = 1 if given is None else given.num_stages
-    read: Ticks = np.zeros(count, dtype=np.int64)
+    none: Ticks = np.zeros(count, dtype=np.int64)
+    read = none
     if costing.reads:  # a row for each operand
         sizes = np.array([[view.kinds[op].byte_size] for op in costing.reads], dtype=np.int64)
         totals, shares = np.empty((len(sizes), count), dtype=np.int64), np.empty((len(sizes), count))
@@ -185,7 +184,7 @@ def tiling_costs(
             totals[row], shares[row] = total, share
         read = times.read(blocks, sizes, totals, shares).sum(axis=0)
     outputs = output_nodes(analysis, costing.sizes, blocks)
-    write: Ticks = np.zeros(count, dtype=np.int64)
+    write = none
     bytes_written = 0
     fits = costing.fits
     for root, chosen in zip(view.roots, outputs, strict=True):
@@ -203,7 +202,7 @@ def tiling_costs(
             fits = fits & ((chosen != position) | small)
     flops = np.broadcast_to(np.asarray(costing.flops), full)
     compute = times.compute(flops, blocks, used_warps * times.device.threads_per_warp)
-    dot_total: Ticks = np.zeros(count, dtype=np.int64)
+    dot_total = none
     for node, new in costing.dots:
         own = dot_times(view, node, costing.sizes, used_warps, stages, times.device)
         # No estimate, or merged with another tile: nothing to add.
@@ -264,21 +263,14 @@ Same: TypeAlias = "Mask | bool"
 class TileMerger:
     """Finds, for every node and tiling, the first node with the same tile."""
 
-    def __init__(
-        self,
-        view: FusionView,
-        nodes: list[TiledNode],
-        sizes: list[int],
-        values: Columns,
-        count: int,
-        shares_regions: bool = False,
-    ) -> None:
-        self.view = view
+    def __init__(self, analysis: Analysis, tilings: TilingSet, shares_regions: bool) -> None:
+        self.view = analysis.view
         self._shares_regions = shares_regions
-        self.values = values
-        self.count = count
-        self.tiles_per_dimension = [-(-n // t) for n, t in zip(sizes, values.parameters, strict=False)]
-        self.by_offset = self._compared_by_offset(nodes)
+        self.values = tilings.sizes
+        self.count = tilings.count
+        tiles = self.values.parameters
+        self.tiles_per_dimension = [-(-n // t) for n, t in zip(analysis.sizes, tiles, strict=False)]
+        self.by_offset = self._compared_by_offset(analysis.nodes)
         self._numbers: dict[TiledNode, Value] = {}
 
     def _compared_by_offset(self, nodes: list[TiledNode]) -> dict[int, Same]:

@@ -1,7 +1,9 @@
 """Operations supported in a Triton fusion, and XLA's reasons against others
 (`xla/backends/gpu/codegen/triton/support.cc`)."""
 
-from collections.abc import Callable, Iterable
+from __future__ import annotations
+
+from collections.abc import Iterable
 from functools import cache
 from typing import TypeAlias
 
@@ -31,17 +33,15 @@ _ALGORITHMS: dict[str, tuple[str, str]] = {
 }
 
 
-def dot_refusal(
-    dot: Instruction, conversion: Callable[[str, str], str | None], rocm: bool, capability: tuple[int, int]
-) -> str | None:
-    """XLA's reason against the dot; None if it is supported. `conversion` gives the same for conversions."""
+def dot_refusal(dot: Instruction, support: TritonSupport) -> str | None:
+    """XLA's reason against the dot; None if it is supported."""
     result = dot.element_type
     lhs, rhs = (o.element_type for o in dot.operands[:2])
     mixed = {lhs, rhs}
     if (
         lhs != rhs
         and mixed != {"f8e5m2", "f8e4m3fn"}
-        and not (rocm and mixed == {"f8e5m2fnuz", "f8e4m3fnuz"})
+        and not (support.rocm and mixed == {"f8e5m2fnuz", "f8e4m3fnuz"})
     ):
         return "Dot operation only supports same types for lhs and rhs."
     if result in ("s4", "u4"):
@@ -51,17 +51,17 @@ def dot_refusal(
         return f"Exactly one contracting dimension is supported, got {','.join(map(str, contracted))}"
     algorithm = dot.raw("algorithm") or "unset"
     if algorithm != "unset":
-        return _algorithm(algorithm, lhs, rhs, result, conversion, rocm, capability)
-    return _types(lhs, result, rocm, capability) or _types(rhs, result, rocm, capability)
+        return _algorithm(algorithm, lhs, rhs, result, support)
+    return _types(lhs, result, support) or _types(rhs, result, support)
 
 
-def _types(operand: str, result: str, rocm: bool, capability: tuple[int, int]) -> str | None:
+def _types(operand: str, result: str, support: TritonSupport) -> str | None:
     """`AreTypesSupportedByAlgUnsetDot`."""
     if operand == "f64" and result != "f64":
         return "Dot operation only supports F64 result type for F64 input type."
-    if "f8e4m3fn" in (operand, result) and not rocm and capability < (9, 0):
+    if "f8e4m3fn" in (operand, result) and not support.rocm and support.capability < (9, 0):
         return "Dot operation for F8E4M3FN is not supported before Hopper."
-    if operand in _DOT_FLOATS or operand in (("f8e4m3fnuz", "f8e5m2fnuz") if rocm else ("f64",)):
+    if operand in _DOT_FLOATS or operand in (("f8e4m3fnuz", "f8e5m2fnuz") if support.rocm else ("f64",)):
         return None
     if operand in ("s8", "u8") and result in ("s32", "u32"):
         return None
@@ -74,15 +74,9 @@ def _types(operand: str, result: str, rocm: bool, capability: tuple[int, int]) -
     return f"Unsupported types: input={operand.upper()}, result={result.upper()}"
 
 
-def _algorithm(
-    name: str,
-    lhs: str,
-    rhs: str,
-    result: str,
-    conversion: Callable[[str, str], str | None],
-    rocm: bool,
-    capability: tuple[int, int],
-) -> str | None:
+def _algorithm(name: str, lhs: str, rhs: str, result: str, support: TritonSupport) -> str | None:
+    conversion = support.conversion
+    rocm = support.rocm
     printed = f"ALG_{name.upper()}"
     algorithm = _ALGORITHMS.get(name)
     if algorithm is None or name == ("dot_f64_f64_f64" if rocm else "dot_bf16_bf16_bf16"):
@@ -91,7 +85,7 @@ def _algorithm(
     ending = f" for dot algorithm {printed}"
     if result != accumulator and (conversion(result, accumulator) or conversion(accumulator, result)):
         return "Unsupported result conversion" + ending
-    if name == "dot_f64_f64_f64" and BIT_WIDTH[lhs] < 32 and (rocm or capability < (10, 0)):
+    if name == "dot_f64_f64_f64" and BIT_WIDTH[lhs] < 32 and (rocm or support.capability < (10, 0)):
         return "Unsupported BF16 on GPUs on ROCm and before Blackwell" + ending
     for side, element_type in (("lhs", lhs), ("rhs", rhs)):
         if element_type != operand and conversion(element_type, operand):
@@ -165,12 +159,12 @@ class TritonSupport:
         self._types = _TYPES if release.triton_takes_unsigned else _TYPES - _UNSIGNED
         if not release.triton_takes_pads:
             self._types -= {"s4"}
-        self._rocm = device.is_rocm
+        self.rocm = device.is_rocm
         self._cuda = device.platform == "CUDA"
-        self._capability = device.compute_capability
+        self.capability = device.compute_capability
         self._cache: dict[Instruction, str | None] = {}
-        self._f8 = _F8 | _F8_ROCM if self._rocm else _F8
-        self._bf16 = not self._rocm or not device.gfx_version.startswith(("gfx900", "gfx906", "gfx10"))
+        self._f8 = _F8 | _F8_ROCM if self.rocm else _F8
+        self._bf16 = not self.rocm or not device.gfx_version.startswith(("gfx900", "gfx906", "gfx10"))
 
     def refusal(self, instruction: Instruction) -> str | None:
         """The reason against a producer or consumer: a Triton fusion is supported as a whole, others by
@@ -196,14 +190,14 @@ class TritonSupport:
 
     def data_type(self, element_type: str) -> str | None:
         """`IsTritonSupportedDataType`."""
-        if not self._cuda and not self._rocm and element_type in _BY_VENDOR:
+        if not self._cuda and not self.rocm and element_type in _BY_VENDOR:
             return _BY_VENDOR[element_type]
         if element_type == "bf16":
             return None if self._bf16 else "BF16 is not supported on ROCm."
         if element_type in self._types or element_type in _F8:
             return None
         if element_type in _F8_ROCM:
-            return None if self._rocm else "F8E4M3FNUZ/F8E5M2FNUZ not supported on Cuda."
+            return None if self.rocm else "F8E4M3FNUZ/F8E5M2FNUZ not supported on Cuda."
         return f"Unsupported data type: {element_type}"
 
     def instruction(self, instruction: Instruction) -> str | None:
@@ -239,13 +233,13 @@ class TritonSupport:
         if opcode == "dot":
             if not release.triton_takes_dots:
                 return "Dot operation is only supported in nested GEMM fusions."
-            return dot_refusal(instruction, self.conversion, self._rocm, self._capability)
+            return dot_refusal(instruction, self)
         if opcode == "fusion":
             return "Nested fusions are not supported."
         if is_elementwise(instruction):
             # The type of the last operand: compare and select have a fixed type elsewhere.
             last = operands[-1].element_type if operands else element_type
-            cached = _elementwise_opcodes(last, self._rocm, release)
+            cached = _elementwise_opcodes(last, self.rocm, release)
             return None if opcode in cached else "Unsupported elementwise operation."
         return f"Unsupported instruction opcode {opcode}"
 
@@ -272,7 +266,7 @@ class TritonSupport:
 
     def _conversion_message(self, source: str, result: str) -> str | None:
         both, ada = (source, result), self._release.triton_converts_f8_on_ada
-        early = self._cuda and self._capability < ((8, 9) if ada else (9, 0))
+        early = self._cuda and self.capability < ((8, 9) if ada else (9, 0))
         if early and source != result and "f8e4m3fn" in both:
             return f"F8E4M3FN is not supported before {'Ada' if ada else 'Hopper'}."
         eight_bits = [t in self._f8 for t in both]

@@ -35,21 +35,17 @@ class Window(Record):
     def __str__(self) -> str:
         parts: list[str] = []
 
-        def add(key: str, shown: bool, text: Callable[[WindowDimension], str]) -> None:
-            if shown:
-                parts.append(key + "=" + "x".join(text(d) for d in self.dimensions))
+        def add(key: str, usual: str, text: Callable[[WindowDimension], str]) -> None:
+            texts = list(map(text, self.dimensions))
+            if set(texts) - {usual}:
+                parts.append(f"{key}={'x'.join(texts)}")
 
-        ds = self.dimensions
-        add("size", bool(ds), lambda d: str(d.size))
-        add("stride", any(d.stride != 1 for d in ds), lambda d: str(d.stride))
-        add(
-            "pad",
-            any(d.padding_low or d.padding_high for d in ds),
-            lambda d: f"{d.padding_low}_{d.padding_high}",
-        )
-        add("lhs_dilate", any(d.base_dilation != 1 for d in ds), lambda d: str(d.base_dilation))
-        add("rhs_dilate", any(d.window_dilation != 1 for d in ds), lambda d: str(d.window_dilation))
-        add("rhs_reversal", any(d.window_reversal for d in ds), lambda d: str(int(d.window_reversal)))
+        add("size", "", lambda d: str(d.size))
+        add("stride", "1", lambda d: str(d.stride))
+        add("pad", "0_0", lambda d: f"{d.padding_low}_{d.padding_high}")
+        add("lhs_dilate", "1", lambda d: str(d.base_dilation))
+        add("rhs_dilate", "1", lambda d: str(d.window_dilation))
+        add("rhs_reversal", "0", lambda d: str(int(d.window_reversal)))
         return "{" + " ".join(parts) + "}"
 
 

@@ -189,7 +189,8 @@ class _InstructionPrinter:
             ):
                 continue
             if name in called:
-                value = self._called_text(called[name], braced=value.startswith("{"))
+                names = ", ".join(self.percent + c.name for c in called[name])
+                value = f"{{{names}}}" if value.startswith("{") else names
             parts.append(f", {name}={value}")
         return "".join(parts) + control
 
@@ -198,7 +199,3 @@ class _InstructionPrinter:
         if not predecessors or not self.options.control_dependencies:
             return ""
         return f", control-predecessors={{{', '.join(self.percent + p.name for p in predecessors)}}}"
-
-    def _called_text(self, computations: list[Computation], braced: bool) -> str:
-        text = ", ".join(self.percent + c.name for c in computations)
-        return f"{{{text}}}" if braced else text

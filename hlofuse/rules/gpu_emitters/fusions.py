@@ -7,7 +7,7 @@ from hlofuse.analysis.cpu_predicates import product_as_reduce
 from hlofuse.analysis.slice_copies import copied_dynamic_slice, copied_slice
 from hlofuse.cost.gpu import backend_config as config
 from hlofuse.cost.gpu.atoms import Atom
-from hlofuse.cost.gpu.launch import first_reduction, reductions_agree
+from hlofuse.cost.gpu.launch import common_reduction, first_reduction
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.verdict import Figures, runner
@@ -65,11 +65,11 @@ def hero_names(kernel: GpuKernel) -> str:
 
 def why_a_loop(kernel: GpuKernel) -> str:
     """Why the emitter that its operations suggest does not take it; empty where none suggests itself."""
-    kernel_model = kernel.model.kernel(kernel.instruction)
+    kernel_model = kernel.analysis
     if not kernel.modern and min(kernel_model.input_bits, kernel_model.output_bits) < 8:
         return "elements are narrower than a byte"
     first = first_reduction(kernel_model)
-    if first is not None and not reductions_agree(kernel_model, first):
+    if first is not None and common_reduction(kernel_model) is None:
         return f"not all outputs have the {first.operands[0].elements:,} elements that the reduction reads"
     transposes = sum(len(root.transposes) for root in kernel_model.roots)
     if transposes > 1:
@@ -204,7 +204,7 @@ def _dot_in(fusion: Instruction) -> Instruction | None:
 def reduction(kernel: GpuKernel) -> Figures | None:
     if kernel.launch.kind != "reduction":
         return None
-    first = first_reduction(kernel.model.kernel(kernel.instruction))
+    first = first_reduction(kernel.analysis)
     assert first is not None
     assert first.reduction is not None
     is_row, (outer, middle, minor) = first.reduction
@@ -217,7 +217,7 @@ def reduction(kernel: GpuKernel) -> Figures | None:
 def transpose(kernel: GpuKernel) -> Figures | None:
     if kernel.launch.kind != "transpose":
         return None
-    heroes = [hero for hero, _ in kernel.model.kernel(kernel.instruction).heroes]
+    heroes = [hero for hero, _ in kernel.analysis.heroes]
     tiled = next(h.transpose for h in heroes if h is not None and h.transpose is not None)
     sizes = "×".join(map(str, tiled.dimensions))
     order = ",".join(map(str, tiled.permutation))
@@ -244,7 +244,7 @@ def sort(kernel: GpuKernel) -> Figures | None:
 def concatenate(kernel: GpuKernel) -> Figures | None:
     if kernel.launch.kind != "concatenate":
         return None
-    hero = kernel.model.kernel(kernel.instruction).heroes[0][0]
+    hero = kernel.analysis.heroes[0][0]
     assert hero is not None
     dimension = (hero.attributes[0] or "{0}").strip("{}")
     return {"hero": hero_names(kernel), "joins": f"{len(hero.operands)} along dimension {dimension}"}
@@ -252,12 +252,8 @@ def concatenate(kernel: GpuKernel) -> Figures | None:
 
 @runner("EM045", "In-place update", runs="in-place update")
 def in_place_update(kernel: GpuKernel) -> Figures | None:
-    first = kernel.model.kernel(kernel.instruction).roots[0].update
-    if (
-        kernel.launch.kind != "loop"
-        or first is None
-        or not kernel.model.kernel(kernel.instruction).updates_in_place
-    ):
+    first = kernel.analysis.roots[0].update
+    if kernel.launch.kind != "loop" or first is None or not kernel.analysis.updates_in_place:
         return None
     return {"update": first.shape.text_without_layout, "of": _shape(outputs_of(kernel.instruction)[0])}
 

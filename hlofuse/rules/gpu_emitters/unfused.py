@@ -3,7 +3,7 @@
 from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.cost.gpu.launch import Launch
+from hlofuse.cost.gpu.launch import FusionAnalysis, Launch
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.graph import Instruction
@@ -47,6 +47,11 @@ class GpuKernel(Record):
     @property
     def summary(self) -> Summary:
         return self.model.summary(self.instruction)
+
+    @property
+    def analysis(self) -> FusionAnalysis:
+        """The facts that decide its emitter."""
+        return self.model.kernel(self.instruction)
 
     @property
     def launch(self) -> Launch:
