@@ -227,12 +227,11 @@ def _take_first(x: Instruction) -> bool:
     counts = [whole.shape.dimensions[d] for d in batch]
     indices = make.reshape(x, array(places.indices.element_type, [*counts, rows]), places.indices)
 
-    def last(value: Instruction, labels: list[int]) -> Labelled:
-        own = [d for d in batch if d in labels]
-        first = [*own, *(d for d in batch if d not in labels), along]
-        order = [[*batch, along].index(d) for d in first]
-        moved = make.transpose(x, indices, order)
-        found = gather_rows(x, value, moved, labels.index(along), [labels.index(d) for d in own])
+    def last(value: Instruction, labels: list[int]) -> Labelled | None:
+        if not {*batch} <= {*labels}:  # each place of the batch reads others
+            return None
+        found = gather_rows(x, value, indices, labels.index(along), [labels.index(d) for d in batch])
+        first = [*batch, along]
         return found, [*first, *(d for d in labels if d not in first)]
 
     view = View({along: rows}, last)
