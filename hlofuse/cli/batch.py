@@ -16,6 +16,7 @@ from hlofuse.reports.check.baseline import parse_bytes
 from .common.messages import message, progress_bar, wrote
 from .common.options import (
     FORMATS,
+    flag,
     limit_option,
     option,
     output_option,
@@ -53,7 +54,7 @@ _folder = partial(click.argument, type=click.Path(path_type=Path))
 @command.command("run")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @output_option("Folder for tables and summary. A run that was stopped goes on there.", "DIR")
-@click.option("--no-suggestions", is_flag=True, help="Try no changes: more than twice as fast.")
+@flag("--no-suggestions", "Try no changes: more than twice as fast.")
 @option("--workers", "N", "Workers.  [default: one per core]", type=click.IntRange(min=1))
 @click.option(
     "--max-seconds",

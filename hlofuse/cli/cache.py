@@ -4,10 +4,11 @@ import click
 
 from hlofuse.format import bytes_text, plural, printable
 from hlofuse.library.cache import LIMIT, VARIABLE, cache_folder, entries, remove
+from .common.options import flag
 
 
 @click.command("cache")
-@click.option("--clear", is_flag=True, help="Remove every entry.")
+@flag("--clear", "Remove every entry.")
 def command(clear: bool) -> int:
     """Show the cache of replays, or clear it.
 

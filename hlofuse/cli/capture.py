@@ -20,7 +20,7 @@ from hlofuse.format import listing, plural, printable, shorten
 from hlofuse.inputs.profile import slowest_module
 from hlofuse.ir.errors import HlofuseError
 from .common.messages import message, spinner
-from .common.options import arguments_options, destination_options, option
+from .common.options import arguments_options, destination_options, flag, option
 
 
 @click.command("capture")
@@ -33,13 +33,9 @@ from .common.options import arguments_options, destination_options, option
     "Directory to write.  [default: PROGRAM's name and target]",
     type=click.Path(path_type=Path),
 )
-@click.option(
-    "--run",
-    is_flag=True,
-    help="Run PROGRAM, a Python script, on the device of this machine: dump and profile in one folder.",
-)
-@click.option("--explain", is_flag=True, help="Then run hlofuse explain on the largest module.")
-@click.option("--measure", is_flag=True, help="Then run it on this CPU, too: hlofuse explain --measure.")
+@flag("--run", "Run PROGRAM, a Python script, on the device of this machine: dump and profile in one folder.")
+@flag("--explain", "Then run hlofuse explain on the largest module.")
+@flag("--measure", "Then run it on this CPU, too: hlofuse explain --measure.")
 @click.pass_context
 def command(
     context: click.Context,

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.questions import Check
-from .common.options import option, report_options_with
+from .common.options import flag, option, report_options_with
 from .common.output import CHECK_FORMATS, Output, save
 from .common.questions import command_of
 from .common.request import warn
@@ -61,8 +59,8 @@ def _more_reports(arguments: tuple[str, ...]) -> list[tuple[str, Path]]:
 
 command = command_of(
     "check",
-    click.option("--update", is_flag=True, help="Write the current state as the baseline."),
-    click.option("--exit-zero", is_flag=True, help="Report failures, but exit with 0."),
+    flag("--update", "Write the current state as the baseline."),
+    flag("--exit-zero", "Report failures, but exit with 0."),
     option(
         "--report reports",
         "FORMAT=FILE",

@@ -18,7 +18,7 @@ from hlofuse.library.side_by_side import (
 )
 from hlofuse.reports.diff import many as summary
 from .common.messages import progress_bar
-from .common.options import limit_option, module_option, option, profile_option, report_options
+from .common.options import flag, limit_option, module_option, option, profile_option, report_options
 from .common.output import Output
 from .common.request import TERMINAL, options_of
 
@@ -29,7 +29,7 @@ from .common.request import TERMINAL, options_of
 @report_options
 @limit_option(20, "Entries in each list; 0 shows all.")
 @option("--only", SECTIONS, "Report only this part; repeatable. JSON always has all parts.", multiple=True)
-@click.option("--metadata", is_flag=True, help="Count op_name and source lines as differences.")
+@flag("--metadata", "Count op_name and source lines as differences.")
 @option("--device", "D", "GPU or TPU for estimated times (hlofuse devices).")
 @option("--device-after", "D", "GPU of AFTER, if different.")
 @option("--xla", "V|auto", "jaxlib release of both sides.  [default: read from each dump]")

@@ -16,7 +16,7 @@ from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.fixing import CPU, Fixed, fixed
 from hlofuse.reports.verdict.phrases import totals_line
-from .common.options import arguments_options, destination_options, option, report_options
+from .common.options import arguments_options, destination_options, flag, option, report_options
 from .common.output import Output, write_file
 from .common.request import TERMINAL
 
@@ -25,9 +25,9 @@ from .common.request import TERMINAL
 @click.argument("program", metavar="PROGRAM.py:FUNCTION")
 @arguments_options
 @destination_options
-@click.option("--measure", is_flag=True, help="On a CPU: offer what runs faster here, measured alternately.")
+@flag("--measure", "On a CPU: offer what runs faster here, measured alternately.")
 @option("--tries", "N", "Most edits to compile.", default=24, type=click.IntRange(min=1))
-@click.option("--write", is_flag=True, help="Write the edits into PROGRAM.py.")
+@flag("--write", "Write the edits into PROGRAM.py.")
 @report_options
 def command(
     program: str,
@@ -88,8 +88,8 @@ def _print(found: Fixed, console: Console, *, is_written: bool) -> None:
             style = {"+": "green", "-": "red"}.get(line[:1], "dim")
             console.print(printable(line), style=style, markup=False, soft_wrap=True)
     console.print()
-    for flag in found.flags:
-        console.print(f"Without an edit, by a replay: {printable(flag)}", style="dim")
+    for setting in found.flags:
+        console.print(f"Without an edit, by a replay: {printable(setting)}", style="dim")
     tried = ", ".join(f"{count} × {printable(reason)}" for reason, count in found.refused.most_common())
     if tried:
         console.print(f"Not offered: {tried}", style="dim")

@@ -10,12 +10,12 @@ import click
 from hlofuse.format.units import plural
 from hlofuse.inputs import load
 from hlofuse.judge.reduction import Reduction
-from .common.options import option, output_option
+from .common.options import input_argument, option, output_option
 from .common.output import emit
 
 
 @click.command("reduce")
-@click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))
+@input_argument
 @option("--while", "CMD", "Shell command that exits 0 while the module is of interest.", required=True)
 @option("--timeout", "S", "Time limit in seconds of each run of CMD.", type=float, default=60)
 @output_option("File to write; - for standard output.", "OUT.hlo")

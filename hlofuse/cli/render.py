@@ -15,7 +15,7 @@ from hlofuse.library.side_by_side import pair_of
 from hlofuse.render import ModulePair, format_of, render
 from hlofuse.render.drawing import FORMATS, require_engine
 from .common.messages import spinner
-from .common.options import input_argument, option, replay_options
+from .common.options import flag, input_argument, option, replay_options
 from .common.output import save
 from .common.request import announce, report_on, warn
 
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     default=250,
     type=click.IntRange(1, 1500),
 )
-@click.option("--no-legend", is_flag=True, help="Leave the legend out.")
+@flag("--no-legend", "Leave the legend out.")
 @replay_options
 def command(
     input: str,

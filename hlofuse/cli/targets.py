@@ -11,7 +11,7 @@ from hlofuse.format.fields import fields
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
 from hlofuse.pipelines.targets import TARGETS, Step, Target, compilation
 from hlofuse.releases import ANY, EARLIEST, NEWEST
-from .common.options import report_options
+from .common.options import flag, report_options
 from .common.output import Output
 
 if TYPE_CHECKING:
@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("targets")
-@click.option(
-    "--verbose",
-    is_flag=True,
-    help=("List all passes of the compilation; those in [brackets] are not implemented."),
-)
+@flag("--verbose", "List all passes of the compilation; those in [brackets] are not implemented.")
 @report_options
 def command(verbose: bool, out: Output) -> int:
     """List the backends that can be replayed: releases, passes in order, measured fidelity."""

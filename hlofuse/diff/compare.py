@@ -110,7 +110,7 @@ class Changes(Struct):
             if wrong and sorted(now) == sorted(x for x, _ in wrong):
                 orders = [[x for x, _ in wrong], now]
                 texts = [", ".join(m.before.values[x].instruction.name for x in order) for order in orders]
-                yield Detail(Kind.ORDER, "operands", texts[0], texts[1])
+                yield Detail(Kind.ORDER, "operands", *texts)
                 return
         for position in range(max(len(b.operands), len(a.operands))):
             x = b.operands[position] if position < len(b.operands) else -1
@@ -135,7 +135,7 @@ class Changes(Struct):
         new = {there.get(p, -1) for p in other.control_predecessors}
         if old != new:
             names = [", ".join(p.name for p in i.control_predecessors) or None for i in (one, other)]
-            yield Detail(Kind.CONTROL, "control-predecessors", names[0], names[1])
+            yield Detail(Kind.CONTROL, "control-predecessors", *names)
 
     def _index(self, graph: Graph) -> dict[Instruction, int]:
         found = self.indices.get(graph)

@@ -149,7 +149,7 @@ class FusionChanges:
         removed = [before[i].instruction for i in sorted(b.members - a.members)]
         here = [(before[i] if i >= 0 else after[~i]).instruction for i in sorted(a.members - b.members)]
         names = [", ".join(f"{i.opcode} {i.name}" for i in found) or None for found in (removed, here)]
-        yield Detail(Kind.ATTRIBUTE, "inside", names[0], names[1])
+        yield Detail(Kind.ATTRIBUTE, "inside", *names)
 
     def _retained_in(self, fusion: MatchedFusion) -> tuple[Detail, ...]:
         name = fusion.group.fusion.name
@@ -165,7 +165,7 @@ class FusionChanges:
         configs = [f.raw("backend_config") for f in (one, other)]
         texts = [None if c is None else canonical_attribute("backend_config", c) for c in configs]
         if texts[0] != texts[1] and (texts[0] or "{}") != (texts[1] or "{}"):
-            yield Detail(Kind.ANNOTATION, "backend_config", texts[0], texts[1])
+            yield Detail(Kind.ANNOTATION, "backend_config", *texts)
         old = self._copies(b.group)
         new = {self.m.backward[i]: n for i, n in self._copies(a.group).items()}
         for i in dict.fromkeys([*old, *new]):

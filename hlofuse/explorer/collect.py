@@ -28,7 +28,7 @@ from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.common.names import renamed_kernels
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.explain.explain import explain, record_check
-from hlofuse.reports.explain.model import Explanation, FusedStep, HotKernel
+from hlofuse.reports.explain.model import Explanation, HotKernel
 from hlofuse.reports.explain.phrases import notes
 from hlofuse.reports.memory.model import memory_json, memory_use
 from hlofuse.reports.verdict.phrases import kernel_cells
@@ -422,7 +422,6 @@ class _Collector:
         self.files = files
         self.replay = observed.replay
         self.note = observed.note
-        self.costs = observed.costs
         self.facts = Facts(observed.replay, observed.costs)
         self.explained = explain(
             observed.replay,
@@ -513,37 +512,24 @@ class _Collector:
         for number, result in enumerate(self.replay.passes):
             steps = {s.step: s for g in self.explained.passes[number].fused for s in g.steps}
             for event in result.events:
-                yield self._decision(event, number, steps.get(event.step), boxes)
-
-    def _decision(
-        self,
-        e: Event,
-        number: int,
-        step: FusedStep | None,
-        boxes: Boxes,
-    ) -> Decision:
-        others = [boxes.find(n) for n in (e.consumers or e.removed)]
-        if e.event == "rewrite":
-            producer, consumer = (
-                boxes.find(next(iter(e.removed), None)),
-                boxes.find(next(iter(e.added), None)),
-            )
-            names = ", ".join(e.removed), "", ", ".join(e.added)
-        else:
-            producer, consumer = boxes.find(e.producer), boxes.find(e.consumer)
-            names = e.producer or "", e.consumer or "", e.fusion or ""
-        ops = boxes.follow(e)
-        return Decision(
-            e,
-            number,
-            producer,
-            consumer,
-            (printable(names[0]), printable(names[1]), printable(names[2])),
-            tuple(b for b in others if b >= 0),
-            step if e.event == "fuse" else None,
-            ops,
-            boxes.kernels,
-        )
+                ends = event.producer, event.consumer
+                names = event.producer or "", event.consumer or "", event.fusion or ""
+                if event.event == "rewrite":
+                    ends = next(iter(event.removed), None), next(iter(event.added), None)
+                    names = ", ".join(event.removed), "", ", ".join(event.added)
+                producer, consumer = map(boxes.find, ends)
+                others = map(boxes.find, event.consumers or event.removed)
+                yield Decision(
+                    event,
+                    number,
+                    producer,
+                    consumer,
+                    tuple(map(printable, names)),
+                    tuple(b for b in others if b >= 0),
+                    steps.get(event.step) if event.event == "fuse" else None,
+                    boxes.follow(event),
+                    boxes.kernels,
+                )
 
 
 def _refused_edges(e: Explanation, decisions: tuple[Decision, ...]) -> Iterator[RefusedEdge]:

@@ -111,7 +111,7 @@ class Decision(Record):
     pass_index: int
     producer: int
     consumer: int
-    names: tuple[str, str, str]
+    names: tuple[str, ...]
     """Producer, consumer and result as the trace has them, for what is no box (inside of a fusion)."""
     others: tuple[int, ...]  # priority: the consumers; rewrite: boxes that went
     fused: FusedStep | None

@@ -54,8 +54,7 @@ def page_html(page: Page) -> str:
     }
     out = _part("page.html")
     for mark, text in parts.items():
-        before, _, after = out.partition(mark)
-        out = before + text + after
+        out = out.replace(mark, text, 1)
     return out
 
 
@@ -177,9 +176,7 @@ def _decisions(decisions: Sequence[Decision], s: Strings) -> dict[str, Any]:
         **_columns(decisions, s, "pass=pass_index step=event.step producer consumer others"),
         **_columns(decisions, s, f"{times} duplicated=event.duplicated"),
         "computation": [s(printable(x.event.computation)) for x in decisions],
-        "producer_name": [s(x.names[0]) for x in decisions],
-        "consumer_name": [s(x.names[1]) for x in decisions],
-        "result_name": [s(x.names[2]) for x in decisions],
+        **{f"{end}_name": [s(x.names[n]) for x in decisions] for n, end in enumerate(_ENDS)},
         "rule": [s(x.event.rule or "") for x in decisions],
         "reason": [s(printable(x.event.reason or "")) for x in decisions],
         "figures": [s(figures_text(x.event.figures)) for x in decisions],
@@ -188,6 +185,9 @@ def _decisions(decisions: Sequence[Decision], s: Strings) -> dict[str, Any]:
         "ops": [[n for op in x.ops for n in op] for x in decisions],
         "kernels": differences(x.kernels for x in decisions),
     }
+
+
+_ENDS = ("producer", "consumer", "result")
 
 
 def _why(step: FusedStep | None) -> str:

@@ -152,6 +152,12 @@ def indented(console: Console, shown: str | Text | Table, by: int = 2, style: st
     console.print(Padding(shown, (0, 0, 0, by)))
 
 
+def print_lines(console: Console, lines: Iterable[str], by: int = 2, style: str = "") -> None:
+    """Print lines, each `by` columns from the edge."""
+    for line in lines:
+        indented(console, line, by, style)
+
+
 def print_command(console: Console, indent: int, *text: str | None) -> None:
     """Print the command on one line in any terminal, since a broken one cannot be copied. Nothing is printed
     where a word is empty: the input is no file."""

@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from hlofuse.format.escape import command_line
+from hlofuse.format.terminal import print_lines
 from hlofuse.format.units import plural
 from hlofuse.inputs.dump_directory import DumpDirectory
 from hlofuse.ir import HlofuseError, replace
@@ -84,8 +85,7 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
             full = [observed.note] if observed.note else []
             untried = [*untried_lines(answer)][1:]  # the screen has the first
             full += ["Changes that are not simulated:", *untried] if untried else []
-            for line in ("", *full, "") if full else ("",):
-                console.print(line)
+            print_lines(console, ("", *full, "") if full else ("",), 0)
             if difference is not None:
                 print_difference(difference, console, limit=limit)
         print_explanation(
@@ -134,8 +134,7 @@ def print_advice_at(report: Program, name: str, console: Console) -> None:
         console.print()
     if tried:
         print_suggestions(about, console)
-    for line in untried_lines(about):
-        console.print(line, style="dim")
+    print_lines(console, untried_lines(about), 0, "dim")
 
 
 def _timeline(options: ReplayOptions) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ from hlofuse.account import Account, Launched
 from hlofuse.account.measured import NO_MEASURED_TIME, Measured
 from hlofuse.cost.tpu import estimated_cycles
 from hlofuse.format import bytes_text, fields, plural, printable, us_text
-from hlofuse.format.terminal import print_more, print_rows
+from hlofuse.format.terminal import print_lines, print_more, print_rows
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir import HlofuseError, Record
 from .common.facts import place_of
@@ -107,8 +107,7 @@ def _best_bandwidth(rows: list[Launched]) -> float | None:
 def print_model_error(e: ModelError, console: Console, limit: int) -> None:
     """The sums, then kernel by kernel."""
     console.print(_summary(e), style="bold")
-    for line in profile_lines(e.measured):
-        console.print(line)
+    print_lines(console, profile_lines(e.measured), 0)
     shown = e.kernels[: limit or None]
     console.print()
     estimate = "XLA's model" if e.bandwidth is None else "at that bandwidth"

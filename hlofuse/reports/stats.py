@@ -183,9 +183,9 @@ def headline(m: ModuleStatistics) -> tuple[str, ...]:
         plural(t.kernels, "kernel"),
         *([plural(t.launches, "launch", "launches")] if t.launches != t.kernels else []),
         *([f"{us_text(t.measured_us)} measured"] if t.measured_us is not None else []),
-        f"{bytes_text(m.totals.cost.bytes_accessed)} moved",
-        f"{quantity(m.totals.cost.flops)} FLOP",
-        f"{quantity(m.totals.cost.transcendentals)} transcendentals",
+        f"{bytes_text(t.cost.bytes_accessed)} moved",
+        f"{quantity(t.cost.flops)} FLOP",
+        f"{quantity(t.cost.transcendentals)} transcendentals",
     )
 
 
@@ -246,11 +246,8 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     print_rows(console, columns, rows, drop=[*([3, 6] if loops else [2, 5]), 1])
     if loops:
         console.print(ITERATIONS, style="dim")
-    inside = []
-    if m.fusion_bodies:
-        inside.append(plural(m.fusion_bodies, "fused computation", "fused computations"))
-    if m.applied_computations:
-        inside.append(f"{plural(m.applied_computations, 'to_apply computation')}")
+    others = (m.fusion_bodies, "fused computation"), (m.applied_computations, "to_apply computation")
+    inside = [plural(*counted) for counted in others if counted[0]]
     if inside:
         console.print("and " + ", ".join(inside), style="dim")
 

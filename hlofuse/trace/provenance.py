@@ -72,7 +72,7 @@ class Provenance:
         before: dict[Instruction, Instruction] = {}
         queue, end = [start], None
         for x in queue:  # grows while it is walked; the nearest survivor counts
-            if x.computation is not None and x.computation.module is self._module:
+            if is_in(x, self._module):
                 end = x
                 break
             for y in self._successors(x):
@@ -176,7 +176,7 @@ class BeforeFusion(OnlySkipped):
         found = []
         for event, about in self._events:
             stand_for = [self._successor(i, module) for i in about]
-            names = [i.name if _is_in(i, module) else None for i in stand_for]
+            names = [i.name if is_in(i, module) else None for i in stand_for]
             if event.event == "rewrite":
                 works = {i.name for i in stand_for if i.opcode != "constant"}
                 added = tuple(dict.fromkeys(n for n in names if n in works))
@@ -191,7 +191,7 @@ class BeforeFusion(OnlySkipped):
         seen = {instruction}
         while True:
             following = self._now.get(instruction)
-            if following is None and not _is_in(instruction, module):
+            if following is None and not is_in(instruction, module):
                 following = self._copies.get(instruction)
             if following is None or following in seen:
                 return instruction
@@ -199,7 +199,8 @@ class BeforeFusion(OnlySkipped):
             seen.add(following)
 
 
-def _is_in(instruction: Instruction, module: Module) -> bool:
+def is_in(instruction: Instruction, module: Module | None) -> bool:
+    """True if an instruction stands in the module; False for one that was removed."""
     return instruction.computation is not None and instruction.computation.module is module
 
 

@@ -31,6 +31,11 @@ def option(names: str, value: str | Sequence[str], meaning: str, **more: Any) ->
     return click.option(*names.split(), help=meaning, **more)
 
 
+def flag(name: str, meaning: str) -> Callable[[F], F]:
+    """An option without a value."""
+    return click.option(name, is_flag=True, help=meaning)
+
+
 input_argument = click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))
 """`INPUT`: a file, a directory or `-`; a path for the shell."""
 

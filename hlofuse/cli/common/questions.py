@@ -75,10 +75,8 @@ def command_of(
         decorators.append(strict_option)
     decorators += [cache_option] if is_cached else []
     decorators.append(output)
-    function: Callable[..., Any] = command
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return click.command(name)(function)
+    decorated: Decorator[Any] = stacked(*decorators)
+    return click.command(name)(decorated(command))
 
 
 def _converted(field: Field[Any], value: Any) -> Any:

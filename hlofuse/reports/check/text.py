@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hlofuse.format.escape import printable
+from hlofuse.format.terminal import print_lines
 from hlofuse.reports.common.phrases import changed_lines, loops_line
 from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.verdict.phrases import answer_lines
@@ -16,10 +17,8 @@ _STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.NOTE: "dim"}
 def print_check(check: Check, console: Console, limit: int = 0) -> None:
     """The verdict, then each module with what broke, where and by which rule; of many the first `limit`."""
     console.print(verdict(check), style="bold red" if check.failed else "bold green")
-    for line in changed_lines(check.what_if):
-        console.print(line)
-    for note in check.notes:
-        console.print(printable(note), style="yellow")
+    print_lines(console, changed_lines(check.what_if), 0)
+    print_lines(console, map(printable, check.notes), 0, "yellow")
     seen: set[str] = set()
     for m in check.modules[: limit or None]:
         base = m.baseline

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format import plural, printable
-from hlofuse.format.terminal import Rows, indented, print_more
+from hlofuse.format.terminal import Rows, indented, print_lines, print_more
 from .model import ChangedEdge, Comparison
 from .phrases import FUSED_HEADING, PARTED_HEADING, by_kernels, difference_lines, edge_line, edge_phrase
 
@@ -15,8 +15,7 @@ def print_difference(d: Comparison, console: Console, *, limit: int) -> None:
     """The warning, the figures, and up to `limit` edges each way (0: all)."""
     first, *rest = difference_lines(d)
     console.print(first, style="bold yellow")
-    for line in rest:
-        console.print(line)
+    print_lines(console, rest, 0)
     for heading, edges in ((FUSED_HEADING, d.fused), (PARTED_HEADING, d.parted)):
         if edges:
             _print_edges(heading, edges, console, limit)

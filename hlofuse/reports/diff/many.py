@@ -8,12 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.diff.model import Accounts, FlagChange, FusionKind, ModuleDiff, only_annotations
-from hlofuse.format import fields, more, plural, printable
-from hlofuse.format.terminal import print_command
+from hlofuse.format import fields, plural, printable
+from hlofuse.format.terminal import print_command, print_lines, print_more
 from hlofuse.inputs.many import Many
 from hlofuse.ir import HlofuseError, Record
 from .json import flags_json
-from .phrases import change_of, count_change_of, flags_note, limited, time_change_of
+from .phrases import change_of, count_change_of, flags_note, time_change_of
 
 
 class ModuleChange(Record):
@@ -169,7 +169,8 @@ def draw(found: BatchDiff, console: Console, *, limit: int = 20) -> None:
     """Print the report; `limit` bounds the rows, 0 is no bound."""
     console.print(verdict(found), style="bold green" if found.same else "bold")
     console.print("   ".join(f"{label} {text}" for label, text in totals(found)))
-    shown, rest = limited(changed(found), limit)
+    rows = [m for m in found.compared if not m.same]
+    shown = rows[: limit or None]
     if shown:
         timed = any(m.us is not None for m in shown)
         grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
@@ -181,10 +182,8 @@ def draw(found: BatchDiff, console: Console, *, limit: int = 20) -> None:
             grid.add_row(*(Text(printable(cell)) for cell in cells))
         console.print()
         console.print(grid)
-    if rest:
-        console.print(f"  {more(rest)}", style="dim")
-    for note in notes(found):
-        console.print(printable(note), style="dim")
+    print_more(console, len(rows) - len(shown))
+    print_lines(console, map(printable, notes(found)), 0, "dim")
     if shown:
         console.print("largest change in detail:", style="dim")
         print_command(console, 2, "diff", *shown[0].files)
@@ -222,11 +221,6 @@ def cells_of(m: ModuleChange, timed: bool) -> list[str]:
     if timed:
         cells.append(time_change_of(*m.us) if m.us is not None else "")
     return [*cells, what + (_kinds([m]) or "fusions unchanged")]
-
-
-def changed(found: BatchDiff) -> list[ModuleChange]:
-    """The modules that differ, what changed most first."""
-    return [m for m in found.compared if not m.same]
 
 
 def _kinds(modules: Iterable[ModuleChange]) -> str:

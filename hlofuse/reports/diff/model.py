@@ -24,9 +24,10 @@ from hlofuse.diff.model import (
     measured_changes,
 )
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Module, Record, grouped
+from hlofuse.ir import Instruction, Record, grouped
 from hlofuse.matching.graph import Matched, Occurrence, must_run_once
 from hlofuse.matching.structure import TRIVIAL
+from hlofuse.trace.provenance import is_in
 
 
 class Cluster(Record):
@@ -109,15 +110,11 @@ def _replacements(diff: ModuleDiff, heads: set[Instruction]) -> dict[Instruction
     for edit in diff.edits:
         if isinstance(edit, Changed) and edit.because:
             reasons = [r for r in edit.because if r in heads]
-            removed = [r for r in reasons if not diff.pairs.after_of(r) and _in(diff.before.module, r)]
+            removed = [r for r in reasons if not diff.pairs.after_of(r) and is_in(r, diff.before.module)]
             added = [r for r in reasons if r not in removed]
             if len(removed) == len(added) == 1 and removed[0] not in out and added[0] not in out.values():
                 out[removed[0]] = added[0]
     return out
-
-
-def _in(module: Module, instruction: Instruction) -> bool:
-    return instruction.computation is not None and instruction.computation.module is module
 
 
 def _places(edit: Added | Removed) -> tuple[Occurrence, ...]:

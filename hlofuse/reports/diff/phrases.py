@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.diff.model import (
@@ -28,7 +28,6 @@ from .model import Cluster, SourceLine, Summary
 ARROW = "→"
 LONGEST_VALUE = 60
 
-T = TypeVar("T")
 ALL = tuple("kernels fusions sources instructions header".split())
 
 
@@ -147,13 +146,13 @@ def count_change_of(before: int, after: int) -> str:
 
 def saved(change: FusionChange, accounts: Accounts) -> str:
     """`−8.4 MB  −4.20 µs`: what is known of it; nothing of what did not change."""
-    known: list[tuple[float, Callable[[float], str]]] = []
+    parts: list[tuple[float, Callable[[float], str]]] = []
     if change.cost_before is not None and change.cost_after is not None:
         moved = change.cost_after.bytes_accessed - change.cost_before.bytes_accessed
-        known.append((moved, bytes_text))
+        parts.append((moved, bytes_text))
     if (us := accounts.of_change(change)) is not None and round(us[1] - us[0], 2):
-        known.append((us[1] - us[0], us_text))
-    return "  ".join(f"{'+' if more > 0 else '−'}{text(abs(more))}" for more, text in known if more)
+        parts.append((us[1] - us[0], us_text))
+    return "  ".join(f"{'+' if more > 0 else '−'}{text(abs(more))}" for more, text in parts if more)
 
 
 def detail(d: Detail) -> str:
@@ -242,13 +241,6 @@ def inside(change: FusionChange) -> list[str]:
 def what_is_in(cluster: Cluster) -> str:
     """The opcodes of what went and of what came."""
     return f" {ARROW} ".join(opcodes(side) for side in cluster.sides)
-
-
-def limited(rows: Sequence[T], limit: int) -> tuple[Sequence[T], int]:
-    """The first `limit` and how many are left; 0 is no limit."""
-    if not limit or len(rows) <= limit:
-        return rows, 0
-    return rows[:limit], len(rows) - limit
 
 
 def verdict(diff: ModuleDiff) -> str:

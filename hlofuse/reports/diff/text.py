@@ -8,12 +8,13 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.diff.model import Changed, FusionChange, FusionKind, MeasuredChange
-from hlofuse.format import more, plural, printable, times
+from hlofuse.format import plural, printable, times
+from hlofuse.format.terminal import print_more
 from hlofuse.matching.graph import Matched
 from hlofuse.reports.common.functions import changes
 from hlofuse.reports.diff import phrases
 from .model import Cluster, Summary
-from .phrases import ALL, figures_line, limited, loop_notes, profile_notes, side_notes, verdict
+from .phrases import ALL, figures_line, loop_notes, profile_notes, side_notes, verdict
 
 _STYLES = {
     FusionKind.SPLIT: "red",
@@ -90,9 +91,7 @@ class _Report(Struct):
         change = group[0]
         module = (self.summary.diff.after if change.after else self.summary.diff.before).module
         lines = [phrases.what_happened(change), *phrases.inside(change)]
-        place = phrases.sources(module, change.members)
-        if place:
-            lines.append(place)
+        lines += filter(None, [phrases.sources(module, change.members)])
         return (
             times(change.kind, len(group)),
             _STYLES[change.kind],
@@ -128,7 +127,7 @@ class _Report(Struct):
         s = self.summary
         if not s.diff.edits:
             return
-        self._head("instructions", f"{plural(len(s.diff.causes), 'change')}")
+        self._head("instructions", plural(len(s.diff.causes), "change"))
         rows = [self._cluster(group) for group in s.clusters]
         rows += [self._changed(group) for group in s.changes]
         for (source, destination), members in s.moved.items():
@@ -147,9 +146,7 @@ class _Report(Struct):
         module, members = (
             (diff.after.module, first.added) if first.added else (diff.before.module, first.removed)
         )
-        place = phrases.sources(module, members)
-        if place:
-            lines.append(place)
+        lines += filter(None, [phrases.sources(module, members)])
         return times(first.kind, len(group)), _EDIT_STYLES[first.kind], lines, ""
 
     def _changed(self, group: Sequence[Changed]) -> tuple[str, str, list[str], str]:
@@ -157,9 +154,7 @@ class _Report(Struct):
         lines = [f"{phrases.opcodes(members)}  {phrases.names(members)}"]
         lines += [phrases.detail(d) for d in group[0].details]
         if len(members) == 1:
-            place = phrases.sources(self.summary.diff.after.module, members)
-            if place:
-                lines.append(place)
+            lines += filter(None, [phrases.sources(self.summary.diff.after.module, members)])
         return "changed", "yellow", lines, ""
 
     def _print(self, text: str, style: str = "") -> None:
@@ -174,7 +169,8 @@ class _Report(Struct):
 
     def _list(self, rows: Iterable[tuple[str, str, list[str], str]]) -> None:
         """Rows of label, its style, lines (the first leads) and a figure at the right."""
-        shown, rest = limited(list(rows), self.limit)
+        every = list(rows)
+        shown = every[: self.limit or None]
         grid = Table.grid(padding=(0, 2, 0, 0), expand=False)
         labelled = any(label for label, *_ in shown)
         figures_line = any(figure for *_, figure in shown)
@@ -194,8 +190,7 @@ class _Report(Struct):
                 cells.append(Text(figure))
             grid.add_row(*cells)
         self.console.print(grid)
-        if rest:
-            self._print(f"  {more(rest)}", "dim")
+        print_more(self.console, len(every) - len(shown))
 
 
 def _function_text(

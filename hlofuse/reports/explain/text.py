@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.format import bytes_text, listing, plural, printable, ranges, us_text
-from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_more
+from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_lines, print_more
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common import phrases as common
 from hlofuse.reports.common.costs import roofline
@@ -32,16 +32,14 @@ def print_explanation(
     """The result in two lines, then pass by pass, then the rules that refuse most. `limit` bounds the rows of
     each list (0: none); `input_arguments` name the input in commands to go on with."""
     e = explanation
-    for line in common.changed_lines(e.what_if):
-        console.print(line, style="bold")
+    print_lines(console, common.changed_lines(e.what_if), 0, "bold")
     console.print(
         phrases.result_line(e), style="bold green" if e.after.kernels < e.before.kernels else "bold"
     )
     if e.selected is not None:
         print_selected(e, e.selected, console, limit)
     else:
-        for note in phrases.notes(e):
-            console.print(note, style="dim")
+        print_lines(console, phrases.notes(e), 0, "dim")
     for story in phrases.stories(e):
         console.print()
         _print_pass(story, e.rules, console, limit)
@@ -179,8 +177,7 @@ def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Seq
     explained = common.created_by_lines(first.created_by)
     if o.rule.advice and not explained:
         explained = [common.advice_line(o.rule)]
-    for line_text in explained:
-        indented(console, line_text, 10)
+    print_lines(console, explained, 10)
     print_command(console, 10, "why", *input_arguments, first.producer.name, first.consumer)
     codes = [o.rule.code, *(m.rule.code for m in first.created_by)]
     print_command(console, 10, "rule", *dict.fromkeys(codes))
@@ -202,8 +199,7 @@ def print_selected(e: Explanation, selection: Selection, console: Console, limit
         name = name_text(k.kernel.place.shown, style="bold")
         name.append(f"  {first}", style="not bold")
         indented(console, name)
-        for line in others:
-            indented(console, line, 4, "dim")
+        print_lines(console, others, 4, "dim")
     print_more(console, len(selection.kernels) - (limit or len(selection.kernels)))
 
 

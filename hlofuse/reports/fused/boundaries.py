@@ -249,10 +249,8 @@ def recreated_boundaries(
     refusals_ = refusals_between_kernels(replayed, facts)
     found = []
     for producer, _, consumer, size in edges(module):
-        names_ = remade.get(producer), remade.get(consumer)
-        refusal = (
-            refusals_.get((names_[0], names_[1])) if names_[0] is not None and names_[1] is not None else None
-        )
+        one, two = remade.get(producer), remade.get(consumer)
+        refusal = refusals_.get((one, two)) if one and two else None
         rule = figures = None
         reason = ""
         if producer.computation is not consumer.computation:
@@ -261,8 +259,8 @@ def recreated_boundaries(
             rule, reason, figures = refusal.rule, refusal.reason or "", refusal.figures
         elif not is_fusible(consumer):
             reason = f"{consumer.opcode} cannot be fused into"
-        elif None in names_:
-            other = producer.name if names_[0] is None else consumer.name
+        elif not (one and two):
+            other = producer.name if one is None else consumer.name
             reason = f"{other} differs when it is re-fused"
         else:
             reason = "no pass considered fusing the two"

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format import bytes_text, plural, printable, us_text
-from hlofuse.format.terminal import final_name_text, plain_table, print_more, print_rows
+from hlofuse.format.terminal import final_name_text, plain_table, print_lines, print_more, print_rows
 from hlofuse.reports.common.functions import function_table
 from hlofuse.reports.common.phrases import changed_lines, figures_text, measured_text
 from .model import Choice, KernelSelection
@@ -70,8 +70,7 @@ def note_lines(k: Choice) -> list[str]:
 
 def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Console) -> None:
     """First who runs how much, then the kernels `shown`, then what the rules quoted say."""
-    for line in changed_lines(s.what_if):
-        console.print(line, style="bold")
+    print_lines(console, changed_lines(s.what_if), 0, "bold")
     console.print(result_line(s), style="bold")
     if not s.kernels:
         return

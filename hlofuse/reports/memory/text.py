@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.console import Console
 
 from hlofuse.format import bytes_text, listing, plural, printable, undivided, us_text
-from hlofuse.format.terminal import Rows, print_more
+from hlofuse.format.terminal import Rows, print_lines, print_more
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.verdict.phrases import delta, where_text
 from hlofuse.reports.whatif.model import Trial
@@ -32,8 +32,7 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
         time = f", {us_text(us)} in all" if us is not None else ""
         text = f"XLA computes {plural(count, 'kernel')} again to save memory (.remat in the name){time}"
         console.print(text)
-    for line in _change_lines(m):
-        console.print(line)
+    print_lines(console, _change_lines(m), 0)
     shown = m.alive[: limit or None]
     if not shown:
         return

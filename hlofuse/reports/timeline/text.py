@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format import plural, printable, us_text
-from hlofuse.format.terminal import Rows
+from hlofuse.format.terminal import Rows, print_lines
 from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.timeline import phrases
@@ -29,8 +29,7 @@ def print_timeline(
     if (m := timeline.measured) is not None:
         console.print(f"{us_text(m.found_us / m.runs)} measured in one run of the last dump")
         console.print(joined_line(m), style="dim")
-    for note in timeline.notes:
-        console.print(printable(note), style="yellow")
+    print_lines(console, map(printable, timeline.notes), 0, "yellow")
     if timeline.times:
         console.print(f"No times: {timeline.times}.", style="dim")
     if timeline.changed and limit and len(timeline.changed) > limit:

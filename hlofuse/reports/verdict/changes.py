@@ -10,7 +10,7 @@ from hlofuse.account import Account, Observed, Totals
 from hlofuse.account.replaying import final_account
 from hlofuse.compilation import Compilation
 from hlofuse.format import bytes_text, plural, printable, signed, us_text
-from hlofuse.format.terminal import Rows, indented, print_command, print_more
+from hlofuse.format.terminal import Rows, indented, print_command, print_lines, print_more
 from hlofuse.ir import HlofuseError, Module, Record, replace
 from hlofuse.judge.judge import Judge, Refused
 from hlofuse.pipelines.flags import DISABLED, joined, merged, not_honoured, parse_flags
@@ -137,8 +137,7 @@ def print_changes(
         console.print(warning_line(ranking.changes), style="bold yellow")
     console.print(phrases.totals_line(v.totals), style="bold")
     if ranking.selected is None:
-        for line in phrases.bound_lines(v):
-            console.print(line)
+        print_lines(console, phrases.bound_lines(v), 0)
     else:
         console.print(f"Rules that refused to fuse {printable(ranking.selected)} with other kernels")
     rows = changes(v, ranking, also)
@@ -162,8 +161,7 @@ def print_changes(
         )
     idle = [r.rule.code for r in ranking.relaxed if not r.changes_anything]
     unchanged = [f"Nothing changes without {', '.join(idle)}."] if idle else []
-    for line in (*unchanged, *phrases.untried_lines(v)):
-        indented(console, line, 2, "dim")
+    print_lines(console, (*unchanged, *phrases.untried_lines(v)), 2, "dim")
     _print_fixed(ranking.fixed, console, limit)
 
 

@@ -52,10 +52,9 @@ def print_screen(
     top = [*_head(head, notes, difference, width)]
     if not tried:
         top += _share_lines(v, width)
-    elif limit and len(top) + len([*figure_lines(v, width, limit)]) > _TOP:
-        top += figure_lines(v, width, 1)
     else:
-        top += figure_lines(v, width, limit)
+        is_long = limit and len(top) + len([*figure_lines(v, width, limit)]) > _TOP
+        top += figure_lines(v, width, 1 if is_long else limit)
     functions = v.functions.rows[: _FUNCTIONS if limit else None]
     room = _LINES - len(top) - len(functions) - bool(functions) - bool(details)
     first = len([*suggestion_lines(v, 1, width, code=False)]) + (v.together is None)

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.format import more, plural, printable, times
-from hlofuse.format.terminal import indented
+from hlofuse.format.terminal import indented, print_lines
 from hlofuse.ir.grouping import grouped
 from .model import FinalVerdict, KernelSide, Report, Verdict
 
@@ -180,8 +180,7 @@ def print_report(report: Report, console: Console, *, limit: int, every: bool) -
     other = [v for v in report.compared if v not in bad and step_lines(v)]
     for v in other[: limit or None]:
         console.print(f"\n{printable(v.name)}  same kernels, different steps", style="bold")
-        for line in step_lines(v):
-            indented(console, line)
+        print_lines(console, step_lines(v))
     if limit and len(other) > limit:
         console.print(f"\n{more(len(other) - limit)}")
     if limit and len(bad) > limit:
@@ -196,15 +195,13 @@ def print_report(report: Report, console: Console, *, limit: int, every: bool) -
 def _print_bad(v: Verdict, console: Console) -> None:
     console.print(f"{printable(v.name)}  {verdict_word(v)}", style="bold")
     if v.error is not None:
-        for line in v.error.split("\n"):
-            indented(console, printable(line))
+        print_lines(console, map(printable, v.error.split("\n")))
         return
     if v.note:
         indented(console, printable(v.note))
     if v.partition:
         console.print("  kernels agree up to the order of a multi-output fusion's results")
-    for line in (*final_lines(v), *step_lines(v)):
-        indented(console, line)
+    print_lines(console, (*final_lines(v), *step_lines(v)))
     d = v.difference
     if d is None:
         return

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from hlofuse.account import PairDetail, ReadTerm
 from hlofuse.format import bytes_text, listing, more, plural, printable, ranges, shorten, us_text
-from hlofuse.format.terminal import Rows, final_name_text, indented, print_command, print_more
+from hlofuse.format.terminal import Rows, final_name_text, indented, print_command, print_lines, print_more
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
@@ -191,8 +191,7 @@ def _print_kernel(s: Story, equal: int, console: Console, seen: set[object]) -> 
     console.print(story_headline(s) + (f" {equal} more like it." if equal else ""), style="bold")
     where = printable(origin(s.described)) or printable(s.described.opcode)
     indented(console, f"{where} {_shape_text(s.described.shape, 40)}", 2, "dim")
-    for line in s.communication:
-        indented(console, printable(line))
+    print_lines(console, map(printable, s.communication))
     if not s.apart and not s.communication:
         indented(console, "No fusion with a kernel next to it was refused.")
     for code, own in grouped((r.code, (place, r)) for place, r in s.apart).items():
@@ -339,8 +338,7 @@ def _print_pair(
         shown = [*p.path[:5], "…", p.path[-1]] if len(p.path) > 7 else p.path
         indented(console, "Path: " + " → ".join(map(printable, shown)))
         print_command(console, 2, "why", *input_arguments, p.path[0], p.path[1])
-    for explained in created_by_lines(p.created_by, flags=details):
-        indented(console, explained)
+    print_lines(console, created_by_lines(p.created_by, flags=details))
     console.print()
     _print_places(console, tuple(dict.fromkeys((p.producer, p.consumer))))
     where = kernels_line(p)
@@ -373,8 +371,7 @@ def _print_story(
 ) -> None:
     console.print(story_headline(s), style="bold")
     if s.fate == "added" or (s.fate == "gone" and s.before_fusion):
-        for explained in created_by_lines(s.created_by):
-            indented(console, explained)
+        print_lines(console, created_by_lines(s.created_by))
         _print_places(console, (s.described,))
         return
     notes = before_fusion_lines(s)
@@ -382,8 +379,7 @@ def _print_story(
         notes.append(f"matches: {listing([*map(printable, s.meant)], _LEFT_OUT)}")
     for note in notes:
         indented(console, f"({note})", 2, "dim")
-    for explained in created_by_lines(s.created_by, flags=details):
-        indented(console, explained)
+    print_lines(console, created_by_lines(s.created_by, flags=details))
     holders = () if s.holder is None else (s.holder,)
     _print_places(console, (s.described, *holders, *s.kernels[:4]))
     if s.holder is not None:
@@ -465,8 +461,7 @@ def print_pair_cost(
         indented(console, choice, 4)
     if d.fused_reads and details:
         _print_reads(d.consumer_reads, d.fused_reads, console)
-    for note in d.notes[: None if details else 1]:
-        indented(console, printable(note), 4)
+    print_lines(console, map(printable, d.notes[: None if details else 1]), 4)
     if d.flips:
         indented(console, costs.turning_text(d, forbidden=forbidden), 4)
         if not forbidden:
