@@ -259,8 +259,8 @@ class Account:
     @property
     def call_work(self) -> Work:
         """The amounts of a call of the program on a CPU, apart from its kernels and launches."""
-        shapes = [p.shape for p in self.module.entry.parameters]
-        arguments = sum(len(list(s.leaves())) for s in (*shapes, self.module.entry.root.shape))
+        entry = self.module.entry
+        arguments = sum(len(list(x.shape.leaves())) for x in (*entry.parameters, entry.root))
         loops = [i for c in self._rows_alone for i in c if i.opcode == "while"]
         iterations = sum(self.runs(loop.called_computations[0]) for loop in loops)
         return {"call": 1, "argument": arguments, "iteration": iterations}

@@ -11,7 +11,7 @@ from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, is_small_call, i
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.format.units import bytes_text
-from hlofuse.ir import Computation, Instruction, Module, Record, replace
+from hlofuse.ir import Computation, Instruction, Module, Record, grouped, replace
 from hlofuse.releases import AROUND_FUSION
 from .account import Account, Launched
 from .floor import products
@@ -268,11 +268,10 @@ class _Flow:
         if not index:
             return list(x.users)
         if x not in self._elements:
-            groups = self._elements[x] = {}
-            for user in x.users:
-                k = user.tuple_index if user.opcode == "get-tuple-element" else -1
-                groups.setdefault(k, []).append(user)
-        return self._elements[x].get(index[0], []) + self._elements[x].get(-1, [])
+            keys = (u.tuple_index if u.opcode == "get-tuple-element" else -1 for u in x.users)
+            self._elements[x] = grouped(zip(keys, x.users, strict=True))
+        groups = self._elements[x]
+        return groups.get(index[0], []) + groups.get(-1, [])
 
 
 def _into(

@@ -93,30 +93,25 @@ class DumpedModule(Struct):
             if f.pipeline == stage.next_pipeline:
                 end = k
                 break
-        own_stage = [f.pipeline in stage.pipelines for f in self.between]
-        exact = next(
-            (k for k in range(end) if own_stage[k] and self.between[k].before == stage.passes[0]),
-            None,
-        )
-        if exact is None:
-            # With a pass's own dumps only, the first of them shows the module it was given.
-            first = next((k for k in range(end) if own_stage[k]), None)
-            if first is not None and self.between[first].before in stage.also_before:
-                exact = first
-        done = [k for k in range(end) if own_stage[k] and self.between[k].after in stage.passes]
+        own = [k for k in range(end) if self.between[k].pipeline in stage.pipelines]
+        exact = next((k for k in own if self.between[k].before == stage.passes[0]), None)
+        # With a pass's own dumps only, the first of them shows the module it was given.
+        if exact is None and own and self.between[own[0]].before in stage.also_before:
+            exact = own[0]
+        done = [k for k in own if self.between[k].after in stage.passes]
         if exact is not None:
             start = exact
         elif done and done[0] > 0:
             start = done[0] - 1
-        elif not done and end < len(self.between) and any(own_stage[:end]):
+        elif not done and end < len(self.between) and own:
             # No fusion pass changed anything: go back over what ran between them and the next pipeline.
             start = end - 1
-            while start > 0 and own_stage[start] and self.between[start].after != "pipeline-start":
+            while start > 0 and start in own and self.between[start].after != "pipeline-start":
                 start -= 1
         else:
             raise HlofuseError(self._no_input(target))
         if passes is not None and (done or exact is not None):
-            done = [k for k in range(start + 1, end) if own_stage[k] and self.between[k].after in passes]
+            done = [k for k in own if k > start and self.between[k].after in passes]
         names = _names_of_runs(stage, [self.between[k] for k in done], passes or ())
         return self.between[start].path, list(zip(names, [self.between[k].path for k in done], strict=True))
 

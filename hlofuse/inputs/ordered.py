@@ -22,7 +22,7 @@ from hlofuse.pipelines.stage import Stage
 from .companions import companions_of
 from .many import load
 from .text import read_bytes
-from .wire_format import fields, ids_file_of, messages, module_proto, numbers, unique_ids_for
+from .wire_format import fields, ids_file_of, instructions_of, messages, numbers, unique_ids_for
 
 
 def restore_unread_elements(module: Module, ids: UniqueIds | None) -> None:
@@ -40,7 +40,7 @@ def restore_unread_elements(module: Module, ids: UniqueIds | None) -> None:
         _name_elements(module)
 
 
-_ITS_NUMBER = re.compile(r"(.+)\.(\d+)")
+_NUMBERED = re.compile(r"(.*)\.(\d+)")
 
 
 def _name_elements(module: Module) -> None:
@@ -50,7 +50,7 @@ def _name_elements(module: Module) -> None:
         if element.opcode != "get-tuple-element":
             continue
         source, index = element.operands[0], element.tuple_index
-        match = _ITS_NUMBER.fullmatch(source.name)
+        match = _NUMBERED.fullmatch(source.name)
         if match is None or not source.op_name or element.name != f"{source.name}_{index}":
             continue
         name = f"{match[1]}.{int(match[2]) + 1 + index}"
@@ -103,7 +103,6 @@ def _changed(body: Computation) -> list[int]:
 # Constants whose elements a text leaves out (`{...}`), from the proto next to it (`LiteralProto` in
 # `xla/xla_data.proto`).
 
-_COMPUTATIONS, _INSTRUCTIONS = 3, 2
 _NAME, _LITERAL = 1, 8
 _VARINTS = {
     "pred": 2,
@@ -152,14 +151,11 @@ def _is_plain(constant: Instruction) -> bool:
 
 
 def _literals(data: bytes) -> Iterator[tuple[str, bytes]]:
-    for computation in messages(module_proto(data), _COMPUTATIONS):
-        for instruction in messages(computation, _INSTRUCTIONS):
-            attributes = {
-                n: v for n, v in fields(instruction) if n in (_NAME, _LITERAL) and isinstance(v, bytes)
-            }
-            name, literal = attributes.get(_NAME), attributes.get(_LITERAL)
-            if name is not None and literal is not None:
-                yield name.decode(), literal
+    for instruction in instructions_of(data):
+        own = dict(fields(instruction))
+        name, literal = own.get(_NAME), own.get(_LITERAL)
+        if isinstance(name, bytes) and isinstance(literal, bytes):
+            yield name.decode(), literal
 
 
 def _restore(constant: Instruction, data: bytes) -> None:
@@ -196,9 +192,6 @@ def _signed(element_type: str, value: int) -> Value:
 #
 # A module before optimizations is printed in an order of XLA's printer. A name that was taken got the next
 # number of its stem's count (`xla/service/name_uniquer.cc`): those with the same stem tell their order.
-
-
-_NUMBERED = re.compile(r"(.*)\.(\d+)")
 
 
 def in_creation_order(module: Module, ids: UniqueIds | None) -> None:

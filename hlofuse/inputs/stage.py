@@ -261,15 +261,13 @@ _LEAST_NUMBERED = 8
 
 def _numbered_evidence(module: Module) -> str | None:
     """Evidence that all names have distinct numbers: front ends count all instructions, XLA by stem."""
-    numbers = set()
-    count = 0
+    numbers: list[int] = []
     for name in (n for c in module.computations for n in (c.name, *(i.name for i in c))):
         stem, dot, number = name.rpartition(".")
         if not dot or not stem or not number.isascii() or not number.isdigit():
             return None
-        numbers.add(int(number[:18]))
-        count += 1
-    if count < _LEAST_NUMBERED or len(numbers) != count:
+        numbers.append(int(number[:18]))
+    if len(numbers) < _LEAST_NUMBERED or len(set(numbers)) != len(numbers):
         return None
     return "every name has its own number, as front ends number them"
 

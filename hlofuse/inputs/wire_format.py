@@ -93,7 +93,7 @@ _DIMENSIONS, _TUPLE_SHAPES = 3, 4
 def signatures(data: bytes) -> dict[str, Signature]:
     """The signature of each instruction of an HloProto; `ValueError` or `IndexError` for other data."""
     found = {}
-    for instruction in _instructions(data):
+    for instruction in instructions_of(data):
         own = dict(fields(instruction))
         if isinstance(shape := own.get(_SHAPE, b""), bytes):
             found[_text(own, _NAME)] = _text(own, _OPCODE), tuple(_arrays(shape))
@@ -102,7 +102,7 @@ def signatures(data: bytes) -> dict[str, Signature]:
 
 def opcodes(data: bytes) -> Iterator[tuple[str, str]]:
     """Name and opcode of each instruction of an HloProto; `ValueError` or `IndexError` for other data."""
-    for instruction in _instructions(data):
+    for instruction in instructions_of(data):
         first = dict(islice(fields(instruction), 2))  # the numbers of their fields are the lowest
         yield _text(first, _NAME), _text(first, _OPCODE)
 
@@ -122,7 +122,7 @@ LaunchOrder: TypeAlias = dict[str, tuple[str, list[str]]]
 def launch_order(data: bytes) -> LaunchOrder:
     """The launch order of a scheduled HloProto, or {}; raises `ValueError` or `IndexError` for other data."""
     instructions: dict[int, tuple[str, str, int]] = {}
-    for instruction in _instructions(data):
+    for instruction in instructions_of(data):
         own = dict(fields(instruction))
         unique, called = (next(numbers(instruction, number), -1) for number in (_ID, _CALLED))
         instructions[unique] = _text(own, _NAME), _text(own, _OPCODE), called
@@ -177,7 +177,8 @@ def messages(data: bytes, number: int) -> Iterator[bytes]:
     return (value for n, value in fields(data) if n == number and isinstance(value, bytes))
 
 
-def _instructions(data: bytes) -> Iterator[bytes]:
+def instructions_of(data: bytes) -> Iterator[bytes]:
+    """The instructions of an HloProto; `ValueError` or `IndexError` for other data."""
     for computation in messages(module_proto(data), _COMPUTATIONS):
         yield from messages(computation, _INSTRUCTIONS)
 

@@ -123,12 +123,9 @@ def move_control_dependencies(old: Instruction, new: Instruction) -> None:
     """Move the control dependencies of `old` to `new` (`CopyAllControlDepsFrom`)."""
     if old._control is None:
         return
-    predecessors, successors = list(old.control_predecessors), list(old.control_successors)
-    if not predecessors and not successors:
-        return
-    for predecessor in predecessors:
+    for predecessor in list(old.control_predecessors):
         predecessor.add_control_dependency_to(new)
-    for successor in successors:
+    for successor in list(old.control_successors):
         new.add_control_dependency_to(successor)
     old.drop_all_control_dependencies()
 

@@ -123,7 +123,7 @@ def _arithmetic(x: Instruction) -> str | None:
 
 
 def _check_choice(x: Instruction) -> str | None:
-    scalars = (x.operands[0],) if x.opcode == "select" else (x.operands[0], x.operands[2])
+    scalars = x.operands[:1] if x.opcode == "select" else x.operands[::2]
     return _check_elementwise(x, [o for o in x.operands if o not in scalars or o.shape.dimensions])
 
 

@@ -208,11 +208,12 @@ class Pairs:
         for a, b in enumerate(m.backward):
             if b >= 0 and m.forward[b] != a:
                 copies.setdefault(b, []).extend(m.after.values[a].instances)
-        return tuple(
-            Matched(tuple(m.before.values[b].instances), (*m.after.values[a].instances, *copies.get(b, ())))
-            for b, a in enumerate(m.forward)
-            if a >= 0
-        )
+        found = []
+        for b, a in enumerate(m.forward):
+            if a >= 0:
+                places = (*m.after.values[a].instances, *copies.get(b, ()))
+                found.append(Matched(tuple(m.before.values[b].instances), places))
+        return tuple(found)
 
     def after_of(self, instruction: Instruction) -> tuple[Occurrence, ...]:
         """The places of an instruction of BEFORE in AFTER; empty if it was removed."""

@@ -49,18 +49,14 @@ class Similarity:
         self._propose_by_hints()
         found = 0
         while self.queue or self.deferred:
-            if self.queue:
-                score, b, a = heapq.heappop(self.queue)
-                if not self._free(b, a):
-                    continue
-                if self._has_rival(b, a, -score):
-                    heapq.heappush(self.deferred, (score, b, a))
-                    continue
-            else:
-                # Nothing tells them apart: in the order of the text.
-                score, b, a = heapq.heappop(self.deferred)
-                if not self._free(b, a):
-                    continue
+            # Where nothing tells the deferred ones apart: in the order of the text.
+            source = self.queue or self.deferred
+            score, b, a = heapq.heappop(source)
+            if not self._free(b, a):
+                continue
+            if source is self.queue and self._has_rival(b, a, -score):
+                heapq.heappush(self.deferred, (score, b, a))
+                continue
             m.match(b, a)
             found += 1
             self._propose_around(b, a)
@@ -146,10 +142,9 @@ class Similarity:
                 yield from product(own, other)
 
     def _propose(self, b: int, a: int) -> None:
-        m = self.m
-        if m.forward[b] >= 0 or m.backward[a] >= 0:
+        if not self._free(b, a):
             return
-        one, other = m.before.values[b], m.after.values[a]
+        one, other = self.m.before.values[b], self.m.after.values[a]
         if one.opcode != other.opcode:
             return
         score = self.score(one, other)

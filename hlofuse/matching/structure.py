@@ -103,7 +103,9 @@ class Matching:
         from_root: bool = False,
     ) -> int:
         """Match values that are the only ones of their key, made of the names of values visited before."""
-        if not (any(self.forward[i] < 0 for i in b.indices) and any(self.backward[i] < 0 for i in a.indices)):
+        left = self.free_before(b)
+        added = self.free_after(a)
+        if not left or not added:
             return 0
         numbers: dict[Hashable, int] = {}
         sides = []
@@ -118,8 +120,8 @@ class Matching:
                 names[i] = p
             sides.append(names)
         before, after = sides
-        old = ((before[i], i) for i in self.free_before(b))
-        new = ((after[i], i) for i in self.free_after(a))
+        old = ((before[i], i) for i in left)
+        new = ((after[i], i) for i in added)
         found = 0
         for i, j in only_pairs(old, new):
             if allowed is None or allowed(self.before.values[i], self.after.values[j]):

@@ -90,7 +90,7 @@ def nearest(text: str) -> tuple[str, str]:
     if version in NAMES:
         return version, ""
     number = numbers(version)
-    of_series = [n.name for n in NAMED if number[: len(numbers(n.series))] == numbers(n.series)]
+    of_series = [n.name for n in NAMED if Span(n.series, n.series).includes(version)]
     earlier = [name for name in of_series or NAMES if numbers(name) < number]
     if not earlier and not of_series:
         raise HlofuseError(f"--xla {text}: expected {EARLIEST} or later")

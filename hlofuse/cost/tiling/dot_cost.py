@@ -69,7 +69,8 @@ def peak_matrix_ops(device: DeviceDescription, element_type: str) -> int:
 
 def _derate(device: DeviceDescription, rows: int) -> float:
     """The rate for tiles of few rows, without the fast instructions (`GetEffectiveFlopsPerNsForTileSize`)."""
-    least, factor = {10: (128, 0.5), 9: (64, 0.63), 8: (32, 0.5)}.get(device.compute_capability[0], (0, 1.0))
+    major = device.compute_capability[0]
+    least, factor = {10: (128, 0.5), 9: (64, 0.63), 8: (32, 0.5)}.get(major, (0, 1.0))
     return factor if rows < least else 1.0
 
 

@@ -88,16 +88,12 @@ def repeated(data: mmap.mmap, at: int, end: int, number: int) -> Iterator[Chunk]
         if not used:
             size *= 2
             continue
-        _release(data, at, used)
+        if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+            data.madvise(mmap.MADV_DONTNEED, at // mmap.PAGESIZE * mmap.PAGESIZE, used)
         at, size = at + used, _CHUNK
         padded = np.frombuffer(buffer + bytes(PADDING), np.uint8)
         length, starts = varints(padded, np.array(tags, np.int64) + 1)
         yield padded, starts, starts + length, others
-
-
-def _release(data: mmap.mmap, at: int, size: int) -> None:
-    if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
-        data.madvise(mmap.MADV_DONTNEED, at // mmap.PAGESIZE * mmap.PAGESIZE, size)
 
 
 def _tags_in(

@@ -66,7 +66,10 @@ def _key(name: str, arguments: dict[str, Any]) -> Key:
 def _add_lanes(
     lanes: dict[tuple[Any, Any], _Lane], names: dict[tuple[Any, Any], str], collector: Collector
 ) -> None:
-    named = [(names.get((p, None), ""), names.get((p, t), str(t)), lane) for (p, t), lane in lanes.items()]
+    named = []
+    for (process, thread), lane in lanes.items():
+        line = names.get((process, thread), str(thread))
+        named.append((names.get((process, None), ""), line, lane))
     for process, line, lane in sorted(named, key=lambda x: kind_of(x[0]) == "cpu"):
         if has_instructions(process, line):
             is_tpu = kind_of(process) == "tpu"

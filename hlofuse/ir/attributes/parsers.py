@@ -19,7 +19,7 @@ from .window import (
     SliceRange,
     SliceRanges,
     Window,
-    WindowDimension,
+    window_of,
 )
 
 METADATA_FIELDS = frozenset(OpMetadata.__struct_fields__)
@@ -248,27 +248,13 @@ def window(text: str) -> Window:
     """A window with its fields in any order."""
     if _WINDOW.fullmatch(text) is None:
         raise Uncommon
-    fields = dict(_WINDOW_FIELD.findall(text))
+    fields: dict[str, list[Any]] = {}
     try:
-        sizes = [int(n) for n in fields["size"].split("x")] if "size" in fields else []
-        rank = len(sizes)
-
-        def column(key: str, default: int) -> list[int]:
-            return [int(n) for n in fields[key].split("x")] if key in fields else [default] * rank
-
-        pads = [tuple(map(int, p.split("_"))) for p in fields["pad"].split("x")] if "pad" in fields else None
-        rows = zip(
-            sizes,
-            column("stride", 1),
-            pads or [(0, 0)] * rank,
-            column("rhs_dilate", 1),
-            column("lhs_dilate", 1),
-            column("rhs_reversal", 0),
-            strict=True,
-        )
-        return Window(
-            tuple(WindowDimension(s, t, low, high, rd, ld, r == 1) for s, t, (low, high), rd, ld, r in rows)
-        )
+        for key, value in _WINDOW_FIELD.findall(text):
+            parts = value.split("x")
+            pads = [tuple(map(int, part.split("_"))) for part in parts] if key == "pad" else None
+            fields[key] = pads or list(map(int, parts))
+        return window_of(fields)
     except ValueError:
         raise Uncommon from None
 

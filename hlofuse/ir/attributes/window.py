@@ -1,8 +1,9 @@
 """Windows, padding and slices, by dimension."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from hlofuse.ir.record import Record
 
@@ -47,6 +48,22 @@ class Window(Record):
         add("rhs_dilate", "1", lambda d: str(d.window_dilation))
         add("rhs_reversal", "0", lambda d: str(int(d.window_reversal)))
         return "{" + " ".join(parts) + "}"
+
+
+_USUAL = {"size": 1, "stride": 1, "pad": (0, 0), "rhs_dilate": 1, "lhs_dilate": 1, "rhs_reversal": 0}
+"""The fields of a window, with what stands for one that is not written."""
+
+
+def window_of(fields: Mapping[str, Sequence[Any]]) -> Window:
+    """The window with these fields, each with a value a dimension; `ValueError` for differing numbers."""
+    rank = len(fields.get("size", ()))
+    rows = zip(*(fields.get(key, [usual] * rank) for key, usual in _USUAL.items()), strict=True)
+    return Window(
+        tuple(
+            WindowDimension(size, stride, low, high, rhs, lhs, reversal == 1)
+            for size, stride, (low, high), rhs, lhs, reversal in rows
+        )
+    )
 
 
 class PaddingDimension(Record):

@@ -6,7 +6,6 @@ of an unknown opcode becomes a custom call with a side effect, which no pass tou
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
-from itertools import accumulate
 from pathlib import Path
 
 from hlofuse.ir.attributes.attributes import Attributes
@@ -49,7 +48,7 @@ def misspelt(name: str, vocabulary: Iterable[str]) -> str | None:
             return None
         if abs(len(other) - len(name)) > slips or len(other) < 3:
             continue
-        is_of_family = len(name) < _SHORT and len(name) >= len(other) and name[:-1] in (other, other[:-1])
+        is_of_family = len(other) <= len(name) < _SHORT and name[:-1] in (other, other[:-1])
         if not is_of_family and (distance := _distance(name, other)) <= slips:
             found.append((distance, other[0] != name[0], other))
     return min(found)[2] if found else None
@@ -307,7 +306,7 @@ def _as_written(text: str, masked: _Masked, error: HloParseError) -> HloParseErr
     same = next((k for k, (a, b) in enumerate(zip(line, changed, strict=False)) if a != b), len(changed))
     if column > same:
         column = max(same, column + len(line) - len(changed))
-    start = list(accumulate(len(x) + 1 for x in text.split("\n")[:number]))[-1] if number else 0
+    start = sum(len(x) + 1 for x in text.split("\n")[:number])
     return locate(text, Rejected(start + min(column, len(line)), error.message), error.filename)
 
 

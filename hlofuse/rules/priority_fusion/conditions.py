@@ -127,9 +127,8 @@ def _over_machine(a: Summary, b: Summary, model: KernelModel, settings: Settings
 def kernel_over_budget(pair: PriorityPair) -> Verdict | None:
     """The three limits for a producer that goes into its consumer."""
     state, of = pair.state, pair.structure
-    verdict = _over_machine(of.consumer, of.producer, state.model, state.settings)
-    if verdict is None:
-        verdict = parameters_over_limit(pair)
+    machine = _over_machine(of.consumer, of.producer, state.model, state.settings)
+    verdict = machine or parameters_over_limit(pair)
     return None if verdict is None or verdict.rule.code in state.settings.disabled else verdict
 
 

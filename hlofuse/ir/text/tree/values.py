@@ -13,7 +13,7 @@ from hlofuse.ir.attributes.window import (
     SliceRange,
     SliceRanges,
     Window,
-    WindowDimension,
+    window_of,
 )
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.errors import Rejected
@@ -111,20 +111,7 @@ def _window(parts: list[Any]) -> Window:
             raise Rejected(
                 parts[0].start_pos, f"{key}= must have as many parts as size=: {rank}, not {len(value)}"
             )
-    pad = fields.get("pad", [(0, 0)] * rank)
-    one = [1] * rank
-    columns = zip(
-        fields.get("size", []),
-        fields.get("stride", one),
-        pad,
-        fields.get("rhs_dilate", one),
-        fields.get("lhs_dilate", one),
-        fields.get("rhs_reversal", [0] * rank),
-        strict=True,
-    )
-    return Window(
-        tuple(WindowDimension(s, t, p[0], p[1], rd, ld, rev == 1) for s, t, p, rd, ld, rev in columns)
-    )
+    return window_of(fields)
 
 
 @handler("window_field")
