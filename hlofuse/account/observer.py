@@ -48,7 +48,7 @@ class _Observer(PassObserver):
 class CostObserver(_Observer):
     """Records the estimates and the ties of every fusion."""
 
-    def __init__(self, *, with_ties: bool = False) -> None:
+    def __init__(self, *, with_ties: bool) -> None:
         super().__init__()
         self.ties: dict[int, tuple[str, ...]] = {}
         """Fusion number, from 0, to producers of equal priority that XLA may have fused first."""

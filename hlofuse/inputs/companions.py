@@ -132,7 +132,7 @@ class Companions:
     @cached_property
     def recorded_device(self) -> RecordedDevice | None:
         """The device of the target configuration next to a module, else of XLA's fusion log or the stamp."""
-        config = self._next_to("gpu_target_config.pbtxt", "gpu_target_config.pbtxt", any_of_case=True)
+        config = self._next_to("gpu_target_config.pbtxt")
         if config is not None:
             return RecordedDevice(device_in_dump(config))
         record = self._record(any_of_case=True)
@@ -146,7 +146,7 @@ class Companions:
         """The TPU that the module is for and the file that shows it; both empty where none does."""
         if self.stamp is not None and self.stamp.device in tpu_devices():
             return self.stamp.device, self.stamp.file
-        arguments = self._next_to("target_arguments.txt", "target_arguments.txt", any_of_case=True)
+        arguments = self._next_to("target_arguments.txt")
         name = tpu_of(read_text(arguments, as_module=False)) if arguments is not None else ""
         return (name, arguments.name) if arguments is not None and name else ("", "")
 
@@ -158,7 +158,7 @@ class Companions:
     @cached_property
     def all_flags(self) -> tuple[str, ...] | None:
         """Every XLA flag of the stamp and of `debug_options`; None where neither is there."""
-        path = self._next_to("debug_options", "debug_options", any_of_case=True)
+        path = self._next_to("debug_options")
         is_filled = path is not None and path.stat().st_size  # empty where all flags have their defaults
         found = from_debug_options(read_text(path, as_module=False)) if path is not None and is_filled else ()
         if self.stamp is None:
@@ -245,14 +245,16 @@ class Companions:
 
     def _next_to(self, ending: str, *corpus_names: str, any_of_case: bool = False) -> Path | None:
         """The file with that ending of a dump, or the first of these names in the folder of a corpus program.
-        Next to `before.hlo` only, unless they are about `any_of_case`: all modules of the program."""
+        Next to `before.hlo` only, unless they are about `any_of_case`: all modules of the program. So is one
+        whose name is its ending, for which no others are given."""
         if self.path is None:
             return None
+        any_of_case = any_of_case or not corpus_names
         names: Sequence[str] = ()
         if self.file is not None:
             names = [n for n in self.names if n.endswith(f".{ending}")]
         elif self.path.name in ("before.hlo", "before.hlo.gz") or (any_of_case and not self.is_profile):
-            names = corpus_names
+            names = corpus_names or (ending,)
         return next((p for n in names if (p := self.path.with_name(n)).is_file()), None)
 
 

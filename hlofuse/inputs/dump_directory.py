@@ -71,8 +71,9 @@ class DumpedModule(Struct):
     @property
     def finished(self) -> Path | None:
         """The module after all passes; None where the directory lacks it."""
+        whole = sorted(self.whole.items())
         ends = (AFTER_CODEGEN, "after_optimizations")
-        return next((p for end in ends for n, p in sorted(self.whole.items()) if n.endswith(end)), None)
+        return next((path for end in ends for name, path in whole if name.endswith(end)), None)
 
     @property
     def size(self) -> int:
@@ -179,7 +180,7 @@ def _dumped_modules(folder: Path, names: Sequence[str]) -> list[DumpedModule]:
     """The modules whose dumps these are; a text is taken where the same dump is there as a proto, too."""
     found: dict[tuple[str, int, str], DumpedModule] = {}
     same: dict[DumpFile, DumpFile] = {}
-    for name in sorted(names, key=_is_proto, reverse=True):
+    for name in sorted(names, key=lambda name: name.endswith((".pb", ".pb.gz")), reverse=True):
         file = read_name(folder / name)
         if file is None:
             continue
@@ -210,10 +211,6 @@ def _joined(modules: Iterable[DumpedModule]) -> list[DumpedModule]:
             m = replace(m, between=counted, whole=first.whole | m.whole, numbers=(first.module_id,))
         joined.append(m)
     return joined
-
-
-def _is_proto(name: str) -> bool:
-    return name.endswith((".pb", ".pb.gz"))
 
 
 class DumpDirectory:

@@ -578,7 +578,7 @@ class Computation:
         return self.append_parsed(Instruction(name, shape, "parameter", payload=number))
 
     def append_unnumbered(self, instruction: Instruction) -> None:
-        """Put it at the end, where `replace_parameters` will say of a parameter which number it has."""
+        """Put it at the end, where the caller will say in `parameters` which number a parameter has."""
         instruction.computation = self
         slots = self._slots
         self._order = None
@@ -700,10 +700,6 @@ class Computation:
         self._order = None
         for number, instruction in enumerate(instructions):
             instruction.id = number
-
-    def replace_parameters(self, parameters: list[Instruction]) -> None:
-        """State which parameter has which number, after numbers changed."""
-        self.parameters = parameters
 
 
 def _waits_for(instruction: Instruction) -> Iterator[Instruction]:

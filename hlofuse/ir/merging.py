@@ -118,4 +118,4 @@ class _Merge:
                 users = source.users
                 if not users or users[-1] is not clone:  # a new one can only be the last of them
                     users.append(clone)
-        body.replace_parameters([p for p in parameters if p is not None])
+        body.parameters = [p for p in parameters if p is not None]

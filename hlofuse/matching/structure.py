@@ -176,8 +176,8 @@ def match_parameters(m: Matching, b: Region, a: Region) -> None:
     """Pair the parameters: by number if the signature is the same, otherwise by use, name, number."""
     old = [m.before.values[i] for i in b.parameters if m.forward[i] < 0]
     new = [m.after.values[i] for i in a.parameters if m.backward[i] < 0]
-    old.sort(key=lambda v: v.instruction.parameter_number)
-    new.sort(key=lambda v: v.instruction.parameter_number)
+    for free in (old, new):
+        free.sort(key=lambda v: v.instruction.parameter_number)
 
     def shape(v: Value) -> Hashable:
         return v.instruction.shape.key_ignoring_layout

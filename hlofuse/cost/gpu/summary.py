@@ -56,12 +56,6 @@ class Summary:
     launch: Launch | None
     estimates: list[Estimate | None]  # Estimates, by whether it reads across the grain of memory
 
-    def slots_like(self, slot: int) -> list[int]:
-        """All slots with the operand of first slot `slot`."""
-        if not self.first_slots:
-            return [slot]
-        return [k for k, first in enumerate(self.first_slots) if first == slot]
-
     def common_utilization(self, a: int, b: int) -> float:
         """The common reads of two parameters (`CommonElementwiseUtilization`)."""
         both = self.parameter_uses[a] & self.parameter_uses[b]
@@ -133,14 +127,9 @@ class SummaryPair:
 
     @property
     def slots(self) -> list[int]:
-        return self.consumer.slots_like(self.slot)
-
-
-def _slot_of_result(operands: Sequence[Instruction], producer: Instruction) -> int:
-    """The first slot that reads one of several results of a finished kernel."""
-    return next(
-        k for k, o in enumerate(operands) if o.opcode == "get-tuple-element" and o.operands[0] is producer
-    )
+        """All slots of the consumer that read the producer."""
+        first_slots = self.consumer.first_slots
+        return [k for k, first in enumerate(first_slots) if first == self.slot] or [self.slot]
 
 
 class PairTable:
@@ -159,7 +148,9 @@ class PairTable:
             try:
                 slot = operands.index(producer)
             except ValueError:
-                slot = _slot_of_result(operands, producer)
+                # The first slot that reads one of several results of a finished kernel.
+                elements = [k for k, o in enumerate(operands) if o.opcode == "get-tuple-element"]
+                slot = next(k for k in elements if operands[k].operands[0] is producer)
             incoming = producer.operands
             for operand in incoming:
                 # What only the producer uses the consumer does not; most pairs share nothing.

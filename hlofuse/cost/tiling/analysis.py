@@ -32,7 +32,7 @@ class TiledNode:
 class Analysis:
     """The tiled nodes of a view. Raises `NotTiled` with XLA's reason where there are none."""
 
-    def __init__(self, view: FusionView, gaps: bool = False) -> None:
+    def __init__(self, view: FusionView, gaps: bool) -> None:
         """`gaps` are those that slices leave in rows (`size_and_stride`)."""
         self.view = view
         self._gaps = gaps

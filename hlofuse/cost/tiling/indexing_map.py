@@ -70,7 +70,7 @@ class _Draft:
         results: Sequence[Expr],
         rank: int,
         bounds: Sequence[Interval],
-        constraints: Iterable[tuple[Expr, Interval]] = (),
+        constraints: Iterable[tuple[Expr, Interval]],
     ) -> None:
         self.results = list(results)
         self.rank = rank

@@ -268,7 +268,8 @@ def _patterns(element_type: str) -> tuple[re.Pattern[str], re.Pattern[str]] | No
 
 def _range(element_type: str) -> tuple[int, int]:
     bits = int(element_type[1:])
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if element_type[0] == "s" else (0, (1 << bits) - 1)
+    half = 1 << bits - 1
+    return (-half, half - 1) if element_type[0] == "s" else (0, 2 * half - 1)
 
 
 def implied_element(operand: Instruction, index: int, path: str) -> Instruction:
