@@ -379,7 +379,13 @@ def compiled(
     return observed_replay(lowered, changed, cache=cache, totals_only=True)
 
 
-def account_of(replay: Compilation, costs: Costs | None, module: Module, *, is_final: bool) -> Account:
+def account_of(
+    replay: Compilation,
+    costs: Costs | None,
+    module: Module,
+    *,
+    is_final: bool,
+) -> Account:
     """Launches of a module of a replay, with times if there are costs."""
     if costs is not None:
         return costs.account(module, is_final=is_final)

@@ -304,7 +304,13 @@ class _Loops:
         self._other[f"reduce {operation} {_kind(shape)}"] += count * each * steps
         return [(a, own, inner, count * each) for a in arrays]
 
-    def _lines(self, name: str, shape: Shape, rows: float, row: float) -> None:
+    def _lines(
+        self,
+        name: str,
+        shape: Shape,
+        rows: float,
+        row: float,
+    ) -> None:
         """Rows of so many elements are read or written anywhere in an array."""
         level = self._caches.level(shape_size(shape))
         lines = max(row * shape_size(shape) / max(shape.element_count, 1) / _LINE, 1.0)

@@ -93,7 +93,12 @@ class Atom:
 class AtomTable:
     """Instructions to atoms, on one device."""
 
-    def __init__(self, device: DeviceDescription, shapes: ShapeTable, release: Release) -> None:
+    def __init__(
+        self,
+        device: DeviceDescription,
+        shapes: ShapeTable,
+        release: Release,
+    ) -> None:
         self._device = device
         self._release = release
         self._profile = op_profile(device, release)
@@ -136,7 +141,12 @@ class AtomTable:
         """Drop the cached figures of called computations."""
         self._regions.clear()
 
-    def _make(self, instruction: Instruction, result: ShapeFacts, operands: list[ShapeFacts]) -> Atom:
+    def _make(
+        self,
+        instruction: Instruction,
+        result: ShapeFacts,
+        operands: list[ShapeFacts],
+    ) -> Atom:
         atom = Atom()
         opcode = atom.opcode = instruction.opcode
         atom.shape, atom.result, atom.operands = instruction.shape, result, operands

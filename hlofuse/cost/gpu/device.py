@@ -146,7 +146,12 @@ def _load_packaged(path: Path) -> DeviceDescription:
     return _parse_toml(path.read_text(), path.stem)
 
 
-def device_from_text_proto(text: str, name: str = "device", *, source: str = "") -> DeviceDescription:
+def device_from_text_proto(
+    text: str,
+    name: str = "device",
+    *,
+    source: str = "",
+) -> DeviceDescription:
     """The device in the text of a `GpuTargetConfigProto` or `GpuDeviceInfoProto`. `name` is used where the
     text has none; an error calls the text `source`."""
     source = source or name

@@ -81,7 +81,12 @@ def can_update_in_place(parts: Sequence[Instruction], bitcasts: int = 1 << 30) -
     return all(_one_in_place(kernel, update, shape.key, shape.element_count) for update in updates)
 
 
-def _one_in_place(kernel: KernelGraph, update: Instruction, shape_key: object, elements: int) -> bool:
+def _one_in_place(
+    kernel: KernelGraph,
+    update: Instruction,
+    shape_key: object,
+    elements: int,
+) -> bool:
     last = update
     while users := kernel.users(last):
         if len(users) > 1 or users[0].opcode != "bitcast":
@@ -112,7 +117,12 @@ def _one_in_place(kernel: KernelGraph, update: Instruction, shape_key: object, e
     return update.operands[1].shape.key == shape_key
 
 
-def reduction_groups(parts: Sequence[Instruction], roots: Sequence[Root], *, in_one_traversal: bool) -> int:
+def reduction_groups(
+    parts: Sequence[Instruction],
+    roots: Sequence[Root],
+    *,
+    in_one_traversal: bool,
+) -> int:
     """The number of groups; outputs that share work beyond constants and scalars are in one. `parts` is a
     fusion, or a producer and its consumer; `roots` are the roots of the whole, in order. With
     `in_one_traversal`, as until 0.4.35, one traversal from all outputs propagates sets incompletely."""

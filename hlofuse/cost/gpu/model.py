@@ -122,7 +122,12 @@ class KernelModel:
         fused = launch + self.multi_output_time(producer, consumer).ticks
         return fused, 2 * launch + self.run_time(producer).ticks + self.run_time(consumer).ticks
 
-    def set_pair_time(self, producer: Instruction, consumer: Instruction, estimate: Estimate) -> None:
+    def set_pair_time(
+        self,
+        producer: Instruction,
+        consumer: Instruction,
+        estimate: Estimate,
+    ) -> None:
         """Cache an estimate made elsewhere, as the Triton check does."""
         self.cache[producer].times[consumer] = estimate
 
@@ -213,7 +218,12 @@ class KernelModel:
             cached = summary.estimates[bad] = time_of(self.timing, summary, launch, coalesced)
         return cached
 
-    def _run_pair(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> Estimate:
+    def _run_pair(
+        self,
+        producer: Instruction,
+        consumer: Instruction,
+        pair: SummaryPair,
+    ) -> Estimate:
         first, second = self.run_time(producer), self.run_time(consumer)
         a = pair.producer
         b = pair.consumer

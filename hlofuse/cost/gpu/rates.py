@@ -15,7 +15,12 @@ _LARGEST_PRODUCT: Sizes = (4, 4096, 4096, 4096)
 _SMALLEST_PRODUCT: Sizes = (1, 256, 256, 256)
 
 
-def tabled_product_us(device: DeviceDescription, sizes: Sizes, lhs: str, rhs: str) -> float | None:
+def tabled_product_us(
+    device: DeviceDescription,
+    sizes: Sizes,
+    lhs: str,
+    rhs: str,
+) -> float | None:
     """Microseconds without the launch; None where XLA did not measure the device or the types. The rate is
     the mean of the measured corners around the product, weighted by distance. Sizes are clamped to 256–4096.
     XLA's table has one result type for each pair of operands, and its treatment of other types is an order of

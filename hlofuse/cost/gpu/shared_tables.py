@@ -35,7 +35,12 @@ class Launcher:
         """The facts that decide the launch of a single instruction."""
         return FusionAnalysis(self._device, self._release, (instruction,), summary)
 
-    def pair_launch(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> Launch:
+    def pair_launch(
+        self,
+        producer: Instruction,
+        consumer: Instruction,
+        pair: SummaryPair,
+    ) -> Launch:
         """The launch of the producer fused into the consumer."""
         cached = pair.launch
         if cached is None:

@@ -160,7 +160,13 @@ class _Visit:
         self._is_exact = self._is_exact and flops < self._granule * EXACT and ir_size < EXACT
         return self._is_exact
 
-    def _add_uses(self, instruction: Instruction, atom: Atom, often: float, copies: int) -> None:
+    def _add_uses(
+        self,
+        instruction: Instruction,
+        atom: Atom,
+        often: float,
+        copies: int,
+    ) -> None:
         """Make each operand a root of element-wise use that is read by this instruction."""
         uses = self.uses
         evaluated = self.evaluated

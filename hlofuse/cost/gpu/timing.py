@@ -69,7 +69,12 @@ class Timing:
             ticks = self._reads[key] = self.read_at_rate(min(size, total), total, rate, blocks)
         return ticks
 
-    def read_all(self, reads: Iterable[tuple[ShapeFacts, int]], coalesced: bool, blocks: int) -> int:
+    def read_all(
+        self,
+        reads: Iterable[tuple[ShapeFacts, int]],
+        coalesced: bool,
+        blocks: int,
+    ) -> int:
         """Ticks of reading so many bytes of each operand."""
         blocks = min(blocks, self.saturating_blocks)
         return sum(

@@ -176,7 +176,12 @@ def output_nodes(analysis: Analysis, values: Columns, blocks: Column) -> list[Co
     return result
 
 
-def _can_be_written(analysis: Analysis, node: TiledNode, values: Columns, blocks: Column) -> np.ndarray:
+def _can_be_written(
+    analysis: Analysis,
+    node: TiledNode,
+    values: Columns,
+    blocks: Column,
+) -> np.ndarray:
     dims = analysis.view.kinds[node.op].dims
     sizes = [np.broadcast_to(np.asarray(values.value(e)), blocks.shape) for e in node.tile.sizes]
     good = np.asarray(block_count(dims, sizes) == blocks)

@@ -74,7 +74,13 @@ def _types(operand: str, result: str, support: TritonSupport) -> str | None:
     return f"Unsupported types: input={operand.upper()}, result={result.upper()}"
 
 
-def _algorithm(name: str, lhs: str, rhs: str, result: str, support: TritonSupport) -> str | None:
+def _algorithm(
+    name: str,
+    lhs: str,
+    rhs: str,
+    result: str,
+    support: TritonSupport,
+) -> str | None:
     conversion = support.conversion
     rocm = support.rocm
     printed = f"ALG_{name.upper()}"

@@ -493,7 +493,12 @@ def _constant_term(batch: Batch, x: Instruction) -> Linear | None:
     return (None, batch.over_all(x)) if x in batch.computed or x in batch.fixed else None
 
 
-def _joined(x: Instruction, a: Instruction | None, b: Instruction | None, batch: Batch) -> Instruction | None:
+def _joined(
+    x: Instruction,
+    a: Instruction | None,
+    b: Instruction | None,
+    batch: Batch,
+) -> Instruction | None:
     """a + b, a − b or −a."""
     if a is not None and b is not None:
         return make.binary(batch.loop, x.opcode, a, b)

@@ -106,7 +106,13 @@ def _at_indices(x: Instruction, factors: Sequence[Labelled], result: list[int]) 
     return False
 
 
-def _sums_at(x: Instruction, indices: Instruction, rows: Instruction, count: int, batch: int) -> Instruction:
+def _sums_at(
+    x: Instruction,
+    indices: Instruction,
+    rows: Instruction,
+    count: int,
+    batch: int,
+) -> Instruction:
     """Sums of rows by index, apart for each place of the first `batch` dimensions of the indices."""
     rank = indices.shape.rank
     kind = rows.element_type
@@ -569,7 +575,12 @@ def _transform_filter(x: Instruction) -> bool:
 _MIRRORING = frozenset("add subtract multiply divide negate select exponential convert".split())
 
 
-def _mirrors(x: Instruction, axes: Sequence[int], last: int, written: dict[Instruction, Elements]) -> bool:
+def _mirrors(
+    x: Instruction,
+    axes: Sequence[int],
+    last: int,
+    written: dict[Instruction, Elements],
+) -> bool:
     """True for a spectrum of which one half mirrors the other along these dimensions, as that of real numbers
     does. A real result has no part of those in the first and middle places of the `last` that do not."""
     if not axes:

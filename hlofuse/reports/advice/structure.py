@@ -65,7 +65,12 @@ def _scaled(x: Instruction, value: Instruction, weights: Elements) -> Instructio
     return _by(x, value, column, [0])
 
 
-def _by(x: Instruction, value: Instruction, factor: Instruction | None, along: list[int]) -> Instruction:
+def _by(
+    x: Instruction,
+    value: Instruction,
+    factor: Instruction | None,
+    along: list[int],
+) -> Instruction:
     if factor is None:
         return value
     scale = make.broadcast(x, value.shape, make.convert(x, factor, value.element_type), along)

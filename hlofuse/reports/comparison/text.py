@@ -22,7 +22,12 @@ def print_difference(d: Comparison, console: Console, *, limit: int) -> None:
     console.print()
 
 
-def _print_edges(heading: str, edges: tuple[ChangedEdge, ...], console: Console, limit: int) -> None:
+def _print_edges(
+    heading: str,
+    edges: tuple[ChangedEdge, ...],
+    console: Console,
+    limit: int,
+) -> None:
     shown = edges[: limit or None]
     rows = Rows((heading, "left"), ("", "left"), drop=(1,))
     for e in shown:

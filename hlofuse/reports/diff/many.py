@@ -90,7 +90,12 @@ def diff_many(
     )
 
 
-def _row(name: str, files: tuple[str, str], found: ModuleDiff, accounts: Accounts) -> ModuleChange:
+def _row(
+    name: str,
+    files: tuple[str, str],
+    found: ModuleDiff,
+    accounts: Accounts,
+) -> ModuleChange:
     b, a = accounts.before.totals, accounts.after.totals
     return ModuleChange(
         name,

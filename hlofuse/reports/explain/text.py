@@ -50,7 +50,12 @@ def print_explanation(
     _print_blocking_rules(e, console, input_arguments, limit)
 
 
-def _print_pass(story: PassStory, rules: dict[str, RuleText], console: Console, limit: int) -> None:
+def _print_pass(
+    story: PassStory,
+    rules: dict[str, RuleText],
+    console: Console,
+    limit: int,
+) -> None:
     title = Text(printable(story.name), style="bold cyan")
     title.append("  " + phrases.pass_summary(story), style="not bold default")
     console.print(title)

@@ -51,7 +51,13 @@ def contents(k: FusedKernel) -> str:
     return f"{k.kind}: {', '.join(parts)}{', …' if len(counts) > _OPCODES else ''}"
 
 
-def print_fused(f: Fused, console: Console, *, limit: int, better: Sequence[str]) -> None:
+def print_fused(
+    f: Fused,
+    console: Console,
+    *,
+    limit: int,
+    better: Sequence[str],
+) -> None:
     """Print the kernels, then the rule at each boundary. `better`: words to explain the input of fusion."""
     for line, style in head_lines(f):
         console.print(printable(line), style=style)

@@ -119,7 +119,13 @@ def _whole(lines: Iterable[str], width: int, style: str = "") -> Iterator[tuple[
             yield part, style
 
 
-def advice_lines(v: Verdict, width: int, limit: int, *, code: bool = True) -> Iterator[tuple[str, str]]:
+def advice_lines(
+    v: Verdict,
+    width: int,
+    limit: int,
+    *,
+    code: bool = True,
+) -> Iterator[tuple[str, str]]:
     """A blank line, then at most so many suggestions (0: all), and recipes that were not tried."""
     yield "", ""
     yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None, width, code=code)

@@ -159,7 +159,13 @@ def side_text(side: KernelSide | None) -> str:
     return text
 
 
-def print_report(report: Report, console: Console, *, limit: int, every: bool) -> None:
+def print_report(
+    report: Report,
+    console: Console,
+    *,
+    limit: int,
+    every: bool,
+) -> None:
     """The summary, then modules that differ; `every` lists the others, too."""
     console.print(headline(report), style="bold green" if report.agrees else "bold red")
     if line := release_line(report):

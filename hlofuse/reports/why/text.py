@@ -400,7 +400,12 @@ def _print_story(
         indented(console, "No pass made a decision about it.")
 
 
-def _print_decisions(console: Console, title: str, decisions: Sequence[Decision], limit: int) -> None:
+def _print_decisions(
+    console: Console,
+    title: str,
+    decisions: Sequence[Decision],
+    limit: int,
+) -> None:
     """Print each decision; what a pass refused by one rule is one of them."""
     indented(console, title, 2, "bold cyan")
     table = Rows(("", "left"), ("", "name"), ("", "left"), ("", "name"))
