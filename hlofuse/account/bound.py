@@ -194,17 +194,20 @@ def open_end(row: Launched) -> str:
 
 
 def moved_once(account: Account) -> int:
-    """Bytes of the inputs that one kernel reads at least, and of the results; each once. A result that holds
-    an input, changed in place or not, does not count."""
+    """Bytes of the inputs that kernels read, and of the results; each once. Different slices of an input are
+    different parts of it. A result that holds an input, changed in place or not, does not count."""
     entry, read, passed = account.module.entry, 0, set[Index]()
     flow = _Flow(account.module)
     for parameter in entry.parameters:
         for index, leaf in parameter.shape.leaves():
-            whole, most = shape_size(leaf) if leaf.is_array else 0, 0
+            whole = shape_size(leaf) if leaf.is_array else 0
+            parts = dict[tuple[str | None, ...], int]()
             for x, operand, is_changed in flow.readers(parameter, index, passed):
-                if not is_changed and most < whole:
-                    most = max(most, min(_bytes_read(account, x, operand), whole))
-            read += most
+                if not is_changed and sum(parts.values()) < whole:
+                    inside = computed_in(x) if x.opcode == "fusion" else (x,)
+                    part = tuple(i.raw("slice") for i in inside if i.opcode == "slice")
+                    parts[part] = max(parts.get(part, 0), _bytes_read(account, x, operand))
+            read += min(sum(parts.values()), whole)
     values: dict[object, int] = {}
     for index, leaf in entry.root.shape.leaves():
         if index not in passed and leaf.is_array:

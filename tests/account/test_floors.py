@@ -65,21 +65,22 @@ def test_inputs_and_results_count_once_however_often_a_loop_runs() -> None:
     """The carry in and out, and the rows; not a result that is an argument, changed in place or not."""
     row = 256 * 4
     assert moved_once(Account(parse_module(SCAN), backend="gpu")) == row + 10 * row + row
-    fresh = SCAN.replace(
-        "out = f32[10,256]{1,0} parameter(2)", "out = f32[10,256]{1,0} iota(), iota_dimension=1"
-    )
+    out = "out = f32[10,256]{1,0} "
+    fresh = SCAN.replace(f"{out}parameter(2)", f"{out}iota(), iota_dimension=1")
     assert moved_once(Account(parse_module(fresh), backend="gpu")) == row + 10 * row + row + 10 * row
 
 
-def test_an_input_counts_as_far_as_one_kernel_reads_it() -> None:
+def test_an_input_counts_as_far_as_kernels_read_it() -> None:
     text = """HloModule m
 ENTRY e {
   table = f32[1000,8]{1,0} parameter(0)
   unread = f32[1000,8]{1,0} parameter(1)
   part = f32[10,8]{1,0} slice(table), slice={[0:10], [0:8]}
-  ROOT r = f32[10,8]{1,0} negate(part)
+  other = f32[10,8]{1,0} slice(table), slice={[10:20], [0:8]}
+  ROOT r = f32[10,8]{1,0} add(part, other)
 }"""
-    assert moved_once(Account(parse_module(text), backend="gpu")) == 2 * 10 * 8 * 4
+    modules = map(parse_module, (text, text.replace("[10:20]", "[0:10]")))
+    assert [moved_once(Account(m, backend="gpu")) for m in modules] == [3 * 10 * 8 * 4, 2 * 10 * 8 * 4]
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,7 @@ def test_an_update_in_a_whole_loop_copies_its_array_in_one_release(
     release: str, copies: int, name: str
 ) -> None:
     """Measured with 1,000 to 40,000 elements: each takes 0.35 ns, or 0.07 where the place is computed."""
-    update = "dynamic-update-slice(a, v, i)"
-    added = f"ROOT u = f32[4096] {update}"
+    added = "ROOT u = f32[4096] dynamic-update-slice(a, v, i)"
     computed = f"n = s32[] add(i, i)\n  {added.replace(' i)', ' n)')}"
     text = LOOP.replace(added, computed) if name == "updated byte" else LOOP
     work = times(release).work(parse_module(text).entry.root) or {}
