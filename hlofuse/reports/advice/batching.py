@@ -393,27 +393,24 @@ class Batch:
         return make.transpose(self.loop, found, order) if rows else found
 
 
+def _one_later(x: Instruction, names: str) -> dict[str, str]:
+    """Those of the lists of dimensions that an instruction has, after a new leading dimension."""
+    return {n: make.numbers(d + 1 for d in numbers_of(x, n)) for n in names.split() if n in x.attributes}
+
+
 def _after_leading(x: Instruction) -> dict[str, str]:
     """The dimensions that a gather or scatter names of arrays that get a leading one."""
-    own = (
-        "offset_dims",
-        "update_window_dims",
-        "start_indices_batching_dims",
-        "scatter_indices_batching_dims",
-    )
-    texts = {n: make.numbers(d + 1 for d in numbers_of(x, n)) for n in own if n in x.attributes}
+    windows = "offset_dims update_window_dims"
+    batches = "start_indices_batching_dims scatter_indices_batching_dims"
+    texts = _one_later(x, f"{windows} {batches}")
     return texts | {"index_vector_dim": str(int(x.raw("index_vector_dim") or 0) + 1)}
 
 
 def _with_batch(x: Instruction) -> dict[str, str]:
     """The dimensions that a gather or scatter names where all its arrays get a leading one, a batch."""
-    moved = (
-        "collapsed_slice_dims",
-        "start_index_map",
-        "inserted_window_dims",
-        "scatter_dims_to_operand_dims",
-    )
-    texts = {n: make.numbers(d + 1 for d in numbers_of(x, n)) for n in moved if n in x.attributes}
+    of_gather = "collapsed_slice_dims start_index_map"
+    of_scatter = "inserted_window_dims scatter_dims_to_operand_dims"
+    texts = _one_later(x, f"{of_gather} {of_scatter}")
     names = ("operand", "start_indices") if x.opcode == "gather" else ("input", "scatter_indices")
     for name in names:
         dims = numbers_of(x, f"{name}_batching_dims")

@@ -10,15 +10,14 @@ from hlofuse.analysis.kernels import CONTROL_FLOW
 from hlofuse.ir import Instruction, Shape, clone_of, computation_of, copy_module, grouped, module_of, reach
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import integer_of
-from hlofuse.passes.common.shapes import numbers_of, ranges_of, with_dimensions
+from hlofuse.passes.common.shapes import ranges_of, with_dimensions
 from hlofuse.passes.loop.parts import body_of, is_element
 from .batching import Batch, carry, row_at, row_starts
 from .contracting import terms_of
 from .loops import plain_counter
 from .matching import Find, combines_by, is_backward, is_constant, origins, source
 from .recipe import Finding, Recipe, Situation
-from .written import Rewriting, fold, replace
+from .written import Rewriting, fold, replace, row_written
 
 _FEWEST = 3  # arrays that are worth joining
 _UPDATES = ("dynamic-update-slice", "scatter")
@@ -112,31 +111,9 @@ def _reads_of(backward: Batch | None, stack: Instruction, shape: Shape) -> list[
     return found if all(r.shape == shape and backward.reads_own_part(r) for r in found) else []
 
 
-def _row_set(x: Instruction) -> tuple[int, int, Instruction] | None:
-    """The dimension and the constant place of rows that are written as they are, and these; else None."""
-    sizes = list(x.shape.dimensions) if x.shape.is_array else []
-    if x.opcode == "scatter":
-        dims = [numbers_of(x, n) for n in ("inserted_window_dims", "scatter_dims_to_operand_dims")]
-        place = integer_of(x.operands[1]) if x.operands[1].shape.element_count == 1 else None
-        if dims[0] != dims[1] or len(dims[0]) != 1 or place is None or not combines_by(x, "parameter"):
-            return None
-        along = dims[0][0]
-        sizes[along] = 1
-        return along, place, make.reshape(x, with_dimensions(x.shape, sizes), x.operands[2])
-    if x.opcode != "dynamic-update-slice":
-        return None
-    part, *starts = x.operands[1:]
-    places = [integer_of(o) for o in starts]
-    cut = [d for d, n in enumerate(part.shape.dimensions) if n != sizes[d]]
-    others = [n for d, n in enumerate(places) if d not in cut]
-    if len(cut) != 1 or any(n != 0 for n in others) or (at := places[cut[0]]) is None:
-        return None
-    return cut[0], at, part
-
-
 def _shift(x: Instruction, given: Instruction, k: int) -> tuple[Instruction, Instruction, bool] | None:
     """The concatenate that shifts an element of the state, its new rows, and whether these are first."""
-    row = _row_set(x)
+    row = row_written(x)
     joined = x.operands[0] if row is not None else x
     if joined.opcode != "concatenate" or len(joined.operands) != 2:
         return None

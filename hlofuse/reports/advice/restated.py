@@ -19,7 +19,7 @@ from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.index_vectors import counted_loop
-from hlofuse.passes.common.literals import Elements, bounds, scalar_of, values_of
+from hlofuse.passes.common.literals import Elements, bounds, scalar_of
 from hlofuse.passes.common.shapes import (
     array,
     labels_of,
@@ -62,9 +62,9 @@ from .written import (
     numbers,
     onehot,
     replace,
+    row_written,
     spread,
     written_before,
-    written_part,
 )
 
 
@@ -253,8 +253,9 @@ def _take_first(x: Instruction) -> bool:
     first = [*places.batch.values(), *places.free]
     offsets = [d for d in range(x.shape.rank) if d not in first]
     first += offsets
-    new = make.reshape(x, with_dimensions(x.shape, [x.shape.dimensions[d] for d in first]), new)
-    return replace(x, make.transpose(x, new, [first.index(d) for d in range(x.shape.rank)]))
+    shape = with_dimensions(x.shape, [x.shape.dimensions[d] for d in first])
+    order = [first.index(d) for d in range(x.shape.rank)]
+    return replace(x, make.transpose(x, make.reshape(x, shape, new), order))
 
 
 def _map_table(x: Instruction) -> bool:
@@ -275,7 +276,8 @@ def _map_table(x: Instruction) -> bool:
         for user in [u for u in joined.users if u.opcode == "dot"]:
             multiply_apart(user, lambda o: o is x)
     sizes = dict.fromkeys(first[along:], 1) | {along: rows}
-    whole = make.reshape(x, with_dimensions(x.shape, [*own[:along], *sizes.values(), *rest]), table)
+    shape = with_dimensions(x.shape, [*own[:along], *sizes.values(), *rest])
+    whole = make.reshape(x, shape, table)
     view = View(
         sizes, lambda value, labels: (whole, labels) if value is x and labels[:rank] == first else None
     )
@@ -943,31 +945,18 @@ def _scatter_stacked(x: Instruction) -> bool:
     return True
 
 
-def row_written(x: Instruction) -> tuple[int, Instruction] | None:
-    """The constant place of whole rows that are written, and the rows; None for other writes."""
-    part, starts = written_part(x) or (x, ())
-    places = [int(v[0].real) for o in starts if (v := values_of(o))]
-    rest = x.shape.dimensions[1:]
-    is_scatter = x.opcode == "scatter"
-    is_whole = starts and part.shape.dimensions[not is_scatter :] == rest
-    if not is_whole or len(places) < len(starts) or any(places[1:]):
-        return None
-    row = make.reshape(x, with_dimensions(x.shape, [1, *rest]), part) if is_scatter else part
-    return places[0], row
-
-
 def _write_at_once(x: Instruction) -> bool:
     if any(u.opcode == x.opcode and u.operands[0] is x for u in x.users):
         return False
     rows = list[tuple[int, Instruction]]()
     reads = list[tuple[Instruction, int]]()
     first = x
-    while (row := row_written(first)) is not None:
+    while (row := row_written(first)) is not None and row[0] == 0:
         slices = [] if first is x else [u for u in first.users if u.opcode == "slice"]
         if first is not x and len(first.users) > len(slices) + 1:
             break
         reads += ((u, len(rows)) for u in slices)
-        rows.append(row)
+        rows.append(row[1:])
         first = first.operands[0]
     read = {u: part for u, k in reads if (part := _row_read(u, rows[k:])) is not None}
     rows.sort(key=lambda row: row[0])

@@ -302,5 +302,7 @@ def _multiply_filters(x: Instruction) -> bool:
         new.attributes = new.attributes.without("feature_group_count")
         place = labelled(x)[1 - side][1][1 - along]
         names = [place if d < 0 else d for d in labelled(x)[side][1]]
-        return replace(x, over(x, (new, names), [*range(x.shape.rank)], sizes_of((new, names))))
+        found = new, names
+        order = [*range(x.shape.rank)]
+        return replace(x, over(x, found, order, sizes_of(found)))
     return False

@@ -18,8 +18,8 @@ from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.common import make
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
-from hlofuse.passes.common.literals import Elements
-from hlofuse.passes.common.shapes import array, numbers_of, window_of
+from hlofuse.passes.common.literals import Elements, values_of
+from hlofuse.passes.common.shapes import array, numbers_of, window_of, with_dimensions, without
 from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
@@ -155,6 +155,33 @@ def written_part(x: Instruction) -> tuple[Instruction, Sequence[Instruction]] | 
         return None
     is_one = x.operands[1].shape.element_count == 1 and combines_by(x, "parameter")
     return (x.operands[2], x.operands[1:2]) if is_one else None
+
+
+def row_written(x: Instruction) -> tuple[int, int, Instruction] | None:
+    """The dimension and the constant place of whole rows that are written, and the rows; else None."""
+    sizes = list(x.shape.dimensions) if x.shape.is_array else []
+    if x.opcode == "dynamic-update-slice":
+        part, *starts = x.operands[1:]
+        cut = [d for d, n in enumerate(part.shape.dimensions) if n != sizes[d]]
+        places = dict(enumerate(starts))
+    elif x.opcode == "scatter" and len(x.operands) == 3 and combines_by(x, "parameter"):
+        part, cut = x.operands[2], list(numbers_of(x, "inserted_window_dims"))
+        places = dict.fromkeys(numbers_of(x, "scatter_dims_to_operand_dims"), x.operands[1])
+    else:
+        return None
+    one = {d: o for d, o in places.items() if o.shape.element_count == 1}
+    numbers = {d: [int(v.real) for v in values_of(o) or ()] for d, o in one.items()}
+    if len(cut) != 1 or len(one) < len(places) or not numbers.get(cut[0]):
+        return None
+    along = cut[0]
+    if any(d != along and found != [0] for d, found in numbers.items()):
+        return None
+    if x.opcode == "scatter":
+        if part.shape.dimensions != without(x.shape, cut).dimensions:
+            return None
+        sizes[along] = 1
+        part = make.reshape(x, with_dimensions(x.shape, sizes), part)
+    return along, numbers[along][0], part
 
 
 def fold(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:
