@@ -26,7 +26,7 @@ _THREADED = ("YNNPACK", "Eigen", "DUCC FFT")  # libraries that use all threads
 _FRESH = 32 << 20  # bytes from which on an allocation takes fresh pages from the system in each run (glibc)
 _READ = ("parameter", "constant")
 _CONCURRENT, _LARGE_BUFFER = 8, 512
-"""So many launches that are ready, and launches on smaller buffers, run one after the other."""
+"""Up to so many launches, and launches on smaller buffers, run one after the other."""
 
 Shares = Mapping[str, float]  # Parts of a kernel's bytes by the cache that holds them
 _Value = tuple[Instruction, tuple[int, ...]]
@@ -184,12 +184,14 @@ class CpuTimes:
         """One launch of `runs`, where so many may run at once."""
         if runs <= 1:
             return {"launch": 1}
-        return {"launch in a loop": 1, "concurrent run": 1 / together if together else 0}
+        found = {"launch in a loop": 1, "queued launch": min(together, 1)}
+        return found | {"concurrent run": 1 / together if together > 1 else 0}
 
     def together(self, kernels: Sequence[Instruction]) -> int:
-        """Launches that XLA may hand to another thread (`ThunkExecutor::SplitReadyQueue`); else 0."""
-        sizes = (leaf.byte_size for k in kernels for _, leaf in k.shape.leaves())
-        if not any(size > _LARGE_BUFFER for size in sizes):
+        """Launches that XLA may hand to another thread (`ThunkExecutor::SplitReadyQueue`); 1 where they only
+        wait in its queue, 0 where they run as they are scheduled (`ThunkExecutor::ThunkExecutor`)."""
+        sizes = (leaf.byte_size for k in kernels for x in (k, *k.operands) for _, leaf in x.shape.leaves())
+        if len(kernels) <= _CONCURRENT or not any(size > _LARGE_BUFFER for size in sizes):
             return 0
         launched, ready = set(kernels), list[Instruction]()
         waits = {x: len({*x.operands}) for x in computation_of(kernels[0]).post_order()}
@@ -205,11 +207,13 @@ class CpuTimes:
 
         finish([x for x, count in waits.items() if not count and x not in launched])
         ready[:] = (k for k in kernels if not waits[k])
+        is_queue = False
         for done, x in enumerate(ready, 1):
             if len(ready) - done > _CONCURRENT:
                 return len(kernels)
+            is_queue |= done < len(ready)
             finish([x])
-        return 0
+        return int(is_queue)
 
     def handoff_work(self, flops: int, kernels_us: float) -> Work:
         """The handing over to another thread, whose end the caller awaits, longer once it sleeps. XLA runs a

@@ -38,6 +38,7 @@ _SETS = 64  # sets of the first cache: a page of lines
 _SET_BYTES = 16 * _LINE  # bytes of a set of the second cache
 _USABLE = 0.75  # the part of a cache that holds what is read again
 _VECTOR = 5  # elements that a slow operation computes in the time of one
+_NEAR = 8  # elements of one line are read as if they were neighbours
 _SMALL_PRODUCT = 32  # a product with a side up to this length has rates of its own
 
 
@@ -142,18 +143,21 @@ class _Loops:
         self._by_tiles = by_tiles
         self._operations: defaultdict[tuple[str, str, bool], float] = defaultdict(float)
         self._one_by_one: set[Instruction] = set()
+        self._chosen: set[Instruction] = set()
         self._awaited: set[Instruction] = set()
         self._other: defaultdict[str, float] = defaultdict(float)
         self.is_strided = False
+        self._is_serial = False
 
     def counts(self) -> Work:
         """Amounts by rate, of operations without the parallel tasks."""
         found = defaultdict(float, self._other)
         for (opcode, kind, is_scalar), count in self._operations.items():
             named = opcode if opcode in _SLOW or opcode == "convert" else "operation"
-            scalar = "scalar " if (self.is_strided and not self._by_tiles) or is_scalar else ""
+            is_serial = is_scalar or self._is_serial
+            scalar = "scalar " if (self.is_strided and not self._by_tiles) or is_serial else ""
             if opcode in _SLOW:
-                scalar = "serial " if is_scalar else scalar
+                scalar = "serial " if is_serial else scalar
             found[f"{scalar}{named} {kind}"] += count
         return dict(found)
 
@@ -162,6 +166,7 @@ class _Loops:
         fusion = kernel.opcode == "fusion"
         root = kernel.fused_root if fusion else kernel
         outputs = root.outputs
+        whole = {without_bitcasts(o) for o in outputs}  # the parts of these are loops of their own
         pending: dict[Instruction, dict[object, tuple[int | None, float]]] = defaultdict(dict)
         for output in dict.fromkeys(outputs):
             shape = _first_array(output)
@@ -175,6 +180,12 @@ class _Loops:
         for x in reversed(inside):
             accesses = pending.pop(x, {})
             total += len(accesses)
+            # Of several parts of one slice LLVM makes no vectors (jaxlib 0.11.1, by the code it writes).
+            self._is_serial |= x.opcode == "dynamic-slice" and len(accesses) > 1
+            if x in self._chosen or (x.opcode == "concatenate" and x not in whole):
+                self._chosen.update(x.operands)
+            if x.opcode == "parameter" and len(accesses) > 1:
+                self._other["read again"] += sum(n for _, n in accesses.values()) * (1 - 1 / len(accesses))
             if total > _MOST_ACCESSES:
                 return False
             for index, (inner, count) in accesses.items():
@@ -219,6 +230,7 @@ class _Loops:
                 # A long polynomial that another one waits for takes twice as long, measured (jaxlib 0.11.1).
                 own_count = count * 2 if is_awaited and opcode in _CHAINED else count
                 least = _VECTOR if named in _SLOW else 0.0
+                is_scalar |= x in self._chosen and named in _SLOW  # a part is computed where it is chosen
                 self._operations[named, kind, is_scalar] += max(own_count, least)
             is_part = opcode == "get-tuple-element"
             return [
@@ -322,21 +334,25 @@ class _Loops:
         if inner is None or inner >= shape.rank or shape.dimensions[inner] <= 1:
             return
         stride = _stride(shape, inner)
-        if stride == 1:
+        apart = stride * shape_size(shape) // max(shape.element_count, 1)
+        if stride == 1 or apart < _LINE:
             return
         self.is_strided = True
         size = min(shape.dimensions[inner] * _LINE, shape_size(shape))
-        apart = stride * shape_size(shape) // max(shape.element_count, 1)
         if self._by_tiles:
             return
         self._other[f"strided read {self._caches.level(size, apart)}"] += count
 
 
 def _divides_by_constant(x: Instruction) -> bool:
-    """True for integers: LLVM multiplies instead."""
+    """True where LLVM multiplies instead: integers, and remainders of powers of two from 1 on."""
     divisor = x.operands[1]
     source = divisor.operands[0] if divisor.opcode == "broadcast" else divisor
-    return source.opcode == "constant" and _kind(x.shape) in ("s32", "s64")
+    if source.opcode != "constant":
+        return False
+    value = float(source.literal.scalar or 0)
+    is_power = x.opcode == "remainder" and value >= 1 and math.frexp(value)[0] == 0.5
+    return is_power or _kind(x.shape) in ("s32", "s64")
 
 
 def _chosen(x: Instruction, inner: int | None) -> str:
@@ -384,9 +400,10 @@ def _same_place(result: Shape, operand: Shape, inner: int | None) -> int | None:
         return None
     wanted, size = _stride(result, inner), 1
     for d in operand.minor_to_major:
-        if size >= wanted and operand.dimensions[d] > 1:
+        length = operand.dimensions[d]
+        if length > 1 and (size >= wanted or wanted < size * min(length, _NEAR)):
             return d
-        size *= operand.dimensions[d]
+        size *= length
     return operand.minor_to_major[0]
 
 
@@ -516,7 +533,7 @@ def _convolution(x: Instruction, name: str) -> Work:
     if numbers is None or not sizes:
         return {f"{name} {kind}": flops}
     filters = max(x.shape.dimensions[numbers.output.index("f")] // groups, 1)
-    if groups > 1:
+    if groups > 1 and filters < _FEWEST_FILTERS:
         name += " of groups"
     elif len(sizes) > 2:
         name += " of three dimensions"

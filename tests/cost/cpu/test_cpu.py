@@ -294,8 +294,48 @@ def test_more_launches_than_eight_that_wait_next_to_one_run_at_once() -> None:
     result = f"  ROOT t = ({', '.join(['f32[1024]'] * 10)}) tuple({', '.join(names)})"
     text = "\n".join(["HloModule m", "ENTRY e {", "  p = f32[1024] parameter(0)", *lines, result, "}"])
     launched = [x for x in parse_module(text).entry if x.opcode == "negate"]
-    assert times().together(launched) == 10
-    assert times().together(launched[1:]) == 0
+    assert [times().together(launched[k:]) for k in range(3)] == [10, 1, 0]
+    rates = (times().device.us(times().launch_work(100, together)) or 0.0 for together in (0, 1))
+    assert next(rates) < next(rates)
+
+
+PARTS = """HloModule m, is_scheduled=true
+f {
+  p = f32[9,64,2] parameter(0)
+  i = s32[] parameter(1)
+  z = s32[] constant(0)
+  o = f32[] constant(1)
+  s = f32[1,64,2] dynamic-slice(p, i, z, z), dynamic_slice_sizes={1,64,2}
+  a = f32[1,64,1] slice(s), slice={[0:1], [0:64], [0:1]}
+  b = f32[1,64,1] slice(s), slice={[0:1], [0:64], [1:2]}
+  c = f32[1,128,1] concatenate(a, b), dimensions={1}
+  d = f32[1,64,1] broadcast(o), dimensions={}
+  ROOT e = f32[1,LENGTH,1] exponential(LAST)
+}
+ENTRY e {
+  p = f32[9,64,2] parameter(0)
+  i = s32[] parameter(1)
+  ROOT k = f32[1,LENGTH,1] fusion(p, i), kind=kLoop, calls=f
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "length", "name"), [("a", 64, ""), ("m", 64, "serial "), ("c", 128, "serial ")]
+)
+def test_parts_of_a_slice_are_computed_one_by_one(last: str, length: int, name: str) -> None:
+    text = PARTS.replace("LAST", last).replace("LENGTH", str(length))
+    text = text.replace("  d =", "  m = f32[1,64,1] multiply(a, b)\n  d =")
+    found = times().work(parse_module(text).entry.root) or {}
+    assert [k for k in found if "exponential" in k] == [f"{name}exponential f32"]
+    assert not any(k.startswith("strided") for k in found)  # neighbours of one line
+
+
+@pytest.mark.parametrize(("value", "is_cheap"), [("1", True), ("4", True), ("3", False), ("0.5", False)])
+def test_remainders_of_powers_of_two_are_cheap(value: str, is_cheap: bool) -> None:
+    text = PARTS.replace("LAST", "a").replace("LENGTH", "64").replace("constant(1)", f"constant({value})")
+    found = times().work(parse_module(text.replace("exponential(a)", "remainder(a, d)")).entry.root) or {}
+    assert ("remainder f32" not in found) == is_cheap
 
 
 def test_lines_at_a_power_of_two_share_few_sets() -> None:
