@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.analysis.kernels import count_runs, is_small_call, launched_computations, trip_count_of
+from hlofuse.analysis.kernels import (
+    count_runs,
+    counted_trips,
+    is_small_call,
+    launched_computations,
+    trip_count_of,
+)
 from hlofuse.analysis.launches import CommandBuffers, LaunchKind, is_asynchronous, launch_of
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.inputs.profile import MeasuredTime
@@ -69,6 +75,8 @@ class Totals(Record):
     cost: Cost
     launches: int = 0  # Launches, loop iterations counted
     per_iteration: int = 0  # Kernels counted for one iteration, since the trip count is unknown
+    iteration_us: float = 0.0  # Microseconds of them that are known
+    most_iterations: int | None = None  # The most that one of these loops runs; None where it is not known
     modelled_us: float | None = None  # Microseconds by XLA's model, launches included; None without a device
     floor_us: float | None = None  # Microseconds of kernels with only a lower bound; None without a device
     floors: int = 0
@@ -207,6 +215,10 @@ class Account:
         time = {c: sum(r.us or 0.0 for r in rows[c]) for c in order}
         return count_runs({c: (time[c], sum(r.cost.bytes_accessed for r in rows[c])) for c in order})
 
+    @property
+    def _open_loops(self) -> Iterator[Instruction]:
+        return (x for c in self._run_counts[0] for x in c if x.opcode == "while" and trip_count_of(x) is None)
+
     def runs(self, computation: Computation) -> int:
         """Runs of a computation in one run of the program."""
         return self._run_counts[0].get(computation, 0)
@@ -327,6 +339,9 @@ class Account:
         """The totals without memory, which takes longer to work out."""
         timed = self.launch_overhead_us is not None or self.times is not None
         totals = replace(totals_of(self.rows, timed=timed), devices=self.module.devices)
+        if totals.per_iteration:
+            most = [counted_trips(x, most=True) or 0 for x in self._open_loops]
+            totals = replace(totals, most_iterations=max(most) if all(most) else None)
         if self.times is not None and totals.modelled_us is not None:
             work = self.call_work | self.times.handoff_work(totals.cost.flops, totals.modelled_us)
             call = self.times.device.us(work) or 0.0
@@ -431,11 +446,12 @@ class Account:
 def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
     kernels = launches = floors = copies = copy_bytes = per_iteration = in_branches = without_time = 0
     flops = transcendentals = read = written = unknown = 0
-    modelled = floor = waits = 0.0
+    modelled = floor = waits = iteration_us = 0.0
     for row in rows:
         kernels += 1
         launches += row.runs
         per_iteration += row.per_iteration
+        iteration_us += (row.total_us or 0.0) * row.per_iteration
         in_branches += row.in_branch
         cost, runs = row.cost, row.runs
         flops += cost.flops * runs
@@ -455,7 +471,8 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
         else:
             without_time += timed and runs > 0
     total = Cost(flops, transcendentals, read, written, unknown)
-    found = Totals(kernels, total, launches, per_iteration, copies=copies, copy_bytes=copy_bytes)
+    found = Totals(kernels, total, launches, per_iteration, iteration_us if timed else 0.0)
+    found = replace(found, copies=copies, copy_bytes=copy_bytes)
     found = replace(found, in_branches=in_branches, without_time=without_time, host_wait_us=waits)
     return replace(found, modelled_us=modelled, floor_us=floor, floors=floors) if timed else found
 

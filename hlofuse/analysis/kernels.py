@@ -35,16 +35,25 @@ class _Linear:
     offset: int
 
 
-def counted_trips(loop: Instruction) -> int | None:
+def counted_trips(loop: Instruction, *, most: bool = False) -> int | None:
     """The iterations of a loop that counts by a constant from a constant to a constant; None for any other.
-    Copies, conversions, tuples, fusions and calls may stand between; XLA's analysis stops at some of them."""
+    Copies, conversions, tuples, fusions and calls may stand between; XLA's analysis stops at some of them.
+    `most`: the iterations after which a loop ends at the latest, where it may end for another reason."""
     called = dict(loop.called)
     if len(called) != 2:  # a text that is cut
         return None
     counter = _Counter(loop, set())
-    compare = counter.source(called["condition"].root, _WHOLE)[0]
-    if compare.opcode != "compare":
-        return None
+    conditions = [counter.source(called["condition"].root, _WHOLE)[0]]
+    for x in conditions if most else ():  # grows while it is walked
+        if x.opcode == "and" and len(conditions) < _MOST:
+            conditions += (counter.source(o, _WHOLE)[0] for o in x.operands)
+    found = (_trips_until(x, loop) for x in conditions if x.opcode == "compare")
+    return min((trips for trips in found if trips is not None), default=None)
+
+
+def _trips_until(compare: Instruction, loop: Instruction) -> int | None:
+    """The iterations until the comparison of a loop's condition is false, as `counted_trips`."""
+    counter = _Counter(loop, set())
     left, right = (counter.linear(x) for x in compare.operands)
     if left is None or right is None or left.counts == right.counts:
         return None
@@ -52,7 +61,7 @@ def counted_trips(loop: Instruction) -> int | None:
     if right.counts:
         left, right, direction = right, left, MIRRORED.get(direction, direction)
     first = _Counter(None, counter.types).linear(loop.operands[0], counter.index)
-    step = counter.linear(called["body"].root, counter.index)
+    step = counter.linear(dict(loop.called)["body"].root, counter.index)
     if first is None or step is None or not step.counts or not step.offset:
         return None
     begin, end = first.offset + left.offset, right.offset

@@ -83,7 +83,10 @@ def counting_lines(v: Verdict) -> Iterator[str]:
         misfit = f"{undivided(t.devices)}, each has" if t.devices > 1 else " do not fit in"
         yield f"{bytes_text(needed)}{misfit} {bytes_text(t.memory_size)} (arrays: hlofuse memory)"
     if t.per_iteration:
-        yield f"Loops of unknown length: {plural(t.per_iteration, 'kernel')} counted for one iteration"
+        most = f" of at most {t.most_iterations:,}" if t.most_iterations is not None else ""
+        each = f", {us_text(t.iteration_us)}" if t.iteration_us else ""
+        kernels = plural(t.per_iteration, "kernel")
+        yield f"Loops of unknown length: {kernels} counted for one iteration{most}{each}"
     if v.host_reads_conditions:
         yield "Each iteration waits for a copy of its condition to the host"
     if t.in_branches:
