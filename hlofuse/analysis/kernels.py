@@ -171,6 +171,11 @@ class _Counter:
         return source is body.parameters[0] and place == index
 
 
+def origin(x: Instruction) -> Instruction:
+    """The instruction that computes a value, outside of the fusions, calls and loops that pass it on."""
+    return _Counter(None, set()).source(x, _WHOLE)[0]
+
+
 def _only_caller(parameter: Instruction) -> Instruction | None:
     """The instruction whose operand it is; None for the entry's, and where several call its computation."""
     computation = parameter.computation

@@ -15,9 +15,11 @@ from msgspec import to_builtins
 
 from hlofuse.account import Account
 from hlofuse.analysis.custom_calls import partitions_of
+from hlofuse.analysis.kernels import origin
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError, Module, Record, copy_module, parse_module, print_module
+from hlofuse.ir import HlofuseError, Instruction, Module, Record, copy_module, parse_module, print_module
 from hlofuse.ir.fusing import inline_calls
+from hlofuse.ir.shape import INTEGER_TYPES
 
 SCALES = (0.1, 1.0)
 TIMEOUT = 300.0
@@ -115,6 +117,7 @@ class Judge(AbstractContextManager["Judge", None]):
         self._folder = tempfile.TemporaryDirectory()
         self._errors = Path(self._folder.name, "stderr")
         self._process: Any = None
+        self._limits: dict[str, dict[int, int]] = {}
 
     def __exit__(self, *_: object) -> None:
         self._end()
@@ -135,6 +138,7 @@ class Judge(AbstractContextManager["Judge", None]):
         values = dict(f.removeprefix("--").split("=", 1) for f in flags)
         answer = self._request(do="compile", key=key, file=str(file), flags=values)
         found = parse_module(answer["text"])
+        self._limits[key] = index_limits(found)
         kernels = Account(found, backend="cpu").totals.kernels
         return Compiled(kernels, sum(1 for _ in found.instructions()), **answer)
 
@@ -168,8 +172,9 @@ class Judge(AbstractContextManager["Judge", None]):
         self, keys: Sequence[str], seconds: float = 0.2, *, profile: bool = True, inputs: str | None = None
     ) -> dict[str, Timed]:
         """Times of compiled programs by key, run alternately for so many seconds; raises `Refused`. `inputs`
-        is an npz file with their arguments in order, which are random else."""
-        how = {"seconds": seconds, "profile": profile, "inputs": inputs}
+        is an npz file with their arguments in order, which are random else, integers that choose elements
+        within what the first program chooses from."""
+        how = {"seconds": seconds, "profile": profile, "inputs": inputs, "limits": self._limits[keys[0]]}
         answer = self._request(do="time", keys=list(keys), **how)
         return {k: Timed(answer["runs"][k], answer["kernels"].get(k, {})) for k in keys}
 
@@ -236,6 +241,33 @@ def _verdict(found: Sequence[Difference]) -> tuple[Literal["same", "different", 
         if d.output not in decided:
             return "cannot tell", f"output {d.output} cannot be compared for any inputs: {d.why}"
     return "same", "all outputs agree"
+
+
+def index_limits(module: Module) -> dict[int, int]:
+    """The least length along which integers of a parameter choose elements, by the parameter's number."""
+    found: dict[int, int] = {}
+    for x in module.instructions():
+        for index, length in _indices(x):
+            pending, seen = [index], set[Instruction]()
+            while pending:
+                y = origin(pending.pop())
+                if y in seen or not y.shape.is_array or y.element_type not in INTEGER_TYPES:
+                    continue
+                seen.add(y)
+                if y.opcode == "parameter" and y.computation is module.entry:
+                    found[y.parameter_number] = min(length, found.get(y.parameter_number, length))
+                pending += y.operands
+    return found
+
+
+def _indices(x: Instruction) -> Iterable[tuple[Instruction, int]]:
+    """The integers by which an instruction chooses elements, with the length of what they choose from."""
+    operands, lengths = x.operands, x.operands[0].shape.dimensions if x.operands else ()
+    if x.opcode in ("dynamic-slice", "dynamic-update-slice"):
+        return zip(operands[1 + (x.opcode == "dynamic-update-slice") :], lengths, strict=True)
+    name = {"gather": "start_index_map", "scatter": "scatter_dims_to_operand_dims"}.get(x.opcode)
+    chosen = [lengths[d] for d in x.attributes.get(name) or ()] if name else []
+    return [(operands[len(operands) // 2], min(chosen))] if chosen else ()
 
 
 def _signature(module: Module) -> list[list[tuple[str, tuple[int, ...]]]]:

@@ -98,19 +98,21 @@ class Worker:
         seconds: float,
         profile: bool,
         inputs: str | None,
+        limits: dict[str, int],
     ) -> dict[str, Any]:
         """Times of programs in microseconds, run in turns on the same inputs for so long.
 
-        The inputs are random, or the arrays of an npz file, in their order.
+        The inputs are random, or the arrays of an npz file, in their order. `limits` has the lengths from
+        which inputs choose elements, by their number.
 
         `runs` are those of each program. With `profile`, `kernels` has the launches of each instruction in
         one run, and their least time: from the start to the end that XLA reports, with its tasks."""
-        random = self.np.random.default_rng(0)
         arrays = {}
         for key in keys:
-            shapes = self.programs[key][1]
+            random, shapes = self.np.random.default_rng(0), self.programs[key][1]
             values = self._given(inputs, shapes) if inputs else []
-            values = values or [self._input(random, s, 0.1, 0) for s in shapes]
+            most = [limits.get(str(k)) for k in range(len(shapes))]
+            values = values or [self._input(random, s, 0.1, 0, n) for s, n in zip(shapes, most, strict=True)]
             arrays[key] = [self.jax.device_put(v, self.device) for v in values]
 
         def run(key: str) -> float:
@@ -183,14 +185,17 @@ class Worker:
         array: Any,
         scale: float,
         sign: int,
+        limit: int | None = None,
     ) -> Any:
-        """Floats of size `scale`, small integers with a few negative ones, predicates by a coin."""
+        """Floats of size `scale`, predicates by a coin, integers from 0 up to `limit`, or small ones of which
+        a few are negative."""
         np, kind, count = self.np, array.numpy_dtype(), min(math.prod(array.dimensions()), _MOST_DRAWN)
         if kind == np.bool_:
             values = random.random(count) < 0.5
         elif self.types.issubdtype(kind, np.integer):
             info = self.types.iinfo(kind)
-            values = random.integers(max(-3, int(info.min)), min(17, int(info.max) + 1), count)
+            least, most = (0, limit) if limit else (-3, 17)
+            values = random.integers(max(least, int(info.min)), min(most, int(info.max) + 1), count)
         else:
             values = random.standard_normal(count) * scale
             values = sign * (abs(values) + scale / 3) if sign else values

@@ -12,7 +12,7 @@ from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.record import replace
 from hlofuse.judge import measure
-from hlofuse.judge.judge import Judge, Refused, Timed
+from hlofuse.judge.judge import Judge, Refused, Timed, index_limits
 from hlofuse.judge.measure import measured_changes, measured_profile
 from hlofuse.reports.verdict import measured
 from hlofuse.reports.verdict.model import Suggestion
@@ -60,6 +60,31 @@ def test_a_program_is_run_with_the_arrays_of_a_file(tmp_path: Path) -> None:
         assert len(judge.time(["a"], 0.01, profile=False, inputs=good)["a"].runs) >= 5
         with pytest.raises(Refused, match=r"f8\.npz has float64\[3\]; the program takes float32\[3\]"):
             judge.time(["a"], 0.01, profile=False, inputs=bad)
+
+
+CHOOSING = """HloModule choosing
+f { t = f32[500,4] parameter(0)
+  i = s32[6] parameter(1)
+  k = s32[] parameter(2)
+  j = s32[1] dynamic-slice(i, k), dynamic_slice_sizes={1}
+  n = s32[] constant(0)
+  m = s32[] reshape(j)
+  ROOT r = f32[1,4] dynamic-slice(t, m, n), dynamic_slice_sizes={1,4} }
+ENTRY e { t = f32[500,4] parameter(0)
+  i = s32[6] parameter(1)
+  k = s32[] parameter(2)
+  w = f32[500,4] parameter(3)
+  l = s32[6] parameter(4)
+  x = f32[1,4] fusion(t, i, k), kind=kLoop, calls=f
+  g = f32[6,1] gather(w, l), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, \
+index_vector_dim=1, slice_sizes={1,1}
+  ROOT r = (f32[1,4], f32[6,1], s32[6]) tuple(x, g, i) }
+"""
+
+
+def test_integers_that_choose_are_drawn_from_what_there_is() -> None:
+    module = parse_module(CHOOSING.replace("\\\n", ""))
+    assert index_limits(module) == {1: 500, 2: 6, 4: 500}
 
 
 def test_another_device_or_inputs_without_measurement_are_refused(hlofuse: Run, samples: Path) -> None:
