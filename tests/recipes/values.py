@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.fusing import inline_calls
@@ -69,13 +70,16 @@ def portable(module: Module) -> Module:
         for x in list(computation):
             if x.opcode == "bitcast":
                 x.replace_all_uses_with(_as_moves(x))
+            elif "lapack" in custom_call_target(x):
+                pass
             elif x.opcode in _FOREIGN or (x.opcode == "constant" and x.payload == _ELIDED):
                 x.replace_all_uses_with(_stand_in(x))
             elif x.opcode in ("all-gather", "all-reduce"):
                 x.replace_all_uses_with(_collective(x))
     HloDCE().run(module, OnlySkipped())
     for x in module.instructions():
-        x.shape = _plain(x.shape)
+        if "operand_layout_constraints" not in x.attributes:  # LAPACK reads columns
+            x.shape = _plain(x.shape)
     module.attributes = NO_ATTRIBUTES
     return module
 
