@@ -296,27 +296,27 @@ def solve_small(x: Instruction) -> bool:
     inner = outer and _Triangle.of(source(outer.given))
     if outer is None or inner is None or outer.factors is not inner.factors:
         return False
-    turned, n = outer.is_transposed, outer.factors.shape.dimensions[-1]
+    flipped, n = outer.is_transposed, outer.factors.shape.dimensions[-1]
     factors = outer.factors.operands[1] if outer.factors.opcode == "select" else outer.factors
     call = source(factors).operands[0] if source(factors).opcode == "get-tuple-element" else x
-    is_pair = (inner.is_lower, inner.is_transposed, outer.is_lower) == (not turned, turned, turned)
+    is_pair = (inner.is_lower, inner.is_transposed, outer.is_lower) == (not flipped, flipped, flipped)
     if not is_pair or n not in (2, 3) or "getrf" not in str(call.raw("custom_call_target")):
         return False
     below = x
-    while turned and len(below.users) == 1 and below.users[0].opcode == "reshape":
+    while flipped and len(below.users) == 1 and below.users[0].opcode == "reshape":
         below = below.users[0]
-    swapped = below.users[0] if turned and below.users else source(inner.given)
+    swapped = below.users[0] if flipped and below.users else source(inner.given)
     if swapped.opcode != "gather" or swapped.shape.dimensions != swapped.operands[0].shape.dimensions:
         return False
-    given = inner.given if turned else make.reshape(x, inner.given.shape, swapped.operands[0])
-    return replace(swapped if turned else x, _solved(x, call.operands[0], given, turned))
+    given = inner.given if flipped else make.reshape(x, inner.given.shape, swapped.operands[0])
+    return replace(swapped if flipped else x, _solved(x, call.operands[0], given, flipped))
 
 
 def _solved(
     x: Instruction,
     matrix: Instruction,
     given: Instruction,
-    turned: bool,
+    flipped: bool,
 ) -> Instruction:
     """The solution of a matrix, or of its transpose, by cofactors; a singular one has no finite numbers."""
     n, rank = matrix.shape.dimensions[-1], matrix.shape.rank
@@ -343,7 +343,7 @@ def _solved(
     right = [make.part(x, given, k, k + 1, rank - 2) for k in places]
     found = []
     for i in places:
-        own = [cofactors[i][j] if turned else cofactors[j][i] for j in places]
+        own = [cofactors[i][j] if flipped else cofactors[j][i] for j in places]
         terms = [multiply(whole(c), r) for c, r in zip(own, right, strict=True)]
         found.append(make.binary(x, "divide", fold(x, "add", terms), whole(total)))
     return make.concatenate(x, found, rank - 2)
