@@ -104,8 +104,8 @@ class Batch:
         loop = inner.replaced(self.loop, self.chosen(init, batched))
         for user in x.users:
             k = user.tuple_index
-            known = self.computed if k in batched else self.fixed
-            known[user] = make.get_tuple_element(self.loop, loop, k)
+            values = self.computed if k in batched else self.fixed
+            values[user] = make.get_tuple_element(self.loop, loop, k)
 
     def chosen(self, values: Sequence[Instruction], batched: set[int]) -> list[Instruction]:
         """The values, those at these places over all iterations."""
@@ -451,8 +451,8 @@ class _Inner(Batch):
         self.extend()
 
     def _add_element(self, x: Instruction) -> None:
-        known = self.computed if x.tuple_index in self._places else self.fixed
-        known[x] = make.get_tuple_element(self.loop, self._state, x.tuple_index)
+        values = self.computed if x.tuple_index in self._places else self.fixed
+        values[x] = make.get_tuple_element(self.loop, self._state, x.tuple_index)
 
     def replaced(self, at: Instruction, init: Sequence[Instruction]) -> Instruction:
         """The loop over the arrays of all iterations, from these on."""

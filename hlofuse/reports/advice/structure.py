@@ -278,16 +278,13 @@ class _Triangle(NamedTuple):
     @classmethod
     def of(cls, x: Instruction) -> Self | None:
         """None for another operation, and where the unknowns are rows."""
-        config = str(x.raw("backend_config"))  # LAPACK's letters, as numbers
-        if x.opcode == "triangular-solve":
-            is_left, lower, turn = (str(x.raw(n)) for n in ("left_side", "lower", "transpose_a"))
-            config = f"side = {76 if is_left == 'true' else 82} uplo = {76 if lower == 'true' else 85}"
-            config += f" trans_x = {turn.replace('NO_TRANSPOSE', '78').replace('TRANSPOSE', '84')}"
-        elif "trsm" not in (x.raw("custom_call_target") or ""):
-            return None
-        if "side = 76" not in config or not any(f"trans_x = {n}" in config for n in (78, 84)):
-            return None
-        return cls(x.operands[0], x.operands[1], "uplo = 76" in config, "trans_x = 84" in config)
+        call = str(x.raw("backend_config")) if "trsm" in str(x.raw("custom_call_target")) else ""
+        way, lower = x.raw("transpose_a"), x.raw("lower") == "true" or "uplo = 76" in call  # LAPACK's L
+        is_transposed = way == "TRANSPOSE" or "trans_x = 84" in call
+        is_plain = way == "NO_TRANSPOSE" or "trans_x = 78" in call
+        is_left = x.raw("left_side") == "true" or "side = 76" in call
+        has_form = is_left and (is_plain or is_transposed)
+        return cls(x.operands[0], x.operands[1], lower, is_transposed) if has_form else None
 
 
 def solve_small(x: Instruction) -> bool:
