@@ -95,9 +95,9 @@ class Batch:
         while more := {k for k, o in enumerate(root.operands) if o in inner.computed} - batched:
             batched |= more
             inner = _Inner(self, x, batched)
-        is_known = (inner.computed.keys() | inner.fixed.keys()).issuperset(root.operands)
+        is_complete = (inner.computed.keys() | inner.fixed.keys()).issuperset(root.operands)
         readers = [*condition_of(x).parameters[0].users, *x.users]
-        if not is_known or not all(u.opcode == "get-tuple-element" for u in readers):
+        if not is_complete or not all(u.opcode == "get-tuple-element" for u in readers):
             return
         if any(u.tuple_index in batched for u in condition_of(x).parameters[0].users):
             return

@@ -279,9 +279,9 @@ class _Triangle(NamedTuple):
     def of(cls, x: Instruction) -> Self | None:
         """None for another operation, and where the unknowns are rows."""
         call = str(x.raw("backend_config")) if "trsm" in str(x.raw("custom_call_target")) else ""
-        way, lower = x.raw("transpose_a"), x.raw("lower") == "true" or "uplo = 76" in call  # LAPACK's L
-        is_transposed = way == "TRANSPOSE" or "trans_x = 84" in call
-        is_plain = way == "NO_TRANSPOSE" or "trans_x = 78" in call
+        side, lower = x.raw("transpose_a"), x.raw("lower") == "true" or "uplo = 76" in call  # LAPACK's L
+        is_transposed = side == "TRANSPOSE" or "trans_x = 84" in call
+        is_plain = side == "NO_TRANSPOSE" or "trans_x = 78" in call
         is_left = x.raw("left_side") == "true" or "side = 76" in call
         has_form = is_left and (is_plain or is_transposed)
         return cls(x.operands[0], x.operands[1], lower, is_transposed) if has_form else None
