@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.cost.gpu.device import DeviceDescription, load_device
-from hlofuse.cost.gpu.device_numbers import DeviceError
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.shape import ELEMENT_TYPES
 from hlofuse.releases import NAMES
@@ -24,10 +23,7 @@ _Value = str | int | float | dict[str, Any]
 def target_config_of(device: str) -> tuple[DeviceDescription, str]:
     """The device of that name or file, and its target configuration. A text proto is passed on unchanged.
     Raises `HlofuseError` for an unknown device, or one without CUDA."""
-    try:
-        description = load_device(device)
-    except DeviceError as error:
-        raise HlofuseError(str(error)) from None
+    description = load_device(device)
     if description.platform != "CUDA":
         raise HlofuseError(
             f"device {device} is for {description.platform}, but hlofuse capture compiles for CUDA; dump the"

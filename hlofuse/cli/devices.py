@@ -8,10 +8,8 @@ import click
 from msgspec import to_builtins
 
 from hlofuse.cost.gpu.device import XLAS_OWN, DeviceDescription, device_names, load_device
-from hlofuse.cost.gpu.device_numbers import DeviceError
 from hlofuse.cost.tpu import TpuDevice, tpu_devices
 from hlofuse.format.terminal import Rows
-from hlofuse.ir.errors import HlofuseError
 from .common.options import report_options
 from .common.output import Output
 
@@ -27,11 +25,8 @@ def command(name: str | None, out: Output) -> int:
 
     A file is TOML in the form of the built-in ones, or the text proto that XLA reads with
     --xla_gpu_target_config_filename. --set NAME=VALUE changes a single number."""
-    try:
-        names = [name] if name is not None else [*device_names(), *tpu_devices()]
-        devices = {n: tpu_devices().get(n) or load_device(n) for n in names}
-    except DeviceError as error:
-        raise HlofuseError(str(error)) from None
+    names = [name] if name is not None else [*device_names(), *tpu_devices()]
+    devices = {n: tpu_devices().get(n) or load_device(n) for n in names}
     out.report(
         text=lambda console: _print(devices, console) if name is None else _print_one(devices[name], console),
         json=lambda: {

@@ -298,12 +298,8 @@ def _first_text(data: dict[str, Any], *keys: str) -> str:
 def device_in_dump(config: Path) -> DeviceDescription:
     """The device of a target configuration, with a name short enough for a headline."""
     from hlofuse.cost.gpu.device import load_device
-    from hlofuse.cost.gpu.device_numbers import DeviceError
 
-    try:
-        device = load_device(str(config))
-    except DeviceError as error:
-        raise HlofuseError(str(error)) from None
+    device = load_device(str(config))
     own = f"{device.name} of the dump" if device.name != config.stem else "the dump's device"
     return _builtin_device(device) or replace(device, name=own)
 
@@ -311,12 +307,11 @@ def device_in_dump(config: Path) -> DeviceDescription:
 def device_in_record(record: Path) -> DeviceDescription | None:
     """The device that XLA's fusion log was written for; None where no known device has its numbers."""
     from hlofuse.cost.gpu.device import device_from_text_proto
-    from hlofuse.cost.gpu.device_numbers import DeviceError
 
     try:
         text = "\n" + read_text(record, as_module=False)
         return _builtin_device(device_from_text_proto(text[text.rindex("\ngpu_device_info {") :]))
-    except (HlofuseError, DeviceError, ValueError):
+    except (HlofuseError, ValueError):
         return None  # a record that is torn, or of a release that wrote no device: the user is asked
 
 

@@ -35,7 +35,6 @@ def device_of(
             )
         return None, overrides
     from hlofuse.cost.gpu.device import DeviceDescription, load_device
-    from hlofuse.cost.gpu.device_numbers import DeviceError
 
     if device is None:
         raise HlofuseError(f"target {target} {NEEDS_DEVICE}")
@@ -43,16 +42,11 @@ def device_of(
     device_overrides = [o for o in overrides if o.partition("=")[0] in numbers]
     if bare := [o for o in device_overrides if "=" not in o]:
         raise HlofuseError(f"--set {bare[0]}: expected NAME=VALUE")
-    try:
-        # Reports call a device as the user does.
-        description = (
-            replace(load_device(device), name=Path(device).stem) if isinstance(device, str) else device
-        )
-        if device_overrides:
-            description = description.with_overrides(dict(o.split("=", 1) for o in device_overrides))
-    except DeviceError as error:
-        raise HlofuseError(str(error)) from None
-    return description, tuple(o for o in overrides if o not in device_overrides)
+    if isinstance(device, str):  # reports call a device as the user does
+        device = replace(load_device(device), name=Path(device).stem)
+    if device_overrides:
+        device = device.with_overrides(dict(o.split("=", 1) for o in device_overrides))
+    return device, tuple(o for o in overrides if o not in device_overrides)
 
 
 class XlaBuild(Record):

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.cost.tpu import tpu_devices
-from hlofuse.ir.errors import any_of
+from hlofuse.ir.errors import HlofuseError, any_of
 from hlofuse.ir.record import replace
 from hlofuse.ir.shape import ELEMENT_TYPES
-from .device_numbers import DeviceError, TextProtoError, parse_text_proto, typed_numbers
+from .device_numbers import TextProtoError, parse_text_proto, typed_numbers
 from .ticks import TICKS_PER_MICROSECOND
 
 _PACKAGED = Path(__file__).parent / "devices"  # importlib.resources takes longer to import than to read one
@@ -111,7 +111,7 @@ class DeviceDescription:
         names = {f.name for f in fields(self)}
         for name in overrides:
             if name not in names:
-                raise DeviceError(f"a device has no {name!r}; it has {', '.join(sorted(names))}")
+                raise HlofuseError(f"a device has no {name!r}; it has {', '.join(sorted(names))}")
         return replace(self, **typed_numbers(overrides))
 
 
@@ -128,12 +128,13 @@ def load_device(name: str) -> DeviceDescription:
     if not path.is_file():
         names = [*device_names(), *tpu_devices()]
         if name and (like := [n for n in names if name.lower() in n]):
-            raise DeviceError(f"no device {name!r}; did you mean {any_of(like)}? (hlofuse devices lists all)")
-        raise DeviceError(f"no device {name!r}; expected one of {', '.join(names)}, or a file")
+            meant = any_of(like)
+            raise HlofuseError(f"no device {name!r}; did you mean {meant}? (hlofuse devices lists all)")
+        raise HlofuseError(f"no device {name!r}; expected one of {', '.join(names)}, or a file")
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError):
-        raise DeviceError(f"{name}: not a device file") from None
+        raise HlofuseError(f"{name}: not a device file") from None
     return (
         _parse_toml(text, name)
         if path.suffix == ".toml"
@@ -158,7 +159,7 @@ def device_from_text_proto(
     try:
         config = parse_text_proto(text)
     except TextProtoError as error:
-        raise DeviceError(f"{source}: not a device file: {error}") from None
+        raise HlofuseError(f"{source}: not a device file: {error}") from None
     info = _message_field(config, "gpu_device_info") if "gpu_device_info" in config else config
     values = {f.name: info[f.name] for f in fields(DeviceDescription) if f.name in info}
     values["name"] = info.get("name") or config.get("device_description_str") or name
@@ -178,7 +179,7 @@ def device_from_text_proto(
 def _message_field(within: dict[str, Any], name: str) -> Any:
     found = within.get(name)
     if found is not None and not isinstance(found, dict):
-        raise DeviceError(f"{name} must be a message")
+        raise HlofuseError(f"{name} must be a message")
     return found
 
 
@@ -188,7 +189,7 @@ def _matrix_units(description: dict[str, Any]) -> dict[str, list[Any]]:
     units: dict[str, list[Any]] = {}
     for info in infos if isinstance(infos, list) else [infos]:
         if not isinstance(info, dict):
-            raise DeviceError("rate_infos must be a message")
+            raise HlofuseError("rate_infos must be a message")
         key = info.get("key", 0)
         value = _message_field(info, "value") or {}
         if isinstance(key, int) and 0 < key < _RATED_TYPES:
@@ -201,13 +202,13 @@ def _parse_toml(text: str, name: str) -> DeviceDescription:
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise DeviceError(f"{name}: not a device file: {error}") from None
+        raise HlofuseError(f"{name}: not a device file: {error}") from None
     return _device(values, name)
 
 
 def _device(values: dict[str, Any], name: str) -> DeviceDescription:
     try:
         return DeviceDescription(**typed_numbers(values))
-    except (TypeError, DeviceError) as error:
+    except (TypeError, HlofuseError) as error:
         reason = str(error).removeprefix("DeviceDescription.__init__() ")
-        raise DeviceError(f"{name}: not a device file: {reason}") from None
+        raise HlofuseError(f"{name}: not a device file: {reason}") from None

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from hlofuse.ir.errors import HlofuseError
 from .ticks import fp32
 
 _TOKEN = re.compile(
@@ -91,12 +92,8 @@ _MAY_BE_UNKNOWN = ("registers_per_block_limit", "registers_per_core_limit")
 """Limits for which XLA has -1 on Intel's devices."""
 
 
-class DeviceError(ValueError):
-    """Unknown device, or an unreadable description."""
-
-
 def typed_numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values in the types of `DeviceDescription`'s fields; raises `DeviceError` for impossible ones."""
+    """Values in the types of `DeviceDescription`'s fields; raises `HlofuseError` for impossible ones."""
     return {key: _convert(key, value) for key, value in values.items()}
 
 
@@ -114,10 +111,8 @@ def _convert(key: str, value: Any) -> Any:
                 for name, (clock, units, operations) in value.items()
             )
         return _possible(key, value)
-    except (ValueError, AttributeError, TypeError) as error:
-        if isinstance(error, DeviceError):
-            raise
-        raise DeviceError(f"{key}: {value!r} is not a number") from None
+    except (ValueError, AttributeError, TypeError):
+        raise HlofuseError(f"{key}: {value!r} is not a number") from None
 
 
 def _possible(key: str, value: Any) -> int | float:
@@ -126,11 +121,11 @@ def _possible(key: str, value: Any) -> int | float:
         return -1
     if not math.isfinite(number) or number < 0 or (number == 0 and key in _DIVISORS):
         least = "more than 0" if key in _DIVISORS else "0 or more"
-        raise DeviceError(f"{key}: expected a number of {least}, found {value}")
+        raise HlofuseError(f"{key}: expected a number of {least}, found {value}")
     if key == "memory_compute_parallelism" and number > 1:
-        raise DeviceError(f"{key}: expected a fraction from 0 to 1, found {value}")
+        raise HlofuseError(f"{key}: expected a fraction from 0 to 1, found {value}")
     if key in _FRACTIONS:
         return fp32(number) if key == "clock_rate_ghz" else number
     if not number.is_integer():
-        raise DeviceError(f"{key}: expected an integer, found {value}")
+        raise HlofuseError(f"{key}: expected an integer, found {value}")
     return int(value) if isinstance(value, int) or value.isdigit() else int(number)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from hlofuse.cost.gpu.device import DeviceDescription, device_from_text_proto, device_names, load_device
-from hlofuse.cost.gpu.device_numbers import DeviceError, TextProtoError, parse_text_proto
+from hlofuse.cost.gpu.device_numbers import TextProtoError, parse_text_proto
 from hlofuse.cost.gpu.op_costs import op_profile
+from hlofuse.ir import HlofuseError
 from hlofuse.releases import AROUND_FUSION as RELEASE
 
 PROTO = """
@@ -54,9 +55,9 @@ def test_xla_target_config_text(tmp_path: Path) -> None:
 def test_overrides() -> None:
     device = load_device("h100_sxm").with_overrides({"memory_bandwidth": "2e12", "compute_capability": "8.6"})
     assert (device.memory_bandwidth, device.compute_capability) == (2 * 10**12, (8, 6))
-    with pytest.raises(DeviceError, match="a device has no 'bandwidth'"):
+    with pytest.raises(HlofuseError, match="a device has no 'bandwidth'"):
         device.with_overrides({"bandwidth": "1"})
-    with pytest.raises(DeviceError, match="core_count: 'many' is not a number"):
+    with pytest.raises(HlofuseError, match="core_count: 'many' is not a number"):
         device.with_overrides({"core_count": "many"})
 
 
@@ -74,33 +75,33 @@ def test_overrides() -> None:
 )
 def test_no_device_has_such_numbers(tmp_path: Path, number: str, message: str) -> None:
     name, _, value = number.partition("=")
-    with pytest.raises(DeviceError, match=f"^{name}: {message}"):
+    with pytest.raises(HlofuseError, match=f"^{name}: {message}"):
         load_device("h100_sxm").with_overrides({name: value})
     file = tmp_path / "card.toml"
     file.write_text(f"{name} = {value}")
-    with pytest.raises(DeviceError, match=f"card.toml: not a device file: {name}: {message}"):
+    with pytest.raises(HlofuseError, match=f"card.toml: not a device file: {name}: {message}"):
         load_device(str(file))
 
 
 def test_unknown_devices_and_broken_files(tmp_path: Path) -> None:
-    with pytest.raises(DeviceError, match="expected one of a100_pcie_80"):
+    with pytest.raises(HlofuseError, match="expected one of a100_pcie_80"):
         load_device("h1000")
     empty = tmp_path / "empty.toml"
     empty.write_text('name = "x"')
-    with pytest.raises(DeviceError, match="missing"):
+    with pytest.raises(HlofuseError, match="missing"):
         load_device(str(empty))
     broken = tmp_path / "broken.txtpb"
     broken.write_text("gpu_device_info {")
-    with pytest.raises(DeviceError, match="inside a message"):
+    with pytest.raises(HlofuseError, match="inside a message"):
         load_device(str(broken))
     broken.write_text("gpu_device_info { rocm_compute_capability: 3 }")
-    with pytest.raises(DeviceError, match="rocm_compute_capability must be a message"):
+    with pytest.raises(HlofuseError, match="rocm_compute_capability must be a message"):
         load_device(str(broken))
     broken.write_text("matrix_unit_description { rate_infos { key { } } }")
-    with pytest.raises(DeviceError, match="missing"):
+    with pytest.raises(HlofuseError, match="missing"):
         load_device(str(broken))
     broken.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DeviceError, match="not a device file"):
+    with pytest.raises(HlofuseError, match="not a device file"):
         load_device(str(broken))
 
 
