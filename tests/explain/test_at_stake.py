@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.reports.common.model import Place, Refusal, RuleText
+from hlofuse.reports.common.model import Place, Refusal
 from hlofuse.reports.explain.model import BlockingRule
 from hlofuse.reports.explain.phrases import at_stake_text, if_allowed
+from hlofuse.rules.catalogue import Rule
 
 
 def refusal(producer: str, us: float | None) -> Refusal:
@@ -28,7 +29,7 @@ def test_what_pays_is_at_stake(
     refused: list[tuple[str, float | None]], us: float | None, row: str, rule: str
 ) -> None:
     refusals = tuple(refusal(producer, worth) for producer, worth in refused)
-    blocking_rule = BlockingRule(RuleText("PF005", ""), refusals)
+    blocking_rule = BlockingRule(Rule("PF005", "", page={}), refusals)
     assert blocking_rule.us_at_stake == us
     assert at_stake_text(refusals) == row
     assert if_allowed(blocking_rule) == rule

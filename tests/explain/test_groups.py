@@ -11,8 +11,9 @@ from hlofuse.account.account import Launched
 from hlofuse.ir import parse_module
 from hlofuse.ir.record import replace
 from hlofuse.reports.common.facts import FURTHER_RESULTS
-from hlofuse.reports.common.model import Place, Refusal, RuleText, us_at_stake
+from hlofuse.reports.common.model import Place, Refusal, us_at_stake
 from hlofuse.reports.explain.explain import blocking_rules, group_refusals, grouped_kernels
+from hlofuse.rules.catalogue import Rule
 
 TEXT = """HloModule m
 ENTRY e {
@@ -76,8 +77,8 @@ def rules_of(found: Any) -> list[tuple[str, list[str | None]]]:
     return [(b.rule.code, [r.kernel for r in b.refusals]) for b in found]
 
 
-def text_of(code: str | None) -> RuleText:
-    return RuleText(code or "", "")
+def text_of(code: str | None) -> Rule:
+    return Rule(code or "", "", page={})
 
 
 @pytest.mark.parametrize(

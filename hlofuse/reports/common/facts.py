@@ -12,9 +12,9 @@ from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computat
 from hlofuse.compilation import Compilation
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir import Computation, Instruction, Module, replace
-from hlofuse.rules.catalogue import catalogue
+from hlofuse.rules.catalogue import Rule, catalogue
 from .lineage import Lineage, is_view, readers
-from .model import CreatedBy, FinalKernel, Place, RuleText
+from .model import CreatedBy, FinalKernel, Place
 
 FURTHER_RESULTS = frozenset(
     {"multi_output_fusion", "cpu_multi_output_fusion", "horizontal_loop_fusion", "horizontal_input_fusion"}
@@ -103,12 +103,9 @@ class Facts:
                     found |= {frozenset((producer, r.name)): e.rule for r in readers(view)}
         return found
 
-    def rule(self, code: str | None) -> RuleText:
-        """The catalogue's words for a code; the bare code for one that has no entry."""
-        entry = self._catalogue.get(code or "")
-        if entry is None:
-            return RuleText(code or "", "")
-        return RuleText(entry.code, entry.title, entry.advice, entry.message, entry.why, entry.flag)
+    def rule(self, code: str | None) -> Rule:
+        """The catalogue's entry for a code; one without texts for a code that has none."""
+        return self._catalogue.get(code or "") or Rule(code or "", "", page={})
 
     @cached_property
     def _explained_before_fusion(self) -> dict[str, list[CreatedBy]]:

@@ -4,30 +4,18 @@ from collections.abc import Iterable
 
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir.record import Record
+from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
 
 TRIED_UP_TO = 3_000
 """Instructions of a module on which reports replay changes unasked; `what-if` tries rules on any."""
 
 
-class RuleText(Record):
-    """The part of a catalogue entry that a report quotes."""
-
-    code: str
-    title: str
-    advice: str = ""
-    message: str = ""
-    why: str = ""
-    """Why XLA asks it."""
-    flag: str = ""
-    """The XLA flag that leaves out the pass of it, for passes outside fusion."""
-
-
 class CreatedBy(Record):
     """A decision of a pass before fusion about an instruction that it created or did not include."""
 
     pass_name: str
-    rule: RuleText
+    rule: Rule
     reason: str
     created: tuple[str, ...]
     """At the input of fusion; of a refusal the producer, then the consumer."""

@@ -7,11 +7,12 @@ from hlofuse.analysis.kernels import Loop
 from hlofuse.format import bytes_text, listing, plural, printable, us_text
 from hlofuse.format.paths import layer_of
 from hlofuse.inputs.profile import MeasuredTime
+from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
-from .model import CreatedBy, Place, RuleText
+from .model import CreatedBy, Place
 
 
-def advice_line(rule: RuleText) -> str:
+def advice_line(rule: Rule) -> str:
     """`What to do: …`; empty where that is nothing."""
     return f"What to do: {rule.advice}" if rule.advice else ""
 

@@ -13,10 +13,10 @@ from hlofuse.compilation import Compilation, PassResult
 from hlofuse.ir import Instruction, grouped, replace
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts, final_kernel, place_of
-from hlofuse.reports.common.model import FinalKernel, Place, Refusal, RuleText, us_at_stake
+from hlofuse.reports.common.model import FinalKernel, Place, Refusal, us_at_stake
 from hlofuse.reports.common.names import Names
 from hlofuse.reports.common.refusals import refusals
-from hlofuse.rules.catalogue import catalogue
+from hlofuse.rules.catalogue import Rule, catalogue
 from hlofuse.trace import Event
 from .model import (
     BlockingRule,
@@ -79,7 +79,7 @@ def _others(events: Iterable[Event], facts: Facts) -> Iterable[PassStory]:
         yield PassStory(name, True, (), (), _rewrites(own, facts), len(own))
 
 
-def quoted_rules(stories: Iterable[PassStory], facts: Facts) -> dict[str, RuleText]:
+def quoted_rules(stories: Iterable[PassStory], facts: Facts) -> dict[str, Rule]:
     codes: set[str | None] = set()
     for s in stories:
         codes.update(step.rule for g in s.fused for step in g.steps)
@@ -197,7 +197,7 @@ def blocking_rules_of(facts: Facts) -> tuple[BlockingRule, ...]:
 
 
 def blocking_rules(
-    refused: Iterable[tuple[str, Iterable[Refusal]]], rule: Callable[[str | None], RuleText]
+    refused: Iterable[tuple[str, Iterable[Refusal]]], rule: Callable[[str | None], Rule]
 ) -> tuple[BlockingRule, ...]:
     """Refusals of each pass, those between kernels, by rule: most time at stake first, then most bytes. A
     pair refused by several passes counts once, for the last of them; those that only give a kernel further

@@ -8,7 +8,8 @@ from hlofuse.compilation import Counted
 from hlofuse.ir.record import Record
 from hlofuse.passes.fusion.priority_fusion.observers import Disagreement
 from hlofuse.reports.common.costs import limit_of
-from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, Refusal, RuleText, us_at_stake
+from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, Refusal, us_at_stake
+from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
 
 
@@ -89,7 +90,7 @@ class PassStory(Record):
 class BlockingRule(Record):
     """A rule and the pairs of kernels it keeps apart."""
 
-    rule: RuleText
+    rule: Rule
     refusals: tuple[Refusal, ...]
     """One for each pair, greatest value first."""
 
@@ -200,7 +201,7 @@ class Explanation(Record):
     passes: tuple[PassStory, ...]
     blocking_rules: tuple[BlockingRule, ...]
     """Greatest first."""
-    rules: dict[str, RuleText]
+    rules: dict[str, Rule]
     """Every rule quoted, by code."""
     record: RecordCheck | None = None
     """XLA's own record of priority fusion against the replay, where there was one to follow."""

@@ -11,9 +11,10 @@ from hlofuse.format.terminal import Rows, indented, name_text, print_command, pr
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common import phrases as common
 from hlofuse.reports.common.costs import roofline
-from hlofuse.reports.common.model import Refusal, RuleText, both_names
+from hlofuse.reports.common.model import Refusal, both_names
 from hlofuse.reports.common.phrases import origin
 from hlofuse.reports.explain import phrases
+from hlofuse.rules.catalogue import Rule
 from .explain import group_fused, group_refusals
 from .model import BlockingRule, Explanation, FusedGroup, PassStory, Rewrite, Selection
 
@@ -52,7 +53,7 @@ def print_explanation(
 
 def _print_pass(
     story: PassStory,
-    rules: dict[str, RuleText],
+    rules: dict[str, Rule],
     console: Console,
     limit: int,
 ) -> None:
@@ -68,9 +69,7 @@ def _print_pass(
         _print_refused(group_refusals(refused), console, limit)
 
 
-def _print_fused(
-    groups: Sequence[FusedGroup], rules: dict[str, RuleText], console: Console, limit: int
-) -> None:
+def _print_fused(groups: Sequence[FusedGroup], rules: dict[str, Rule], console: Console, limit: int) -> None:
     shown = groups[: limit or None]
     timed = any(g.kernel is not None for g in shown)
     for g in shown:
@@ -103,7 +102,7 @@ def _fused_block(g: FusedGroup, console: Console) -> None:
 
 
 def _print_rewrites(
-    rewrites: Sequence[Rewrite], rules: dict[str, RuleText], console: Console, limit: int
+    rewrites: Sequence[Rewrite], rules: dict[str, Rule], console: Console, limit: int
 ) -> None:
     """A line for each rule: the single replacements are of interest to few."""
     for code, group in grouped((r.rule or "", r) for r in rewrites).items():

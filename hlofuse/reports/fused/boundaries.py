@@ -30,7 +30,6 @@ from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.identity import ShownStage
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.common.model import RuleText
 from hlofuse.reports.common.refusals import refusals_between_kernels
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.gpu_fusible import fusible_computations, is_fusible_bitcast
@@ -65,6 +64,7 @@ def explain_fused(
         found, how = gpu_boundaries(module, device, release)
     runs = {row.instruction.name: row.runs for row in Account(module, backend=TARGETS[target].backend).rows}
     found = [replace(b, runs=runs.get(b.consumer, 1)) for b in found]
+    quoted = {b.rule for b in found}
     return Fused(
         module.name,
         target,
@@ -74,7 +74,7 @@ def explain_fused(
         how,
         kernels_of(module),
         tuple(found),
-        _rules(found),
+        {code: rule for code, rule in catalogue().items() if code in quoted},
         str(stage.right_file) if stage.right_file is not None else None,
     )
 
@@ -122,14 +122,6 @@ def _calls_in_place(module: Module) -> Module:
             computation_of(end).remove_instruction(end)
     inline_calls(out, is_call)
     return out
-
-
-def _rules(found: list[Boundary]) -> dict[str, RuleText]:
-    rule = catalogue()
-    codes = sorted({b.rule for b in found if b.rule is not None})
-    return {
-        c: RuleText(c, r.title, r.advice, r.message, r.why) for c in codes if (r := rule.get(c)) is not None
-    }
 
 
 HOW = "Priority fusion's rules and cost model were evaluated for each pair of kernels in this module."

@@ -9,7 +9,7 @@ from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import computed_in, is_kernel, kernels
 from hlofuse.ir import Instruction, Module, Record, replace
 from hlofuse.reports.common.lineage import is_view
-from hlofuse.reports.common.model import RuleText
+from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
 
 
@@ -44,7 +44,7 @@ class Fused(Record):
     how: str  # The way in which the rules were evaluated, and its reliability
     kernels: tuple[FusedKernel, ...]
     boundaries: tuple[Boundary, ...]  # Greatest first
-    rules: dict[str, RuleText]  # The named rules by code
+    rules: dict[str, Rule]  # The named rules by code
     right_file: str | None = None  # The dump before fusion, if it is in the same directory
     selected: str | None = None  # The name that these are the kernels of; None where all are here
 

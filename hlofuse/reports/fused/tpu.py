@@ -27,11 +27,12 @@ from hlofuse.ir import HlofuseError, Instruction, Module, Record
 from hlofuse.passes.fusion.tpu_fusion import Prediction
 from hlofuse.reports.common.facts import place_of
 from hlofuse.reports.common.lineage import through_views
-from hlofuse.reports.common.model import Place, RuleText
+from hlofuse.reports.common.model import Place
 from hlofuse.reports.diff import phrases
 from hlofuse.reports.verdict.collectives import collective_rows, row_text
 from hlofuse.reports.why import Story
 from hlofuse.reports.why.story import meanwhile, timed
+from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.tpu_fusion import reason
 
 
@@ -114,10 +115,10 @@ def _pairs(module: Module) -> Iterator[tuple[Instruction, Instruction, int]]:
 
 def kernel_stories(account: Account, names: Container[str], pair: TpuPair | None) -> list[Story]:
     """The kernels of these names, slowest first: times, and why they are apart where a condition says so."""
-    apart: dict[str, list[tuple[Place, RuleText]]] = {}
+    apart: dict[str, list[tuple[Place, Rule]]] = {}
     for edge in pair.edges if pair is not None else ():
         if edge.rule is not None:
-            rule = RuleText(edge.rule, reason(edge.rule).replace(f"; {edge.rule})", ")"))
+            rule = Rule(edge.rule, reason(edge.rule).replace(f"; {edge.rule})", ")"), page={})
             for one, other in product(*edge.kernels):
                 apart.setdefault(one, []).append((Place(other), rule))
                 apart.setdefault(other, []).append((Place(one), rule))

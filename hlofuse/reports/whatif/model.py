@@ -8,8 +8,9 @@ from hlofuse.account.account import scaled_saving
 from hlofuse.format.fields import fields
 from hlofuse.ir.record import Record
 from hlofuse.reports.common.json import refusal_json, totals_json
-from hlofuse.reports.common.model import Refusal, RuleText
+from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.comparison.model import Comparison, difference_json
+from hlofuse.rules.catalogue import Rule
 
 
 class SweepAxis(Record):
@@ -161,7 +162,7 @@ def _size(account: Account) -> int:
 class RelaxedRule(Record):
     """A rule that refused something, and what becomes of the module without it."""
 
-    rule: RuleText
+    rule: Rule
     difference: Comparison
     blocks: tuple[Refusal, ...]
     """The edges between kernels that it keeps apart in XLA's result, greatest value first."""
@@ -183,7 +184,7 @@ class RelaxedRule(Record):
 class FixedRule(Record):
     """A rule that refused something and cannot be relaxed."""
 
-    rule: RuleText
+    rule: Rule
     reason: str
     """Why not."""
     blocks: tuple[Refusal, ...]

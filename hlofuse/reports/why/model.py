@@ -8,7 +8,8 @@ from hlofuse.format.fields import fields
 from hlofuse.ir.record import Record
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.json import created_by_json, place_json
-from hlofuse.reports.common.model import CreatedBy, Place, RuleText
+from hlofuse.reports.common.model import CreatedBy, Place
+from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
 from hlofuse.trace.provenance import Change
 
@@ -24,7 +25,7 @@ class Decision(Record):
     fusion: str | None
     created: bool
     duplicated: bool
-    rule: RuleText
+    rule: Rule
     reason: str | None
     figures: Figures
     removed: tuple[str, ...] = ()
@@ -56,7 +57,7 @@ class Story(Record):
     per_iteration: bool = False  # In a loop of unknown length: one iteration counts
     is_floor: bool = False  # `us` is a lower bound
     limited_by: str = ""  # `memory-bound` and so on, of a kernel with an estimate
-    apart: tuple[tuple[Place, RuleText], ...] = ()
+    apart: tuple[tuple[Place, Rule], ...] = ()
     """The other kernels that read or feed this one, each with the last rule that refused the two."""
     communication: tuple[str, ...] = ()
     """For a collective: what it sends, what runs meanwhile, and why others are not combined with it."""

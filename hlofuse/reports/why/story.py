@@ -22,8 +22,9 @@ from hlofuse.pipelines.gpu.after_fusion import combiners
 from hlofuse.reports.common.costs import limit_of
 from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.lineage import Lineage, readers, through_views, view_read
-from hlofuse.reports.common.model import TRIED_UP_TO, Place, RuleText
+from hlofuse.reports.common.model import TRIED_UP_TO, Place
 from hlofuse.reports.common.names import Named, Names, holder_of, kernels_holding, runs_in
+from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Event
 from hlofuse.trace.provenance import Change
 from .model import PairAnswer, Story
@@ -265,7 +266,7 @@ def _not_combined(x: Instruction, other: Instruction, flags: tuple[str, ...]) ->
     return ""
 
 
-def _apart(name: str, facts: Facts) -> tuple[tuple[Place, RuleText], ...]:
+def _apart(name: str, facts: Facts) -> tuple[tuple[Place, Rule], ...]:
     """The kernels next to this one, most bytes between them first, each with the last rule against it."""
     own = facts.launched_after[name]
     last = facts.last_rule_between
