@@ -15,7 +15,7 @@ from hlofuse.ir import Module
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.text import print_explanation
 from hlofuse.reports.stats import print_statistics, statistics
-from hlofuse.reports.why.story import why
+from hlofuse.reports.why.story import answers
 from hlofuse.reports.why.text import print_answers
 from ..hostile import hostile_module
 from ..running import Run
@@ -39,8 +39,8 @@ def test_terminal(width: int) -> None:
     out = io.StringIO()
     console = Console(file=out, width=width, markup=False, highlight=False, emoji=False)
     print_explanation(explain(run), console, input_arguments=(EVIL,))
-    print_answers([why(run, f"e{EVIL}")], [EVIL], console)
-    print_answers([why(run, f"e{EVIL}", f"b{EVIL}")], [EVIL], console, input_arguments=(EVIL,))
+    print_answers(answers(run, f"e{EVIL}"), [EVIL], console)
+    print_answers(answers(run, f"e{EVIL}", f"b{EVIL}"), [EVIL], console, input_arguments=(EVIL,))
     print_statistics([statistics(run.before), statistics(run.after)], console)
     assert_safe(out.getvalue())
     assert "\\x1b" in out.getvalue()
@@ -50,8 +50,8 @@ def test_markdown() -> None:
     run = compile(evil_module())
     for text in (
         as_markdown(lambda c: print_explanation(explain(run), c, input_arguments=(EVIL,))),
-        as_markdown(lambda c: print_answers([why(run, f"e{EVIL}")], [EVIL], c)),
-        as_markdown(lambda c: print_answers([why(run, f"e{EVIL}", f"b{EVIL}")], [EVIL], c)),
+        as_markdown(lambda c: print_answers(answers(run, f"e{EVIL}"), [EVIL], c)),
+        as_markdown(lambda c: print_answers(answers(run, f"e{EVIL}", f"b{EVIL}"), [EVIL], c)),
         as_markdown(lambda c: print_statistics([statistics(run.before), statistics(run.after)], c)),
     ):
         assert_safe(text)

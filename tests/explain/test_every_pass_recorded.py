@@ -11,7 +11,7 @@ from hlofuse.reports.common.phrases import created_by_lines
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.json import explanation_json
 from hlofuse.reports.why import PairAnswer, Story
-from hlofuse.reports.why.story import why
+from hlofuse.reports.why.story import answers
 from hlofuse.rules.catalogue import catalogue
 from ..running import lowered
 
@@ -64,7 +64,7 @@ def test_a_sum_over_more_than_32_elements_names_the_pass_and_its_flag() -> None:
     assert {(m["pass"], m["rule"], m["flag"]) for m in created} == {
         ("tree_reduction_rewriter", "RW001", "--xla_disable_hlo_passes=tree_reduction_rewriter")
     }
-    story = why(result, "r")
+    story = answers(result, "r")[0]
     assert isinstance(story, Story)
     first, second = created_by_lines(story.created_by)
     assert "were created by tree_reduction_rewriter: a reduction over 33 elements" in first
@@ -85,7 +85,7 @@ def test_a_sum_that_is_not_split_is_one_kernel(size: str, flags: tuple[str, ...]
 def test_a_product_ends_at_a_value_with_two_readers() -> None:
     result = _replayed(PRODUCT.replace("END", TWICE), "gpu")
     assert _kernels(result) == 2
-    pair = why(result, "gemm_fusion_d", "v.1")
+    pair = answers(result, "gemm_fusion_d", "v.1")[0]
     assert isinstance(pair, PairAnswer)
     (explained,) = pair.created_by
     assert explained.rule.code == "RW013"

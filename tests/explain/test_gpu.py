@@ -20,7 +20,7 @@ from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.explain.phrases import notes
 from hlofuse.reports.explain.text import print_timed_kernel
 from hlofuse.reports.why import PairAnswer
-from hlofuse.reports.why.story import why, why_each
+from hlofuse.reports.why.story import answers, why_each
 from hlofuse.trace.priority_record import read_priority_record
 from ..running import Golden, Run
 
@@ -105,7 +105,7 @@ def test_why_gives_the_sums_of_the_moment(samples: Path) -> None:
     module = load(samples / "gpu" / "softmax")
     ids = unique_ids_for(module)
     observed = observed_replay(CompilationInput(module, ids), replay_config("gpu", "h100_sxm"))
-    answer = why(observed.replay, "triton_softmax.3", "exp.1.0", costs=observed.costs)
+    answer = answers(observed.replay, "triton_softmax.3", "exp.1.0", costs=observed.costs)[0]
     assert isinstance(answer, PairAnswer)
     assert answer.cost is not None
     # As in XLA's record.
@@ -120,7 +120,7 @@ def test_many_pairs_are_told_as_each_alone(samples: Path) -> None:
     reported = why_each(pairs, facts)
     assert {pair.outcome for pair in reported} >= {"fused", "refused"}
     for names, pair in list(zip(pairs, reported, strict=True))[::7]:
-        assert pair == why(observed.replay, *names, costs=observed.costs)
+        assert pair == answers(observed.replay, *names, costs=observed.costs)[0]
 
 
 def test_a_gpu_module_without_a_device_or_target(hlofuse: Run, deviceless: Path) -> None:
@@ -182,7 +182,7 @@ def cost_of(samples: Path, name: str, producer: str, consumer: str) -> PairDetai
     module = load(samples / "gpu" / name)
     ids = unique_ids_for(module)
     observed = observed_replay(CompilationInput(module, ids), replay_config("gpu", "h100_sxm"))
-    answer = why(observed.replay, producer, consumer, costs=observed.costs)
+    answer = answers(observed.replay, producer, consumer, costs=observed.costs)[0]
     assert isinstance(answer, PairAnswer)
     assert answer.cost is not None
     return answer.cost

@@ -17,7 +17,7 @@ from hlofuse.ir import parse_module
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.why import PairAnswer
-from hlofuse.reports.why.story import in_the_input, why
+from hlofuse.reports.why.story import answers, in_the_input
 from ..running import Run
 
 DATA = Path(__file__).parents[1] / "data" / "gpu.tar.xz"
@@ -48,7 +48,7 @@ def test_every_obstacle_is_what_why_answers(corpus: Path, name: str) -> None:
             for r in o.refusals]  # fmt: skip
     assert reported
     for code, r in reported:
-        answer = why(observed.replay, r.producer.name, r.consumer_then)
+        answer = answers(observed.replay, r.producer.name, r.consumer_then)[0]
         assert isinstance(answer, PairAnswer)
         assert answer.outcome in ("refused", "does not pay"), (r.producer.name, r.consumer_then)
         assert answer.settled_by is None or answer.settled_by.rule.code == code
@@ -75,7 +75,7 @@ def test_the_pair_that_is_shown_is_the_pair_to_ask_about(hlofuse: Run, samples: 
 
 def test_a_view_is_no_kernel_to_compare_with(samples: Path) -> None:
     run = observed_replay(with_ids(samples / "gpu" / "gpt2_block"), replay_config("gpu", "h100_sxm"))
-    of_view = why(run.replay, "fusion.21", "bitcast.50.0", costs=run.costs)
+    of_view = answers(run.replay, "fusion.21", "bitcast.50.0", costs=run.costs)[0]
     assert isinstance(of_view, PairAnswer)
     assert (of_view.outcome, of_view.cost) == ("refused", None)
 
@@ -92,7 +92,7 @@ ENTRY e {
 
 def explained(text: str) -> tuple[Explanation, PairAnswer]:
     observed = observed_replay(parse_module(text), replay_config("gpu", "h100_sxm"))
-    answer = why(observed.replay, "s", "c", costs=observed.costs)
+    answer = answers(observed.replay, "s", "c", costs=observed.costs)[0]
     assert isinstance(answer, PairAnswer)
     return explain(observed.replay, costs=observed.costs), answer
 

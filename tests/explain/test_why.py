@@ -13,7 +13,7 @@ from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.why import PairAnswer, Story
-from hlofuse.reports.why.story import answers, story_of, why
+from hlofuse.reports.why.story import answers, story_of
 from ..running import Golden, Run
 
 
@@ -23,13 +23,13 @@ def gpt2() -> Compilation:
 
 
 def pair(run: Compilation, a: str, b: str) -> PairAnswer:
-    answer = why(run, a, b)
+    answer = answers(run, a, b)[0]
     assert isinstance(answer, PairAnswer)
     return answer
 
 
 def story(run: Compilation, name: str) -> Story:
-    answer = why(run, name)
+    answer = answers(run, name)[0]
     assert isinstance(answer, Story)
     return answer
 
@@ -70,7 +70,7 @@ def test_markdown_and_json(
 
 
 def test_a_percent_sign_is_no_part_of_a_name(gpt2: Compilation) -> None:
-    assert why(gpt2, "%add.9") == why(gpt2, "add.9")
+    assert answers(gpt2, "%add.9") == answers(gpt2, "add.9")
 
 
 def test_a_pair_is_understood_either_way_round(gpt2: Compilation) -> None:
@@ -186,7 +186,7 @@ def test_unknown_names_get_suggestions(gpt2: Compilation, hlofuse: Run, samples:
     with pytest.raises(
         HlofuseError, match=r"no instruction, op_name or function mul\.281; did you mean mul\.28"
     ):
-        why(gpt2, "mul.281")
+        answers(gpt2, "mul.281")
     result = hlofuse("why", samples / "cpu" / "gpt2_block", "add.9", "bitcast_ad_fusion")
     assert (result.status, result.out) == (2, "")
     assert "did you mean" in result.err
@@ -199,7 +199,7 @@ def test_all_kernels_of_a_line_of_the_program_have_their_story(gpt2: Compilation
     assert "broadcast_select_fusion" in [s.described.name for s in stories]
     assert all(s.fate == "kernel" for s in stories)
     with pytest.raises(HlofuseError, match="and no operation from that source line"):
-        why(gpt2, "programs.py:9999")
+        answers(gpt2, "programs.py:9999")
 
 
 def test_a_line_of_one_kernel_stands_for_that(hlofuse: Run, samples: Path) -> None:

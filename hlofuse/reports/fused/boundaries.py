@@ -50,52 +50,38 @@ def explain_fused(
 ) -> Fused:
     """The boundaries between the kernels of a fused module. No reason is known for another compiler's module,
     such as XLA:TPU's, and for a GPU's without a device."""
+    title = release.title
+    reason = None
     if stage.backend in NO_TARGET:
         backend = str(stage.backend).upper()
         reason = f"{backend}'s fusion passes are not public"
-        return _without_reasons(module, stage, backend.lower(), f"{backend}'s own compiler", reason)
-    if TARGETS[target].needs_device and device is None:
+        target, title, device = backend.lower(), f"{backend}'s own compiler", None
+    elif TARGETS[target].needs_device and device is None:
         reason = "the rules need the numbers of the GPU (--device)"
-        return _without_reasons(module, stage, target, release.title, reason)
-    module = _calls_in_place(module)
-    if device is None or target == "gpu-legacy":
-        found, how = recreated_boundaries(module, target, device)
+    if reason is not None:
+        found = [Boundary(p.name, c.name, size, None, reason) for p, _, c, size in edges(module)]
+        how = "Kernels and the bytes between them come from the module."
     else:
-        found, how = gpu_boundaries(module, device, release)
-    runs = {row.instruction.name: row.runs for row in Account(module, backend=TARGETS[target].backend).rows}
-    found = [replace(b, runs=runs.get(b.consumer, 1)) for b in found]
+        module = _calls_in_place(module)
+        if device is None or target == "gpu-legacy":
+            found, how = recreated_boundaries(module, target, device)
+        else:
+            found, how = gpu_boundaries(module, device, release)
+        runs = {
+            row.instruction.name: row.runs for row in Account(module, backend=TARGETS[target].backend).rows
+        }
+        found = [replace(b, runs=runs.get(b.consumer, 1)) for b in found]
     quoted = {b.rule for b in found}
     return Fused(
         module.name,
         target,
         device.name if device is not None else None,
-        release.title,
+        title,
         stage.evidence,
         how,
         kernels_of(module),
         tuple(found),
         {code: rule for code, rule in catalogue().items() if code in quoted},
-        str(stage.right_file) if stage.right_file is not None else None,
-    )
-
-
-def _without_reasons(
-    module: Module,
-    stage: ShownStage,
-    target: str,
-    release: str,
-    reason: str,
-) -> Fused:
-    return Fused(
-        module.name,
-        target,
-        None,
-        release,
-        stage.evidence,
-        "Kernels and the bytes between them come from the module.",
-        kernels_of(module),
-        tuple(Boundary(p.name, c.name, size, None, reason) for p, _, c, size in edges(module)),
-        {},
         str(stage.right_file) if stage.right_file is not None else None,
     )
 

@@ -36,17 +36,6 @@ _MOST_PAIRS = 200  # each costs a walk through all decisions
 _OTHERS = 20  # other collectives that a collective is compared with
 
 
-def why(
-    replay: Compilation,
-    name: str,
-    other: str | None = None,
-    *,
-    costs: Costs | None = None,
-) -> Answer:
-    """The first of `answers`: all there is where the names have one meaning each."""
-    return answers(replay, name, other, costs=costs)[0]
-
-
 def answers(
     replay: Compilation,
     name: str,
