@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from hlofuse.compilation import compile
+from hlofuse.compilation import CompilationInput, compile, replay_config
 from hlofuse.ir import parse_module, print_module
 from hlofuse.ir.graph import Module
 from hlofuse.reports.verify import Verdict, verify_module
@@ -22,9 +22,9 @@ ORDER_UNKNOWN = sorted(name for name in MULTI_OUTPUT if name.startswith("order-o
 
 def verdict(case: Answered, option: str | None = None) -> Verdict:
     return verify_module(
-        parse_module(case.before),
+        CompilationInput(parse_module(case.before)),
         parse_module(case.after),
-        option=option,
+        replay_config("cpu", option=option),
         after_passes=[(name, parse_module(text)) for name, text in case.after_passes],
     )
 
@@ -81,12 +81,13 @@ def test_order_of_users_is_not_in_the_text() -> None:
     case = MULTI_OUTPUT["order-of-users/random_319"]
     assert not verdict(case, "multi-output").partition
     exact = []
+    config = replay_config("cpu", option="multi-output")
     for order in permutations(range(3)):
         before = parse_module(case.before)
         read = before.find("triangular_solve.0")
         assert read is not None
         read.users[:] = [read.users[k] for k in order]
-        exact.append(verify_module(before, parse_module(case.after), option="multi-output").exact)
+        exact.append(verify_module(CompilationInput(before), parse_module(case.after), config).exact)
     assert any(exact)
     assert not exact[0]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.reports.verify import verify_module
 from hlofuse.trace.priority_record import FusionStep
@@ -30,7 +31,8 @@ def test_there_is_something_to_compare() -> None:
 @pytest.mark.parametrize("name", NAMES[::2])
 def test_the_kernels_are_xlas_from_text_alone(name: str) -> None:
     case = USUAL[name]
-    v = verify_module(parse_module(case.before), parse_module(case.after), target="gpu", device=case.device)
+    input = CompilationInput(parse_module(case.before))
+    v = verify_module(input, parse_module(case.after), replay_config("gpu", case.device))
     assert v.partition, str(v.difference)
 
 

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from hlofuse.compilation import Compilation, CompilationInput, PassObserver, ReplayConfig, compile
+from hlofuse.compilation import (
+    Compilation,
+    CompilationInput,
+    PassObserver,
+    ReplayConfig,
+    compile,
+    replay_config,
+)
 from hlofuse.ir import parse_module
 from hlofuse.reports.verify import Verdict, compare, find_cases, verify, verify_module
 from ..tools.decision_log import our_decisions, without_repeats, xla_decisions
@@ -53,10 +60,9 @@ def verdict(name: str) -> Verdict:
     case = cases()[name]
     last = case.passes[-1][1] if case.passes else case.before
     return verify_module(
-        parse_module(case.before),
+        CompilationInput(parse_module(case.before)),
         parse_module(last),
-        target="gpu-legacy",
-        device=name.partition("/")[0],
+        replay_config("gpu-legacy", name.partition("/")[0]),
         after_passes=[(run, parse_module(text)) for run, text in case.passes],
     )
 

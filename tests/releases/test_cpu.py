@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir.record import replace
 from hlofuse.ir.text.printer import print_module
 from hlofuse.passes import make_pass
@@ -58,7 +59,8 @@ def test_each_release_as_xla_answered(case: Case) -> None:
     assert case.options["xla"] in answered
     assert len(answered) == 2
     for release in answered:
-        v = verify_module(case.module(), case.expected(release), target="cpu", xla=release)
+        config = replay_config("cpu", xla=release)
+        v = verify_module(CompilationInput(case.module()), case.expected(release), config)
         assert v.exact, (release, str(v.difference))
         assert v.fusion_names == v.fusions
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.compilation import Compilation, compile
+from hlofuse.compilation import Compilation, CompilationInput, compile, replay_config
 from hlofuse.reports.verify import verify_module
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.settings import AS_XLA, Settings
@@ -33,7 +33,8 @@ def test_as_xla_answered(case: Case) -> None:
     assert case.options.keys() <= KEYS
     target = case.options["target"]
     option, device, xla = (case.options.get(key) for key in ("option", "device", "xla"))
-    v = verify_module(case.module(), case.expected(), target=target, option=option, device=device, xla=xla)
+    config = replay_config(target, device, option=option, xla=xla)
+    v = verify_module(CompilationInput(case.module()), case.expected(), config)
     assert v.exact, str(v.difference)
     # On GPU ties go by unique ids, which a text does not carry, and names show which came first.
     assert v.fusion_names == v.fusions or target == "gpu"

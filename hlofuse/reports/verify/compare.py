@@ -7,15 +7,12 @@ from itertools import zip_longest
 from math import isclose
 
 from hlofuse.analysis.kernels import kernels
-from hlofuse.compilation import Compilation, CompilationInput, ModuleTexts, compile, replay_config
-from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.compilation import Compilation, CompilationInput, ModuleTexts, ReplayConfig, compile
 from hlofuse.format.escape import printable
 from hlofuse.inputs.stage import doubt, stage_of
 from hlofuse.ir import Module, grouped, parse_module
-from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.kernels import KernelKeys
 from hlofuse.passes.fusion.priority_fusion.observers import RecordedOrder
-from hlofuse.pipelines.device import device_of
 from hlofuse.trace import Event
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
 from .model import FirstDifference, PassVerdict, RecordVerdict, StepDifference, Verdict, side_of
@@ -105,34 +102,27 @@ def _close(a: float, b: float | None) -> bool:
 
 
 def verify_module(
-    before: Module,
+    input: CompilationInput,
     after: Module,
+    config: ReplayConfig,
     *,
     name: str | None = None,
-    target: str = "cpu",
-    device: str | DeviceDescription | None = None,
-    xla: str | None = None,
-    option: str | None = None,
-    flags: tuple[str, ...] = (),
-    ids: UniqueIds | None = None,
     after_passes: Sequence[tuple[str, Module]] | None = None,
     recorded: Sequence[str] | None = None,
     complete: bool = True,
     record: PriorityRecord | None = None,
-    ties_from_record: bool = False,
 ) -> Verdict:
-    """Replay `before` and compare with XLA's `after`, and with its modules after single passes.
+    """Replay a module and compare with XLA's `after`, and with its modules after single passes.
 
     `after_passes` holds (pass, module) for the passes that changed something, in order, as XLA dumps them:
     for none of them to have done so it is empty. None compares the end alone. `recorded` names the passes
     whose dumps are among them if they left one, where not all were kept; `after` is then the module after the
     last of those. Unless `complete`, a pass without a dump may have changed the module, too: only the modules
-    that are there are compared. `record` are XLA's own steps of PriorityFusion; `ties_from_record` takes its
-    choice among equal priorities, so that a difference is no echo of ids that are not known."""
-    input = CompilationInput(before, ids, record if ties_from_record else None)
+    that are there are compared. `record` are XLA's own steps of PriorityFusion; where the input has them,
+    too, its choice among equal priorities is taken, so that a difference is no echo of unknown ids."""
+    before = input.module
     start = time.perf_counter()
     observers = [ModuleTexts()] if after_passes is not None else []
-    config = replay_config(target, device, xla=xla, option=option, xla_flags=flags)
     actual = compile(input, config, observers)
     seconds = time.perf_counter() - start
     compare = _Comparison()
@@ -143,7 +133,7 @@ def verify_module(
     if difference is None and not exact:
         difference = compare.difference(end, after, None, actual)
     named, total = compare.fusion_names(before, end, after)
-    other_device = record is not None and not record.is_of(device_of(target, device)[0])
+    other_device = record is not None and not record.is_of(config.device)
     return Verdict(
         name or before.name,
         exact,
@@ -156,21 +146,16 @@ def verify_module(
         None,
         seconds,
         _record_verdict(record, actual),
-        _note(before, after, actual, target, other_device) if not exact else None,
+        _note(before, after, actual, other_device) if not exact else None,
         not_dumped,
         actual.order_source,
         reordered=compare.reordered(end, after) if partition and not exact else 0,
     )
 
 
-def _note(
-    before: Module,
-    after: Module,
-    actual: Compilation,
-    target: str,
-    other_device: bool,
-) -> str | None:
+def _note(before: Module, after: Module, actual: Compilation, other_device: bool) -> str | None:
     """Doubts about the two modules, which may explain the whole difference; None without one."""
+    target = actual.config.target
     found = [doubt(before, "BEFORE", target)]
     if before.name != after.name:
         found.append(

@@ -20,7 +20,6 @@ from hlofuse.inputs.stage import doubt, stage_of
 from hlofuse.ir import HlofuseError, Record, replace
 from hlofuse.ir.graph import Instruction, Module, OrderSource
 from hlofuse.ir.grouping import unmatched
-from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.kernels import KernelKeys
 from hlofuse.matching.key import Strictness
 from hlofuse.pipelines import TARGETS, device_of
@@ -93,25 +92,20 @@ def run(job: Job) -> Verdict:
         identity = _identity(before, on, job)
         flags = compiled_with(before, job.flags)
         config = replay_config(job.target, device, xla=identity.replayed, option=job.option, xla_flags=flags)
-        input = replay_input(before, config, order=job.order, ids_file=job.ids)
+        ordered = replay_input(before, config, order=job.order, ids_file=job.ids)
+        input = CompilationInput(ordered.module, ordered.ids)
         if job.until == "end":
-            verdict = verify_final(input.module, after, name=job.case.name, config=config, ids=input.ids)
+            verdict = verify_final(input, after, config, job.case.name)
             return replace(verdict, head=_head(identity, verdict, job))
         verdict = verify_module(
-            input.module,
+            replace(input, record=record) if job.ties_from_record else input,
             after,
+            config,
             name=job.case.name,
-            target=job.target,
-            device=device,
-            xla=identity.replayed,
-            option=job.option,
-            flags=flags,
-            ids=input.ids,
             after_passes=passes,
             recorded=job.case.recorded,
             complete=job.case.complete,
             record=record,
-            ties_from_record=job.ties_from_record,
         )
         verdict = replace(verdict, head=_head(identity, verdict, job))
         if job.case.doubt is None or (verdict.exact and all(p.exact for p in verdict.passes)):
@@ -252,18 +246,11 @@ class _Trial:
         return Tried(group, exact, len(found), None not in found)
 
 
-def verify_final(
-    before: Module,
-    final: Module,
-    *,
-    name: str | None,
-    config: ReplayConfig,
-    ids: UniqueIds | None,
-) -> Verdict:
-    """Replay `before` up to what is launched and compare with `final`, XLA's module after all passes."""
+def verify_final(input: CompilationInput, final: Module, config: ReplayConfig, name: str) -> Verdict:
+    """Replay a module up to what is launched and compare with `final`, XLA's module after all passes."""
     start = time.perf_counter()
     target = config.target
-    actual = compile(CompilationInput(before, ids), config)
+    actual = compile(input, config)
     end = actual.span(Stage.SCHEDULED)
     seconds = time.perf_counter() - start
     found = compare_final(end.module, final, TARGETS[target].backend)
@@ -271,13 +258,13 @@ def verify_final(
     if found.only_xla or found.only_actual:
         first = (*found.only_actual, None)[0], (*found.only_xla, None)[0]
         difference = FirstDifference(None, *first)
-    notes = [doubt(before, "BEFORE", target)] if not found.agrees else []
+    notes = [doubt(input.module, "BEFORE", target)] if not found.agrees else []
     if not found.agrees and end.not_repeated:
         notes.append(f"Not replayed: {', '.join(end.not_repeated)}.")
     if not found.agrees and not final.is_scheduled:
         notes.append("AFTER is not the module after all optimizations.")
     return Verdict(
-        name or before.name,
+        name,
         found.agrees,
         found.agrees,
         (),
