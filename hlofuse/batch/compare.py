@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.console import Console
 
-from hlofuse.format.terminal import print_more
+from hlofuse.format.terminal import print_rest
 from hlofuse.ir.record import replace
 from hlofuse.library.answer import Answer
 from hlofuse.library.measuring import check_answer
@@ -70,7 +70,7 @@ def compared(before: Path, after: Path, tolerance: float = 0.0, strict: bool = F
 
     def draw(console: Console, limit: int = 10) -> None:
         print_check(check, console, limit)
-        print_more(console, len(changed) - (limit or len(changed)))
+        print_rest(console, changed, limit)
 
     return check_answer("batch diff", check, draw)
 

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
@@ -169,6 +169,11 @@ def print_more(console: Console, left: int, *, indent: int = 2) -> None:
     """`… 25 more (--limit 0 shows all)` below a truncated list; nothing if none is left."""
     if left > 0:
         indented(console, more(left), indent, "dim")
+
+
+def print_rest(console: Console, rows: Sized, limit: int, *, indent: int = 2) -> None:
+    """The same below the first `limit` rows; 0 shows all."""
+    print_more(console, len(rows) - (limit or len(rows)), indent=indent)
 
 
 NO_BREAK = "\ue000"

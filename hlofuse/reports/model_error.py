@@ -8,7 +8,7 @@ from hlofuse.account import Account, Launched
 from hlofuse.account.measured import NO_MEASURED_TIME, Measured
 from hlofuse.cost.tpu import estimated_cycles
 from hlofuse.format import bytes_text, fields, plural, printable, us_text
-from hlofuse.format.terminal import print_lines, print_more, print_rows
+from hlofuse.format.terminal import print_lines, print_rest, print_rows
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir import HlofuseError, Record
 from .common.facts import place_of
@@ -118,7 +118,7 @@ def print_model_error(e: ModelError, console: Console, limit: int) -> None:
         for k, row in zip(shown, rows, strict=True):
             row.insert(3, f"{k.cycles / k.measured_us:,.0f}" if k.cycles is not None else "")
     print_rows(console, [*columns, ("source line", "left")], rows, drop=(len(columns),))
-    print_more(console, len(e.kernels) - len(shown), indent=0)
+    print_rest(console, e.kernels, limit, indent=0)
 
 
 def _summary(e: ModelError) -> str:

@@ -9,7 +9,7 @@ from rich.text import Text
 from hlofuse.account import Account, KernelTimes, Totals, observed_replay
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, compile
 from hlofuse.format import fields, plural, printable, us_text
-from hlofuse.format.terminal import indented, print_more, print_rows
+from hlofuse.format.terminal import indented, print_rest, print_rows
 from hlofuse.ir.record import Record
 from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release
@@ -245,7 +245,7 @@ def print_upgrade(
         rows = [[Text(cell) for cell in row(f)] for f in found]
         columns = [(heading, "left" if heading in ("module", "cause") else "right") for heading in HEADINGS]
         print_rows(console, columns, rows[: limit or None])
-        print_more(console, len(rows[limit:]) if limit else 0)
+        print_rest(console, rows, limit)
         console.print()
         found = [f for f in found if not f.same][:1]
     for f in found:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.format import plural, printable
-from hlofuse.format.terminal import print_more, print_rows
+from hlofuse.format.terminal import print_rest, print_rows
 
 if TYPE_CHECKING:
     from hlofuse.inputs.part import Fragment, Part
@@ -67,7 +67,7 @@ def print_part(part: Part, console: Console, limit: int) -> None:
     rows = [(_title(p), f"{_operations(p).total():,}", _listed(_operations(p))) for p in shown]
     columns = [("computation", "name"), ("instructions", "right"), ("operations", "left")]
     print_rows(console, columns, rows)
-    print_more(console, len(part.fragments) - len(shown), indent=0)
+    print_rest(console, part.fragments, limit, indent=0)
 
 
 def _title(fragment: Fragment) -> str:

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format import plural, printable
-from hlofuse.format.terminal import Rows, indented, print_lines, print_more
+from hlofuse.format.terminal import Rows, indented, print_lines, print_more, print_rest
 from .model import ChangedEdge, Comparison
 from .phrases import FUSED_HEADING, PARTED_HEADING, by_kernels, difference_lines, edge_line, edge_phrase
 
@@ -28,12 +28,11 @@ def _print_edges(
     console: Console,
     limit: int,
 ) -> None:
-    shown = edges[: limit or None]
     rows = Rows((heading, "left"), ("", "left"), drop=(1,))
-    for e in shown:
+    for e in edges[: limit or None]:
         rows.add_row(edge_line(e), Text(printable(e.consumer.source or ""), style="dim"))
     rows.print(console)
-    print_more(console, len(edges) - len(shown))
+    print_rest(console, edges, limit)
 
 
 _EDGES = 4  # named of those between the same two kernels

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hlofuse.diff.model import Accounts, FlagChange, FusionKind, ModuleDiff, only_annotations
 from hlofuse.format import fields, plural, printable
-from hlofuse.format.terminal import print_command, print_lines, print_more
+from hlofuse.format.terminal import print_command, print_lines, print_rest
 from hlofuse.inputs.many import Many
 from hlofuse.ir import HlofuseError, Record
 from .json import flags_json
@@ -187,7 +187,7 @@ def draw(found: BatchDiff, console: Console, *, limit: int = 20) -> None:
             grid.add_row(*(Text(printable(cell)) for cell in cells))
         console.print()
         console.print(grid)
-    print_more(console, len(rows) - len(shown))
+    print_rest(console, rows, limit)
     print_lines(console, map(printable, notes(found)), 0, "dim")
     if shown:
         console.print("largest change in detail:", style="dim")

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hlofuse.diff.model import Changed, FusionChange, FusionKind, MeasuredChange
 from hlofuse.format import plural, printable, times
-from hlofuse.format.terminal import print_more
+from hlofuse.format.terminal import print_rest
 from hlofuse.matching.graph import Matched
 from hlofuse.reports.common.functions import changes
 from hlofuse.reports.diff import phrases
@@ -190,7 +190,7 @@ class _Report(Struct):
                 cells.append(Text(figure))
             grid.add_row(*cells)
         self.console.print(grid)
-        print_more(self.console, len(every) - len(shown))
+        print_rest(self.console, every, self.limit)
 
 
 def _function_text(

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.format import bytes_text, listing, plural, printable, ranges, us_text
-from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_lines, print_more
+from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_lines, print_rest
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common import phrases as common
 from hlofuse.reports.common.costs import roofline
@@ -74,7 +74,7 @@ def _print_fused(groups: Sequence[FusedGroup], rules: dict[str, Rule], console: 
     timed = any(g.kernel is not None for g in shown)
     for g in shown:
         print_timed_kernel(g, console, limit) if timed else _fused_block(g, console)
-    print_more(console, len(groups) - len(shown))
+    print_rest(console, groups, limit)
     codes = dict.fromkeys(s.rule or "" for g in shown for s in g.steps)
     for rule in (rules[c] for c in codes if c in rules and rules[c].title):
         indented(console, Text(f"{rule.code}  ", style="dim").append(printable(rule.title)))
@@ -121,8 +121,7 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
     if timed:
         columns.insert(1, ("if fused", "right"))
     table = Rows(*columns, *([("XLA's message", "left"), ("source", "left")] if wide else []))
-    shown = groups[: limit or None]
-    for refused in shown:
+    for refused in groups[: limit or None]:
         r = refused[0]
         pair = name_text(r.producer.label, r.consumer_final or r.consumer or "")
         if len(refused) > 1:
@@ -137,7 +136,7 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
         table.add_row(*row)
     console.print()
     table.print(console)
-    print_more(console, len(groups) - len(shown))
+    print_rest(console, groups, limit)
 
 
 def _print_blocking_rules(
@@ -152,10 +151,9 @@ def _print_blocking_rules(
     if e.selected is not None:
         title = "rules that refused to fuse these with other kernels"
     console.print(title, style="bold cyan")
-    shown = e.blocking_rules[: limit or None]
-    for o in shown:
+    for o in e.blocking_rules[: limit or None]:
         _print_blocking_rule(o, console, input_arguments)
-    print_more(console, len(e.blocking_rules) - len(shown))
+    print_rest(console, e.blocking_rules, limit)
 
 
 def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Sequence[str]) -> None:
@@ -204,7 +202,7 @@ def print_selected(e: Explanation, selection: Selection, console: Console, limit
         name.append(f"  {first}", style="not bold")
         indented(console, name)
         print_lines(console, others, 4, "dim")
-    print_more(console, len(selection.kernels) - (limit or len(selection.kernels)))
+    print_rest(console, selection.kernels, limit)
 
 
 def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:

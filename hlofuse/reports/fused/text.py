@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format import bytes_text, plural, printable, times
-from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_more
+from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_rest
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.phrases import advice_line, figures_text
 from .model import Boundary, Fused, FusedKernel
@@ -70,7 +70,7 @@ def print_fused(
     for k in f.kernels[: limit or None]:
         rows.add_row(name_text(k.name), bytes_text(k.bytes), printable(contents(k)))
     rows.print(console)
-    print_more(console, len(f.kernels) - (limit or len(f.kernels)))
+    print_rest(console, f.kernels, limit)
     console.print()
     if not f.boundaries:
         console.print("No kernel reads the output of another.")
@@ -79,7 +79,7 @@ def print_fused(
     groups = by_rule(f)
     for code, refused in groups[: limit or None]:
         _print_group(f, code, refused, console, limit)
-    print_more(console, len(groups) - (limit or len(groups)))
+    print_rest(console, groups, limit)
 
 
 def _print_group(
@@ -102,7 +102,6 @@ def _print_group(
         if b.figures:
             line.append(f"  {figures_text(b.figures)}", style="dim")
         indented(console, line, 6)
-    if limit:
-        print_more(console, len(refused) - min(3, limit), indent=6)
+    print_rest(console, refused, min(3, limit), indent=6)
     if rule and rule.advice:
         indented(console, advice_line(rule), 6)

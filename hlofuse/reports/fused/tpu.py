@@ -14,7 +14,7 @@ from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import kernels
 from hlofuse.diff import FusionChange, diff
 from hlofuse.format import bytes_text, fields, plural, printable
-from hlofuse.format.terminal import indented, name_text, plain_table, print_more
+from hlofuse.format.terminal import indented, name_text, plain_table, print_rest
 from hlofuse.inputs.dump_directory import (
     DumpDirectory,
     corpus_cases,
@@ -162,7 +162,7 @@ def print_tpu(p: TpuPair, console: Console, *, limit: int) -> None:
         what = "\n".join([phrases.what_happened(change), *phrases.inside(change)])
         rows.add_row(str(change.kind), "\n".join(map(printable, what.split("\n"))))
     indented(console, rows)
-    print_more(console, len(p.changes) - (limit or len(p.changes)))
+    print_rest(console, p.changes, limit)
     console.print()
     apart = sorted((e for e in p.edges if not e.fused), key=lambda e: -e.bytes_between)
     of = f"{len(apart):,} of {plural(len(p.edges), 'pair')} not fused, most bytes first"
@@ -170,7 +170,7 @@ def print_tpu(p: TpuPair, console: Console, *, limit: int) -> None:
     for e in apart[: limit or None]:
         why = f"  {bytes_text(e.bytes_between)}  {reason(e.rule) if e.rule else 'reason unknown'}"
         indented(console, name_text(e.producer, e.consumer).append(why))
-    print_more(console, len(apart) - (limit or len(apart)))
+    print_rest(console, apart, limit)
     if p.changed:
         changed = f"{plural(p.changed, 'pair')} excluded: other passes changed one of the two"
         indented(console, changed, 2, "dim")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.console import Console
 
 from hlofuse.format import bytes_text, listing, plural, printable, undivided, us_text
-from hlofuse.format.terminal import Rows, print_lines, print_more
+from hlofuse.format.terminal import Rows, print_lines, print_rest
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.verdict.phrases import delta, where_text
 from hlofuse.reports.whatif.model import Trial
@@ -54,7 +54,7 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
         line = printable(array.source or "")
         table.add_row(bytes_text(array.bytes), _name(array), printable(array.shape), line, _reader(array))
     table.print(console)
-    print_more(console, len(m.alive) - len(shown))
+    print_rest(console, m.alive, limit)
     for why, arrays in grouped((a.reason, a) for a in m.alive if a.reason).items():
         names = listing([_name(a) for a in arrays], 2)
         size = f" ({bytes_text(sum(a.bytes for a in arrays))})" if len(arrays) > 1 else ""

@@ -10,7 +10,7 @@ from hlofuse.account import Account, Observed, Totals
 from hlofuse.account.replaying import final_account
 from hlofuse.compilation import Compilation
 from hlofuse.format import bytes_text, plural, printable, signed, us_text
-from hlofuse.format.terminal import Rows, indented, print_command, print_lines, print_more
+from hlofuse.format.terminal import Rows, indented, print_command, print_lines, print_rest
 from hlofuse.ir import HlofuseError, Module, Record, replace
 from hlofuse.judge.judge import Judge, Refused
 from hlofuse.pipelines.flags import DISABLED, joined, merged, not_honoured, parse_flags
@@ -153,7 +153,7 @@ def print_changes(
         console.print(tried if v.replays else "No change was replayed", style="bold")
     if shown:
         _print_table(shown, v, console)
-        print_more(console, len(rows) - len(shown))
+        print_rest(console, rows, limit)
     if best is not None and best.label.startswith("without "):
         _print_blocks(best, console, limit)
         print_command(
@@ -211,7 +211,7 @@ def _print_blocks(c: Change, console: Console, limit: int) -> None:
         source = Text(printable(b.producer.source or ""), style="dim")
         rows.add_row(pair, bytes_text(b.bytes_between), source)
     rows.print(console)
-    print_more(console, len(c.blocks) - (limit or len(c.blocks)))
+    print_rest(console, c.blocks, limit)
 
 
 def _print_fixed(rules: Sequence[FixedRule], console: Console, limit: int) -> None:

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from hlofuse.account import PairDetail, ReadTerm
 from hlofuse.format import bytes_text, listing, more, plural, printable, ranges, shorten, us_text
-from hlofuse.format.terminal import Rows, final_name_text, indented, print_command, print_lines, print_more
+from hlofuse.format.terminal import Rows, final_name_text, indented, print_command, print_lines, print_rest
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
@@ -411,8 +411,7 @@ def _print_decisions(
     table = Rows(("", "left"), ("", "name"), ("", "left"), ("", "name"))
     keys = ((d.pass_name, d.rule.code) if d.event == "ineligible" else id(d) for d in decisions)
     groups = [*grouped(zip(keys, decisions, strict=True)).values()]
-    shown = groups[: limit or None]
-    for own in shown:
+    for own in groups[: limit or None]:
         steps = sorted({step for d in own for step in d.steps})
         table.add_row(
             f"{printable(own[0].pass_name)} {steps_text(steps)}",
@@ -420,7 +419,7 @@ def _print_decisions(
             Text(own[0].rule.code, style="yellow"),
         )
     table.print(console, 4)
-    print_more(console, len(groups) - len(shown), indent=4)
+    print_rest(console, groups, limit, indent=4)
 
 
 def _outcome(decisions: Sequence[Decision]) -> tuple[Text, Text]:
