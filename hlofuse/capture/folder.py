@@ -11,7 +11,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
-from hlofuse.inputs.dump_names import AFTER_CODEGEN, TPU_PIPELINES
+from hlofuse.inputs.dump_names import AFTER_CODEGEN
 from hlofuse.ir.errors import HlofuseError
 from .model import Capture, CapturedModule
 
@@ -60,7 +60,7 @@ def stages(module: DumpedModule, target: str) -> tuple[Path, list[tuple[str, Pat
     """The fusion passes' input and the dump after each pass that changed it; `HlofuseError` without one."""
     if target != "tpu":
         return module.stages(target)
-    tpu_files = [f for f in module.between if f.pipeline in TPU_PIPELINES]
+    tpu_files = module.of_tpu
     if not tpu_files:
         raise HlofuseError(f"{module.label} has no dumps of TPU's fusion pipelines")
     return tpu_files[0].path, [(f"{f.pipeline}.{f.after}", f.path) for f in tpu_files[1:]]

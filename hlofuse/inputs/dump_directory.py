@@ -59,8 +59,8 @@ class DumpedModule(Struct):
         try:
             return self.pass_input(target)
         except HlofuseError:
-            if tpu := [f.path for f in self.between if f.pipeline in TPU_PIPELINES]:
-                return self.finished or tpu[-1]
+            if self.of_tpu:
+                return self.finished or self.of_tpu[-1].path
             if _BEFORE in self.whole:
                 return self.whole[_BEFORE]
             latest = self.finished or (self.between[-1].path if self.between else None)
@@ -74,6 +74,11 @@ class DumpedModule(Struct):
         whole = sorted(self.whole.items())
         ends = (AFTER_CODEGEN, "after_optimizations")
         return next((path for end in ends for name, path in whole if name.endswith(end)), None)
+
+    @property
+    def of_tpu(self) -> list[DumpFile]:
+        """The dumps of XLA:TPU's fusion pipelines."""
+        return [f for f in self.between if f.pipeline in TPU_PIPELINES]
 
     @property
     def size(self) -> int:
@@ -124,9 +129,7 @@ class DumpedModule(Struct):
             f"{printable(self.label)} has no dump at the fusion input of target {target}; found:"
             f" {', '.join(there)}."
         )
-        if any(w.startswith("tpu") for w in self.whole) or any(
-            f.pipeline in TPU_PIPELINES for f in self.between
-        ):
+        if self.of_tpu or any(w.startswith("tpu") for w in self.whole):
             return (
                 f"{printable(self.label)} is a dump of XLA:TPU, whose fusion passes are not public and cannot"
                 " be replayed. explain shows what was fused."
@@ -150,7 +153,7 @@ def _names_of_runs(stage: FusionStage, files: Sequence[DumpFile], passes: Sequen
         if passes.count(name) > 1:
             for k in range(place + 1, len(passes)):
                 following = passes[k + 1] if k + 1 < len(passes) else "pipeline-end"
-                ends = file.before == "pipeline-end" and following in stage.first_passes
+                ends = file.before == "pipeline-end" and following in dict(stage.more_pipelines).values()
                 if passes[k] == name and (file.before == following or ends):
                     place = k
                     name = f"{name}-{passes[: k + 1].count(name)}"

@@ -88,11 +88,7 @@ class FusionStage(Record):
     @property
     def pipelines(self) -> tuple[str, ...]:
         """All pipelines with compared passes."""
-        return (self.pipeline, *(name for name, _ in self.more_pipelines))
-
-    @property
-    def first_passes(self) -> tuple[str, ...]:
-        return tuple(name for _, name in self.more_pipelines)
+        return (self.pipeline, *dict(self.more_pipelines))
 
     def is_fused_by(self, file: DumpFile) -> bool:
         """True for a dump after one of the passes that fuse."""

@@ -115,8 +115,7 @@ def tpu_reasons(report: Program, names: Sequence[str]) -> Answer[Any] | None:
     """The kernels of a TPU that have a name, or the pairs of two, with learnt reasons; None for another
     input."""
     final = final_of_tpu(report) or report
-    of_final = _final_names(final, names[0]) if len(names) == 1 and final.is_fused else set()
-    if (pair := tpu_pair(report, names, is_final=bool(of_final))) is None:
+    if (pair := tpu_pair(report, names, is_final=bool(_final_names(final, names)))) is None:
         return None
 
     def draw(console: Console, limit: int = 20, details: bool = False) -> None:
@@ -134,9 +133,10 @@ def tpu_reasons(report: Program, names: Sequence[str]) -> Answer[Any] | None:
     )
 
 
-def _final_names(final: Program, name: str) -> set[str]:
-    with suppress(HlofuseError):
-        return launched_in(final.account_as_it_is.module, name)
+def _final_names(final: Program, names: Sequence[str]) -> set[str]:
+    if len(names) == 1 and final.is_fused:
+        with suppress(HlofuseError):
+            return launched_in(final.account_as_it_is.module, names[0])
     return set()
 
 
@@ -144,7 +144,7 @@ def draw_kernels(
     final: Program, queries: Sequence[str], pair: TpuPair | None, console: Console, limit: int
 ) -> bool:
     """Print the kernels of a TPU's final module that one name means; False where it has none."""
-    names = _final_names(final, queries[0]) if len(queries) == 1 and final.is_fused else set()
+    names = _final_names(final, queries)
     if names:
         account = final.account_as_it_is
         found, total = kernel_stories(account, names, pair), account.totals.kernels

@@ -22,7 +22,6 @@ from hlofuse.inputs.dump_directory import (
     dumped_module,
     is_corpus_case,
 )
-from hlofuse.inputs.dump_names import TPU_PIPELINES
 from hlofuse.ir import HlofuseError, Instruction, Module, Record
 from hlofuse.passes.fusion.tpu_fusion import Prediction
 from hlofuse.reports.common.facts import place_of
@@ -74,8 +73,8 @@ def tpu_files(path: Path, module: str | None = None) -> tuple[Path, Path] | None
         dumped = DumpDirectory(path).pick(module) if is_folder else dumped_module(path)
     except HlofuseError:
         return None
-    of_tpu = [f.path for f in dumped.between if f.pipeline in TPU_PIPELINES] if dumped is not None else []
-    return (of_tpu[0], of_tpu[-1]) if len(of_tpu) > 1 else None
+    of_tpu = dumped.of_tpu if dumped is not None else []
+    return (of_tpu[0].path, of_tpu[-1].path) if len(of_tpu) > 1 else None
 
 
 def compare_tpu(before: Module, after: Module) -> TpuPair:
