@@ -151,21 +151,22 @@ class Boxes:
     def _rename(self, box: int, name: str) -> Op:
         if self._alive.get(self._name_of[box]) == box:
             del self._alive[self._name_of[box]]
-        self._alive[name] = self._ever[name] = box
-        self._name_of[box] = name
-        self.names.append(name)
-        return Change.RENAME, box, len(self.names) - 1
+        return Change.RENAME, box, self._number_of(box, name)
 
     def _appear(self, name: str) -> Op:
         box = self.count
         self.count += 1
         self._members[box] = {}
-        self._alive[name] = self._ever[name] = box
-        self._name_of[box] = name
         self._launched.append(True)
         self.kernels += 1
+        return Change.APPEAR, box, self._number_of(box, name)
+
+    def _number_of(self, box: int, name: str) -> int:
+        """The number of a box's new name."""
+        self._alive[name] = self._ever[name] = box
+        self._name_of[box] = name
         self.names.append(name)
-        return Change.APPEAR, box, len(self.names) - 1
+        return len(self.names) - 1
 
     def _drop_box(self, box: int) -> None:
         name = self._name_of[box]

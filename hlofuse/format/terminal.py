@@ -36,6 +36,11 @@ def plain_table(*columns: tuple[str, str]) -> Table:
     return table
 
 
+def plain_grid(*, expand: bool = False) -> Table:
+    """A table without headings, whose columns the caller adds."""
+    return Table.grid(padding=(0, GAP, 0, 0), expand=expand)
+
+
 def fit_columns(
     columns: Sequence[tuple[str, str]],
     rows: Sequence[Sequence[str | Text]],

@@ -102,12 +102,13 @@ def read(
     if options.measure and TARGETS[chosen.name].needs_device:
         raise HlofuseError(f"--measure runs on this CPU, and the module is for {chosen.name} (--target cpu)")
     profile = _profile(options, module)
+    of_device = module.findings.get("profile", (profile,))[0]  # the one that the module was read from
     problem, device, evidence, note = "", None, None, ""
     try:
-        device, evidence, note = _device(options, module, chosen, defaults, profile)
+        device, evidence, note = _device(options, module, chosen, defaults, of_device)
     except HlofuseError as error:
         problem = str(error)
-    evidence = _tpu(module, profile, tpu) or evidence
+    evidence = _tpu(module, of_device, tpu) or evidence
     on = device_of(chosen.name, device)[0] if device is not None else None
     given = Given(options.target, options.requested_stage, flags, options.xla, on)
     chosen, identity = settled(module, chosen, evidence, given)
@@ -169,8 +170,6 @@ def _tpu(module: Module, profile: Profile | None, named: str | None) -> Fact | N
         )
     if named is not None:
         return Fact(named, "asked", "given by --device")
-    if (origin := module.findings.get("profile")) is not None:  # the module was read from it
-        profile = origin[0]
     profiled = tpu_of(profile.tpu_kind) if profile is not None else ""
     if profiled:
         return Fact(profiled, "directory", "the profile's device")
@@ -243,8 +242,6 @@ def _device(
     if defaults is not None and defaults.device is not None and defaults.target == chosen.name:
         fact = Fact(defaults.device, "directory", defaults.evidence)
         return defaults.device, fact, f"device {defaults.device}: {defaults.evidence}"
-    if (origin := module.findings.get("profile")) is not None:  # the module was read from it
-        profile = origin[0]
     by_profile = device_of_profile(profile) if profile is not None else ""
     if by_profile:
         return by_profile, Fact(by_profile, "directory", "the profile's device"), ""

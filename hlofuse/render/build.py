@@ -296,11 +296,10 @@ class _PanelBuilder(Struct):
             inside = outline is not None and self.computation_of.get(source_box.key) == outline
             size = leaf_bytes(leaf)
             text = f"{shorten(origin.name, 60)}{''.join(f'#{n}' for n in leaf[1])}: {bytes_text(size)}"
-            arrow = self.arrows.get((source_box.key, head.key, False))
+            key = (source_box.key, head.key, False)
+            arrow = self.arrows.get(key)
             if arrow is None:
-                self.arrows[source_box.key, head.key, False] = Arrow(
-                    source_box.key, head.key, size, inside=inside, tooltip=[text]
-                )
+                self.arrows[key] = Arrow(*key[:2], size, inside=inside, tooltip=[text])
             elif text not in arrow.tooltip:
                 arrow.values += 1
                 arrow.bytes += size

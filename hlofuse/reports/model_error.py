@@ -84,7 +84,7 @@ def model_error(account: Account, device: str | None) -> ModelError:
         else:
             estimate = row.cost.bytes_accessed * launches / bandwidth * 1e6 if bandwidth else 0.0
         x = row.instruction
-        place = place_of(x, account.module, x.name, x.name)
+        place = place_of(x, account.module)
         is_floor = row.is_floor or overhead is None
         estimated = estimated_cycles(x)
         cycles = estimated * launches if estimated is not None else None

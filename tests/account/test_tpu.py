@@ -124,7 +124,7 @@ def test_a_tpu_device_needs_a_module_of_tpu(tmp_path: Path, hlofuse: Run) -> Non
 
 def test_padding_and_layout_copies_are_named_with_their_dimension(tmp_path: Path, hlofuse: Run) -> None:
     account = TpuAccount(parse_module(PADDED), "v5e", is_final=True)
-    tiles = tiles_of(account, lambda x: place_of(x, account.module, x.name, x.name))
+    tiles = tiles_of(account, lambda x: place_of(x, account.module))
     # Three reads and writes of 28 added lanes in 64 rows; the copy writes 64 → 128 lanes of 100 → 104 rows.
     lanes, both = 64 * 28 * 2, (104 * 128 - 6400) * 2
     assert [(a["name"], a["padded"], a["bytes"]) for a in tiles.arrays] == [

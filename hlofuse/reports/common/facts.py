@@ -160,7 +160,7 @@ class Facts:
         name = self.replay.names_at_fusion.get(final_name)
         if name is not None:
             return replace(self.place(name), shape=str(instruction.shape), final=final_name)
-        return place_of(instruction, self.replay.final, final_name, final_name)
+        return place_of(instruction, self.replay.final)
 
     @cached_property
     def _launched_as(self) -> dict[str, Launched]:
@@ -211,8 +211,8 @@ class Facts:
         if found is None:
             return Place(name)
         row = self.launched_as(name) if self.account_after.measured is not None else None
-        place = place_of(*found, name, self.final_name_of(name))
-        return place if row is None else replace(place, measured=row.measured)
+        measured = row.measured if row is not None else None
+        return replace(place_of(*found), name=name, final=self.final_name_of(name), measured=measured)
 
     def final_name_of(self, name: str) -> str | None:
         """XLA's final name of an instruction of the module after fusion; None for others, or if unknown."""
@@ -239,11 +239,11 @@ def final_kernel(row: Launched, place: Place, at_fusion: str | None) -> FinalKer
     )
 
 
-def place_of(x: Instruction, module: Module, name: str, final: str | None) -> Place:
-    """The location of an instruction, under its name at fusion and its final one."""
+def place_of(x: Instruction, module: Module) -> Place:
+    """The location of an instruction of a final module."""
     caller = source_in_function(module.called_from(source_bearer(x, module)))
     source = source_in_function(kernel_source(x, module))
-    return Place(name, x.opcode, str(x.shape), source or None, x.op_name, caller or None, final)
+    return Place(x.name, x.opcode, str(x.shape), source or None, x.op_name, caller or None, x.name)
 
 
 def launched(module: Module) -> dict[str, Instruction]:

@@ -4,12 +4,11 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from hlofuse.diff.model import Changed, FusionChange, FusionKind, MeasuredChange
 from hlofuse.format import plural, printable, times
-from hlofuse.format.terminal import print_rest
+from hlofuse.format.terminal import plain_grid, print_rest
 from hlofuse.matching.graph import Matched
 from hlofuse.reports.common.functions import changes
 from hlofuse.reports.diff import phrases
@@ -171,7 +170,7 @@ class _Report(Struct):
         """Rows of label, its style, lines (the first leads) and a figure at the right."""
         every = list(rows)
         shown = every[: self.limit or None]
-        grid = Table.grid(padding=(0, 2, 0, 0), expand=False)
+        grid = plain_grid()
         labelled = any(label for label, *_ in shown)
         figures_line = any(figure for *_, figure in shown)
         grid.add_column(width=1)

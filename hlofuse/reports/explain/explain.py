@@ -310,7 +310,7 @@ def kernels_as_they_are(account: Account, only: Container[str] | None) -> tuple[
     """The kernels of a module that is not replayed; `only` are their names."""
     named = ((r, r.instruction.name) for r in account.rows)
     return tuple(
-        final_kernel(r, place_of(r.instruction, account.module, name, name), name)
+        final_kernel(r, place_of(r.instruction, account.module), name)
         for r, name in named
         if only is None or name in only
     )

@@ -3,11 +3,18 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from hlofuse.format import bytes_text, listing, plural, printable, ranges, us_text
-from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_lines, print_rest
+from hlofuse.format.terminal import (
+    Rows,
+    indented,
+    name_text,
+    plain_grid,
+    print_command,
+    print_lines,
+    print_rest,
+)
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common import phrases as common
 from hlofuse.reports.common.costs import roofline
@@ -84,7 +91,7 @@ def _print_fused(groups: Sequence[FusedGroup], rules: dict[str, Rule], console: 
 
 def _fused_block(g: FusedGroup, console: Console) -> None:
     """Two or three lines that fit a narrow terminal whatever the names are like."""
-    line = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    line = plain_grid(expand=True)
     line.add_column(ratio=1, overflow="fold")
     line.add_column(justify="right", no_wrap=True)
     name, copies = name_text(g.fusion.shown), 1 + len(g.equivalents)
@@ -158,7 +165,7 @@ def _print_blocking_rules(
 
 def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Sequence[str]) -> None:
     figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}{phrases.if_allowed(o)}"
-    line = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    line = plain_grid(expand=True)
     line.add_column(no_wrap=True)
     line.add_column(ratio=1)
     line.add_column(justify="right", no_wrap=True)

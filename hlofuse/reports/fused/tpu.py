@@ -126,7 +126,7 @@ def kernel_stories(account: Account, names: Container[str], pair: TpuPair | None
     for row in account.rows:
         x = row.instruction
         if x.name in names and row.runs:
-            place = place_of(x, account.module, x.name, x.name)
+            place = place_of(x, account.module)
             collective = collectives.get(x)
             notes = (_UNKNOWN,) if collective is None else tuple(_communication(collective, account))
             own = tuple(apart.get(x.name, ())) if collective is None else ()
@@ -137,7 +137,7 @@ def kernel_stories(account: Account, names: Container[str], pair: TpuPair | None
 
 def _communication(c: Collective, account: Account) -> Iterator[str]:
     """The line of the collective on the first screen, and what runs meanwhile."""
-    (row,) = collective_rows([c], lambda x: place_of(x, account.module, x.name, x.name))
+    (row,) = collective_rows([c], lambda x: place_of(x, account.module))
     yield row_text(row).strip()
     if c.overlap is not None:
         yield meanwhile(c.overlap, started_by(c.instruction), account)

@@ -56,7 +56,7 @@ def kernel_selection(
     found = []
     for row in account.rows:
         kernel = row.instruction
-        place = place_of(kernel, module, "", None) if facts is None else facts.final_place(kernel)
+        place = place_of(kernel, module) if facts is None else facts.final_place(kernel)
         source = (place.source or "").partition(" ")[0] or None
         own = fields(row, "us is_floor measured runs per_iteration")
         found.append(replace(choose(kernel, row.cost), source=source, line=place.line, **own))

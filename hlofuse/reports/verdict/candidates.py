@@ -228,7 +228,7 @@ def _with_loops_changed(start: Module, backend: str, texts: Container[str] = ())
         for finding in recipe.find(situation) if recipe.rewrite is not None else ():
             x = module.find(finding.at)
             if x is not None and recipe.rewrite is not None:
-                place = place_of(x, module, x.name, "")
+                place = replace(place_of(x, module), final="")
                 changed += (place,) * recipe.rewrite(x)
         if changed:
             HloDCE().run(module, Recorder())
@@ -241,7 +241,7 @@ def _rewrite(module: Module, recipe: str) -> list[Place]:
     opcodes = rewriting.opcodes.split()
     found = (x for c in module.computations for x in c.post_order() if x.opcode in opcodes)
     places = [x for x in found if x.opcode != "while" or is_own(x)]
-    lines = {x: place_of(x, module, x.name, "") for x in places}
+    lines = {x: replace(place_of(x, module), final="") for x in places}
     changed = [lines[x] for x in places if rewriting.change(x)]
     HloDCE().run(module, Recorder())
     return changed

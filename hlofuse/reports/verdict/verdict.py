@@ -123,7 +123,7 @@ def verdict_as_it_is(account: Account, release: Release, device: DeviceDescripti
     """The verdict on a fused module: what runs, and the floor; nothing of it is replayed."""
 
     def where(x: Instruction) -> Place:
-        return place_of(x, account.module, x.name, x.name)
+        return place_of(x, account.module)
 
     backend = "gpu" if device is not None else account.backend
     rows = [(r, where(r.instruction)) for r in account.rows if r.runs or r.measured_us]

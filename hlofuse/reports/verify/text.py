@@ -3,11 +3,10 @@
 from collections import Counter
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from hlofuse.format import more, plural, printable, times
-from hlofuse.format.terminal import indented, print_lines
+from hlofuse.format.terminal import indented, plain_grid, print_lines
 from hlofuse.ir.grouping import grouped
 from .model import FinalVerdict, KernelSide, Report, Verdict
 
@@ -171,7 +170,7 @@ def print_report(
     if line := release_line(report):
         console.print(line)
     if report.compared:
-        table = Table.grid(padding=(0, 2, 0, 0))
+        table = plain_grid()
         for what, count in summary_rows(report):
             table.add_row(what, count)
         indented(console, table)
@@ -214,7 +213,7 @@ def _print_bad(v: Verdict, console: Console) -> None:
     side = d.xla or d.ours
     if side is not None:
         console.print(f"  first difference, in {printable(side.computation)}:")
-    table = Table.grid(padding=(0, 2, 0, 0))
+    table = plain_grid()
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     actual, xla = sides(d.ours, d.xla)

@@ -94,7 +94,7 @@ def _added_after_fusion(name: str, facts: Facts) -> Story:
     module = facts.replay.final
     found = module.find(name)
     assert found is not None
-    place = place_of(found, module, name, "")
+    place = replace(place_of(found, module), final="")
     copies = found.operands[0].name if found.opcode == "copy" and found.operands else None
     launch = next((row for row in facts.account_after.rows if row.instruction is found), None)
     story = Story(place, "added", copies=copies, created_by=facts.created_after_fusion(found))
