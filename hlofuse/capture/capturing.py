@@ -277,7 +277,7 @@ def capture_command(
                 f"the program exited with status {status}; modules compiled before that were captured"
             )
         captured.versions = versions_of(command[0])
-        _collect_all(dump, captured)
+        collect(dump, captured)
         _finish(captured, dump, out)
     if not captured.modules:
         raise CaptureError(f"{name} compiled no jitted function{_reasons(captured)}")
@@ -343,7 +343,7 @@ def _capture_on(
         all_flags = f"{answer.get('flags_of_release', '')} {own}"
         given = {key: answer[key] for key in ("unknown_fields", "versions", "errors")}
         captured = Capture(new, destination.target, flags=all_flags.strip(), **given)
-        _collect_all(dump, captured)
+        collect(dump, captured)
         if destination.device is not None:
             for module in captured.modules:
                 config = module.folder / "gpu_target_config.pbtxt"
@@ -351,12 +351,6 @@ def _capture_on(
                     config.write_text(target_config_of(destination.device)[1], encoding="utf-8")
         _finish(captured, dump, out, destination)
     return captured
-
-
-def _collect_all(dump: Path, captured: Capture) -> None:
-    between = collect(dump, captured)
-    if not captured.modules:
-        captured.left_out.update(between)  # perhaps nothing was compiled for the target at all
 
 
 @contextmanager

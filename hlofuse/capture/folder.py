@@ -19,13 +19,13 @@ STAMP = "hlofuse.json"
 _BEFORE_PRIORITY_FUSION = ("variadic-op-splitter", "sort-iota-fusion")
 
 
-def collect(dump: Path, capture: Capture) -> dict[str, str]:
+def collect(dump: Path, capture: Capture) -> None:
     """Sort the modules in `dump` into folders of `capture.folder`, and add them to `capture`. Modules of
-    another target are omitted. Returns modules that only ran during the compilation, with the reason."""
+    another target are omitted, and those that only ran during the compilation."""
     try:
         modules = DumpDirectory(dump).modules
     except HlofuseError:
-        return {}
+        return
     taken = {module.name for module in capture.modules}
     between: dict[str, str] = {}
     for module in modules:
@@ -43,7 +43,8 @@ def collect(dump: Path, capture: Capture) -> dict[str, str]:
         folder.mkdir(parents=True)
         _copy(module, before, passes, folder)
         capture.modules.append(CapturedModule(name, folder, tuple(p for p, _ in passes)))
-    return between
+    if not capture.modules:
+        capture.left_out.update(between)  # perhaps nothing was compiled for the target at all
 
 
 def _is_clone(module: DumpedModule, modules: Sequence[DumpedModule]) -> bool:

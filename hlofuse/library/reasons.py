@@ -38,20 +38,19 @@ from .questions import Why
 
 def why(report: Program, options: Why) -> Answer[Any]:
     """The answer of `why`, confirmed by replays where a knob decides; for a TPU, learnt reasons."""
-    name, other = options.name, options.other
+    queries = (options.name,) if options.other is None else (options.name, options.other)
     try:
         observed = report.observed
     except HlofuseError:
-        if (learnt := tpu_reasons(report, [n for n in (name, other) if n])) is None:
+        if (learnt := tpu_reasons(report, [*filter(None, queries)])) is None:
             raise
         return learnt
-    found = _by_own_names(report, name, other) or answers(
-        observed.replay, name, other, unoptimized=report.unoptimized, facts=report.facts
+    found = _by_own_names(report, queries) or answers(
+        observed.replay, *queries, unoptimized=report.unoptimized, facts=report.facts
     )
     replayed = partial(with_change, report.options, observed)
     found = confirmed(found, observed, replayed, report.facts)
     found.sort(key=lambda a: -(a.us or 0.0) * a.runs if isinstance(a, Story) else -a.bytes_between)
-    queries = (name,) if other is None else (name, other)
     arguments = report.options.input_arguments
 
     def draw(console: Console, limit: int = 20, details: bool = False) -> None:
@@ -81,18 +80,17 @@ def _decisions(document: dict[str, Any]) -> Iterable[dict[str, Any]]:
             yield from answer.get(part, ())
 
 
-def _by_own_names(report: Program, name: str, other: str | None) -> list[Found]:
+def _by_own_names(report: Program, queries: Sequence[str]) -> list[Found]:
     """The answer by names of the input, for names of XLA's own run that mean nothing under other settings. A
     note says so. Empty where the names have an answer as they are."""
     observed = report.observed
     if observed.xla is None:
         return []
     try:
-        if _has_answer(answers(observed.replay, name, other)):
+        if _has_answer(answers(observed.replay, *queries)):
             return []
     except HlofuseError:
         pass
-    queries = (name,) if other is None else (name, other)
     try:
         names = observed.xla.replay.names_at_fusion
         own = [names.get(n.strip().lstrip("%"), n) for n in queries]

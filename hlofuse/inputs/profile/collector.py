@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -278,7 +278,7 @@ class Collector:
                     order = launch_order(self.protos[label]())
             namers[label] = _Namer(order, [k for k in self._keys if k.label == label])
         for chunks in self._chunks.values() if namers else ():
-            numbers, start, long = (np.concatenate(x) for x in zip(*chunks, strict=True))
+            numbers, start, long = _joined(chunks)
             for label, namer in namers.items():
                 keys = {n: k for k, n in self._keys.items() if k.label == label}
                 own = np.flatnonzero(np.isin(numbers, list(keys)))
@@ -319,12 +319,12 @@ class Collector:
     def _sorted_durations(self) -> Iterator[tuple[Key, Ints]]:
         chunks = []
         for events in self._chunks.values():
-            numbers, start, durations = (np.concatenate(x) for x in zip(*events, strict=True))
+            numbers, start, durations = _joined(events)
             counted = ~self._in_first_run(numbers, start)
             chunks.append((numbers[counted], durations[counted]))
         if not chunks:
             return
-        numbers, durations = (np.concatenate(x) for x in zip(*chunks, strict=True))
+        numbers, durations = _joined(chunks)
         order = np.lexsort((durations, numbers))
         numbers, durations = numbers[order], durations[order]
         keys, firsts = list(self._keys), np.flatnonzero(np.diff(numbers, prepend=-1))
@@ -349,7 +349,7 @@ class Collector:
         runs = np.array([k.op not in self._containers[k.label] for k in keys], bool)
         found = []
         for (name, kind), chunks in self._chunks.items():
-            of, start, long = (np.concatenate(x) for x in zip(*chunks, strict=True))
+            of, start, long = _joined(chunks)
             of, start, long = of[runs[of]], start[runs[of]], long[runs[of]]
             span, busy, gaps, longest = _union(start, long)
             computes = ~(copy | collective)[of]
@@ -359,6 +359,11 @@ class Collector:
             us = [float(x) * _PS for x in times]
             found.append(DeviceTime(name, kind, float(span) * _PS, float(busy) * _PS, int(gaps), *us))
         return tuple(found)
+
+
+def _joined(chunks: Iterable[tuple[NDArray[Any], ...]]) -> Iterator[NDArray[Any]]:
+    """Each column of the chunks in one piece."""
+    return (np.concatenate(column) for column in zip(*chunks, strict=True))
 
 
 class _Namer:

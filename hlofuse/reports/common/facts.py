@@ -1,6 +1,6 @@
 """Facts about a replay for several parts of an explanation."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import chain, repeat
 from typing import TypeAlias
@@ -84,23 +84,25 @@ class Facts:
     def refused_consumers(self) -> dict[str, dict[str, None]]:
         """The refused consumers of each producer, all under their names at that moment."""
         found: dict[str, dict[str, None]] = {}
+        for producer, consumer, _ in self._refused_pairs():
+            found.setdefault(producer, {})[consumer] = None
+        return found
+
+    def _refused_pairs(self) -> Iterator[tuple[str, str, str | None]]:
         for e in self.replay.events:
             if e.event == "ineligible" and e.producer is not None and e.consumer is not None:
-                found.setdefault(e.producer, {})[e.consumer] = None
-        return found
+                yield e.producer, e.consumer, e.rule
 
     @cached_property
     def last_rule_between(self) -> dict[frozenset[str], str | None]:
         """The rule that refused two instructions of the result last; a view stands for its kernels."""
         found: dict[frozenset[str], str | None] = {}
-        for e in self.replay.events:
-            if e.event == "ineligible" and e.producer is not None and e.consumer is not None:
-                producer = self.lineage.final(e.producer)
-                consumer = self.lineage.final(e.consumer)
-                found[frozenset((producer, consumer))] = e.rule
-                view = self.after.get(consumer)
-                if view is not None and is_view(view):
-                    found |= {frozenset((producer, r.name)): e.rule for r in readers(view)}
+        for source, reader, rule in self._refused_pairs():
+            producer, consumer = map(self.lineage.final, (source, reader))
+            found[frozenset((producer, consumer))] = rule
+            view = self.after.get(consumer)
+            if view is not None and is_view(view):
+                found |= {frozenset((producer, r.name)): rule for r in readers(view)}
         return found
 
     def rule(self, code: str | None) -> Rule:
