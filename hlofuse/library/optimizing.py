@@ -62,7 +62,7 @@ def optimized(report: Program, options: Optimize) -> Answer[Any]:
     request: dict[str, Any] = {"space": space, "search": method, "seed": seed}
     if objective == "measured-time":
         how = f"{how}\n{joined_line(base.measured)}"
-        request["profile"] = profile_json(base.measured)
+        request |= profile_json(base.measured)
 
     def draw(console: Console) -> None:
         print_found(found, objective, how, console)

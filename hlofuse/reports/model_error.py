@@ -167,7 +167,7 @@ def model_error_json(e: ModelError) -> dict[str, Any]:
         "schema": "hlofuse.model-error/3",
         "module": e.module,
         "device": e.device,
-        "profile": profile_json(e.measured),
+        **profile_json(e.measured),
         "bandwidth": e.bandwidth,
         "modelled": {
             "kernels": len(e.modelled),

@@ -16,7 +16,7 @@ from msgspec import Struct
 from hlofuse.format import bytes_text, plural, printable, undivided, us_text
 from hlofuse.inputs import read_text
 from hlofuse.ir import HlofuseError, Record
-from .model import BaselineKernel, Code, Figures, Finding, Level, Profile, RefusedEdge, Where
+from .model import BaselineKernel, Code, Figures, Finding, Level, Profile, RefusedEdge, Where, first_place
 
 _BYTES: dict[str, int] = {"": 1, "b": 1} | {
     f"{prefix}{'i' if base == 1024 else ''}b": base ** (k + 1)
@@ -106,8 +106,7 @@ def over_budget(
             for code, message in _broken_limits(profile.figures, budget, profile.name):
                 is_memory = code is Code.MAX_MEMORY
                 reasons = () if is_memory else most_significant(refused_edges())
-                where = next((h.where for h in reasons if h.where.file), Where())
-                where = profile.at_peak if is_memory else where
+                where = profile.at_peak if is_memory else first_place(reasons)
                 found.append(Finding(code, Level.ERROR, profile.name, message, where, refused_edges=reasons))
     return found
 

@@ -24,6 +24,7 @@ from .model import (
     Profile,
     RefusedEdge,
     Where,
+    first_place,
 )
 
 
@@ -111,7 +112,7 @@ def compare(
         )
     groups = list(_groups(baseline.kernels, now.kernels))
     figures = list(_figures(baseline.figures, now.figures))
-    allowed = {Code.MORE_BYTES: 1 + tolerance, Code.MORE_TIME: 1 + tolerance, Code.MORE_MEMORY: 1 + tolerance}
+    allowed = dict.fromkeys((Code.MORE_BYTES, Code.MORE_TIME, Code.MORE_MEMORY), 1 + tolerance)
     worse = [(code, text) for code, old, new, text in figures if new > old * allowed.get(code, 1)]
     level = Level.ERROR if worse or strict else Level.WARNING
     at_peak = {Code.MORE_MEMORY: now.at_peak}
@@ -119,7 +120,7 @@ def compare(
     for group in groups:
         found.append(_finding(group, now.name, level if group.grows or strict else Level.NOTE, refused_edges))
     # A figure stands at the place where most came in.
-    place = next((f.where for f in found if f.now and f.level is Level.ERROR and f.where.file), Where())
+    place = first_place(f for f in found if f.now and f.level is Level.ERROR)
     found = [replace(f, where=place) if not (f.now or f.before or f.where.file) else f for f in found]
     if (now.figures.measured_us is None) != (baseline.figures.measured_us is None):
         level = Level.ERROR if strict else Level.WARNING
@@ -189,10 +190,9 @@ def _finding(
     if message is None:
         verb = "became" if len(before) == 1 or len(before) < len(now) else "merged into"
         message = f"{plural(len(before), 'kernel')} {verb} {len(now):,}"
-    places = [k.where for k in (*now, *before) if k.where.file]
     reasons = between(now, refused_edges()) if group.grows and len(now) else ()
     # The place of the pair that stays apart is where something can be done.
-    place = next((h.where for h in reasons if h.where.file), places[0] if places else Where())
+    place = first_place((*reasons, *now, *before))
     return Finding(group.code, level, module, message, place, before, now, most_significant(reasons))
 
 
@@ -237,8 +237,8 @@ def _related_groups(
     """Groups of kernels at one place that share an operation with one of the other side; and the rest."""
     group_of: dict[tuple[object, str], _Group] = {}
     merged: dict[int, _Group] = {}
-    baseline_on = {(place(k), op) for k in new for op in _contents(k)}
-    shared = {(place(k), op) for k in old for op in _contents(k)} & baseline_on
+    there, here = ({(place(k), op) for k in side for op in _contents(k)} for side in (old, new))
+    shared = there & here
     rest: tuple[list[BaselineKernel], list[BaselineKernel]] = ([], [])
     for number, side in enumerate((old, new)):
         for k in side:

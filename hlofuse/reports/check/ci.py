@@ -11,7 +11,7 @@ from hlofuse.format.escape import markdown, markdown_code, printable, table
 from hlofuse.format.paths import is_file
 from hlofuse.format.units import plural
 from hlofuse.reports.verdict.phrases import answer_lines
-from .model import Check, Code, Finding, Level, ModuleCheck, Where
+from .model import Check, Code, Finding, Level, ModuleCheck, Where, first_place
 from .phrases import at, figures, listed, one_line, origin, pair, verdict, worth
 
 _COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}
@@ -63,8 +63,8 @@ def _case(module: str, findings: tuple[Finding, ...], out: str) -> str:
     name = f'classname="hlofuse.check" name={_attribute(module)}'
     if not broken:
         return f"  <testcase {name}>\n{out}  </testcase>\n"
-    place = next((f.where for f in broken if f.where.file), None)
-    if place is not None:
+    place = first_place(broken)
+    if place.file:
         name += f" file={_attribute(place.file)}" + (f' line="{place.line}"' if place.line else "")
     # A test case has one failure at most in what most readers take.
     lines = "\n".join(f"{at(f.where) or '?'}: {one_line(f)}" for f in broken)

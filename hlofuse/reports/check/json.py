@@ -33,7 +33,7 @@ def _module(m: ModuleCheck) -> dict[str, Any]:
         **fields(p, "loops", to_builtins),
         **fields(p, "kernels", kernel_json),
         **fields(m, "findings", _finding),
-        **({"profile": profile_json(p.measured)} if p.measured is not None else {}),
+        **profile_json(p.measured),
         **(verdict_json(m.verdict) if m.verdict is not None else {}),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -158,6 +159,11 @@ class Finding(Record):
     now: tuple[BaselineKernel, ...] = ()
     refused_edges: tuple[RefusedEdge, ...] = ()
     """The refused edges between the kernels, most significant first."""
+
+
+def first_place(found: Iterable[Finding | RefusedEdge | BaselineKernel]) -> Where:
+    """The first place that is known."""
+    return next((f.where for f in found if f.where.file), Where())
 
 
 class ModuleCheck(Record):

@@ -79,10 +79,12 @@ def _percent(part: float) -> str:
     return f"{100 * part:.0f}%"
 
 
-def profile_json(m: Measured) -> dict[str, Any]:
-    """The object `profile` of a report."""
+def profile_json(m: Measured | None) -> dict[str, Any]:
+    """The key `profile` of a report, with its object; nothing without a profile."""
+    if m is None:
+        return {}
     spec = "name kind span_us~ busy_us~ gaps longest_gap_us~ copies_us~ collectives_us~ other_us~ exposed_us~"
-    return {
+    found = {
         "file": m.profile.path,
         "module": m.source.label,
         "runs": m.runs,
@@ -92,3 +94,4 @@ def profile_json(m: Measured) -> dict[str, Any]:
         "modules": [fields(x, "name program time_us=total_us~") for x in m.profile.modules],
         "devices": [fields(d, spec) for d in m.profile.devices],
     }
+    return {"profile": found}

@@ -97,7 +97,7 @@ def _side(
         "functions": functions_json(functions[number]),
         "computations_not_compared": side.unreachable,
         "loops": [to_builtins(loop) for loop in outermost_loops(side.module)],
-        **({"profile": profile_json(account.measured)} if account.measured is not None else {}),
+        **profile_json(account.measured),
     }
 
 

@@ -27,7 +27,7 @@ def _timeline_json(timeline: PassTimeline) -> dict[str, Any]:
     return {
         **fields(timeline, "module=label notes no_times_because=times? seconds"),
         **fields(timeline, "first last", _size),
-        **({"profile": profile_json(m)} if (m := timeline.measured) is not None else {}),
+        **profile_json(timeline.measured),
         "largest": [s.dump.path.name for s in timeline.largest],
         **fields(timeline, "steps", _step),
     }

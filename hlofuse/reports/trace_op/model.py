@@ -92,7 +92,7 @@ def provenance_json(provenance: Provenance) -> dict[str, Any]:
     return {
         "schema": "hlofuse.trace-op/3",
         **fields(provenance, "module=label asked=query first=first.path.name last=last.path.name"),
-        **({"profile": profile_json(m)} if m is not None else {}),
+        **profile_json(m),
         "unreadable": [f.path.name for f in provenance.unreadable],
         "operations": [
             {
