@@ -6,9 +6,10 @@ import json
 import re
 from pathlib import Path
 
+from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.reports.advice.catalogue import RECIPES
-from hlofuse.reports.verify import verify_module
+from hlofuse.reports.verify.compare import verify_module
 from ..fixtures import read_cases
 from ..running import Golden, Run
 
@@ -24,7 +25,8 @@ def test_the_module_and_its_trace_are_written(hlofuse: Run, samples: Path, tmp_p
     result = hlofuse("replay", sample(samples), "-o", out, "--trace", trace)
     assert (result.status, result.out) == (0, "")
     after = parse_module(sample(samples).with_name("after.hlo").read_text())
-    assert verify_module(parse_module(sample(samples).read_text()), after).exact
+    before = CompilationInput(parse_module(sample(samples).read_text()))
+    assert verify_module(before, after, replay_config("cpu")).exact
     assert [i.name for i in parse_module(out.read_text()).entry] == [i.name for i in after.entry]
     events = [json.loads(line) for line in trace.read_text().splitlines()]
     assert events

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.inputs import DumpDirectory, choose_target, load, stage_of
+from hlofuse.inputs import choose_target, load
 from hlofuse.inputs.companions import Companions
+from hlofuse.inputs.dump_directory import DumpDirectory
 from hlofuse.inputs.dump_names import read_name
+from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import passes_of
 from hlofuse.pipelines.stage import Stage

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.inputs import StageError, load, require_input_stage, stage_of
+from hlofuse.inputs import load
 from hlofuse.inputs.backend import backend_of
-from hlofuse.inputs.stage import BEFORE, FUSED, INPUT, SCHEDULED
+from hlofuse.inputs.stage import BEFORE, FUSED, INPUT, SCHEDULED, StageError, require_input_stage, stage_of
 from hlofuse.ir import parse_module
 from ..running import Run
 from .dump_directories import FULL, dump

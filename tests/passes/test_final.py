@@ -21,7 +21,7 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.base import Pass, UnimplementedPass
 from hlofuse.pipelines.flags import COMMAND_BUFFERS, command_types
 from hlofuse.pipelines.gpu.after_fusion import after_fusion
-from hlofuse.reports.verify import compare_final
+from hlofuse.reports.verify.verify import compare_final
 from hlofuse.trace import Recorder
 from ..fixtures import Case, packed, read_cases
 from ..running import finished

@@ -15,7 +15,9 @@ from hlofuse.compilation import (
     replay_config,
 )
 from hlofuse.ir import parse_module
-from hlofuse.reports.verify import Verdict, compare, find_cases, verify, verify_module
+from hlofuse.reports.verify import compare, find_cases, verify
+from hlofuse.reports.verify.compare import verify_module
+from hlofuse.reports.verify.model import Verdict
 from ..tools.decision_log import our_decisions, without_repeats, xla_decisions
 from ..tools.module_checks import verify_module as graph_problems
 from .cases import CORPUS

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.reports.timeline import Step, dump_sequences, timeline
+from hlofuse.reports.timeline import dump_sequences, timeline
+from hlofuse.reports.timeline.model import Step
 from ..running import Golden, Run
 from .dump_directory import ALL, FUSED, PLAIN, SECOND, SIMPLER, STAGES, write
 

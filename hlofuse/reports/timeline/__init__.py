@@ -1,5 +1,5 @@
 """A dump directory pass by pass: what each one did to a module."""
 
-from .model import DumpSequence, PassTimeline, Replacement, Step, dump_sequences, timeline
+from .model import DumpSequence, PassTimeline, dump_sequences, timeline
 
-__all__ = ["DumpSequence", "PassTimeline", "Replacement", "Step", "dump_sequences", "timeline"]
+__all__ = ["DumpSequence", "PassTimeline", "dump_sequences", "timeline"]

@@ -32,20 +32,19 @@ _MOVES_ONLY = frozenset(
 def follow(sequence: DumpSequence, text: str) -> Provenance:
     """Follow any name through all dumps: back to where it was created, on to where it ends. HlofuseError
     where no dump has it. Dumps that cannot be read are passed over and listed."""
-    query = Query(text)
     unreadable: list[PassDump] = []
     dumps = _distinct(sequence, unreadable)
     modules: list[tuple[PassDump, Module]] = []
     found: Sequence[Instruction] = ()
     for dump, module in dumps:
         modules.append((dump, module))
-        found = query.find(module)
+        found = find(module, text)
         if found:
             break
     if not modules:
         raise HlofuseError(f"no dump of {printable(sequence.label)} can be read")
     if not found:
-        raise HlofuseError(query.not_found(sequence.label, [m for _, m in modules]))
+        raise HlofuseError(not_found(text, sequence.label, [m for _, m in modules]))
     steps = cache(lambda k: diff(modules[k - 1][1], modules[k][1]))
     trails = [_begin(modules, i, steps) for i in found]
     steps.cache_clear()
@@ -209,47 +208,42 @@ def _kernel(i: Instruction) -> FinalKernel:
     return FinalKernel(outer.name, outer.opcode, outer.fusion_kind, tuple(inside), outer.computation_name)
 
 
-class Query:
-    """A query: an instruction's name, a line of the user's program, or a part of an `op_name`."""
+def find(module: Module, query: str) -> Sequence[Instruction]:
+    """The instructions meant by a name, a line of the user's program, or a part of an `op_name`; of a line or
+    `op_name` those that compute, or all where none does. A fusion is no operation of its own: contents stands
+    for it."""
+    named = module.find(query)
+    if named is not None:
+        return _values(named)
+    described = described_by(module.instructions(), module, query)
+    here = [i for i in described if i.opcode != "parameter"]
+    operations = [i for i in here if i.opcode != "fusion" or not i.called]
+    here = operations or list(dict.fromkeys(v for i in here for v in _values(i)))
+    # A reduction's own small computation belongs to the reduction.
+    computing = [i for i in here if i.opcode not in NO_KERNEL and i.opcode != "broadcast"]
+    not_applied = [i for i in computing if not is_applied(i)]
+    return sorted(not_applied or computing or here, key=lambda i: i.opcode in _MOVES_ONLY)
 
-    def __init__(self, text: str) -> None:
-        self.query = text
-        self.line = source_line(text)
 
-    def find(self, module: Module) -> Sequence[Instruction]:
-        """The instructions meant; of a line or `op_name` those that compute, or all where none does. A fusion
-        is no operation of its own: contents stands for it."""
-        named = module.find(self.query)
-        if named is not None:
-            return _values(named)
-        described = described_by(module.instructions(), module, self.query)
-        here = [i for i in described if i.opcode != "parameter"]
-        operations = [i for i in here if i.opcode != "fusion" or not i.called]
-        here = operations or list(dict.fromkeys(v for i in here for v in _values(i)))
-        # A reduction's own small computation belongs to the reduction.
-        computing = [i for i in here if i.opcode not in NO_KERNEL and i.opcode != "broadcast"]
-        not_applied = [i for i in computing if not is_applied(i)]
-        return sorted(not_applied or computing or here, key=lambda i: i.opcode in _MOVES_ONLY)
-
-    def not_found(self, label: str, modules: Iterable[Module]) -> str:
-        """The message for an operation in no dump."""
-        head = f"no dump of {printable(label)} has {printable(self.query)}"
-        if self.line is None:
-            names = dict.fromkeys(i.name for m in modules for i in m.instructions())
-            return f"{head}{did_you_mean(self.query.lstrip('%'), names)}"
-        lines: dict[str, set[int]] = {}
-        for module in modules:
-            for i in module.instructions():
-                place = module.source_of(i)
-                if place is not None and place.line:
-                    lines.setdefault(shown_file(place.file), set()).add(place.line)
-            if lines:
-                break
-        if not lines:
-            return f"{head}; its dumps have no source lines"
-        locations_ = [f"{file}:{line}" for file, found in lines.items() for line in sorted(found)]
-        listed = ", ".join(map(printable, locations_[:12])) + (", …" if len(locations_) > 12 else "")
-        return f"{head}\nSource lines with operations: {listed}"
+def not_found(query: str, label: str, modules: Iterable[Module]) -> str:
+    """The message for an operation in no dump."""
+    head = f"no dump of {printable(label)} has {printable(query)}"
+    if source_line(query) is None:
+        names = dict.fromkeys(i.name for m in modules for i in m.instructions())
+        return f"{head}{did_you_mean(query.lstrip('%'), names)}"
+    lines: dict[str, set[int]] = {}
+    for module in modules:
+        for i in module.instructions():
+            place = module.source_of(i)
+            if place is not None and place.line:
+                lines.setdefault(shown_file(place.file), set()).add(place.line)
+        if lines:
+            break
+    if not lines:
+        return f"{head}; its dumps have no source lines"
+    locations_ = [f"{file}:{line}" for file, found in lines.items() for line in sorted(found)]
+    listed = ", ".join(map(printable, locations_[:12])) + (", …" if len(locations_) > 12 else "")
+    return f"{head}\nSource lines with operations: {listed}"
 
 
 def _values(found: Instruction) -> tuple[Instruction, ...]:
