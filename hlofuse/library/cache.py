@@ -246,8 +246,8 @@ class _Pickler(pickle.Pickler):
             return __newobj__, (kind, *_BLANK.get(kind, ()))
         if isinstance(obj, tuple):  # one with names, without calls of Python when it is loaded
             return tuple.__new__, (kind, tuple(obj))
-        if kind is CostAnalysis:  # quicker to work out again where it is needed
-            return CostAnalysis, ()
+        if kind is CostAnalysis or kind is SharedTables:  # quicker to work out again where they are needed
+            return kind, ()
         if obj is NO_ATTRIBUTES or kind is Listener:
             return _shared, (kind.__name__,)
         if isinstance(obj, Rule) and catalogue().get(obj.code) is obj:
@@ -270,8 +270,6 @@ class _Pickler(pickle.Pickler):
             return _reduced(obj, without="memory")
         if kind is Recipe:
             return _recipe, (obj.name, obj.text)
-        if kind is SharedTables:
-            return SharedTables, ()
         if kind is Costs:
             return costs_of, (obj.observer, obj.replay)
         if kind is CostObserver:

@@ -115,16 +115,13 @@ def row_text(r: CollectiveRow, count: int = 1) -> str:
     return f"  {us}{often}, {sent}, {devices}, {printable(line)}, {overlap}"
 
 
-def collectives_json(rows: Iterable[CollectiveRow]) -> list[dict[str, Any]]:
-    """The collectives; `time_us` and `bytes_on_wire` are of one run."""
-    return [_json(r.place, r.collective) for r in rows]
-
-
-def _json(place: Place, c: Collective) -> dict[str, Any]:
+def collective_json(r: CollectiveRow) -> dict[str, Any]:
+    """A collective; `time_us` and `bytes_on_wire` are of one run."""
+    c = r.collective
     names = [g.name for g in c.resharding.gathers] if c.resharding is not None else []
     return {
-        "name": place.label,
-        "source": place.source,
+        "name": r.place.label,
+        "source": r.place.source,
         **fields(c.exchange, "kind participants groups bytes_on_wire"),
         **fields(c, "runs time_us=us~"),
         "time_kind": time_kind(c.us, c.is_floor),

@@ -10,7 +10,7 @@ from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.whatif.model import Trial
 from .changes import Change
-from .collectives import collectives_json
+from .collectives import collective_json
 from .model import MEASURED, Suggestion, Verdict
 
 
@@ -39,7 +39,7 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
         **fields(v, "suggestions untried", _suggestion),
         "functions": functions_json(v.functions),
         "together": {"suggestions": list(both[0]), "gain": _gain(both[1])} if both is not None else None,
-        "collectives": collectives_json(v.collectives),
+        **fields(v, "collectives", collective_json),
         "compile_time": list(v.compile_time),
         **(fields(v.tiles, "padding=arrays layout_copies=copies") if v.tiles is not None else {}),
     }

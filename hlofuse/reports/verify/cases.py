@@ -1,6 +1,7 @@
 """Cases to verify at a path: a pair of files, a dump directory, a corpus."""
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -41,17 +42,9 @@ class Case(Record):
 
     def load(self) -> tuple[Module, Module, list[tuple[str, Module]] | None]:
         """Everything parsed; a file that stands for two things is read once."""
-        read: dict[Path, Module] = {}
-
-        def module(path: Path) -> Module:
-            if path not in read:
-                read[path] = parse_module(dump_text(path), str(path))
-            return read[path]
-
-        passes = None
-        if self.passes is not None:
-            passes = [(name, module(path)) for name, path in self.passes]
-        return module(self.before), module(self.after), passes
+        read = cache(lambda path: parse_module(dump_text(path), str(path)))
+        passes = [(name, read(path)) for name, path in self.passes] if self.passes is not None else None
+        return read(self.before), read(self.after), passes
 
 
 def find_cases(

@@ -309,7 +309,10 @@ def neighbours(first: Sequence[Named], second: Sequence[Named], facts: Facts) ->
     there is no such pair, operations that are neighbours at the input of fusion; else the first ones."""
     if len(first) == len(second) == 1 and first[0].name != second[0].name:
         return [(first[0], second[0])]
-    pairs = [*_between(first, second, facts), *_inside(first, second, facts)]
+    pairs = _between(first, second, facts)
+    others = {b.name: b for b in second}
+    for a in first:  # one pair inside each kernel that both mean
+        pairs += _of_operations([a], [others[a.name]], facts)[:1] if a.name in others else []
     return pairs or _of_operations(first, second, facts)[:1] or [(first[0], second[0])]
 
 
@@ -328,15 +331,6 @@ def _between(first: Sequence[Named], second: Sequence[Named], facts: Facts) -> l
                 b = wanted[name]
                 found.setdefault(frozenset((a.name, b.name)), (a, b))
     return list(found.values())
-
-
-def _inside(first: Sequence[Named], second: Sequence[Named], facts: Facts) -> list[Pair]:
-    others = {b.name: b for b in second}
-    found = []
-    for a in first:
-        if a.name in others:
-            found += _of_operations([a], [others[a.name]], facts)[:1]
-    return found
 
 
 def _of_operations(first: Sequence[Named], second: Sequence[Named], facts: Facts) -> list[Pair]:
