@@ -6,7 +6,6 @@ import io
 import os
 import shutil
 import sys
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from .fixtures import unpacked
 from .running import Golden, Result, Run
 
 if TYPE_CHECKING:
@@ -51,10 +51,8 @@ def samples() -> Path:
 @pytest.fixture(scope="session")
 def gpt2_whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The dumps that XLA wrote of a GPT-2 block for an H100, every pass of it; not to be changed."""
-    folder = tmp_path_factory.mktemp("dump")
-    with tarfile.open(ROOT / "tests" / "data" / "gpu-dump-directory.tar.xz") as tar:
-        tar.extractall(folder, filter="data")
-    return folder / "gpu-dump"
+    archive = ROOT / "tests" / "data" / "gpu-dump-directory.tar.xz"
+    return unpacked(archive, tmp_path_factory.mktemp("dump")) / "gpu-dump"
 
 
 @pytest.fixture

@@ -122,3 +122,16 @@ def packed(path: Path) -> dict[str, dict[str, bytes]]:
             assert content is not None
             folders.setdefault(folder, {})[file] = content.read()
     return folders
+
+
+@cache
+def texts_of(path: Path) -> dict[str, dict[str, str]]:
+    """The same as texts."""
+    return {n: {file: data.decode() for file, data in files.items()} for n, files in packed(path).items()}
+
+
+def unpacked(path: Path, folder: Path) -> Path:
+    """The folder, with the files of an archive in it."""
+    with tarfile.open(path) as tar:
+        tar.extractall(folder, filter="data")
+    return folder

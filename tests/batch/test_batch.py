@@ -22,6 +22,7 @@ from hlofuse.batch.sources import document, items
 from hlofuse.batch.store import opened
 from hlofuse.library.opening import open as report_on
 from ..conftest import ROOT
+from ..fixtures import unpacked
 from ..running import Run
 
 BATCH = (sys.executable, "-m", "hlofuse", "batch")
@@ -134,10 +135,8 @@ def test_measured_times_and_modules_of_a_tpu(hlofuse: Run, tmp_path: Path) -> No
     """A profile with modules in it; one next to a dump, which is no module of its own; a TPU's module."""
     pytest.importorskip("jaxlib", reason="needs jaxlib")
     source, out = tmp_path / "source", tmp_path / "out"
-    with tarfile.open(ROOT / "tests" / "data" / "profiles.tar.xz") as tar:
-        tar.extractall(source, filter="data")
-    with tarfile.open(ROOT / "tests" / "data" / "tpu.tar.xz") as tar:
-        tar.extractall(source, filter="data")
+    unpacked(ROOT / "tests" / "data" / "profiles.tar.xz", source)
+    unpacked(ROOT / "tests" / "data" / "tpu.tar.xz", source)
     measured = source / "dump" / "profile"
     measured.mkdir(parents=True)
     shutil.copy(source / "host.xplane.pb", measured)

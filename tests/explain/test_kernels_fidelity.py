@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tarfile
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.reports.kernels import Choice, kernel_selection
+from ..fixtures import texts_of
 
 DATA = Path(__file__).parent.parent / "data" / "kernels.tar.xz"
 GPU = ("h100_sxm", "v100", "b200")
@@ -35,14 +35,7 @@ LIBRARIES = {"YNNPACK", "Eigen", "custom call", "memcpy", "sort"}
 @cache
 def answered() -> dict[str, tuple[str, dict[str, Any]]]:
     """DEVICE/NAME to the optimised module and what XLA made of it."""
-    files: dict[str, dict[str, str]] = {}
-    with tarfile.open(DATA) as tar:
-        for member in tar:
-            name, _, file = member.name.rpartition("/")
-            content = tar.extractfile(member)
-            assert content is not None
-            files.setdefault(name, {})[file] = content.read().decode()
-    return {name: (f["after.hlo"], json.loads(f["answer.json"])) for name, f in files.items()}
+    return {name: (f["after.hlo"], json.loads(f["answer.json"])) for name, f in texts_of(DATA).items()}
 
 
 def kernels_of(name: str) -> tuple[Choice, ...]:

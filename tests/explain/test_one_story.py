@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.why import PairAnswer
 from hlofuse.reports.why.story import answers, in_the_input
+from ..fixtures import unpacked
 from ..running import Run
 
 DATA = Path(__file__).parents[1] / "data" / "gpu.tar.xz"
@@ -34,10 +34,7 @@ PROGRAMS = (
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("packed")
-    with tarfile.open(DATA) as tar:
-        tar.extractall(folder, filter="data")
-    return folder
+    return unpacked(DATA, tmp_path_factory.mktemp("packed"))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

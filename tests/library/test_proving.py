@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ import pytest
 
 from hlofuse.capture import CaptureError
 from hlofuse.library import proving
+from ..fixtures import unpacked
 from ..running import Run
 
 TPU = Path(__file__).parent.parent / "data" / "tpu.tar.xz"
@@ -105,8 +105,7 @@ def test_other_values_are_not_offered(hlofuse: Run, program: Path, compiler: Com
 def test_a_tpu_lists_what_may_apply_and_says_what_compiling_needs(
     hlofuse: Run, tmp_path: Path, compiler: Compiler
 ) -> None:
-    with tarfile.open(TPU) as tar:
-        tar.extractall(tmp_path, filter="data")
+    unpacked(TPU, tmp_path)
     case = tmp_path / "tpu" / "softmax"
     (case / "before_optimizations.hlo").write_text(PROGRAM)
     (case / "hlofuse.json").write_text(

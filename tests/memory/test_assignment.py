@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import lzma
 import re
-import tarfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,6 +20,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module
 from hlofuse.memory import Assignment, assign
 from hlofuse.pipelines.stage import Stage
+from ..fixtures import packed
 
 DATA = Path(__file__).parent.parent / "data"
 BACKENDS = {"cpu-final": "cpu", "gpu-h100_sxm-final": "gpu"}
@@ -36,12 +36,9 @@ def sizes(archive: str) -> dict[str, tuple[int, ...]]:
 
 
 def final_modules(archive: str) -> Iterator[tuple[str, str]]:
-    with tarfile.open(DATA / f"{archive}.tar.xz") as tar:
-        for member in tar:
-            name, _, file = member.name.partition("/")
-            content = tar.extractfile(member) if file == "final.hlo" else None
-            if content is not None:
-                yield name, content.read().decode()
+    for name, files in packed(DATA / f"{archive}.tar.xz").items():
+        if "final.hlo" in files:
+            yield name, files["final.hlo"].decode()
 
 
 def figures(a: Assignment) -> tuple[int, ...]:
@@ -76,10 +73,7 @@ def test_every_size_is_xlas(archive: str) -> None:
 )
 def test_without_a_schedule_the_order_is_xlas(archive: str, file: str, name: str) -> None:
     """From the input of fusion, within 5% of XLA's temporary bytes; post-order misses each of these."""
-    with tarfile.open(DATA / f"{archive}.tar.xz") as tar:
-        content = tar.extractfile(f"{name}/{file}.hlo")
-        assert content is not None
-        module = parse_module(content.read().decode())
+    module = parse_module(packed(DATA / f"{archive}.tar.xz")[name][f"{file}.hlo"].decode())
     backend, device = BACKENDS[archive], load_device("h100_sxm") if file == "fused" else None
     found = assign(compile(module, backend, device=device).at(Stage.SCHEDULED), backend, device)
     assert found.temporary == pytest.approx(sizes(archive)[name][2], rel=0.05)
@@ -87,10 +81,8 @@ def test_without_a_schedule_the_order_is_xlas(archive: str, file: str, name: str
 
 def test_kernels_of_a_loop_run_while_its_parts_are_copied(tmp_path: Path) -> None:
     """XLA's temporary bytes, to the byte; without the latency-hiding scheduler 8,192 fewer."""
-    with tarfile.open(DATA / "gpu-h100_sxm-final.tar.xz") as tar:
-        content = tar.extractfile("lstm_scan/fused.hlo")
-        assert content is not None
-        (tmp_path / "fused.hlo").write_bytes(content.read())
+    fused = packed(DATA / "gpu-h100_sxm-final.tar.xz")["lstm_scan"]["fused.hlo"]
+    (tmp_path / "fused.hlo").write_bytes(fused)
     account = open_input(tmp_path / "fused.hlo", target="gpu", device="h100_sxm").account
     assert account.memory.temporary == sizes("gpu-h100_sxm-final")["lstm_scan"][2]
     assert any(x.opcode == "async-done" for x in account.memory.live.order)

@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import subprocess
-import tarfile
 import venv
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
@@ -19,6 +18,7 @@ from packaging.requirements import Requirement
 from hlofuse.batch.sources import SCHEMA
 from hlofuse.cli.main import group
 from ..conftest import ROOT
+from ..fixtures import unpacked
 
 COMMANDS: dict[str, str] = {
     "capture": "{folder}/program.py:f --args f32[4] -o {out}",
@@ -145,8 +145,7 @@ def places(tmp_path: Path, gpt2_whole: Path) -> dict[str, str]:
     (tmp_path / "program.py").write_text("def f(x):\n    return x\n")
     (tmp_path / "finished").mkdir()
     (tmp_path / "finished" / "run.json").write_text(json.dumps({"schema": SCHEMA}))
-    with tarfile.open(ROOT / "tests" / "data" / "profiles.tar.xz") as tar:
-        tar.extractall(tmp_path, filter="data")
+    unpacked(ROOT / "tests" / "data" / "profiles.tar.xz", tmp_path)
     return {
         "folder": str(tmp_path),
         "finished": str(tmp_path / "finished"),

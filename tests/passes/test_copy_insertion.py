@@ -6,9 +6,8 @@ place of `tests/tools/loop_programs.py`, and 160 random programs of loops, branc
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ from hlofuse.passes.copy_insertion.buffer_alias import (
 from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion, PostSchedulingCopyInsertion
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace import Recorder
-from ..fixtures import Case, read_cases
+from ..fixtures import Case, read_cases, texts_of
 from ..tools.compare_passes import same_structure
 from ..tools.module_checks import check_module
 
@@ -49,18 +48,6 @@ def copies(module: Module) -> list[tuple[str, str]]:
     )
 
 
-@cache
-def programs() -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    with tarfile.open(ARCHIVE) as tar:
-        for member in tar.getmembers():
-            case, _, file = member.name.rpartition("/")
-            data = tar.extractfile(member)
-            assert data is not None
-            found.setdefault(case, {})[file.removesuffix(".hlo")] = data.read().decode()
-    return found
-
-
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_rule_is_applied_as_xla_does(case: Case) -> None:
     module = case.module()
@@ -71,28 +58,28 @@ def test_a_rule_is_applied_as_xla_does(case: Case) -> None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_programs_get_the_copies_that_xla_gives_them(part: int) -> None:
-    names = sorted(programs())[part::PARTS]
+    names = sorted(texts_of(ARCHIVE))[part::PARTS]
     assert len(names) > 40
     different = set()
     for name in names:
-        texts, info = programs()[name], ALIAS_INFO[name.partition("/")[0]]
-        module = parse_module(texts["before"])
+        texts, info = texts_of(ARCHIVE)[name], ALIAS_INFO[name.partition("/")[0]]
+        module = parse_module(texts["before.hlo"])
         CopyInsertion(info).run(module, Recorder())
         check_module(module)
-        if not same_structure(module, parse_module(texts["after"])):
+        if not same_structure(module, parse_module(texts["after.hlo"])):
             different.add(name)
     assert different == {name for name in DIFFERENT if name in names}
 
 
 def test_a_schedule_makes_the_copies_needless_that_xla_removes() -> None:
-    names = [name for name, texts in programs().items() if "scheduled" in texts]
+    names = [name for name, texts in texts_of(ARCHIVE).items() if "scheduled.hlo" in texts]
     assert len(names) > 30
     for name in names:
-        texts = programs()[name]
-        module = parse_module(texts["scheduled"])
+        texts = texts_of(ARCHIVE)[name]
+        module = parse_module(texts["scheduled.hlo"])
         PostSchedulingCopyInsertion(ALIAS_INFO["gpu"]).run(module, Recorder())
         check_module(module)
-        assert same_structure(module, parse_module(texts["rescheduled"])), name
+        assert same_structure(module, parse_module(texts["rescheduled.hlo"])), name
 
 
 READ_BETWEEN = """HloModule m

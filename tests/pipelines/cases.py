@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+
+from ..fixtures import texts_of
 
 DATA = Path(__file__).parent.parent / "data"
 CORPUS = Path(__file__).parent.parent.parent.parent / "shared" / "corpus"
@@ -29,12 +30,10 @@ class Answered:
 def packed(archive: str) -> dict[str, Answered]:
     """The cases of `tests/data/<archive>.tar.xz` by GROUP/NAME."""
     cases: dict[str, Answered] = {}
-    with tarfile.open(DATA / f"{archive}.tar.xz") as tar:
-        for member in tar:
-            name, _, file = member.name.rpartition("/")
-            content = tar.extractfile(member)
-            assert content is not None
-            _enter(cases.setdefault(name, Answered(name)), file, content.read().decode())
+    for name, texts in texts_of(DATA / f"{archive}.tar.xz").items():
+        cases[name] = Answered(name)
+        for file, text in texts.items():
+            _enter(cases[name], file, text)
     return cases
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -12,6 +11,7 @@ from hlofuse.inputs.wire_format import ids_of_proto
 from hlofuse.ir import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.trace.priority_record import PriorityRecord, read_priority_record
+from ..fixtures import packed
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -47,13 +47,9 @@ class Case:
 def cases(archive: str) -> dict[str, Case]:
     """The cases of `tests/data/<archive>.tar.xz` by DEVICE/NAME."""
     found: dict[str, Case] = {}
-    with tarfile.open(DATA / f"{archive}.tar.xz") as tar:
-        for member in tar:
-            name, _, file = member.name.rpartition("/")
-            case = found.setdefault(name, Case(name.partition("/")[0]))
-            content = tar.extractfile(member)
-            assert content is not None
-            data = content.read()
+    for name, files in packed(DATA / f"{archive}.tar.xz").items():
+        case = found[name] = Case(name.partition("/")[0])
+        for file, data in files.items():
             if file.endswith(".hlo"):
                 case.texts[file] = data.decode()
             elif file.endswith(".pb"):

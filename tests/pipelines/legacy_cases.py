@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tarfile
 from dataclasses import dataclass, field
 from functools import cache
 
 from hlofuse.reports.verify.cases import name_of_run
+from ..fixtures import texts_of
 from .cases import DATA
 
 ARCHIVES = ("gpu-legacy.tar.xz", "gpu-legacy-order.tar.xz")
@@ -26,12 +26,9 @@ class Case:
 def cases() -> dict[str, Case]:
     found: dict[str, Case] = {}
     for archive in ARCHIVES:
-        with tarfile.open(DATA / archive) as tar:
-            for member in tar:
-                name, _, file = member.name.rpartition("/")
-                content = tar.extractfile(member)
-                assert content is not None
-                text, case = content.read().decode(), found.setdefault(name, Case())
+        for name, texts in texts_of(DATA / archive).items():
+            case = found.setdefault(name, Case())
+            for file, text in texts.items():
                 if file == "before.hlo":
                     case.before = text
                 elif file == "decisions.log":

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections import Counter
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +18,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.cpu.calls import ParallelTaskAssigner
 from hlofuse.pipelines.targets import after_fusion
 from hlofuse.trace import Recorder
+from ..fixtures import texts_of
 from ..tools.module_checks import verify_module as graph_problems
 
 DATA = Path(__file__).parent.parent / "data" / "cpu-final.tar.xz"
@@ -40,23 +39,11 @@ COPIES_COUNT = {"exchange_in_loop", "linear_algebra", "random_loop"}
 """Whether a loop is small depends on the copies that copy insertion puts into it."""
 
 
-@cache
-def programs() -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    with tarfile.open(DATA) as tar:
-        for member in tar:
-            content = tar.extractfile(member)
-            assert content is not None
-            name, _, file = member.name.partition("/")
-            found.setdefault(name, {})[file] = content.read().decode()
-    return found
-
-
-NAMES = sorted(programs())
+NAMES = sorted(texts_of(DATA))
 
 
 def module_of(name: str, stage: str) -> Module:
-    return parse_module(programs()[name][f"{stage}.hlo"])
+    return parse_module(texts_of(DATA)[name][f"{stage}.hlo"])
 
 
 def passes() -> list[Pass]:
@@ -98,7 +85,7 @@ def assert_equal_structure(actual: Module, expected: Module) -> None:
 
 def test_there_is_something_to_compare() -> None:
     assert len(NAMES) > 80
-    assert sum(len(p["launches.txt"].splitlines()) for p in programs().values()) > 900
+    assert sum(len(p["launches.txt"].splitlines()) for p in texts_of(DATA).values()) > 900
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -106,7 +93,7 @@ def test_launches_are_the_thunks_of_the_runtime(name: str) -> None:
     final = module_of(name, "final")
     sorts = {x.name for x in final.instructions() if x.opcode == "sort"}
     thunks: Counter[tuple[str, str]] = Counter()
-    for line in programs()[name]["launches.txt"].splitlines():
+    for line in texts_of(DATA)[name]["launches.txt"].splitlines():
         kind, _, instruction = line.partition(" ")
         if kind != "copy" or instruction not in sorts:  # a sort may copy its operands first
             thunks[instruction, THUNKS[kind]] += 1

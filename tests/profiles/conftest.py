@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 
 import pytest
 
 from hlofuse.inputs import load
+from ..fixtures import unpacked
 from .writing import gpu_profile
 
-ROOT = Path(__file__).parents[1]
+DATA = Path(__file__).parents[1] / "data"
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `record.py` recorded on a CPU: three programs, three runs each."""
-    return unpacked("profiles", tmp_path_factory.mktemp("recorded"))
+    return unpacked(DATA / "profiles.tar.xz", tmp_path_factory.mktemp("recorded"))
 
 
 @pytest.fixture(scope="module")
 def h200(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `capture --run` wrote on an H200 with jaxlib 0.11.2: three programs, two runs each."""
-    return unpacked("h200", tmp_path_factory.mktemp("h200"))
-
-
-def unpacked(name: str, folder: Path) -> Path:
-    with tarfile.open(ROOT / "data" / f"{name}.tar.xz") as tar:
-        tar.extractall(folder, filter="data")
-    return folder
+    return unpacked(DATA / "h200.tar.xz", tmp_path_factory.mktemp("h200"))
 
 
 def final_module(folder: Path) -> Path:

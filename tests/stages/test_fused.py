@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from hlofuse.reports.common.refusals import refusals
 from hlofuse.reports.fused.boundaries import gpu_boundaries, recreated_boundaries, split_fusions
 from hlofuse.reports.fused.model import Boundary
 from hlofuse.rules.gpu_multi_output_fusion import CONNECTED
+from ..fixtures import unpacked
 from ..running import Golden, Run, find
 from ..tools.module_checks import check_module
 
@@ -36,8 +36,7 @@ GPU = ("softmax", "layer_norm_grad", "row_col_reductions", "gpt2_block", "cartpo
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packed")
     for name in ("cpu", "gpu", "gpu-legacy"):
-        with tarfile.open(DATA / f"{name}.tar.xz") as tar:
-            tar.extractall(folder, filter="data")
+        unpacked(DATA / f"{name}.tar.xz", folder)
     return folder
 
 
@@ -179,10 +178,8 @@ def test_what_if_is_refused_and_another_target_is_taken_with_a_note(samples: Pat
     assert (result.status, "Note: the module is for CPU" in result.out) == (0, True)
 
 
-def test_a_whole_gpu_dump_names_the_better_file(tmp_path: Path, hlofuse: Run) -> None:
-    with tarfile.open(DATA / "gpu-dump-directory.tar.xz") as tar:
-        tar.extractall(tmp_path, filter="data")
-    last = next((tmp_path / "gpu-dump").glob("*gpu_after_optimizations.txt"))
+def test_a_whole_gpu_dump_names_the_better_file(gpt2_whole: Path, hlofuse: Run) -> None:
+    last = next(gpt2_whole.glob("*gpu_after_optimizations.txt"))
     out = hlofuse("explain", last, "--details", "--device", "h100_sxm", columns=300).out
     assert "why these kernels are not fused" in out
     assert "0057.fusion.after_pipeline-start" in out

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.fusion.tpu_fusion import Prediction
 from hlofuse.reports.fused.tpu import compare_tpu, tpu_files
+from ..fixtures import unpacked
 from ..running import Golden, Run
 
 DATA = Path(__file__).parent.parent / "data" / "tpu.tar.xz"
@@ -22,10 +22,7 @@ DATA = Path(__file__).parent.parent / "data" / "tpu.tar.xz"
 
 @pytest.fixture(scope="module")
 def tpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dump")
-    with tarfile.open(DATA) as tar:
-        tar.extractall(folder, filter="data")
-    return folder / "tpu"
+    return unpacked(DATA, tmp_path_factory.mktemp("dump")) / "tpu"
 
 
 def test_softmax(tpu: Path) -> None:

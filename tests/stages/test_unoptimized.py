@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.stage import BEFORE, INPUT, stage_of
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
+from ..fixtures import unpacked
 from ..running import Run, lowered
 from ..tools.module_checks import check_module
 
@@ -41,8 +41,7 @@ ENTRY e {
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The module before optimizations, away from its other dumps."""
     folder = tmp_path_factory.mktemp("dump")
-    with tarfile.open(DATA) as tar:
-        tar.extractall(folder, filter="data")
+    unpacked(DATA, folder)
     alone = folder / "alone"
     alone.mkdir()
     (whole,) = (folder / "gpu-dump").glob("*.before_optimizations.txt")
@@ -160,10 +159,8 @@ def test_a_gpu_module_from_its_beginning(gpt2: Path, hlofuse: Run) -> None:
     assert "\nAPPROXIMATE" in out
 
 
-def test_the_dump_ahead_of_fusion_is_better(tmp_path: Path, hlofuse: Run) -> None:
-    with tarfile.open(DATA) as tar:
-        tar.extractall(tmp_path, filter="data")
-    (whole,) = (tmp_path / "gpu-dump").glob("*.before_optimizations.txt")
+def test_the_dump_ahead_of_fusion_is_better(gpt2_whole: Path, hlofuse: Run) -> None:
+    (whole,) = gpt2_whole.glob("*.before_optimizations.txt")
     result = hlofuse("explain", whole, "--details", "--device", "h100_sxm", columns=300)
     assert result.status == 0
     assert "XLA's own dump at the fusion input:" in result.out

@@ -11,14 +11,13 @@ Cases are taken from the smallest up, until LIMIT bytes.
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from .packing import write_archive
+from .packing import arguments, write_archive
 
 LIMIT = 380_000
 _FILE = re.compile(r"module_\d+\.jit_(.+?)\.(\d{4})\.(.+)\.txt")
@@ -76,13 +75,7 @@ def files_of(files: dict[str, Path]) -> Iterator[tuple[str, bytes]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("out", type=Path)
-    parser.add_argument("folders", nargs="+", metavar="TARGET=FOLDER")
-    parser.add_argument("--limit", type=int, default=LIMIT, help="bytes of the archive")
-    a = parser.parse_args()
+    a = arguments(__doc__, "TARGET=FOLDER", LIMIT)
     cases: list[tuple[int, str, dict[str, Path]]] = []
     for folder in a.folders:
         target, _, path = folder.partition("=")

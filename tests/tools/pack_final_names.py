@@ -8,7 +8,6 @@ kernel are left out. Cases are taken from the smallest up.
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
 from pathlib import Path
 
@@ -17,19 +16,13 @@ from hlofuse.inputs import load
 from hlofuse.inputs.dump_directory import DumpDirectory
 from hlofuse.ir.errors import HlofuseError
 from .pack_gpu import lean
-from .packing import write_archive
+from .packing import arguments, write_archive
 
 LIMIT = 40_000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("out", type=Path)
-    parser.add_argument("folders", nargs="+", metavar="TARGET=FOLDER")
-    parser.add_argument("--limit", type=int, default=LIMIT, help="bytes of the archive")
-    a = parser.parse_args()
+    a = arguments(__doc__, "TARGET=FOLDER", LIMIT)
     cases: list[tuple[int, str, Path, Path]] = []
     for folder in a.folders:
         target, _, path = folder.partition("=")

@@ -11,14 +11,13 @@ Cases are taken from the smallest up, until LIMIT bytes.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from functools import partial
 from pathlib import Path
 
 from .pack_gpu import lean
-from .packing import write_archive
+from .packing import arguments, write_archive
 
 LIMIT = 330_000
 _ANNOTATION = re.compile(r'profile_annotation: "([^"]*)"\s*thunk_id: (\d+)')
@@ -59,12 +58,7 @@ def cpu_answer(after: Path) -> dict[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("out", type=Path)
-    parser.add_argument("folders", nargs="+", metavar="DEVICE=FOLDER")
-    a = parser.parse_args()
+    a = arguments(__doc__, "DEVICE=FOLDER", LIMIT)
     cases = []
     for folder in a.folders:
         device, _, path = folder.partition("=")
@@ -78,7 +72,7 @@ def main() -> None:
                     ("answer.json", json.dumps(answer, sort_keys=True).encode()),
                 ]
                 cases.append((len(text), f"{device}/{name}", files))
-    write_archive(a.out, [(name, partial(list, files)) for _, name, files in sorted(cases)], LIMIT)
+    write_archive(a.out, [(name, partial(list, files)) for _, name, files in sorted(cases)], a.limit)
 
 
 if __name__ == "__main__":

@@ -20,13 +20,7 @@ def pack(
     """The command line `OUT.tar.xz DEVICE=FOLDER... [--limit BYTES]`: cases that are `answered`, from the
     smallest up, until the archive has about `limit` bytes unless told otherwise.
     """
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("out", type=Path)
-    parser.add_argument("folders", nargs="+", metavar="DEVICE=FOLDER")
-    parser.add_argument("--limit", type=int, default=limit, help="bytes of the archive")
-    a = parser.parse_args()
+    a = arguments(description, "DEVICE=FOLDER", limit)
     cases: list[tuple[int, str, Path]] = []
     for folder in a.folders:
         device, _, path = folder.partition("=")
@@ -34,6 +28,17 @@ def pack(
             if answered(before.parent):
                 cases.append((before.stat().st_size, f"{device}/{before.parent.name}", before.parent))
     write_archive(a.out, [(name, partial(files_of, case)) for _, name, case in sorted(cases)], a.limit)
+
+
+def arguments(description: str | None, folders: str, limit: int) -> argparse.Namespace:
+    """`OUT.tar.xz FOLDERS... [--limit BYTES]`."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("out", type=Path)
+    parser.add_argument("folders", nargs="+", metavar=folders)
+    parser.add_argument("--limit", type=int, default=limit, help="bytes of the archive")
+    return parser.parse_args()
 
 
 def write_archive(

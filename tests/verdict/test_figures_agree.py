@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import hlofuse as library
+from ..fixtures import unpacked
 from ..running import Run
 
 ROOT = Path(__file__).parents[2]
@@ -64,8 +65,7 @@ def _packed(folder: Path, archive: str) -> list[Program]:
 
 def _recipes(folder: Path) -> list[Program]:
     found = []
-    with tarfile.open(ROOT / "tests" / "recipes" / "data.tar.xz") as tar:
-        tar.extractall(folder, filter="data")
+    unpacked(ROOT / "tests" / "recipes" / "data.tar.xz", folder)
     for recipe in sorted(folder.iterdir())[:: EVERY or 16]:
         for path in sorted(recipe.rglob("before/input.hlo")):
             device = path.parent.parent.name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import linecache
 import re
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.verdict import phrases
 from hlofuse.reports.verdict import verdict as module
 from hlofuse.reports.verdict.model import Verdict
-from ..fixtures import packed, read_cases
+from ..fixtures import packed, read_cases, unpacked
 from ..running import Run
 
 PARTITIONED = Path(__file__).parents[1] / "data" / "partitioned.tar.xz"
@@ -185,8 +184,7 @@ def test_check_says_what_would_win_a_budget_back(hlofuse: Run, tmp_path: Path) -
 
 @pytest.mark.parametrize("part", range(14))
 def test_one_screen_and_bounds_for_any_module(part: int, tmp_path: Path) -> None:
-    with tarfile.open(RECIPES) as tar:
-        tar.extractall(tmp_path, filter="data")
+    unpacked(RECIPES, tmp_path)
     recipe = sorted(tmp_path.iterdir())[part * 4]
     for path in sorted(recipe.rglob("input.hlo")):
         device = path.parent.parent.name

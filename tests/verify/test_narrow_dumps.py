@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -15,17 +14,8 @@ from hlofuse.pipelines import passes_of
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.reports.verify import find_cases, verify
 from hlofuse.reports.verify.model import Report
-from ..conftest import ROOT
 from ..inputs.dump_directories import PIPELINE
 from ..running import Run
-
-
-@pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("full")
-    with tarfile.open(ROOT / "tests" / "data" / "gpu-dump-directory.tar.xz") as tar:
-        tar.extractall(folder, filter="data")
-    return folder / "gpu-dump"
 
 
 def narrow(full: Path, folder: Path, pattern: str) -> Path:
@@ -54,9 +44,9 @@ def verified(folder: Path) -> Report:
     ],
 )
 def test_only_what_was_dumped_is_compared(
-    full: Path, tmp_path: Path, pattern: str, compared: list[str], not_dumped: tuple[str, ...]
+    gpt2_whole: Path, tmp_path: Path, pattern: str, compared: list[str], not_dumped: tuple[str, ...]
 ) -> None:
-    report = verified(narrow(full, tmp_path, pattern))
+    report = verified(narrow(gpt2_whole, tmp_path, pattern))
     assert report.agrees
     (verdict,) = report.verdicts
     assert ([p.name for p in verdict.passes], verdict.not_dumped) == (compared, not_dumped)
@@ -65,8 +55,10 @@ def test_only_what_was_dumped_is_compared(
 @pytest.mark.parametrize(
     "changed", ["after_priority-fusion", "post-fusion_optimization.after_pipeline-start"]
 )
-def test_a_difference_shows_at_the_dumps_that_are_there(full: Path, tmp_path: Path, changed: str) -> None:
-    narrow(full, tmp_path, "fusion|variadic-op-splitter")
+def test_a_difference_shows_at_the_dumps_that_are_there(
+    gpt2_whole: Path, tmp_path: Path, changed: str
+) -> None:
+    narrow(gpt2_whole, tmp_path, "fusion|variadic-op-splitter")
     (path,) = (p for p in tmp_path.iterdir() if changed in p.name)
     text = path.read_text()
     assert " multiply(" in text
@@ -74,17 +66,17 @@ def test_a_difference_shows_at_the_dumps_that_are_there(full: Path, tmp_path: Pa
     assert not verified(tmp_path).agrees
 
 
-def test_the_report_names_the_passes_without_a_dump(hlofuse: Run, full: Path, tmp_path: Path) -> None:
-    folder = narrow(full, tmp_path, "fusion|variadic-op-splitter")
+def test_the_report_names_the_passes_without_a_dump(hlofuse: Run, gpt2_whole: Path, tmp_path: Path) -> None:
+    folder = narrow(gpt2_whole, tmp_path, "fusion|variadic-op-splitter")
     for form in ("text", "markdown"):
         result = hlofuse("verify", folder, "--device", "h100_sxm", "--format", form, columns=200)
         assert result.status == 0
         assert "(no dump after them): cse (1 module)" in result.out.replace("\\", "")
 
 
-def test_a_directory_without_a_result_says_what_is_missing(full: Path, tmp_path: Path) -> None:
+def test_a_directory_without_a_result_says_what_is_missing(gpt2_whole: Path, tmp_path: Path) -> None:
     with pytest.raises(HlofuseError, match=r"(?s)no dump after a fusion pass.*XLA_FLAGS=.*pass_re=\.\*"):
-        find_cases(narrow(full, tmp_path, "sort-iota-fusion|variadic-op-splitter"), target="gpu")
+        find_cases(narrow(gpt2_whole, tmp_path, "sort-iota-fusion|variadic-op-splitter"), target="gpu")
 
 
 def test_a_pass_without_a_dump_changed_nothing_where_all_passes_were_dumped(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from hlofuse.compilation import compile
 from hlofuse.cost.gpu.merging import MergeTimes, MergingModel
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Instruction
+from ...fixtures import texts_of
 
 DATA = Path(__file__).parents[2] / "data" / "gpu-legacy.tar.xz"
 
@@ -77,15 +77,7 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_every_term_is_xlas(logged: list[str]) -> None:
     wrong: list[str] = []
     compared = 0
-    with tarfile.open(DATA) as tar:
-        texts: dict[str, dict[str, str]] = {}
-        for member in tar:
-            name, _, file = member.name.rpartition("/")
-            if file in ("before.hlo", "costs.log"):
-                content = tar.extractfile(member)
-                assert content is not None
-                texts.setdefault(name, {})[file] = content.read().decode()
-    for name, case in sorted(texts.items()):
+    for name, case in sorted(texts_of(DATA).items()):
         xla = case["costs.log"].splitlines()
         if not xla:
             continue
