@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from hlofuse.inputs.dump_directory import DumpedModule
 from hlofuse.inputs.dump_names import read_name
 from hlofuse.inputs.profile.files import PROFILE
 from hlofuse.ir import HlofuseError, Record, grouped, replace
+from hlofuse.ir.texts import packaged
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @cache
 def document(name: str) -> dict[str, Any]:
     """A data file of this package."""
-    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
+    return packaged(__file__, name)
 
 
 VERSION: int = document("schema")["version"]

@@ -5,22 +5,17 @@ both. It is parsed, never run."""
 
 import ast
 import re
-import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.texts import packaged
 from .model import Mesh
 
-_NUMPY = {
-    name: dtype
-    for dtype, names in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).items()
-    for name in names.split()
-}
+_NUMPY = {name: dtype for dtype, names in packaged(__file__, "arguments").items() for name in names.split()}
 _SCALAR = re.compile(r"(\w)\[\s*\]")
 _EXAMPLE = 'expected shapes such as "f32[128,512], s32[]", also in lists, tuples and dictionaries'
 

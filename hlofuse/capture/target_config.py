@@ -2,7 +2,6 @@
 numbers come from the device's file. XLA reads little of the rest (limits on threads in a dimension, versions
 of libraries) before code is generated; there every CUDA device is described alike."""
 
-import tomllib
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,12 @@ from typing import Any
 from hlofuse.cost.gpu.device import DeviceDescription, load_device
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.shape import ELEMENT_TYPES
+from hlofuse.ir.texts import packaged
 from hlofuse.releases import NAMES
 
 _ACCELERATED = (9, 10)
 """Major compute capabilities with architecture-specific features in XLA's name (`sm_90a`)."""
-_TABLES = tomllib.loads(Path(__file__).with_name("target_config.toml").read_text(encoding="utf-8"))
+_TABLES = packaged(__file__, "target_config")
 FLAGS_OF_RELEASES: dict[str, list[dict[str, str]]] = _TABLES["flags"]
 """XLA_FLAGS that releases from `since` on, before `until`, need to compile for an absent device."""
 _Value = str | int | float | dict[str, Any]

@@ -125,10 +125,11 @@ def print_rows(
 
 
 class Rows:
-    """Rows of a table for `print_rows`."""
+    """Rows of a table for `print_rows`; of a column without a heading the kind is enough."""
 
-    def __init__(self, *columns: tuple[str, str], drop: Sequence[int] = ()) -> None:
-        self._columns, self._drop = columns, drop
+    def __init__(self, *columns: tuple[str, str] | str, drop: Sequence[int] = ()) -> None:
+        self._columns = [("", c) if isinstance(c, str) else c for c in columns]
+        self._drop = drop
         self._rows: list[Sequence[str | Text]] = []
 
     def add_row(self, *cells: str | Text) -> None:

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.format.escape import printable
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.texts import packaged
 from hlofuse.pipelines.identity import Fact
 
 _GPU_FUSION = re.compile(r"(?:loop|input)(?:_\w+)?_fusion(?:[._]\d+)*")
@@ -21,9 +21,7 @@ _GPU_RENAMED = re.compile(r".*\.\d+\.\d+")
 def marks() -> dict[str, dict[str, Any]]:
     """`backend_marks.toml`: for each backend prefixes of `calls`, its `configs`, for each platform of GPUs
     prefixes of calls, and the target of `files`."""
-    import tomllib
-
-    found = tomllib.loads(Path(__file__).with_name("backend_marks.toml").read_text(encoding="utf-8"))
+    found = packaged(__file__, "backend_marks")
     for table in ("calls", "platforms"):
         found[table] = {name: tuple(prefixes) for name, prefixes in found[table].items()}
     found["calls"]["gpu"] = sum(found["platforms"].values(), found["calls"]["gpu"])

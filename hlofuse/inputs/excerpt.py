@@ -4,11 +4,11 @@ text that is only a module is recognized by its first and last line, and is not 
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 
 from hlofuse.format import bytes_text, plural, printable
 from hlofuse.ir import HlofuseError, HloParseError, Record
 from hlofuse.ir.text.patterns import NAME
+from hlofuse.ir.texts import packaged
 from .dump_directory import far_largest
 from .module_lines import LOGGED, ModuleLines, lacks_entry, module_lines, sections
 from .part import Part, read_part, with_attributes_joined
@@ -271,9 +271,7 @@ def _offset_in_literal(source: str, literal: int, line: int, column: int) -> int
 
 @cache
 def _formats() -> list[tuple[re.Pattern[str], str]]:
-    import tomllib  # few texts are of another format
-
-    found = tomllib.loads(Path(__file__).with_name("other_formats.toml").read_text(encoding="utf-8"))
+    found = packaged(__file__, "other_formats")
     return [(re.compile(f["begins"], re.MULTILINE), f["is"]) for f in found["format"]]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from hlofuse.format.escape import printable
 from hlofuse.ir import HlofuseError, Module, Record
+from hlofuse.ir.texts import packaged
 from hlofuse.pipelines.identity import Fact, Source
 from hlofuse.releases import EARLIEST, NAMED, NAMES, NEWEST, REFERENCE, Span, nearest
 from .backend import backend_of
@@ -52,10 +53,7 @@ def releases_in(*spans: Span) -> frozenset[str]:
 @cache
 def marks() -> dict[str, list[Mark]]:
     """`release_marks.toml`: marks by names of `files`, by `missing` files, in `texts` and of `front_ends`."""
-    import tomllib
-
-    text = Path(__file__).with_name("release_marks.toml").read_text(encoding="utf-8")
-    return {kind: list(map(_mark, rows)) for kind, rows in tomllib.loads(text).items()}
+    return {kind: list(map(_mark, rows)) for kind, rows in packaged(__file__, "release_marks").items()}
 
 
 def _mark(row: dict[str, Any]) -> Mark:

@@ -1,9 +1,7 @@
 """A picture before DOT: panels of boxes, frames and arrows."""
 
-import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -11,8 +9,9 @@ from hlofuse.account import Account, Totals
 from hlofuse.compilation import Compilation
 from hlofuse.ir import HlofuseError, Instruction, Module, Record, grouped
 from hlofuse.ir.names import names_in
+from hlofuse.ir.texts import packaged
 
-TABLES = tomllib.loads(Path(__file__).with_name("palette.toml").read_text(encoding="utf-8"))
+TABLES = packaged(__file__, "palette")
 VIEWS = ("before", "after", "both")
 MAX_NODES = 250
 """The limit of boxes a side, for readers and for the speed of `dot`."""

@@ -2,11 +2,9 @@
 (`actions.toml`) or an XLA flag. Actions run before XLA's passes; flags disable some."""
 
 import time
-import tomllib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, Literal
 
 from hlofuse.account.account import Account, scaled_time
@@ -17,6 +15,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.format.fields import fields
 from hlofuse.ir import HlofuseError, Module, Record, copy_module, print_module, replace
+from hlofuse.ir.texts import packaged
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
@@ -73,7 +72,7 @@ def _action(row: dict[str, Any]) -> Action:
     return Action(row["kind"], step, tuple(row.get("opcodes", ())), name, row.get("evidence", _PAIRS))
 
 
-_TABLE = tomllib.loads(Path(__file__).with_name("actions.toml").read_text(encoding="utf-8"))
+_TABLE = packaged(__file__, "actions")
 ACTIONS: dict[str, Action] = {a.name: a for a in map(_action, _TABLE["actions"])}
 _NAMES = {a.step.name for a in ACTIONS.values()}
 

@@ -1,11 +1,8 @@
 """Examples at the end of each command's `--help`."""
 
-import tomllib
-from pathlib import Path
+from hlofuse.ir.texts import packaged
 
-EXAMPLES: dict[str, list[str]] = tomllib.loads(
-    Path(__file__).with_name("examples.toml").read_text(encoding="utf-8")
-)
+EXAMPLES: dict[str, list[str]] = packaged(__file__, "examples")
 
 
 def epilog(command: str) -> str:

@@ -1,15 +1,14 @@
 """Sorts by CUB: what their comparators compare, and the memory they need."""
 
 import json
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir import Instruction, Module, Record, Shape
+from hlofuse.ir.texts import packaged
 from hlofuse.passes.base import Pass, expand_each, find_each, replaced
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.make import added, derived
@@ -172,7 +171,7 @@ def unpacked_pairs(sort: Instruction, call: Instruction, by: Comparator) -> Inst
 
 _MIN_ELEMENTS = 16384  # elements in all, of a device of which nothing is known
 
-_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_TABLES = packaged(__file__, "sort_rewriter")
 
 
 def is_faster_by_radix(shape: Shape, pair: bool, device: DeviceDescription) -> bool:

@@ -28,7 +28,7 @@ def _print_edges(
     console: Console,
     limit: int,
 ) -> None:
-    rows = Rows((heading, "left"), ("", "left"), drop=(1,))
+    rows = Rows((heading, "left"), "left", drop=(1,))
     for e in edges[: limit or None]:
         rows.add_row(edge_line(e), Text(printable(e.consumer.source or ""), style="dim"))
     rows.print(console)

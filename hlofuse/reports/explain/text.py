@@ -241,7 +241,7 @@ def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
     estimated = (s for s in g.steps if s.us_saved is not None)
     steps = sorted(estimated, key=lambda s: (-(s.us_saved or 0.0), s.step))
     free = [s for s in g.steps if s.us_saved is None]
-    table = Rows(("", "right"), ("", "left"), ("", "right"), ("", "left"), drop=(0, 3))
+    table = Rows("right", "left", "right", "left", drop=(0, 3))
     shown = steps[: limit or None]
     for s in shown:
         why = Text(phrases.step_text(s))

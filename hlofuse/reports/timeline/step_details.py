@@ -1,6 +1,6 @@
 """One step of a timeline in detail: groups of changes, and the first of each group line by line."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 
 from hlofuse.diff import Changed, FusionChange, ModuleDiff
 from hlofuse.format.escape import shorten
@@ -66,47 +66,37 @@ def _groups(found: ModuleDiff) -> Iterator[Group]:
 
 def _fusion(group: Sequence[FusionChange], found: ModuleDiff) -> Group:
     change = group[0]
-    place = phrases.sources(found.after.module, change.members)
-    before, fewer = _lines((*change.before, *change.joined))
-    after, less = _lines((*change.after, *change.left))
-    return Group(
-        str(change.kind),
-        phrases.what_happened(change),
-        len(group),
-        tuple(filter(None, (*phrases.inside(change), place))),
-        before,
-        after,
-        fewer + less,
-    )
+    notes = *phrases.inside(change), phrases.sources(found.after.module, change.members)
+    sides = (*change.before, *change.joined), (*change.after, *change.left)
+    return _group(str(change.kind), phrases.what_happened(change), group, notes, *sides)
 
 
 def _cluster(group: tuple[Cluster, ...], found: ModuleDiff) -> Group:
     head, text = group[0], phrases.what_is_in(group[0])
     module = (found.before if head.removed else found.after).module
-    place = phrases.sources(module, head.removed or head.added)
-    before, fewer = _lines(head.removed)
-    after, less = _lines(head.added)
-    return Group(
-        head.kind, text, len(group), tuple(filter(None, (head.note, place))), before, after, fewer + less
-    )
+    notes = head.note, phrases.sources(module, head.removed or head.added)
+    return _group(head.kind, text, group, notes, head.removed, head.added)
 
 
 def _changed(group: Sequence[Changed], found: ModuleDiff) -> Group:
     first = group[0]
     members = [c.after[0].instruction for c in group]
-    before, fewer = _lines(p.instruction for p in first.before)
-    after, less = _lines(p.instruction for p in first.after)
-    place = phrases.sources(found.after.module, members)
-    notes = [phrases.detail(d) for d in first.details]
-    return Group(
-        "changed",
-        phrases.opcodes(members),
-        len(group),
-        tuple(filter(None, (*notes, place))),
-        before,
-        after,
-        fewer + less,
-    )
+    notes = *map(phrases.detail, first.details), phrases.sources(found.after.module, members)
+    sides = ([p.instruction for p in side] for side in (first.before, first.after))
+    return _group("changed", phrases.opcodes(members), group, notes, *sides)
+
+
+def _group(
+    kind: str,
+    text: str,
+    group: Sized,
+    notes: Iterable[str | None],
+    before: Iterable[Instruction],
+    after: Iterable[Instruction],
+) -> Group:
+    old, fewer = _lines(before)
+    new, less = _lines(after)
+    return Group(kind, text, len(group), tuple(filter(None, notes)), old, new, fewer + less)
 
 
 def _lines(instructions: Iterable[Instruction]) -> tuple[tuple[str, ...], int]:

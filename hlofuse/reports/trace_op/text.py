@@ -118,7 +118,7 @@ def print_provenance(provenance: Provenance, console: Console, *, limit: int) ->
         console.print()
         title = filter(None, (trail.name, trail.opcode, trail.source, trail.op_name))
         console.print(printable("  ".join(title)), style="bold")
-        rows = Rows(("", "right"), ("", "name"), ("", "left"))
+        rows = Rows("right", "name", "left")
         before = None
         for event in trail.events:
             number = "" if event.dump.number is None else f"{event.dump.number:04d}"

@@ -174,7 +174,7 @@ def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
     figures += [("temporary", "right")] if with_memory else []
     decides = any(c.edges.strip("–") for c in rows)
     drop = (len(figures),) if with_memory else ()
-    table = Rows(("", "right"), *figures, *([("decisions", "right")] if decides else []), drop=drop)
+    table = Rows("right", *figures, *([("decisions", "right")] if decides else []), drop=drop)
     for number, c in enumerate(rows, 1):
         cells = [
             str(number),
@@ -205,7 +205,7 @@ def _figures(t: Trial, totals: Totals, with_memory: bool) -> Iterator[str]:
 
 
 def _print_blocks(c: Change, console: Console, limit: int) -> None:
-    rows = Rows(("", "left"), ("", "right"), ("", "left"), drop=(2,))
+    rows = Rows("left", "right", "left", drop=(2,))
     for b in c.blocks[: limit or None]:
         pair = f"{printable(b.producer.name)} → {printable(b.consumer or '')}"
         source = Text(printable(b.producer.source or ""), style="dim")
@@ -220,7 +220,7 @@ def _print_fixed(rules: Sequence[FixedRule], console: Console, limit: int) -> No
         return
     console.print()
     console.print("Boundaries that no flag or rewrite of fusion can remove", style="bold cyan")
-    table = Rows(("rule", "name"), ("edges", "right"), ("bytes", "right"), ("", "left"))
+    table = Rows(("rule", "name"), ("edges", "right"), ("bytes", "right"), "left")
     for f in blocking[: limit or None]:
         size = bytes_text(sum(b.bytes_between for b in f.blocks))
         table.add_row(f.rule.code, f"{len(f.blocks):,}", size, printable(f.rule.title))

@@ -261,7 +261,7 @@ def _same(a: Story | PairAnswer) -> object:
 
 
 def _print_places(console: Console, places: Sequence[Place]) -> None:
-    table = Rows(("", "name"), ("", "left"), ("", "name"), ("", "left"), drop=(1,))
+    table = Rows("name", "left", "name", "left", drop=(1,))
     for p in places:
         what = f"{printable(p.opcode)} {_shape_text(p.shape)}".strip() or (
             "intermediate fusion, no longer present"
@@ -408,7 +408,7 @@ def _print_decisions(
 ) -> None:
     """Print each decision; what a pass refused by one rule is one of them."""
     indented(console, title, 2, "bold cyan")
-    table = Rows(("", "left"), ("", "name"), ("", "left"), ("", "name"))
+    table = Rows("left", "name", "left", "name")
     keys = ((d.pass_name, d.rule.code) if d.event == "ineligible" else id(d) for d in decisions)
     groups = [*grouped(zip(keys, decisions, strict=True)).values()]
     for own in groups[: limit or None]:
@@ -451,7 +451,7 @@ def print_pair_cost(
     indented(console, costs.cost_heading(forbidden=forbidden), 2, "bold cyan")
     indented(console, costs.worth_text(d), 4)
     indented(console, costs.why_saves(d.cost, producer.opcode), 4)
-    table = Rows(("", "name"), ("", "left"), ("", "right"), ("", "right"))
+    table = Rows("name", "left", "right", "right")
     for label, kernel in d.cost.kernels if details else ():
         table.add_row(
             Text(label, style="dim"),
@@ -480,8 +480,8 @@ def _print_reads(before: Sequence[ReadTerm], after: Sequence[ReadTerm], console:
         ("size", "right"),
         ("consumer", "right"),
         ("fused", "right"),
-        ("", "right"),
-        ("", "left"),
+        "right",
+        "left",
         drop=(5, 2, 4),
     )
     for r in after[:_READS]:
