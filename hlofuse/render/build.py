@@ -309,14 +309,10 @@ class _PanelBuilder(Struct):
         """Mark boxes at the edge of the neighbourhood with hidden neighbours."""
         shown = set(units)
         for unit in units:
-            anchor = self.box.get(unit)
-            outline = self.outline.get(unit)
-            if anchor is None and outline is None:
+            anchor, outline = self.box.get(unit), self.outline.get(unit)
+            boxes = [anchor] if anchor is not None else outline.boxes if outline is not None else []
+            if not boxes:
                 continue
-            first = anchor or (outline.boxes[0] if outline else None)
-            last = anchor or (outline.boxes[-1] if outline else None)
-            assert first is not None
-            assert last is not None
             more = [
                 leaf[0]
                 for o in unit.operands
@@ -324,23 +320,17 @@ class _PanelBuilder(Struct):
                 if leaf[0] not in shown and leaf[0] not in self.written and leaf[0] not in self.box
             ]
             if more:
-                self._stub(list(dict.fromkeys(more)), first, "operand", up=True)
+                self._stub(list(dict.fromkeys(more)), boxes[0], "operand")
             users = [u for u in _users_past_elements(unit) if u not in shown]
             users = [u for u in users if u.opcode != "tuple" or not u.is_root]
             if users and unit.opcode not in ("parameter", "constant"):
-                self._stub(users, last, "user", up=False)
+                self._stub(users, boxes[-1], "user")
 
-    def _stub(
-        self,
-        what: list[Instruction],
-        anchor: Box,
-        noun: str,
-        up: bool,
-    ) -> None:
+    def _stub(self, what: list[Instruction], anchor: Box, noun: str) -> None:
         stub = Box(self.context.key(), "stub", f"+ {plural(len(what), noun)}")
         stub.tooltip = [shorten(i.name, 60) for i in what[:12]]
         self.panel.boxes.append(stub)
-        source_box, head = (stub, anchor) if up else (anchor, stub)
+        source_box, head = (stub, anchor) if noun == "operand" else (anchor, stub)
         self.arrows[source_box.key, head.key, False] = Arrow(source_box.key, head.key, values=0)
 
 
