@@ -165,8 +165,7 @@ def _error(ratio: float) -> str:
 def model_error_json(e: ModelError) -> dict[str, Any]:
     return {
         "schema": "hlofuse.model-error/3",
-        "module": e.module,
-        "device": e.device,
+        **fields(e, "module device"),
         **profile_json(e.measured),
         "bandwidth": e.bandwidth,
         "modelled": {

@@ -1,6 +1,5 @@
 """Places and figures as JSON values; the schema is in docs/json.md."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from hlofuse.account import Totals
@@ -44,21 +43,17 @@ def totals_json(t: Totals, counted: Counted | None = None) -> dict[str, Any]:
     }
 
 
-def kernels_json(kernels: Iterable[FinalKernel]) -> list[dict[str, Any]]:
-    """The launched kernels; `time_us` and `bytes` are of one run, of `runs` runs."""
-    return [
-        {
-            "name": k.place.label,
-            **fields(
-                k,
-                "input_name source=place.source op_name=place.op_name kind runs per_iteration "
-                "bytes=bytes_accessed time_us=us~ floor=is_floor",
-            ),
-            "time_kind": time_kind(k.us, k.is_floor),
-            **measured_json(k.measured),
-        }
-        for k in kernels
-    ]
+def launch_json(k: FinalKernel) -> dict[str, Any]:
+    """A launched kernel; `time_us` and `bytes` are of one run, of `runs` runs."""
+    return {
+        **fields(
+            k,
+            "name=place.label input_name source=place.source op_name=place.op_name kind runs per_iteration "
+            "bytes=bytes_accessed time_us=us~ floor=is_floor",
+        ),
+        "time_kind": time_kind(k.us, k.is_floor),
+        **measured_json(k.measured),
+    }
 
 
 def time_kind(us: float | None, is_floor: bool) -> str | None:

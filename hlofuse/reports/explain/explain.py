@@ -5,15 +5,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 
-from hlofuse.account import Account, Costs, KernelTime, Launched, Observed
+from hlofuse.account import Costs, KernelTime, Launched, Observed
 from hlofuse.account.bound import open_end
 from hlofuse.account.cpu import CpuTimes
 from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.compilation import Compilation, PassResult
 from hlofuse.ir import Instruction, grouped, replace
 from hlofuse.pipelines import TARGETS
-from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts, final_kernel, place_of
-from hlofuse.reports.common.model import FinalKernel, Place, Refusal, us_at_stake
+from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
+from hlofuse.reports.common.model import Place, Refusal, us_at_stake
 from hlofuse.reports.common.names import Names
 from hlofuse.reports.common.refusals import refusals
 from hlofuse.rules.catalogue import Rule, catalogue
@@ -303,16 +303,6 @@ def group_refusals(refusals: Sequence[Refusal]) -> list[list[Refusal]]:
     return sorted(
         found.values(),
         key=lambda refused: (-(us_at_stake(refused) or 0.0), -sum(r.bytes_between for r in refused)),
-    )
-
-
-def kernels_as_they_are(account: Account, only: Container[str] | None) -> tuple[FinalKernel, ...]:
-    """The kernels of a module that is not replayed; `only` are their names."""
-    named = ((r, r.instruction.name) for r in account.rows)
-    return tuple(
-        final_kernel(r, place_of(r.instruction, account.module), name)
-        for r, name in named
-        if only is None or name in only
     )
 
 

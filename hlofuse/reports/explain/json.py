@@ -7,7 +7,7 @@ from msgspec import to_builtins
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import layer_of
 from hlofuse.reports.common.costs import kernel_json, step_json
-from hlofuse.reports.common.json import created_by_json, kernels_json, place_json, refusal_json, totals_json
+from hlofuse.reports.common.json import created_by_json, launch_json, place_json, refusal_json, totals_json
 from .model import BlockingRule, Explanation, FusedGroup, HotKernel, PassStory, Selection
 
 
@@ -18,7 +18,7 @@ def explanation_json(e: Explanation) -> dict[str, Any]:
         **fields(e, "module file=filename target device release what_if ties"),
         **fields(e, "record", to_builtins),
         "totals": totals_json(e.after, e.counted),
-        "kernels": kernels_json(e.kernels),
+        **fields(e, "kernels", launch_json),
         **fields(e, "before after", totals_json),
         **fields(e, "passes before_fusion=earlier after_fusion=later", _pass),
         "dearest": [_hot_kernel(k) for k in e.hot_kernels if k.us],

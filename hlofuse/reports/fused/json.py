@@ -10,7 +10,8 @@ from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.compilation import Counted
 from hlofuse.format.fields import fields
 from hlofuse.ir.graph import Instruction
-from hlofuse.reports.explain.explain import grouped_kernels, kernels_as_they_are
+from hlofuse.reports.common.facts import final_kernel, place_of
+from hlofuse.reports.explain.explain import grouped_kernels
 from hlofuse.reports.explain.json import explanation_json
 from hlofuse.reports.explain.model import Explanation, SelectedKernel, Selection
 from .model import Fused
@@ -26,10 +27,11 @@ def fused_json(
 ) -> dict[str, Any]:
     """The document of `explain`, with `boundaries`: the pairs of kernels and what keeps them apart. `final`
     is what runs of the module, `as_it_is` the module itself."""
-    kernels = kernels_as_they_are(final, None if f.selected is None else {k.name for k in f.kernels})
-    rows = {k.place.name: final.by_name[k.place.name] for k in kernels}
-    hot = grouped_kernels(((rows[k.place.name], k.place) for k in kernels), time_of)
-    chosen = (SelectedKernel(k, time_of(rows[k.place.name].instruction), (), ()) for k in kernels)
+    contents = {k.name: fields(k, "opcode opcodes fusion_kind=kind") for k in f.kernels}
+    rows = [(r, r.instruction) for r in final.rows if f.selected is None or r.instruction.name in contents]
+    kernels = tuple(final_kernel(r, place_of(x, final.module), x.name) for r, x in rows)
+    hot = grouped_kernels(((r, k.place) for k, (r, _) in zip(kernels, rows, strict=True)), time_of)
+    chosen = (SelectedKernel(k, time_of(x), (), ()) for k, (_, x) in zip(kernels, rows, strict=True))
     explanation = Explanation(
         f.module,
         final.module.filename,
@@ -50,7 +52,6 @@ def fused_json(
         counted=counted,
     )
     document = explanation_json(explanation)
-    contents = {k.name: fields(k, "opcode opcodes fusion_kind=kind") for k in f.kernels}
     document["kernels"] = [{**k, **contents.get(k["name"], {})} for k in document["kernels"]]
     document["obstacles"] = [
         {
