@@ -43,7 +43,7 @@ def _selection(report: Program, name: str | None) -> KernelSelection:
     loaded = report.loaded
     module, target, config = loaded.module, loaded.target, loaded.config
     if report.is_taken_as_it_is:
-        report.options.listener.note(loaded.device_note)
+        loaded.note_device()
         account = None
         if report.identity.backend.value in NO_TARGET:
             target, account = report.identity.backend.value, report.account_as_it_is

@@ -266,7 +266,7 @@ def at_fusion_input(options: ReplayOptions, loaded: Loaded) -> Loaded:
         raise HlofuseError(loaded.problem)
     with options.listener.activity("determining the stage"):
         exact = options.requested_stage is Stage.INPUT or not is_before_optimizations(loaded)
-    options.listener.note(loaded.device_note)
+    loaded.note_device()
     return _ordered(options, loaded) if exact else _lowered(options, loaded)
 
 
@@ -422,6 +422,10 @@ class Loaded:
     def module(self) -> Module:
         """The module, at whatever stage it was asked for."""
         return self.input.module
+
+    def note_device(self) -> None:
+        """Tell the listener what the device is known from."""
+        self.listener.note(self.device_note)
 
     @property
     def identity(self) -> Identity:

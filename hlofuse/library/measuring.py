@@ -76,7 +76,7 @@ def _one(
     replayed = request.takes_any_stage
     stage = loaded.identity.shown
     if not replayed and stage.is_fused and (not stage.foreign_to(target) or stage.backend in NO_TARGET):
-        request.listener.note(loaded.device_note)
+        loaded.note_device()
         head = head_of(loaded, replayed=False)
         runs = running(module, head.identity, loaded.device)[0] if head is not None else Account(module)
         profile = profile_of_result(name or module.name, runs, target, loaded.device, root)

@@ -37,7 +37,7 @@ def optimized(report: Program, options: Optimize) -> Answer[Any]:
             raise HlofuseError(f"{name} {value!r}: expected one of {', '.join(filter(None, choices))}")
     loaded = report.before_optimizations("optimize")
     assert loaded.config is not None
-    report.options.listener.note(loaded.device_note)
+    loaded.note_device()
     attach = None if loaded.changes or loaded.profile is None else loaded.attach
     if objective is None:
         objective = "time" if attach is None else "measured-time"

@@ -29,7 +29,7 @@ def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | 
     if not report.is_taken_as_it_is:
         return None
     loaded, stage = report.loaded, report.identity.shown
-    report.options.listener.note(loaded.device_note)
+    loaded.note_device()
     answer = tried_verdict(report, options)
 
     @cache

@@ -93,7 +93,7 @@ def _whole(sequence: DumpSequence, folder: str, listener: Listener) -> DumpSeque
         loaded = read_input(ReplayOptions(folder, listener=listener), any_stage=True)
     except HlofuseError:
         return sequence
-    listener.note(loaded.device_note)
+    loaded.note_device()
     if loaded.config is None:
         return sequence
     with listener.activity("replaying the passes around fusion"):

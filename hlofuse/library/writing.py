@@ -59,7 +59,7 @@ def replayed_until(report: Program, until: str, with_texts: bool = False) -> Rep
 
 def _finished(report: Program) -> Replayed:
     loaded = report.loaded
-    report.options.listener.note(loaded.device_note)
+    loaded.note_device()
     if loaded.config is None:
         raise HlofuseError(loaded.problem)
     if loaded.identity.shown.foreign_to(loaded.target):
