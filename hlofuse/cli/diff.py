@@ -8,14 +8,7 @@ from hlofuse.inputs.many import Many, modules_at
 from hlofuse.ir import HlofuseError, replace
 from hlofuse.library.options import SILENT
 from hlofuse.library.report import Report
-from hlofuse.library.side_by_side import (
-    SECTIONS,
-    check_devices,
-    check_releases,
-    compared,
-    differences,
-    is_folder,
-)
+from hlofuse.library.side_by_side import SECTIONS, check_sides, compared, differences, is_folder
 from hlofuse.reports.diff import many as summary
 from .common.messages import progress_bar
 from .common.options import flag, limit_option, module_option, option, profile_option, report_options
@@ -67,8 +60,7 @@ def command(
         raise HlofuseError(
             f"diff writes text, JSON or Markdown; hlofuse {other} BEFORE AFTER -o {out.file.name} shows both"
         )
-    check_devices(device, device_after)
-    check_releases((xla, xla_after))
+    check_sides(device, device_after, (xla, xla_after))
     if before == after == "-":
         raise HlofuseError("only one of BEFORE and AFTER can be standard input")
     of_before = {"module": module, "device": device, "xla": xla, "profile": profile}

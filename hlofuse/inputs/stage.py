@@ -117,12 +117,12 @@ _STAGE_TEXT = {
 }
 
 
-def doubt(module: Module, name: str, target: str = "cpu") -> str | None:
-    """Why `module` is not likely the input of the fusion passes, in a sentence; None if it may well be."""
+def doubt(module: Module, target: str) -> str | None:
+    """Why `module`, BEFORE of a call, is likely no input of the fusion passes; None if it may well be one."""
     stage = stage_of(module, target)
     if stage.name == INPUT:
         return None
-    return f"{name} {_STAGE_TEXT[stage.name]} ({stage.evidence})."
+    return f"BEFORE {_STAGE_TEXT[stage.name]} ({stage.evidence})."
 
 
 def require_input_stage(module: Module, target: str = "cpu", stage: ShownStage | None = None) -> ShownStage:

@@ -94,17 +94,13 @@ def pair_of(before: Program, after: Program) -> ModulePair:
     )
 
 
-def check_devices(before: str | None, after: str | None) -> None:
-    """HlofuseError for devices that are not known, before anything is read."""
+def check_sides(before: str | None, after: str | None, releases: Iterable[str | None]) -> None:
+    """HlofuseError for devices and releases that are not known, before anything is read."""
     if before is None and after is not None:
         raise HlofuseError("--device-after needs --device, the GPU of BEFORE")
     for name in (before, after):
         if name is not None and name not in tpu_devices():
             device_of("gpu", name)
-
-
-def check_releases(releases: Iterable[str | None]) -> None:
-    """HlofuseError for text that is no release, before anything is read."""
     for release in releases:
         if release not in (None, "auto"):
             nearest(release)

@@ -156,7 +156,7 @@ def verify_module(
 def _note(before: Module, after: Module, actual: Compilation, other_device: bool) -> str | None:
     """Doubts about the two modules, which may explain the whole difference; None without one."""
     target = actual.config.target
-    found = [doubt(before, "BEFORE", target)]
+    found = [doubt(before, target)]
     if before.name != after.name:
         found.append(
             f"BEFORE is {printable(before.name)}, AFTER is {printable(after.name)}: different programs."

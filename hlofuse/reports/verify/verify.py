@@ -258,7 +258,7 @@ def verify_final(input: CompilationInput, final: Module, config: ReplayConfig, n
     if found.only_xla or found.only_actual:
         first = (*found.only_actual, None)[0], (*found.only_xla, None)[0]
         difference = FirstDifference(None, *first)
-    notes = [doubt(input.module, "BEFORE", target)] if not found.agrees else []
+    notes = [doubt(input.module, target)] if not found.agrees else []
     if not found.agrees and end.not_repeated:
         notes.append(f"Not replayed: {', '.join(end.not_repeated)}.")
     if not found.agrees and not final.is_scheduled:
