@@ -1,6 +1,7 @@
 """The report for a terminal."""
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 from rich.console import Console
@@ -40,6 +41,15 @@ def draw(
     _Report(summary, console, limit).draw(only)
 
 
+class _Row(NamedTuple):
+    """A row of a list: lines, of which the first leads, a figure at the right, and a label at the left."""
+
+    lines: list[str]
+    figure: str = ""
+    label: str = ""
+    style: str = ""
+
+
 class _Report(Struct):
     summary: Summary
     console: Console
@@ -58,7 +68,7 @@ class _Report(Struct):
         if "kernels" in only and (changed := changes(*functions)):
             self._head("functions", functions[0].unit)
             is_size = functions[0].unit == "bytes"
-            self._list(("", "", [c[0]], _function_text(is_size, *c[1:])) for c in changed)
+            self._list(_Row([c[0]], _function_text(is_size, *c[1:])) for c in changed)
         if "fusions" in only and s.fusions:
             self._head("fusions", f"{diff.fusions_unchanged} unchanged")
             self._list(self._fusion(g) for g in s.fusions)
@@ -72,31 +82,27 @@ class _Report(Struct):
             self._instructions()
         if "header" in only and diff.header:
             self._head("module header")
-            self._list(("", "", [phrases.detail(d)], "") for d in diff.header)
+            self._list(_Row([phrases.detail(d)]) for d in diff.header)
         sides = ((diff.before.unreachable, "BEFORE"), (diff.after.unreachable, "AFTER"))
         parts = [f"{plural(n, 'computation')} of {word}" for n, word in sides if n]
         if parts and not diff.same:
             self._print(f"\nnot compared: {' and '.join(parts)}, which have no callers", "dim")
 
-    def _measured(self, change: MeasuredChange) -> tuple[str, str, list[str], str]:
+    def _measured(self, change: MeasuredChange) -> _Row:
         sides = [[r.instruction for r in side] for side in (change.before, change.after)]
         one, other = (phrases.names(side, 3) for side in sides)
         line = one if one == other else f"{one or 'new'} {phrases.ARROW} {other or 'removed'}"
         module = self.summary.accounts.after.module if sides[1] else self.summary.accounts.before.module
         place = phrases.sources(module, sides[1] or sides[0])
-        return "", "", [f"{line}  {place}".rstrip()], phrases.time_change_of(*change.us)
+        return _Row([f"{line}  {place}".rstrip()], phrases.time_change_of(*change.us))
 
-    def _fusion(self, group: Sequence[FusionChange]) -> tuple[str, str, list[str], str]:
+    def _fusion(self, group: Sequence[FusionChange]) -> _Row:
         change = group[0]
         module = (self.summary.diff.after if change.after else self.summary.diff.before).module
         lines = [phrases.what_happened(change), *phrases.inside(change)]
         lines += filter(None, [phrases.sources(module, change.members)])
-        return (
-            times(change.kind, len(group)),
-            _STYLES[change.kind],
-            lines,
-            phrases.saved(change, self.summary.accounts),
-        )
+        saved = phrases.saved(change, self.summary.accounts)
+        return _Row(lines, saved, times(change.kind, len(group)), _STYLES[change.kind])
 
     def _duplicated(self, duplicated: Iterable[Matched], trivial: int) -> None:
         found = list(duplicated)
@@ -107,10 +113,10 @@ class _Report(Struct):
         for m in found:
             fusions = list(dict.fromkeys(p.fusion for p in m.after if p.fusion))
             head = f"{m.before[0].instruction.name}  duplicated into {plural(len(fusions), 'fusion')}"
-            rows.append(("", "", [f"{head}: {phrases.names(fusions, 4)}"], ""))
+            rows.append(_Row([f"{head}: {phrases.names(fusions, 4)}"]))
         if trivial:
             text = plural(trivial, "constant, broadcast or similar", "constants, broadcasts and similar")
-            rows.append(("", "dim", [text], ""))
+            rows.append(_Row([text]))
         self._list(rows)
 
     def _sources(self) -> None:
@@ -119,7 +125,7 @@ class _Report(Struct):
             moved = phrases.change_of(line.bytes_before, line.bytes_after, "B")
             launched = phrases.count_change_of(line.kernels_before, line.kernels_after)
             timed = f"  {phrases.time_change_of(*line.us)}" if line.us is not None else ""
-            rows.append(("", "", [phrases.line_shown(line), f"kernels {launched}"], moved + timed))
+            rows.append(_Row([phrases.line_shown(line), f"kernels {launched}"], moved + timed))
         self._list(rows)
 
     def _instructions(self) -> None:
@@ -131,12 +137,12 @@ class _Report(Struct):
         rows += [self._changed(group) for group in s.changes]
         for (source, destination), members in s.moved.items():
             head = f"from {source} to {destination}: {phrases.opcodes(members)}"
-            rows.append(("moved", "yellow", [head, phrases.names(members)], ""))
+            rows.append(_Row([head, phrases.names(members)], label="moved", style="yellow"))
         self._list(rows)
         if s.following:
             self._print(f"  {plural(s.following, 'more change', 'more changes')} due to these", "dim")
 
-    def _cluster(self, group: tuple[Cluster, ...]) -> tuple[str, str, list[str], str]:
+    def _cluster(self, group: tuple[Cluster, ...]) -> _Row:
         first = group[0]
         diff = self.summary.diff
         lines = [phrases.what_is_in(first), f" {phrases.ARROW} ".join(map(phrases.names, first.sides))]
@@ -146,15 +152,15 @@ class _Report(Struct):
             (diff.after.module, first.added) if first.added else (diff.before.module, first.removed)
         )
         lines += filter(None, [phrases.sources(module, members)])
-        return times(first.kind, len(group)), _EDIT_STYLES[first.kind], lines, ""
+        return _Row(lines, "", times(first.kind, len(group)), _EDIT_STYLES[first.kind])
 
-    def _changed(self, group: Sequence[Changed]) -> tuple[str, str, list[str], str]:
+    def _changed(self, group: Sequence[Changed]) -> _Row:
         members = [c.after[0].instruction for c in group]
         lines = [f"{phrases.opcodes(members)}  {phrases.names(members)}"]
         lines += [phrases.detail(d) for d in group[0].details]
         if len(members) == 1:
             lines += filter(None, [phrases.sources(self.summary.diff.after.module, members)])
-        return "changed", "yellow", lines, ""
+        return _Row(lines, label="changed", style="yellow")
 
     def _print(self, text: str, style: str = "") -> None:
         start = "\n" if text.startswith("\n") else ""
@@ -166,13 +172,12 @@ class _Report(Struct):
             line.append(f"   {note}", style="not bold dim")
         self.console.print(line)
 
-    def _list(self, rows: Iterable[tuple[str, str, list[str], str]]) -> None:
-        """Rows of label, its style, lines (the first leads) and a figure at the right."""
+    def _list(self, rows: Iterable[_Row]) -> None:
         every = list(rows)
         shown = every[: self.limit or None]
         grid = plain_grid()
-        labelled = any(label for label, *_ in shown)
-        figures_line = any(figure for *_, figure in shown)
+        labelled = any(row.label for row in shown)
+        figures_line = any(row.figure for row in shown)
         grid.add_column(width=1)
         if labelled:
             grid.add_column(no_wrap=True, min_width=9)
@@ -180,7 +185,7 @@ class _Report(Struct):
         if figures_line:
             grid.add_column(justify="right", no_wrap=True)
         grid.expand = figures_line
-        for label, style, lines, figure in shown:
+        for lines, figure, label, style in shown:
             body = Text(printable(lines[0]))
             for line in lines[1:]:
                 body.append("\n" + printable(line), style="dim")

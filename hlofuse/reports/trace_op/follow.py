@@ -122,6 +122,11 @@ def _advance(
     dump: PassDump,
 ) -> set[Instruction]:
     """The operation's instructions after one step; adds an event for a change."""
+
+    def note(how: How, found: set[Instruction]) -> set[Instruction]:
+        trail.events.append(Event(dump, how, _locations(found)))
+        return found
+
     before = _locations(current)
     later = {p.instruction for i in current for p in step.pairs.after_of(i)}
     if later:
@@ -133,23 +138,14 @@ def _advance(
         if cluster.added and current & set(cluster.removed):
             same_opcode = {i for i in cluster.added if i.opcode == trail.opcode}
             later = parts_of(cluster) or same_opcode or {cluster.added[0]}
-            trail.events.append(
-                Event(dump, How.REWRITTEN if same_opcode else How.REPLACED, _locations(later))
-            )
-            return later
+            return note(How.REWRITTEN if same_opcode else How.REPLACED, later)
     in_place = {new for old, new in _results(step) if old in current and new not in current}
     if in_place:
         # The cluster of what is new has no reader in common with what it stands for.
         parts = {i for c in clusters if in_place & set(c.added) for i in parts_of(c, most=0)}
-        later = parts or in_place
-        trail.events.append(Event(dump, How.REPLACED, _locations(later)))
-        return later
+        return note(How.REPLACED, parts or in_place)
     namesakes = set(_namesakes(step, trail.op_name))
-    if namesakes:
-        trail.events.append(Event(dump, How.NAMESAKE, _locations(namesakes)))
-    else:
-        trail.events.append(Event(dump, How.REMOVED, ()))
-    return namesakes
+    return note(How.NAMESAKE if namesakes else How.REMOVED, namesakes)
 
 
 def _results(step: ModuleDiff) -> Iterator[tuple[Instruction, Instruction]]:
