@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from textwrap import wrap
+from typing import TypeAlias
 
 from rich.console import Console
 
@@ -18,6 +19,8 @@ from .collectives import collective_lines
 from .model import Verdict
 from .tiles import tile_lines
 
+Styled: TypeAlias = Iterator[tuple[str, str]]
+"""Lines, each with its style."""
 _LINES = 24  # of a terminal as it opens
 _SUGGESTIONS = 3
 _KERNELS = 5
@@ -87,13 +90,13 @@ def _print(lines: Sequence[tuple[str, str]], console: Console) -> None:
         console.print(phrases.cut(line, console.width), style=style, no_wrap=True, overflow="crop")
 
 
-def verdict_lines(v: Verdict) -> Iterator[tuple[str, str]]:
+def verdict_lines(v: Verdict) -> Styled:
     """The totals, the bounds and the suggestions: each line with its style."""
     yield from figure_lines(v, _PAGE)
     yield from advice_lines(v, _PAGE, _SUGGESTIONS)
 
 
-def figure_lines(v: Verdict, width: int, limit: int = _KERNELS) -> Iterator[tuple[str, str]]:
+def figure_lines(v: Verdict, width: int, limit: int = _KERNELS) -> Styled:
     """The totals and the bounds; with `limit` 0 every collective."""
     yield from _share_lines(v, width)
     if v.measured is not None:
@@ -106,13 +109,13 @@ def figure_lines(v: Verdict, width: int, limit: int = _KERNELS) -> Iterator[tupl
     yield from ((line, "bold yellow") for line in v.compile_time[:1])
 
 
-def _share_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
+def _share_lines(v: Verdict, width: int) -> Styled:
     yield phrases.totals_line(v.totals), "bold"
     for lines in (phrases.counting_lines(v), phrases.shares_lines(v, width), phrases.times_lines(v)):
         yield from _whole(lines, width)
 
 
-def _whole(lines: Iterable[str], width: int, style: str = "") -> Iterator[tuple[str, str]]:
+def _whole(lines: Iterable[str], width: int, style: str = "") -> Styled:
     """The lines; what does not fit goes on below."""
     for line in map(printable, lines):
         for part in wrap(line, width, subsequent_indent="  ", break_on_hyphens=False):
@@ -125,7 +128,7 @@ def advice_lines(
     limit: int,
     *,
     code: bool = True,
-) -> Iterator[tuple[str, str]]:
+) -> Styled:
     """A blank line, then at most so many suggestions (0: all), and recipes that were not tried."""
     yield "", ""
     yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None, width, code=code)
@@ -140,9 +143,7 @@ def print_suggestions(v: Verdict, console: Console, most: int | None = None) -> 
             indented(console, part.lstrip(), len(part) - len(part.lstrip()), style)
 
 
-def suggestion_lines(
-    v: Verdict, most: int | None, width: int, *, code: bool = True
-) -> Iterator[tuple[str, str]]:
+def suggestion_lines(v: Verdict, most: int | None, width: int, *, code: bool = True) -> Styled:
     """The suggestions, at most so many, with code below the first; each line with its style."""
     shown = v.suggestions[:most]
     title = phrases.suggestions_title(v, len(shown)) + undivided(v.totals.devices)
@@ -160,9 +161,7 @@ def suggestion_lines(
         yield from _whole(broken(line, width), width, "bold")
 
 
-def _head(
-    head: Head | None, given: Sequence[str], difference: Comparison | None, width: int
-) -> Iterator[tuple[str, str]]:
+def _head(head: Head | None, given: Sequence[str], difference: Comparison | None, width: int) -> Styled:
     notes = [note.partition(". ")[0] for note in given]
     if head is not None:
         yield from ((line, "dim") for line in fitted(head.line(), width))
@@ -176,7 +175,7 @@ def _head(
         yield from _whole([f"{text.rstrip('.')}{rest}."], width, "bold yellow")
 
 
-def _kernels(v: Verdict, most: int, width: int) -> Iterator[tuple[str, str]]:
+def _kernels(v: Verdict, most: int, width: int) -> Styled:
     takes_time = (k for k in v.hot_kernels if v.totals.us is None or k.us or k.is_floor or k.measured_us)
     shown = list(islice(takes_time, most))  # a TPU's asynchronous copies may cost nothing
     if not shown:
