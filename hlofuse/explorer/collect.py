@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import inf
 from pathlib import Path
+from typing import TypeAlias
 
 from hlofuse.account import Observed
 from hlofuse.account.floor import floor_us
@@ -229,10 +230,12 @@ def _order(
     return order | first
 
 
-def _parts(
-    kernels: Iterable[tuple[int, tuple[int, ...]]], operations: Sequence[Operation]
-) -> Iterable[list[tuple[int, tuple[int, ...]]]]:
-    part: list[tuple[int, tuple[int, ...]]] = []
+_Kernel: TypeAlias = tuple[int, tuple[int, ...]]
+"""A box, and the operations inside."""
+
+
+def _parts(kernels: Iterable[_Kernel], operations: Sequence[Operation]) -> Iterable[list[_Kernel]]:
+    part: list[_Kernel] = []
     size, scope = 0, ""
     for box, inside in kernels:
         op_name = operations[inside[-1]].instruction.op_name if inside else None

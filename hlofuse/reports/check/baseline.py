@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -96,9 +96,11 @@ def most_significant(refused_edges: Iterable[RefusedEdge]) -> tuple[RefusedEdge,
     return tuple(by_producer.values())[:_MOST_REASONS]
 
 
-def over_budget(
-    profile: Profile, budgets: Iterable[Budget], refused_edges: Callable[[], list[RefusedEdge]]
-) -> list[Finding]:
+RefusedEdges: TypeAlias = Callable[[], list[RefusedEdge]]
+"""Asked only where something is to be explained."""
+
+
+def over_budget(profile: Profile, budgets: Iterable[Budget], refused_edges: RefusedEdges) -> list[Finding]:
     """Figures above the budget; `refused_edges`, called only then, yields the fusions that are refused."""
     found = []
     for budget in budgets:

@@ -11,7 +11,7 @@ from hlofuse.ir import HlofuseError, Record, replace
 from hlofuse.ir.grouping import unmatched
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.verdict.model import Verdict
-from .baseline import Baseline, Budget, distinguishable, most_significant, over_budget
+from .baseline import Baseline, Budget, RefusedEdges, distinguishable, most_significant, over_budget
 from .measure import between
 from .model import (
     BaselineKernel,
@@ -22,7 +22,6 @@ from .model import (
     Level,
     ModuleCheck,
     Profile,
-    RefusedEdge,
     Where,
     first_place,
 )
@@ -33,7 +32,7 @@ class Measured(Record):
 
     profile: Profile
     file: str
-    refused_edges: Callable[[], list[RefusedEdge]]
+    refused_edges: RefusedEdges
     """Asked where something broke only: it takes longer than everything else."""
     changes: tuple[str, ...] = ()
     note: str = ""
@@ -95,7 +94,7 @@ def check_modules(
 def compare(
     now: Profile,
     baseline: Profile,
-    refused_edges: Callable[[], list[RefusedEdge]],
+    refused_edges: RefusedEdges,
     *,
     tolerance: float = 0.0,
     strict: bool = False,
@@ -177,9 +176,7 @@ class _Group(Struct, eq=False):
         return len(self.now) >= len(self.before)
 
 
-def _finding(
-    group: _Group, module: str, level: Level, refused_edges: Callable[[], list[RefusedEdge]]
-) -> Finding:
+def _finding(group: _Group, module: str, level: Level, refused_edges: RefusedEdges) -> Finding:
     before, now = tuple(group.before), tuple(group.now)
     text = {
         Code.REMOVED: f"{plural(len(before), 'kernel')} of the baseline removed",

@@ -12,10 +12,10 @@ from hlofuse.format.escape import printable
 from hlofuse.inputs.stage import doubt, stage_of
 from hlofuse.ir import Module, grouped, parse_module
 from hlofuse.matching.kernels import KernelKeys
-from hlofuse.passes.fusion.priority_fusion.observers import RecordedOrder
+from hlofuse.passes.fusion.priority_fusion.observers import Disagreement, RecordedOrder
 from hlofuse.trace import Event
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
-from .model import FirstDifference, PassVerdict, RecordVerdict, StepDifference, Verdict, side_of
+from .model import FirstDifference, PassVerdict, RecordVerdict, Verdict, side_of
 
 PASS = "priority-fusion"
 _RELATIVE_TOLERANCE = 1e-3
@@ -58,10 +58,6 @@ def follow_record(recorded_order: RecordedOrder, record: PriorityRecord) -> Reco
     priorities = sum(isinstance(s, PriorityStep) for s in record.steps)
     refusals = sum(isinstance(s, IneligibleStep) for s in record.steps)
     order = wrong["choice"] + wrong["fusion"]
-    first = recorded_order.disagreements[0] if recorded_order.disagreements else None
-    difference = None
-    if first is not None:
-        difference = StepDifference(first.kind, first.step, first.producer, first.xla, first.ours)
     return RecordVerdict(
         in_order=order == 0,
         any_order=order == 0,
@@ -69,14 +65,12 @@ def follow_record(recorded_order: RecordedOrder, record: PriorityRecord) -> Reco
         priorities_total=priorities,
         refusals=max(0, refusals - wrong["refusal"]),
         refusals_total=refusals,
-        difference=difference,
+        difference=next(iter(recorded_order.disagreements), None),
         followed=True,
     )
 
 
-def _first_fusion(
-    record: PriorityRecord, fuses: list[Event], decisions: list[Event]
-) -> StepDifference | None:
+def _first_fusion(record: PriorityRecord, fuses: list[Event], decisions: list[Event]) -> Disagreement | None:
     for number, (xla, our) in enumerate(zip_longest(record.fusions(), fuses)):
         if xla and our and (xla.producer, xla.consumer) == (our.producer, our.consumer):
             continue
@@ -86,7 +80,7 @@ def _first_fusion(
             left = _into(xla, before)
         if our is not None:
             right = _into(our, [e for e in decisions if e.step < our.step and e.event == "priority"])
-        return StepDifference("fusion", number, (xla or our).producer or "", left, right)
+        return Disagreement("fusion", number, (xla or our).producer or "", left, right)
     return None
 
 

@@ -7,6 +7,7 @@ from msgspec import to_builtins
 from hlofuse.format.fields import fields
 from hlofuse.ir.graph import Instruction, OrderSource
 from hlofuse.ir.record import Record, replace
+from hlofuse.passes.fusion.priority_fusion.observers import Disagreement
 from hlofuse.reports.common.head import Head
 
 
@@ -48,18 +49,6 @@ class PassVerdict(Record):
     changed_xla: bool
 
 
-class StepDifference(Record):
-    """The first entry of XLA's record that differs from the replay."""
-
-    kind: str
-    """choice, fusion, priority or refusal."""
-    fusions: int
-    """Fusions made before."""
-    producer: str
-    xla: str | None
-    ours: str | None
-
-
 class RecordVerdict(Record):
     """Our decisions against XLA's own record of PriorityFusion."""
 
@@ -72,7 +61,7 @@ class RecordVerdict(Record):
     refusals: int
     """XLA's refusals that match the replay word for word (L4)."""
     refusals_total: int
-    difference: StepDifference | None
+    difference: Disagreement | None
     followed: bool = False
     """XLA's choice among equal priorities was taken from the record."""
 
@@ -217,6 +206,8 @@ def _verdict(v: Verdict) -> dict[str, Any]:
     if v.final is None:
         del values["final"]
     # The keys that scripts read.
+    if v.record is not None and v.record.difference is not None:
+        values["record"]["difference"] = fields(v.record.difference, "kind fusions=step producer xla ours")
     values["remark"] = values.pop("note")
     for p in values["passes"]:
         p["changed_ours"] = p.pop("changed_actual")

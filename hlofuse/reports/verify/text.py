@@ -118,7 +118,7 @@ def step_lines(v: Verdict) -> list[str]:
     if d is None:
         return []
     return [
-        f"first difference: {d.kind} of {printable(d.producer)}, after {d.fusions:,} fusions",
+        f"first difference: {d.kind} of {printable(d.producer)}, after {d.step:,} fusions",
         f"  XLA       {printable(d.xla or 'nothing')}",
         f"  replayed  {printable(d.ours or 'nothing')}",
     ]
