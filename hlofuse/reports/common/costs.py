@@ -172,7 +172,7 @@ def kernel_json(k: KernelTime | None) -> dict[str, Any] | None:
             "us~ us_memory~ us_compute~ bound_by bytes_read bytes_written flops emitter blocks threads"
             " coalesced",
         ),
-        "tile_sizes": [list(t) for t in k.tile_sizes],
+        **fields(k, "tile_sizes", list),
         "tilings": k.tilings,
     }
 

@@ -48,9 +48,8 @@ def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
         "timing": accounts.timing,
         "kernels": [
             {
-                "before": [r.instruction.name for r in change.before],
-                "after": [r.instruction.name for r in change.after],
-                "measured_us": [us_json(us) for us in change.us],
+                **fields(change, "before after", lambda r: r.instruction.name),
+                **fields(change, "measured_us=us", us_json),
             }
             for change in measured_changes(diff, accounts)
         ],
@@ -61,7 +60,7 @@ def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
                 **fields(x, "source source_before"),
                 "kernels": [x.kernels_before, x.kernels_after],
                 "bytes": [x.bytes_before, x.bytes_after],
-                "us": None if x.us is None else [us_json(us) for us in x.us],
+                **fields(x, "us", us_json),
             }
             for x in by_source(accounts, moved)
         ],
@@ -69,7 +68,7 @@ def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
         "instructions": [_edit(e, before, after) for e in diff.edits],
         **fields(diff, "header", _detail),
         "placements": [
-            {"before": [_place(p) for p in m.before], "after": [_place(p) for p in m.after]}
+            fields(m, "before after", _place)
             for m in diff.matches
             if any(p.fusion for p in (*m.before, *m.after))
         ],
@@ -96,7 +95,7 @@ def _side(
         "totals": totals_json(account.totals, accounts.counted[number]),
         "functions": functions_json(functions[number]),
         "computations_not_compared": side.unreachable,
-        "loops": [to_builtins(loop) for loop in outermost_loops(side.module)],
+        "loops": list(map(to_builtins, outermost_loops(side.module))),
         **profile_json(account.measured),
     }
 

@@ -199,7 +199,7 @@ def as_dict(found: BatchDiff) -> dict[str, object]:
     return {
         "schema": "hlofuse.diff-many/3",
         "same": found.same,
-        "modules": [_module(m) for m in found.modules],
+        **fields(found, "modules", _module),
         **fields(found, "only_before only_after skipped"),
     }
 
@@ -209,7 +209,7 @@ def _module(m: ModuleChange) -> dict[str, object]:
         **fields(m, "name files same same_program kernels bytes custom_calls_not_counted=unknown"),
         "temporary_bytes": m.temporary,
         "flags": flags_json(m.flags),
-        "us": [round(us, 3) for us in m.us] if m.us is not None else None,
+        **fields(m, "us", lambda us: round(us, 3)),
         "fusions": {str(kind): n for kind, n in (m.fusions or {}).items()},
         "error": m.error,
     }

@@ -101,7 +101,7 @@ def provenance_json(provenance: Provenance) -> dict[str, Any]:
                     {
                         **fields(s, "file=dump.path.name pipeline=dump.pipeline? pass=dump.after"),
                         "how": str(s.how),
-                        "places": [to_builtins(location) for location in s.locations],
+                        **fields(s, "places=locations", to_builtins),
                         "instead_of": list(s.instead_of),
                     }
                     for s in t.events

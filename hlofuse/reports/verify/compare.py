@@ -45,8 +45,8 @@ def compare_record(record: PriorityRecord, events: Iterable[Event]) -> RecordVer
         any_order=Counter(ordered) == Counter(actual),
         priorities=agreed,
         priorities_total=len(priorities),
-        refusals=sum((xla_refusals & our_refusals).values()),
-        refusals_total=sum(xla_refusals.values()),
+        refusals=(xla_refusals & our_refusals).total(),
+        refusals_total=xla_refusals.total(),
         difference=_first_fusion(record, fuses, decisions),
     )
 

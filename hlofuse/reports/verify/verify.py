@@ -288,8 +288,8 @@ def compare_final(actual: Module, xla: Module, backend: str) -> FinalVerdict:
     own_keyed, expected_keyed = _keyed(own, keys), _keyed(expected, keys)
     own_copies, expected_copies = _copies(own), _copies(expected)
     return FinalVerdict(
-        named=sum((own_names & expected_names).values()),
-        kernels=sum(expected_names.values()),
+        named=(own_names & expected_names).total(),
+        kernels=expected_names.total(),
         same_names=own_names == expected_names,
         same_kernels=_counted(own_keyed) == _counted(expected_keyed),
         same_copies=_counted(own_copies) == _counted(expected_copies),

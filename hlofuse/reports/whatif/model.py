@@ -246,6 +246,7 @@ def ranking_json(r: Ranking) -> dict[str, Any]:
 
 
 def sweep_json(s: Sweep) -> dict[str, Any]:
+    names = [a.name for a in s.axes]
     return {
         "schema": SCHEMA,
         "about": "sweep",
@@ -254,7 +255,7 @@ def sweep_json(s: Sweep) -> dict[str, Any]:
         "devices": [
             {
                 "device": device,
-                "xla_values": dict(zip((a.name for a in s.axes), values, strict=True)),
+                "xla_values": dict(zip(names, values, strict=True)),
                 "xla": totals_json(xla),
             }
             for device, values, xla in zip(s.devices, s.xla_values, s.xla, strict=True)
@@ -262,7 +263,7 @@ def sweep_json(s: Sweep) -> dict[str, Any]:
         "points": [
             {
                 "device": p.device,
-                "values": dict(zip((a.name for a in s.axes), p.values, strict=True)),
+                "values": dict(zip(names, p.values, strict=True)),
                 "is_xla": p.is_xla,
                 "difference": difference_json(p.difference),
             }
