@@ -51,8 +51,7 @@ def where_json(w: Where) -> dict[str, Any] | None:
 
 def kernel_json(k: BaselineKernel) -> dict[str, Any]:
     """Names, contents and place of a kernel."""
-    names = {"name": k.name or None, "input_name": k.input_name or None}
-    return {**names, "what": k.what, "where": where_json(k.where)}
+    return {**fields(k, "name? input_name? what"), "where": where_json(k.where)}
 
 
 def _finding(f: Finding) -> dict[str, Any]:
@@ -67,9 +66,7 @@ def _finding(f: Finding) -> dict[str, Any]:
 def refused_edge_json(h: RefusedEdge) -> dict[str, Any]:
     """A pair that a rule keeps apart, under final names and those at the end of fusion."""
     return {
-        **fields(h, "rule title reason=message?"),
-        "producer": h.producer.label,
-        "producer_input_name": h.producer.name,
+        **fields(h, "rule title reason=message? producer=producer.label producer_input_name=producer.name"),
         "consumer": h.consumer and h.consumer.label,
         "consumer_input_name": h.consumer and h.consumer.name,
         "where": where_json(h.where),

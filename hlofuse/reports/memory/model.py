@@ -275,6 +275,12 @@ def _reader_before(array: LiveArray, assigned: Assignment) -> Instruction | None
 
 
 _FIGURES = "arguments results temporary aliased constants vmem total peak available device? devices fits"
+_ALIVE = "name opcode shape bytes source last_reader last_reader_source reason? index"
+_CHANGE = (
+    "text flag? recipe? sources temporary_bytes=trial.totals.peak_temporary_bytes"
+    " saved_bytes=trial.temporary_saved memory_bytes=trial.totals.memory_bytes"
+    " memory_saved_bytes=trial.memory_saved time_us=trial.totals.us~ time_saved_us=trial.us_saved~"
+)
 
 
 def memory_json(m: MemoryUse) -> dict[str, Any]:
@@ -285,21 +291,7 @@ def memory_json(m: MemoryUse) -> dict[str, Any]:
             **fields(m, f"{_FIGURES} recorded_temporary recorded_total estimated=is_estimated"),
             "rematerialized": {"kernels": m.rematerialized[0], "time_us": m.rematerialized[1]},
         },
-        "alive": [
-            {
-                **fields(a, "name opcode shape bytes source last_reader last_reader_source reason?"),
-                "index": list(a.index),
-            }
-            for a in m.alive
-        ],
-        "changes": [
-            {
-                **fields(c, "text flag? recipe? sources temporary_bytes=trial.totals.peak_temporary_bytes"),
-                **fields(c, "saved_bytes=trial.temporary_saved memory_bytes=trial.totals.memory_bytes"),
-                **fields(c, "memory_saved_bytes=trial.memory_saved time_us=trial.totals.us~"),
-                **fields(c, "time_saved_us=trial.us_saved~"),
-            }
-            for c in m.changes
-        ],
+        "alive": [fields(a, _ALIVE) for a in m.alive],
+        "changes": [fields(c, _CHANGE) for c in m.changes],
         "not_simulated": [fields(u, "text sources bytes") for u in m.untried],
     }

@@ -49,12 +49,7 @@ def _floor(p: ProgramFloor | None) -> dict[str, Any]:
     if p is None:
         return {"time_us": None, "bytes": None, "keeps": [], "moved_once_us": None}
     us = p.us if p.us is not None else p.moved_us
-    return {
-        "time_us": us_json(us),
-        "bytes": p.moved_bytes,
-        "keeps": list(p.keeps),
-        "moved_once_us": us_json(p.moved_us),
-    }
+    return {"time_us": us_json(us), **fields(p, "bytes=moved_bytes keeps moved_once_us=moved_us~")}
 
 
 def _headroom(v: Verdict) -> dict[str, Any]:
