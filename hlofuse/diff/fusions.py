@@ -191,14 +191,15 @@ class FusionChanges:
         left = _ordered(i for f in before for i in f.loose)
         into = [old[i].instruction for i in joined]
         out = [new[self.m.forward[i]].instruction for i in left]
+        one, other = (tuple(f.group.fusion for f in side) for side in (before, after))
         cost_before = cost_after = None
         if self._is_closed(before, after, joined, left):
-            cost_before = self._cost([*(f.group.fusion for f in before), *filter(kernels.is_kernel, into)])
-            cost_after = self._cost([*(f.group.fusion for f in after), *filter(kernels.is_kernel, out)])
+            cost_before = self._cost([*one, *filter(kernels.is_kernel, into)])
+            cost_after = self._cost([*other, *filter(kernels.is_kernel, out)])
         return FusionChange(
             kind,
-            tuple(f.group.fusion for f in before),
-            tuple(f.group.fusion for f in after),
+            one,
+            other,
             tuple(into),
             tuple(out),
             tuple(new[~i].instruction for f in after for i in sorted(f.own, reverse=True)),

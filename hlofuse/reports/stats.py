@@ -290,8 +290,7 @@ def _module(m: ModuleStatistics) -> dict[str, Any]:
     return {
         **fields(m, "name file=filename stage platform=backend instructions"),
         "totals": totals_json(m.totals),
-        "opcodes": m.opcodes,
-        "fusions": m.fusions,
+        **fields(m, "opcodes fusions"),
         "computations": [
             {
                 **fields(c, "name role turns=iterations instructions kernels opcodes"),
@@ -299,8 +298,7 @@ def _module(m: ModuleStatistics) -> dict[str, Any]:
             }
             for c in m.computations
         ],
-        "fusion_bodies": m.fusion_bodies,
-        "applied_computations": m.applied_computations,
+        **fields(m, "fusion_bodies applied_computations"),
         "heaviest": [
             {
                 "name": k.final or k.name,

@@ -23,10 +23,8 @@ def check_json(check: Check) -> dict[str, Any]:
 def _module(m: ModuleCheck) -> dict[str, Any]:
     p = m.profile
     return {
-        "module": p.name,
-        "file": m.file,
-        **fields(p, "target device xla=release?"),
-        "failed": m.failed,
+        **fields(m, "module=profile.name file target=profile.target device=profile.device"),
+        **fields(m, "xla=profile.release? failed"),
         "figures": _figures(p.figures),
         "baseline": _figures(m.baseline.figures) if m.baseline is not None else None,
         "baseline_xla": (m.baseline.release or None) if m.baseline is not None else None,

@@ -34,10 +34,7 @@ def totals_json(t: Totals, counted: Counted | None = None) -> dict[str, Any]:
         **fields(t, "exposed_collectives_us~"),
         "exposed_collectives_kind": time_kind(t.exposed_collectives_us, t.exposed_is_floor),
         "copies": {"count": t.copies, "bytes": t.copy_bytes},
-        "temporary_bytes": t.peak_temporary_bytes,
-        "peak_temporary_bytes": t.peak_temporary_bytes,
-        "memory_bytes": t.memory_bytes,
-        "devices": t.devices,
+        **fields(t, "temporary_bytes=peak_temporary_bytes peak_temporary_bytes memory_bytes devices"),
         **({"from": counted} if counted is not None else {}),
         "cost": cost_json(t.cost),
     }

@@ -85,9 +85,7 @@ def profile_json(m: Measured | None) -> dict[str, Any]:
         return {}
     spec = "name kind span_us~ busy_us~ gaps longest_gap_us~ copies_us~ collectives_us~ other_us~ exposed_us~"
     found = {
-        "file": m.profile.path,
-        "module": m.source.label,
-        "runs": m.runs,
+        **fields(m, "file=profile.path module=source.label runs"),
         "found": {"share": round(m.share, 4), "launches": m.found_calls, "of": m.calls},
         "unmatched": [fields(t, "name calls total_us~") for t in m.unmatched],
         "other_operation": list(m.refused),

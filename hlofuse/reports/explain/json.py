@@ -34,8 +34,7 @@ def _selection(s: Selection) -> dict[str, Any]:
         "name": s.name,
         "kernels": [
             {
-                "name": k.kernel.place.label,
-                **fields(k, "input_name=kernel.input_name operations"),
+                **fields(k, "name=kernel.place.label input_name=kernel.input_name operations"),
                 "kernel": kernel_json(k.time),
                 **fields(k, "made_by=created_by", created_by_json),
             }

@@ -120,8 +120,7 @@ def collective_json(r: CollectiveRow) -> dict[str, Any]:
     c = r.collective
     names = [g.name for g in c.resharding.gathers] if c.resharding is not None else []
     return {
-        "name": r.place.label,
-        "source": r.place.source,
+        **fields(r, "name=place.label source=place.source"),
         **fields(c.exchange, "kind participants groups bytes_on_wire"),
         **fields(c, "runs time_us=us~"),
         "time_kind": time_kind(c.us, c.is_floor),

@@ -161,7 +161,7 @@ def _headroom(v: Verdict) -> str:
     share, is_found = _part(most, total), low > 0.001 * total
     at_most = f"{text(most)}{share}"
     more = "; the changes below save more" if is_found and low > most else _of_xla(v, low, most, total, text)
-    if v.totals.us is None or v.floor.us is None:
+    if text is bytes_text:
         return f"Fusion can save at most {text(most)} of {text(total)} moved{share}{more}"
     if most <= _NOTHING_LEFT * total:
         if not v.covers_all or v.suggestions or v.untried:

@@ -203,7 +203,7 @@ class _Trial:
             return self._first, ()
         self._replay([(n, group) for group in self._groups for n in self._differing])
         best = max(self._groups, key=self._rank)
-        while not self._is_complete(best):  # until no other can be better
+        while not self._tried(best).complete:  # until no other can be better
             self._replay([(n, best) for n in self._comparable])
             best = max(self._groups, key=self._rank)
         verdicts = list(self._first)
@@ -222,21 +222,19 @@ class _Trial:
         jobs = [replace(self._work[n], tried=group[-1]) for n, group in missing]
         self._found.update(zip(missing, self._run_all(jobs) if jobs else [], strict=True))
 
-    def _is_complete(self, group: _Group) -> bool:
-        return all((n, group) in self._found for n in self._comparable)
-
     def _rank(self, group: _Group) -> tuple[int, int, int, int, bool, bool, int]:
         """Modules that agree as far as is known, then XLA's record for those that differed at first."""
         found = [self._found.get((n, group)) for n in self._comparable]
         tried = [v for n in self._differing if (v := self._found.get((n, group))) is not None]
         records = [v.record for v in tried if v.record is not None]
+        known = self._tried(group)
         return (
-            sum(v is None or v.exact for v in found),
+            known.exact,
             sum(v is None or v.agrees for v in found),
             sum(r.priorities for r in records),
             sum(r.refusals for r in records),
             any(self._first_group(n) == group for n in self._open),
-            self._is_complete(group),
+            known.complete,
             self._groups.index(group),
         )
 

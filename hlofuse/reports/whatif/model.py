@@ -139,8 +139,6 @@ def trial_of(
         after.cost.flops > _MORE_WORK * before.cost.flops
         or (accounts is not None and _size(accounts[1]) > _MORE_CODE * _size(accounts[0]))
     )
-    peaks = before.peak_temporary_bytes, after.peak_temporary_bytes
-    sizes = before.memory_bytes, after.memory_bytes
     return Trial(
         after,
         how,
@@ -149,10 +147,14 @@ def trial_of(
         before.launches - after.launches,
         before.cost.bytes_accessed - after.cost.bytes_accessed,
         scaled_saving(*accounts) if accounts is not None else after.scaled_saving_us,
-        peaks[0] - peaks[1] if peaks[0] is not None and peaks[1] is not None else None,
-        sizes[0] - sizes[1] if sizes[0] is not None and sizes[1] is not None else None,
+        _fewer(before.peak_temporary_bytes, after.peak_temporary_bytes),
+        _fewer(before.memory_bytes, after.memory_bytes),
         has_more_code=grows,
     )
+
+
+def _fewer(before: int | None, after: int | None) -> int | None:
+    return before - after if before is not None and after is not None else None
 
 
 def _size(account: Account) -> int:
