@@ -15,6 +15,7 @@ from hlofuse.library.questions import Check
 from hlofuse.reports.check.baseline import parse_bytes
 from .common.messages import message, progress_bar, wrote
 from .common.options import (
+    FILE,
     FORMATS,
     flag,
     limit_option,
@@ -48,7 +49,7 @@ def command() -> None:
 
 
 _limit = limit_option(10, "Rows of each section; 0 shows all.")
-_folder = partial(click.argument, type=click.Path(path_type=Path))
+_folder = partial(click.argument, type=FILE)
 
 
 @command.command("run")

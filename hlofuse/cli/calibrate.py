@@ -10,12 +10,12 @@ from hlofuse.format import fields, plural
 from hlofuse.format.terminal import indented, plain_table
 from hlofuse.judge.calibrate import calibrate
 from .common.messages import progress_bar
-from .common.options import option, report_options
+from .common.options import FILE, option, report_options
 from .common.output import Output, save
 
 
 @click.command("calibrate")
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE", type=FILE)
 @option("--python", "PYTHON", "Python whose JAX runs the programs.  [default: this one]")
 @report_options
 def command(file: Path, python: str | None, out: Output) -> int:

@@ -20,7 +20,7 @@ from hlofuse.format import listing, plural, printable, shorten
 from hlofuse.inputs.profile import slowest_module
 from hlofuse.ir.errors import HlofuseError
 from .common.messages import message, spinner
-from .common.options import arguments_options, destination_options, flag, option
+from .common.options import FILE, arguments_options, destination_options, flag, option
 
 
 @click.command("capture")
@@ -31,7 +31,7 @@ from .common.options import arguments_options, destination_options, flag, option
     "-o --output",
     "DIR",
     "Directory to write.  [default: PROGRAM's name and target]",
-    type=click.Path(path_type=Path),
+    type=FILE,
 )
 @flag("--run", "Run PROGRAM, a Python script, on the device of this machine: dump and profile in one folder.")
 @flag("--explain", "Then run hlofuse explain on the largest module.")

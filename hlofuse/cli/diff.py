@@ -11,14 +11,14 @@ from hlofuse.library.report import Report
 from hlofuse.library.side_by_side import SECTIONS, check_sides, compared, differences, is_folder
 from hlofuse.reports.diff import many as summary
 from .common.messages import progress_bar
-from .common.options import flag, limit_option, module_option, option, profile_option, report_options
+from .common.options import INPUT, flag, limit_option, module_option, option, profile_option, report_options
 from .common.output import Output
 from .common.request import TERMINAL, options_of
 
 
 @click.command("diff")
-@click.argument("before", metavar="BEFORE", type=click.Path(allow_dash=True))
-@click.argument("after", metavar="AFTER", type=click.Path(allow_dash=True))
+@click.argument("before", metavar="BEFORE", type=INPUT)
+@click.argument("after", metavar="AFTER", type=INPUT)
 @report_options
 @limit_option(20, "Entries in each list; 0 shows all.")
 @option("--only", SECTIONS, "Report only this part; repeatable. JSON always has all parts.", multiple=True)

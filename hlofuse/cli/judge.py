@@ -9,13 +9,13 @@ from hlofuse.format.units import plural
 from hlofuse.inputs import load
 from hlofuse.judge.judge import SCALES, judge
 from .common.messages import spinner
-from .common.options import option, report_options
+from .common.options import INPUT, option, report_options
 from .common.output import Output
 
 
 @click.command("judge")
-@click.argument("a", metavar="A", type=click.Path(allow_dash=True))
-@click.argument("b", metavar="B", type=click.Path(allow_dash=True))
+@click.argument("a", metavar="A", type=INPUT)
+@click.argument("b", metavar="B", type=INPUT)
 @option("--python", "PYTHON", "Python whose JAX compiles.  [default: this one]")
 @option(
     "--scale", "S", "Magnitude of random floats; repeatable.  [default: 0.1, 1]", multiple=True, type=float

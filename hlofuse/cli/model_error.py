@@ -4,14 +4,14 @@ from typing import Any
 
 import click
 
-from .common.options import limit_option, measured_options, report_options
+from .common.options import INPUT, limit_option, measured_options, report_options
 from .common.output import Output
 from .common.request import report_on
 
 
 @click.command("model-error")
 @click.argument("first", metavar="PROFILE", type=click.Path())
-@click.argument("second", metavar="[DUMP]", required=False, type=click.Path(allow_dash=True))
+@click.argument("second", metavar="[DUMP]", required=False, type=INPUT)
 @limit_option(20, "Kernels shown; 0 shows all.")
 @measured_options
 @report_options

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from hlofuse.ir.text.printer import print_module
 from hlofuse.library.optimizing import optimized
 from hlofuse.library.questions import Optimize
-from .common.options import option
+from .common.options import FILE, option
 from .common.output import Output, emit
 from .common.questions import command_of
 
@@ -29,6 +27,6 @@ def _run(reports: Sequence[Report], options: Optimize, out: Output, write: Path 
 
 command = command_of(
     "optimize",
-    option("--write", "OUT.hlo", "Write the best module.", type=click.Path(path_type=Path)),
+    option("--write", "OUT.hlo", "Write the best module.", type=FILE),
     run=_run,
 )

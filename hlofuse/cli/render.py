@@ -15,7 +15,7 @@ from hlofuse.library.side_by_side import pair_of
 from hlofuse.render import ModulePair, format_of, render
 from hlofuse.render.drawing import FORMATS, require_engine
 from .common.messages import spinner
-from .common.options import flag, input_argument, option, replay_options
+from .common.options import INPUT, flag, input_argument, option, replay_options
 from .common.output import save
 from .common.request import announce, report_on, warn
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.command("render")
 @input_argument
-@click.argument("after", metavar="[AFTER]", required=False, type=click.Path(allow_dash=True))
+@click.argument("after", metavar="[AFTER]", required=False, type=INPUT)
 @option(
     "-o --output",
     "FILE",

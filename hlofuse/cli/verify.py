@@ -7,6 +7,7 @@ import click
 
 from hlofuse.library.verifying import verify
 from .common.options import (
+    FILE,
     limit_option,
     module_option,
     option,
@@ -20,8 +21,8 @@ from .common.request import TERMINAL
 
 
 @click.command("verify")
-@click.argument("path", metavar="BEFORE|DIR", type=click.Path(path_type=Path))
-@click.argument("after", metavar="[AFTER]", required=False, type=click.Path(path_type=Path))
+@click.argument("path", metavar="BEFORE|DIR", type=FILE)
+@click.argument("after", metavar="[AFTER]", required=False, type=FILE)
 @module_option
 @target_options
 @xla_flags_option

@@ -16,6 +16,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 Decorator: TypeAlias = Callable[[F], F]
 
 FORMATS = ("text", "json", "markdown")
+INPUT = click.Path(allow_dash=True)
+FILE = click.Path(path_type=Path)
 
 
 def stacked(*options: Decorator[Any]) -> Decorator[F]:
@@ -36,7 +38,7 @@ def flag(name: str, meaning: str) -> Callable[[F], F]:
     return click.option(name, is_flag=True, help=meaning)
 
 
-input_argument = click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))
+input_argument = click.argument("input", metavar="INPUT", type=INPUT)
 """`INPUT`: a file, a directory or `-`; a path for the shell."""
 
 
@@ -142,7 +144,7 @@ measured_options: Decorator[Any] = stacked(profile_option, measure_option, repla
 
 def output_option(meaning: str, metavar: str = "FILE") -> Callable[[F], F]:
     """`-o`: where the result goes, of a command that requires it."""
-    return option("-o --output", metavar, meaning, required=True, type=click.Path(path_type=Path))
+    return option("-o --output", metavar, meaning, required=True, type=FILE)
 
 
 def report_options_with(formats: Sequence[str], meaning: str) -> Decorator[Any]:
@@ -159,7 +161,7 @@ def report_options_with(formats: Sequence[str], meaning: str) -> Decorator[Any]:
     return stacked(
         option("--format form", formats, meaning, default=formats[0]),
         option("--color", ["auto", "always", "never"], "Colours.", default="auto"),
-        option("-o --output", "FILE", "Write the report to FILE.", type=click.Path(path_type=Path)),
+        option("-o --output", "FILE", "Write the report to FILE.", type=FILE),
         as_argument,
     )
 

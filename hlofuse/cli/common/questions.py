@@ -9,6 +9,7 @@ import click
 from hlofuse.library.options import ReplayOptions
 from hlofuse.library.questions import QUESTIONS
 from .options import (
+    INPUT,
     Decorator,
     cache_option,
     measure_option,
@@ -64,7 +65,7 @@ def command_of(
     inputs = click.argument(
         "input",
         metavar=question.input,
-        type=click.Path(allow_dash=True),
+        type=INPUT,
         nargs=-1 if several else 1,
         required=True,
     )
