@@ -132,7 +132,7 @@ class _PanelBuilder(Struct):
         if kernel is None or self.plan.parts:
             self.panel.boxes.append(box)
             return
-        outline = next((f for f in self.panel.outlines if f.kernels == kernel and not f.kind), None)
+        outline = next((f for f in self.panel.outlines if f.kernels == kernel and not f.style), None)
         if outline is None:
             title = self.context.titles.get(kernel, "")
             outline = Outline(self.context.key(), "", shorten(title, 40), kernels=kernel)

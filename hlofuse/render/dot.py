@@ -61,7 +61,7 @@ def legend(graph: Digraph, scene: Scene, place: int) -> None:
     """Add a cluster of sample boxes, one below the other."""
     boxes = [b for p in scene.panels for b in p.all_boxes()]
     used = {b.style for b in boxes}
-    kinds = {f.kind for p in scene.panels for f in p.outlines}
+    kinds = {f.style for p in scene.panels for f in p.outlines}
     arrows = [a for p in scene.panels for a in p.arrows]
     rows: list[tuple[str, dict[str, str]]] = []
     for name, style in STYLES.items():
@@ -174,11 +174,11 @@ def _outline(panel: Digraph, outline: Outline) -> None:
     rows = "".join(f'{r}<BR ALIGN="LEFT"/>' for r in (head, *map(_small, outline.lines)) if r)
     look = {"penwidth": "3" if outline.marked or outline.note else "1.3", "label": f"<{rows}>"}
     look |= {"margin": "9", "labeljust": "l", "fontsize": "11", "id": outline.key}
-    look |= {"tooltip": multiline(outline.tooltip), **cluster_style(outline.kind)}
+    look |= {"tooltip": multiline(outline.tooltip), **cluster_style(outline.style)}
     look |= {"class": "marked"} if outline.marked else {}
     with panel.subgraph(name=f"cluster_{outline.key}", graph_attr=look) as cluster:
         for box in outline.boxes:
-            _box(cluster, box, flat=bool(outline.kind))
+            _box(cluster, box, flat=bool(outline.style))
 
 
 def _box(graph: Digraph, box: Box, flat: bool = False) -> None:

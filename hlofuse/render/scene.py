@@ -81,19 +81,11 @@ class Box(Struct):
     name: str = ""  # The full name of its instruction; empty without one
 
 
-class Outline(Struct):
-    """A fusion drawn open, or the operations of a future kernel: boxes with a line around them."""
+class Outline(Box):
+    """A fusion drawn open, or the operations of a future kernel: boxes with a line around them. Its style is
+    the fusion's kind, kLoop, kInput…; empty for a future kernel."""
 
-    key: str
-    kind: str  # kLoop, kInput…; empty for a future kernel
-    title: str
-    aside: str = ""
-    lines: list[str] = []
-    tooltip: list[str] = []
-    kernels: str = ""
     boxes: list[Box] = []
-    marked: bool = False
-    note: str = ""
 
 
 class Arrow(Struct):
