@@ -13,7 +13,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.drawing import shown_view
 from hlofuse.library.side_by_side import pair_of
 from hlofuse.render import ModulePair, format_of, render
-from hlofuse.render.drawing import FORMATS, require_engine
+from hlofuse.render.drawing import FORMATS, engine
 from .common.messages import spinner
 from .common.options import INPUT, flag, input_argument, option, replay_options
 from .common.output import save
@@ -84,7 +84,8 @@ def command(
     the neighbourhood of one kernel."""
     to_stdout = output == "-"
     form = form or ("dot" if to_stdout else format_of(output))
-    require_engine(form)
+    if form != "dot":
+        engine()  # what is missing is reported before the replay for the picture
     report = report_on(input, request)
     pair = None if after is None else _pair(report, after)
     if pair is None:

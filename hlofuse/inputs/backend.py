@@ -1,7 +1,6 @@
 """The backend that a module was compiled for, from what stands in it."""
 
 import re
-from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -65,7 +64,8 @@ def _look_through(module: Module) -> Fact | None:
 
 def _instruction_backend(i: Instruction) -> Fact | None:
     name = printable(i.name)
-    if _is_tiled(i):
+    layouts = (leaf.layout for _, leaf in i.shape.leaves())
+    if any(layout is not None and "T(" in str(layout) for layout in layouts):
         return Fact("tpu", "text", f"{name} has a tiled layout, {printable(str(i.shape)[:60])}")
     if i.opcode == "custom-call":
         call = custom_call_target(i)
@@ -92,8 +92,3 @@ def _target_of_name(i: Instruction) -> Fact | None:
     if i.opcode not in ("parameter", "constant") and _GPU_RENAMED.fullmatch(i.name):
         return Fact("gpu", "text", f"operation name {printable(i.name)} is XLA:GPU's")
     return None
-
-
-def _is_tiled(instruction: Instruction) -> bool:
-    shapes: Iterable[object] = (leaf.layout for _, leaf in instruction.shape.leaves())
-    return any(layout is not None and "T(" in str(layout) for layout in shapes)

@@ -186,7 +186,8 @@ def _excerpt(
     text: str, name: str, modules: Sequence[ModuleLines], chosen: ModuleLines, begins_here: bool
 ) -> Excerpt:
     literal = chosen.literal
-    has_more = _has_more(text, chosen)
+    rest = _COMMENT_LINES.match(text, _offset(text, chosen.last + 1))
+    has_more = rest is not None and rest.end() < len(text)
     padding = "" if literal is not None else "\n" * chosen.first
     whole = begins_here and len(modules) == 1
     where = "found in "
@@ -207,12 +208,6 @@ def _excerpt(
     note = "; ".join(filter(None, (where if not whole or has_more else "", cut)))
     written = padding + "\n".join(lines) + "\n" if note else text
     return Excerpt(written, text, note or None, literal, part, chosen.header)
-
-
-def _has_more(text: str, module: ModuleLines) -> bool:
-    """True if more than comments follows a module outside of a literal."""
-    rest = _COMMENT_LINES.match(text, _offset(text, module.last + 1))
-    return rest is not None and rest.end() < len(text)
 
 
 def _offset(text: str, line: int) -> int:

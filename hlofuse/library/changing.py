@@ -46,19 +46,14 @@ def what_if(report: Program, options: WhatIf) -> Answer[Any]:
     if not options.sweep:
         if options.also_device:
             raise HlofuseError("--also-device needs --sweep")
-        others = [_other_version(report, other) for other in options.also]
+        own = replace(report.options, module=None, ids=None, given=None)
+        others = [o if isinstance(o, Program) else Program(replace(own, input=o)) for o in options.also]
         return _ranked(report, options.name, others, options.also_flags)
     if options.name is not None:
         raise HlofuseError("--sweep replays the whole module and takes no NAME")
     if options.also or options.also_flags:
         raise HlofuseError("--sweep excludes --also and --also-flags")
     return _swept(report, options.sweep, options.also_device)
-
-
-def _other_version(report: Program, other: Program | str) -> Program:
-    if isinstance(other, Program):
-        return other
-    return Program(replace(report.options, input=other, module=None, ids=None, given=None))
 
 
 def _ranked(

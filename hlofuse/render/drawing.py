@@ -43,12 +43,6 @@ def engine() -> list[str]:
     raise HlofuseError(_MISSING)
 
 
-def require_engine(form: str) -> None:
-    """Raise `HlofuseError` where `form` cannot be drawn, before the replay for the picture."""
-    if form != "dot":
-        engine()
-
-
 def run_graphviz(dot: str, fmt: str, *arguments: str, timeout: float = TIMEOUT) -> bytes:
     """Lay out `dot` and draw it as `fmt` (a Graphviz format: svg, png, pdf). Where Graphviz crashes, the
     picture is drawn again with straight edges. `HlofuseError` if it fails or exceeds `timeout` s."""

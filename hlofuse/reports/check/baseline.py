@@ -291,7 +291,8 @@ def updated_files(path: Path, profiles: Iterable[Profile]) -> dict[Path, str]:
     HlofuseError for a baseline that is there and cannot be read: nothing is lost by overwriting it."""
     wanted = {p.name: p for p in profiles}
     if path.is_dir() or (not path.exists() and path.suffix == ""):
-        files = {path / f"{_file_name(name)}.toml": [p] for name, p in wanted.items()}
+        plain = {name: re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip(".")[:120] for name in wanted}
+        files = {path / f"{plain[name] or 'module'}.toml": [p] for name, p in wanted.items()}
         if len(files) < len(wanted) or (path.is_dir() and any(path.glob("*.toml"))):
             _refuse_clashes(path, files, len(wanted))
         return {file: _whole(file, listed) for file, listed in files.items()}
@@ -311,10 +312,6 @@ def _refuse_clashes(path: Path, files: dict[Path, list[Profile]], wanted: int) -
             raise HlofuseError(
                 f"{printable(str(file))} belongs to module {printable(min(others))}; give a FILE instead"
             )
-
-
-def _file_name(module: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", module).lstrip(".")[:120] or "module"
 
 
 def _whole(file: Path, profiles: Iterable[Profile]) -> str:

@@ -83,6 +83,7 @@ def compare(xla: Result, replayed: Result, changes: tuple[str, ...]) -> Comparis
         ranked = sorted(names, key=lambda e: (order[e[1]], order[e[0]]))
         return tuple(changed_edge(e, xla.facts, fused_on, unfused_on) for e in ranked)
 
+    costs = xla.facts.costs, replayed.facts.costs
     saving = scaled_saving(xla.facts.account_replayed, replayed.facts.account_replayed)
     return Comparison(
         xla.totals,
@@ -90,7 +91,7 @@ def compare(xla: Result, replayed: Result, changes: tuple[str, ...]) -> Comparis
         edges(replayed.inside - xla.inside, "here", "XLA"),
         edges(xla.inside - replayed.inside, "XLA", "here"),
         changes,
-        on_other_devices(xla.facts, replayed.facts),
+        costs[0] is not None and costs[1] is not None and costs[0].device != costs[1].device,
     )
 
 
@@ -104,12 +105,6 @@ def compare_with_xla(observed: Observed) -> Comparison | None:
 def changed_edge(edge: EdgeNames, facts: Facts, fused_on: str, unfused_on: str) -> ChangedEdge:
     """An edge by the names of its ends, without reasons."""
     return ChangedEdge(facts.place(edge[0]), facts.place(edge[1]), fused_on, unfused_on)
-
-
-def on_other_devices(first: Facts, second: Facts) -> bool:
-    """True if numbers of the device differ, so that times come from different models."""
-    costs = first.costs, second.costs
-    return costs[0] is not None and costs[1] is not None and costs[0].device != costs[1].device
 
 
 def shared(edges: Iterable[EdgeNames], first: Facts, second: Facts) -> set[EdgeNames]:

@@ -99,7 +99,9 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
     ):
         if applies:
             console.print(f"\n{note}", style="dim")
-    _print_rules(shown, console)
+    if codes := {rule.code for k in shown for rule in k.rules}:
+        names = " ".join(sorted(codes))
+        console.print(f"\nConditions and reasons: hlofuse rule {names}", style="dim")
 
 
 def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> None:
@@ -126,11 +128,3 @@ def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> No
         name = final_name_text(k.final, k.name, k.count)
         rows.append([name, *times, cost_text(k), *size, why])
     print_rows(console, columns, rows, drop=(2 + measured,) if launched else ())
-
-
-def _print_rules(shown: Sequence[Choice], console: Console) -> None:
-    codes = {rule.code for k in shown for rule in k.rules}
-    if codes:
-        console.print()
-        names = " ".join(sorted(codes))
-        console.print(f"Conditions and reasons: hlofuse rule {names}", style="dim")
