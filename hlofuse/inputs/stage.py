@@ -70,7 +70,8 @@ def stage_of(module: Module, target: str = "cpu", given: Given = NOTHING_GIVEN) 
         if any(stage.is_fused_by(dump_file) for stage in FUSION_STAGES.values()):
             evidence = f"from the file name: after {printable(str(dump_file.after))}"
             return ShownStage(FUSED, backend, evidence, right, "directory")
-    if _in_corpus(module):
+    file = Path(module.filename or "")
+    if file.name.startswith("before.hlo") and corpus_file(file.parent, "after") is not None:
         stamp = companions_of(module).stamp
         source: Source = "directory" if stamp is None else "stamp"
         return ShownStage(INPUT, backend, "before.hlo, next to after.hlo", right, source)
@@ -190,12 +191,6 @@ def _by_order(dump_file: DumpFile, right: Path) -> tuple[Stage, str]:
     if dump_file.number is not None and first is not None and dump_file.number < first:
         return BEFORE, "later dumps of it exist before the fusion passes"
     return FUSED, "its dump number is greater than that of the fusion input"
-
-
-def _in_corpus(module: Module) -> bool:
-    """True for `before.hlo` next to `after.hlo`: the input of the passes in a corpus."""
-    path = Path(module.filename) if module.filename else Path()
-    return path.name.startswith("before.hlo") and corpus_file(path.parent, "after") is not None
 
 
 _EXPANDED = frozenset("batch-norm-training batch-norm-inference batch-norm-grad topk logistic".split())

@@ -225,7 +225,8 @@ class _PanelBuilder(Struct):
         launched = [i for i in part.instructions if is_kernel(i)]
         box = Box(self.context.key(), "part", f"part {part.number}")
         if part.scope:
-            box.aside = _scope_end(part.scope)
+            scope = "/".join(printable(part.scope).split("/")[1:])  # the first is the program's
+            box.aside = scope if len(scope) <= 36 else "…" + scope[-35:]
         box.lines = [f"{plural(op_count(ops), 'op')} in {plural(len(launched), 'kernel')}"]
         box.lines.append(summary(ops))
         # Of the side before, several may become one kernel, and one may go into several.
@@ -344,8 +345,3 @@ def _users_past_elements(unit: Instruction) -> list[Instruction]:
         else:
             found[i] = None
     return list(found)
-
-
-def _scope_end(scope: str) -> str:
-    text = "/".join(printable(scope).split("/")[1:])  # the first is the program's
-    return text if len(text) <= 36 else "…" + text[-35:]

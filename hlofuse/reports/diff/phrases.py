@@ -91,12 +91,10 @@ def sources(module: Module, instructions: Iterable[Instruction], limit: int = 3)
         parts.append(f"{file}:{ranges(names)}" if names else file)
     if len(parts) > limit:
         parts[limit:] = [f"… {plural(len(parts) - limit, 'more file')}"]
-    return ": ".join(filter(None, (_layers(members), "; ".join(parts))))
-
-
-def _layers(instructions: Iterable[Instruction], limit: int = 2) -> str:
-    found = [layer for layer in dict.fromkeys(layer_of(i.op_name) for i in instructions) if layer]
-    return "; ".join(found[:limit]) + (f"; … {len(found) - limit} more" if len(found) > limit else "")
+    layers = [layer for layer in dict.fromkeys(layer_of(i.op_name) for i in members) if layer]
+    if len(layers) > 2:
+        layers[2:] = [f"… {len(layers) - 2} more"]
+    return ": ".join(filter(None, ("; ".join(layers), "; ".join(parts))))
 
 
 def change_of(before: float, after: float, unit: str = "") -> str:

@@ -125,16 +125,6 @@ def pair_headline(p: PairAnswer) -> str:
     return f"{a} is not an operand of {b}: no pass considers fusing the two."
 
 
-def refused_user_line(p: PairAnswer) -> str:
-    """The refused user, if it was another one; else empty."""
-    if p.refused_user is None:
-        return ""
-    return (
-        f"(Refused for another user, {printable(p.refused_user)}: this pass fuses a producer into all of its"
-        " users or none.)"
-    )
-
-
 def not_considered(p: PairAnswer) -> str:
     """Why a pair with an edge was never asked about."""
     if len(p.inside) == 2:
@@ -329,7 +319,8 @@ def _print_pair(
         if settled.figures:
             indented(console, figures_text(settled.figures))
         if p.refused_user is not None:
-            indented(console, refused_user_line(p))
+            rule = "this pass fuses a producer into all of its users or none."
+            indented(console, f"(Refused for another user, {printable(p.refused_user)}: {rule})")
         if settled.rule.why:
             indented(console, printable(settled.rule.why), 2, "dim")
     elif p.outcome == "not considered":
