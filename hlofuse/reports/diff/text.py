@@ -67,8 +67,12 @@ class _Report(Struct):
         functions = s.accounts.functions
         if "kernels" in only and (changed := changes(*functions)):
             self._head("functions", functions[0].unit)
-            is_size = functions[0].unit == "bytes"
-            self._list(_Row([c[0]], _function_text(is_size, *c[1:])) for c in changed)
+            rows = []
+            for name, old, new, bounds in changed:
+                text = phrases.time_change_of(old, new, bounds=bounds, is_open=any(bounds))
+                text = phrases.change_of(old, new, "B") if functions[0].unit == "bytes" else text
+                rows.append(_Row([name], text))
+            self._list(rows)
         if "fusions" in only and s.fusions:
             self._head("fusions", f"{diff.fusions_unchanged} unchanged")
             self._list(self._fusion(g) for g in s.fusions)
@@ -195,14 +199,3 @@ class _Report(Struct):
             grid.add_row(*cells)
         self.console.print(grid)
         print_rest(self.console, every, self.limit)
-
-
-def _function_text(
-    is_size: bool,
-    before: float,
-    after: float,
-    bounds: tuple[bool, bool],
-) -> str:
-    if is_size:
-        return phrases.change_of(before, after, "B")
-    return phrases.time_change_of(before, after, bounds=bounds, is_open=any(bounds))
