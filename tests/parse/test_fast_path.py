@@ -73,22 +73,23 @@ def test_an_odd_heading() -> None:
     assert parts.characters < 200
 
 
-@pytest.mark.parametrize("before", ["// by hand\n", "\n\n", "/* a\nb */ ", "  // RUN: opt %s\n\n"])
-def test_comments_before_the_module(before: str) -> None:
-    text = before + long_module("  %odd = f32[4]{0} negate(%p)", lines=6)
+def assert_needs_no_grammar(text: str) -> None:
     parts = GrammarFallback()
     module = read_fast(text, parts)
     assert parts.characters == 0
     assert list(differences(module, parse_by_grammar(text))) == []
+
+
+@pytest.mark.parametrize("before", ["// by hand\n", "\n\n", "/* a\nb */ ", "  // RUN: opt %s\n\n"])
+def test_comments_before_the_module(before: str) -> None:
+    text = before + long_module("  %odd = f32[4]{0} negate(%p)", lines=6)
+    assert_needs_no_grammar(text)
 
 
 @pytest.mark.parametrize("odd", ["  // CHECK: add(", "", "\t// a\n\n  // b"])
 def test_comments_between_instructions(odd: str) -> None:
     text = long_module(odd, lines=6)
-    parts = GrammarFallback()
-    module = read_fast(text, parts)
-    assert parts.characters == 0
-    assert list(differences(module, parse_by_grammar(text))) == []
+    assert_needs_no_grammar(text)
 
 
 @pytest.mark.parametrize(
@@ -102,10 +103,7 @@ def test_comments_between_instructions(odd: str) -> None:
 def test_forms_of_published_dumps_need_no_grammar(line: str) -> None:
     layout = "entry_computation_layout={(f32[4]{0},f32[])->f32[4]{0}}"
     text = long_module(line, lines=6).replace("HloModule long", f"HloModule long, {layout}")
-    parts = GrammarFallback()
-    module = read_fast(text, parts)
-    assert parts.characters == 0
-    assert list(differences(module, parse_by_grammar(text))) == []
+    assert_needs_no_grammar(text)
 
 
 def test_a_sharding_is_checked_once_for_all_metadata() -> None:

@@ -97,11 +97,15 @@ def test_partitioned_programs_launch_what_xla_does(program: str) -> None:
     ids = ids_of_proto(archive()[program]["before.hlo.pb"])
     final = compile(CompilationInput(before, ids=ids), config, until=Stage.SCHEDULED).final
     check_module(final)
+    assert_launches(final, expected, backend)
+    assert collectives(final, backend)
+
+
+def assert_launches(final: Module, expected: Module, backend: str) -> None:
     found = compare_final(final, expected, backend)
     assert found.same_kernels, (found.only_xla, found.only_actual)
     assert found.same_copies, (found.only_xla, found.only_actual)
     assert collectives(final, backend) == collectives(expected, backend)
-    assert collectives(final, backend)
 
 
 BY_HAND = sorted(program for program in archive() if "/sm_" in program)
@@ -129,11 +133,7 @@ def test_programs_partitioned_by_hand_launch_what_xla_does_from_the_front_end_on
     backend = program.partition("/")[0]
     final, done = from_the_front_end(program)
     check_module(final)
-    expected = module(program, "final.hlo")
-    found = compare_final(final, expected, backend)
-    assert found.same_kernels, (found.only_xla, found.only_actual)
-    assert found.same_copies, (found.only_xla, found.only_actual)
-    assert collectives(final, backend) == collectives(expected, backend)
+    assert_launches(final, module(program, "final.hlo"), backend)
     assert "shardy-xla" not in done.span(Stage.INPUT).not_repeated
     assert final.devices == 1
 

@@ -11,11 +11,8 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.judge.judge import Judge
 from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.loops import unrolled
-from hlofuse.reports.advice.recipe import Situation
-from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.explain.explain import explain
 from ..running import find
-from .values import judged
+from .values import judged, situation_of
 
 COMPUTATIONS = """HloModule m
 plus { a = f32[] parameter(0)
@@ -40,9 +37,7 @@ def found(text: str, target: str) -> set[str]:
     """The recipes that apply to a module at the input of fusion."""
     config = replay_config(target, "h100_sxm" if target == "gpu" else None)
     observed = observed_replay(CompilationInput(parse_module(text)), config)
-    facts = Facts(observed.replay, observed.costs)
-    refused = [r for rule in explain(observed.replay, facts=facts).blocking_rules for r in rule.refusals]
-    situation = Situation(facts, refused)
+    situation = situation_of(observed)
     return {recipe.name for recipe in RECIPES if list(recipe.find(situation))}
 
 

@@ -27,17 +27,16 @@ from hlofuse.library.loading import Loaded
 from hlofuse.library.options import ReplayOptions
 from hlofuse.matching.kernels import KernelKeys
 from hlofuse.reports.advice.catalogue import RECIPES, WRITTEN
-from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
+from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.verdict.candidates import rewritten, tried, tried_around
 from hlofuse.reports.verdict.cut import Cutter
 from hlofuse.reports.verdict.phrases import suggestions_title
 from hlofuse.reports.verdict.verdict import verdict
 from hlofuse.reports.whatif.model import trial_of
 from ..running import load_tool
-from .values import archive
+from .values import archive, situation_of
 
 ROOT = Path(__file__).parents[2]
 HAS_JAX = importlib.util.find_spec("jax") is not None
@@ -74,9 +73,7 @@ def read(tmp_path: Path) -> Callable[[str, str, str], Loaded]:
 
 
 def findings(recipe: Recipe, observed: Observed) -> list[Finding]:
-    facts = Facts(observed.replay, observed.costs)
-    refused = [r for rule in explain(observed.replay, facts=facts).blocking_rules for r in rule.refusals]
-    return list(recipe.find(Situation(facts, refused)))
+    return list(recipe.find(situation_of(observed)))
 
 
 def figures(observed: Observed) -> Any:

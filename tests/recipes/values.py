@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from hlofuse.account import Observed
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES
 from hlofuse.ir.copy import copy_module
@@ -47,12 +48,17 @@ def archive(file: Path) -> dict[str, str]:
         return {m.name: f.read().decode() for m in modules if (f := tar.extractfile(m)) is not None}
 
 
+def situation_of(observed: Observed) -> Situation:
+    """What the recipes are asked about."""
+    facts = Facts(observed.replay, observed.costs)
+    refused = [r for rule in explain(observed.replay, facts=facts).blocking_rules for r in rule.refusals]
+    return Situation(facts, refused)
+
+
 def judge_rewrites(judge: Judge, loaded: Loaded, names: Iterable[str]) -> Iterator[tuple[str, Judgement]]:
     """The verdict on each rewrite that a module admits, made at all of its places at once."""
     observed = loaded.observe()
-    facts = Facts(observed.replay, observed.costs)
-    refused = [r for rule in explain(observed.replay, facts=facts).blocking_rules for r in rule.refusals]
-    situation, before = Situation(facts, refused), observed.replay.input.module
+    situation, before = situation_of(observed), observed.replay.input.module
     for name in names:
         recipe, after = REWRITES[name], copy_module(before)
         assert recipe.rewrite is not None

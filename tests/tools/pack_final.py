@@ -11,7 +11,6 @@ fusion and after all optimizations, as small cases to read.
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -20,7 +19,7 @@ from pathlib import Path
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.inputs.wire_format import read_unique_ids
 from .pack_gpu import lean, lean_proto
-from .packing import write_archive
+from .packing import arguments, write_archive
 
 _THUNK = re.compile(r'thunk_metadata \{\s*thunk_info \{(.*?)\}\s*thunk_kind: "(\w+)"', re.DOTALL)
 _NAME = re.compile(r'profile_annotation: "([^"]*)"')
@@ -58,16 +57,13 @@ def case_text(dumped: DumpedModule) -> bytes:
 
 
 def main() -> None:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("out", type=Path)
-    p.add_argument("dumps", nargs="+")
-    args = p.parse_args()
-    modules = [m for d in args.dumps for m in DumpDirectory(d).modules if m.between and m.finished]
+    args = arguments(__doc__, "DUMPS", limit=1 << 30)
+    modules = [m for d in args.folders for m in DumpDirectory(d).modules if m.between and m.finished]
     if args.out.suffix == ".hlo":
         args.out.write_bytes(b"\n".join(case_text(m) for m in modules))
         return
     cases = [(m.name.removeprefix("jit_"), partial(files_of, m)) for m in modules]
-    write_archive(args.out, cases, limit=1 << 30)
+    write_archive(args.out, cases, limit=args.limit)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ after all optimizations. The text has the modules after fusion and after all opt
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -18,7 +17,7 @@ from pathlib import Path
 from hlofuse.inputs.wire_format import read_unique_ids
 from .pack_final import text_of
 from .pack_gpu import METADATA, TABLES, lean_proto
-from .packing import write_archive
+from .packing import arguments, write_archive
 
 _USUAL_CONFIG = re.compile(
     rb', backend_config=\{"operation_queue_id":(?!.*fusion_backend_config).*\}$', re.MULTILINE
@@ -46,20 +45,17 @@ def case_text(backend: str, program: Path) -> bytes:
 
 
 def main() -> None:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("out", type=Path)
-    p.add_argument("captures", nargs="+", metavar="BACKEND=CAPTURE")
-    args = p.parse_args()
+    args = arguments(__doc__, "BACKEND=CAPTURE", limit=1 << 30)
     programs = [
         (backend, program.parent)
-        for backend, _, capture in (text.partition("=") for text in args.captures)
+        for backend, _, capture in (text.partition("=") for text in args.folders)
         for program in sorted(Path(capture).glob("*/after_optimizations.hlo"))
     ]
     if args.out.suffix == ".hlo":
         args.out.write_bytes(b"\n".join(case_text(backend, program) for backend, program in programs))
         return
     cases = [(f"{backend}/{program.name}", partial(files_of, program)) for backend, program in programs]
-    write_archive(args.out, cases, limit=1 << 30)
+    write_archive(args.out, cases, limit=args.limit)
 
 
 if __name__ == "__main__":

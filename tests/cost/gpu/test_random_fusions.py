@@ -6,16 +6,13 @@ import random
 
 import pytest
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import pair_operand_reads
-from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import release_of
-from .test_structure import _figures
+from .test_structure import _figures, _fuse
 
 HEAD = """HloModule m
 sum {
@@ -101,23 +98,14 @@ def test_parts_give_the_figures_of_the_whole(seed: int, device: str, release: st
             break
         producer, consumer = choose.choice(pairs)
         together = model.pair_launch(producer, consumer)
-        pair = model.pair(producer, consumer)
+        model.pair(producer, consumer)
         for part in (producer, consumer):
             model.run_time(part)
         estimate = model.pair_time(producer, consumer)
         assert estimate == kernel_model(on, used).pair_time(producer, consumer)
         assert sum(r.ticks for r in pair_operand_reads(model, producer, consumer)) == estimate.read
         assert sum(r.read for r in pair_operand_reads(model, producer, consumer)) == estimate.bytes_read
-        fusion = fuse_in_place_of(consumer, "kLoop", has_side_effect)
-        if producer.opcode == "fusion":
-            merge_fusion(fusion, producer)
-        else:
-            append_producer(fusion, producer)
-        model.add_fusion(fusion, pair)
-        if not producer.users:
-            model.invalidate(producer)
-            module.entry.remove_instruction(producer)
-        model.invalidate(fusion)
+        fusion = _fuse(model, module, producer.name, consumer.name)
         fresh = kernel_model(on, used)
         assert model.launch(fusion) == fresh.launch(fusion)
         assert _figures(model.summary(fusion)) == _figures(fresh.summary(fusion))
