@@ -206,8 +206,8 @@ def _verdict(v: Verdict) -> dict[str, Any]:
     if v.final is None:
         del values["final"]
     # The keys that scripts read.
-    if v.record is not None and v.record.difference is not None:
-        values["record"]["difference"] = fields(v.record.difference, "kind fusions=step producer xla ours")
+    if v.record is not None and (d := v.record.difference) is not None:
+        values["record"]["difference"] = fields(d, "kind fusions=step producer xla") | {"ours": d.ours}
     values["remark"] = values.pop("note")
     for p in values["passes"]:
         p["changed_ours"] = p.pop("changed_actual")

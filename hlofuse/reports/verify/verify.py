@@ -227,14 +227,14 @@ class _Trial:
         found = [self._found.get((n, group)) for n in self._comparable]
         tried = [v for n in self._differing if (v := self._found.get((n, group))) is not None]
         records = [v.record for v in tried if v.record is not None]
-        known = self._tried(group)
+        replayed = self._tried(group)
         return (
-            known.exact,
+            replayed.exact,
             sum(v is None or v.agrees for v in found),
             sum(r.priorities for r in records),
             sum(r.refusals for r in records),
             any(self._first_group(n) == group for n in self._open),
-            known.complete,
+            replayed.complete,
             self._groups.index(group),
         )
 
