@@ -99,7 +99,7 @@ def _error(
     """Places are left out of the message: the row has the file's, and copies lie anywhere."""
     kind = "input"
     if isinstance(error, HlofuseError):
-        message = str(error).split("\n")[0]
+        message = error.first_line
         for place in filter(None, (path, item.source)):
             message = message.replace(f"{place}/", "").replace(f"{place}:", "").replace(place, "it").strip()
     elif isinstance(error, MemoryError):

@@ -36,7 +36,7 @@ def collect(dump: Path, capture: Capture) -> None:
             # The framework runs some on the host CPU while it prepares a program for another device.
             is_of_host = capture.target != "cpu" and "cpu_after_optimizations" in module.whole
             left_out = between if is_of_host or _is_clone(module, modules) else capture.left_out
-            left_out[name] = str(error).split("\n")[0]
+            left_out[name] = error.first_line
             continue
         taken.add(name)
         folder = capture.folder / name

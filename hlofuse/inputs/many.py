@@ -92,7 +92,7 @@ def modules_at(path: Path) -> Many:
             # Of --xla_dump_to alone: the module before optimizations and after.
             whole = module.finished or module.whole.get("before_optimizations")
             if whole is None:
-                found.skipped.append(str(e).split("\n")[0])
+                found.skipped.append(e.first_line)
                 continue
             before, passes = whole, []
         # Numbers of modules differ from run to run, their order less.

@@ -6,6 +6,11 @@ from collections.abc import Sequence
 class HlofuseError(Exception):
     """Anything wrong with the input or the call: printed as is, exit status 2, no traceback."""
 
+    @property
+    def first_line(self) -> str:
+        """The message without details."""
+        return str(self).split("\n")[0]
+
 
 class HloParseError(HlofuseError):
     """Text that is not HLO: place (`line` and `column` from 1), line, caret, and the expected form."""

@@ -10,6 +10,7 @@ from hlofuse.account.replaying import account_of
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computations, source_bearer
 from hlofuse.compilation import Compilation
+from hlofuse.format.fields import fields
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir import Computation, Instruction, Module, replace
 from hlofuse.rules.catalogue import Rule, catalogue
@@ -227,18 +228,10 @@ class Facts:
 
 def final_kernel(row: Launched, place: Place, at_fusion: str | None) -> FinalKernel:
     """The kernel of a row of an account; `at_fusion` is its name at the end of fusion."""
-    return FinalKernel(
-        place,
-        at_fusion,
-        row.kind,
-        row.runs,
-        row.per_iteration,
-        row.cost.bytes_accessed,
-        row.us,
-        row.is_floor,
-        row.measured,
-        row.in_branch,
+    own = fields(
+        row, "kind runs per_iteration bytes_accessed=cost.bytes_accessed us is_floor measured in_branch"
     )
+    return FinalKernel(place, at_fusion, **own)
 
 
 def place_of(x: Instruction, module: Module) -> Place:

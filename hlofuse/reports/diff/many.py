@@ -80,7 +80,7 @@ def diff_many(
         try:
             rows.append(_row(name, files, *compare(name)))
         except HlofuseError as e:
-            rows.append(ModuleChange(name, files, error=str(e).split("\n")[0]))
+            rows.append(ModuleChange(name, files, error=e.first_line))
     rows.sort(key=lambda r: (r.error is not None, r.same, -r.weight, r.name))
     return BatchDiff(
         tuple(rows),

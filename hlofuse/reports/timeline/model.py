@@ -286,7 +286,7 @@ def _damage(steps: Iterable[Step]) -> Iterable[str]:
 
 def _problem(error: HlofuseError, dump: PassDump) -> str:
     """The first line of a message, without the file's name: the step has it."""
-    rest = str(error).split("\n")[0].removeprefix(str(dump.path))
+    rest = error.first_line.removeprefix(str(dump.path))
     return f"line {rest[1:]}" if rest.startswith(":") else f"it {rest.strip()}"
 
 

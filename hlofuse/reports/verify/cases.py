@@ -121,7 +121,7 @@ def _dump_cases(
         except HlofuseError as e:
             if module is not None or len(chosen) == 1:
                 raise
-            skipped.append(str(e).split("\n")[0])
+            skipped.append(e.first_line)
     if not cases:
         more = [f"… {len(skipped) - 10} more"] if len(skipped) > 10 else []
         stage = FUSION_STAGES.get(target)
