@@ -40,13 +40,13 @@ def small_vector_dot(pair: CandidatePair) -> Figures | None:
 
 
 @condition("CPU014", "The consumer is a loop fusion", allows=True)
-def consumer_is_loop_fusion(pair: CandidatePair) -> Figures | None:
-    return {} if pair.consumer.fusion_kind == "kLoop" else None
+def consumer_is_loop_fusion(pair: CandidatePair) -> bool:
+    return pair.consumer.fusion_kind == "kLoop"
 
 
 @condition("CPU016", "The consumer is elementwise or can be emitted as a loop", allows=True)
-def consumer_is_loop_fusible(pair: CandidatePair) -> Figures | None:
-    return {} if is_loop_fusible(pair.consumer) else None
+def consumer_is_loop_fusible(pair: CandidatePair) -> bool:
+    return is_loop_fusible(pair.consumer)
 
 
 @requirement("CPU015", "The consumer cannot be fused into", message="Not fusing: not found a fusible case")
@@ -63,8 +63,8 @@ def not_found_a_fusible_case(pair: CandidatePair) -> Figures | None:
     message="Don't fuse instructions from custom fusions/calls",
     span=Span(since="0.5"),
 )
-def skipped_consumer(pair: CandidatePair) -> Figures | None:
-    return {} if pair.consumer in pair.state.skipped else None
+def skipped_consumer(pair: CandidatePair) -> bool:
+    return pair.consumer in pair.state.skipped
 
 
 @condition(
@@ -115,8 +115,8 @@ def producer_not_loop_fusible(pair: CandidatePair) -> Figures | None:
     "A constant alone does not start a fusion",
     message="Not fusing: insufficient non-constant nodes.",
 )
-def constant_alone(pair: CandidatePair) -> Figures | None:
-    return {} if pair.producer.opcode == "constant" and pair.consumer.opcode != "fusion" else None
+def constant_alone(pair: CandidatePair) -> bool:
+    return pair.producer.opcode == "constant" and pair.consumer.opcode != "fusion"
 
 
 @condition(
@@ -125,16 +125,16 @@ def constant_alone(pair: CandidatePair) -> Figures | None:
     lasting=True,
     message="Not fusing: producer is itself a fusion node.",
 )
-def producer_is_a_fusion(pair: CandidatePair) -> Figures | None:
-    return {} if pair.producer.opcode == "fusion" else None
+def producer_is_a_fusion(pair: CandidatePair) -> bool:
+    return pair.producer.opcode == "fusion"
 
 
 # Rules that let an add be done while a matrix-vector product writes its results.
 
 
 @condition("CPU003", "The add is fused into its matrix-vector product", allows=True)
-def output_fusion(pair: CandidatePair) -> Figures | None:
-    return {} if is_output_fusible(pair.producer, pair.consumer) else None
+def output_fusion(pair: CandidatePair) -> bool:
+    return is_output_fusible(pair.producer, pair.consumer)
 
 
 @condition(
@@ -142,8 +142,8 @@ def output_fusion(pair: CandidatePair) -> Figures | None:
     "The add is reserved for its own matrix-vector product",
     message="Bailing because producer can be output-fused into some operand.",
 )
-def goes_into_its_dot(pair: CandidatePair) -> Figures | None:
-    return {} if has_output_fusible_operand(pair.producer) else None
+def goes_into_its_dot(pair: CandidatePair) -> bool:
+    return has_output_fusible_operand(pair.producer)
 
 
 # The producer of a softmax, which XLA:CPU computes exactly once.

@@ -29,8 +29,8 @@ MERGED = outcome("FM001", "A kernel is fused into all of its consumers", allows=
 
 
 @requirement("FM010", "The kernel has no users", message="fusion has no users")
-def no_users(merge: Merge) -> Figures | None:
-    return None if merge.producer.users else {}
+def no_users(merge: Merge) -> bool:
+    return not merge.producer.users
 
 
 @condition("FM011", "The kernel is not a loop", message="not a loop fusion")
@@ -43,13 +43,13 @@ PRODUCER_RULES = (no_users, not_a_loop)
 
 
 @condition("FM012", "A bitcast is not a kernel", message="not fusing bitcast ops")
-def user_is_bitcast(pair: GpuPair) -> Figures | None:
-    return {} if pair.consumer.opcode == "bitcast" else None
+def user_is_bitcast(pair: GpuPair) -> bool:
+    return pair.consumer.opcode == "bitcast"
 
 
 @requirement("FM013", "A user is a custom fusion", message="not fusing custom fusions")
-def user_is_custom(pair: GpuPair) -> Figures | None:
-    return {} if pair.consumer.fusion_kind == "kCustom" else None
+def user_is_custom(pair: GpuPair) -> bool:
+    return pair.consumer.fusion_kind == "kCustom"
 
 
 def heroes_clash(pair: GpuPair) -> Verdict | None:

@@ -33,8 +33,8 @@ class WrapCandidate:
 
 
 @condition("FW001", "A scatter is wrapped", allows=True)
-def scatter(candidate: WrapCandidate) -> Figures | None:
-    return {} if candidate.instruction.opcode == "scatter" else None
+def scatter(candidate: WrapCandidate) -> bool:
+    return candidate.instruction.opcode == "scatter"
 
 
 @condition("FW002", "An operation of the fusion emitters is wrapped", allows=True, span=Span(since="0.8"))
@@ -88,8 +88,8 @@ def slow_convolution(candidate: WrapCandidate) -> Figures | None:
 
 
 @condition("FW007", "A convolution is computed by Eigen", span=Span(since="0.11"))
-def eigen_convolution(candidate: WrapCandidate) -> Figures | None:
-    return {} if candidate.instruction.opcode == "convolution" else None
+def eigen_convolution(candidate: WrapCandidate) -> bool:
+    return candidate.instruction.opcode == "convolution"
 
 
 @condition("FW008", "A concatenate or a dot is faster unfused", span=Span(since="0.8"))

@@ -100,8 +100,8 @@ def reduction_has_users(pair: GpuPair) -> Figures | None:
 @requirement(
     "GI014", "Nothing follows a scatter in its kernel", message="do not fuse into the output of scatter"
 )
-def producer_is_scatter(pair: GpuPair) -> Figures | None:
-    return {} if is_scatter_fusion(pair.producer) else None
+def producer_is_scatter(pair: GpuPair) -> bool:
+    return is_scatter_fusion(pair.producer)
 
 
 @requirement(
@@ -109,8 +109,8 @@ def producer_is_scatter(pair: GpuPair) -> Figures | None:
     "The producer computes the array that a scatter updates",
     message="do not fuse into the in-place operand of scatter",
 )
-def producer_is_scattered_into(pair: GpuPair) -> Figures | None:
-    return {} if updated_operand(pair.consumer) is pair.producer else None
+def producer_is_scattered_into(pair: GpuPair) -> bool:
+    return updated_operand(pair.consumer) is pair.producer
 
 
 @requirement(
@@ -118,9 +118,9 @@ def producer_is_scattered_into(pair: GpuPair) -> Figures | None:
     "The producer reads the array that a scatter updates",
     message="Producer uses the in-place operand of a scatter",
 )
-def producer_reads_scattered_into(pair: GpuPair) -> Figures | None:
+def producer_reads_scattered_into(pair: GpuPair) -> bool:
     array = updated_operand(pair.consumer)
-    return {} if array is not None and array in pair.producer.operands else None
+    return array is not None and array in pair.producer.operands
 
 
 @requirement(
@@ -140,8 +140,8 @@ def consumer_takes_nothing(pair: GpuPair) -> Figures | None:
     "The producer has several results",
     message="the producer is not fusible as it is a multi-output fusion",
 )
-def producer_has_several_results(pair: GpuPair) -> Figures | None:
-    return {} if pair.producer.is_multi_output_fusion else None
+def producer_has_several_results(pair: GpuPair) -> bool:
+    return pair.producer.is_multi_output_fusion
 
 
 @condition("GI019", "A constant does not start a kernel", message="not fusing constant")
@@ -180,13 +180,13 @@ MAX_REPEATED = Knob("gpu-heavy-computation", 10)
 
 
 @condition("GI001", "The producer is already a fusion", message="the producer is a fusion")
-def producer_is_a_fusion(pair: GpuPair) -> Figures | None:
-    return {} if pair.producer.opcode == "fusion" else None
+def producer_is_a_fusion(pair: GpuPair) -> bool:
+    return pair.producer.opcode == "fusion"
 
 
 @requirement("GI002", "The consumer is a custom fusion", message="the consumer is a custom fusion")
-def consumer_is_custom(pair: GpuPair) -> Figures | None:
-    return {} if pair.consumer.fusion_kind == "kCustom" else None
+def consumer_is_custom(pair: GpuPair) -> bool:
+    return pair.consumer.fusion_kind == "kCustom"
 
 
 @condition(
@@ -203,10 +203,10 @@ def reused_expensive_producer(pair: GpuPair) -> Figures | None:
     "A reduction would read its input uncoalesced",
     message="fusing the producer would break read coalescing",
 )
-def breaks_coalescing(pair: GpuPair) -> Figures | None:
+def breaks_coalescing(pair: GpuPair) -> bool:
     if not pair.state.model.summary(pair.consumer).is_reduction:
-        return None
-    return {} if is_physically_transposing(pair.producer) else None
+        return False
+    return is_physically_transposing(pair.producer)
 
 
 @condition(

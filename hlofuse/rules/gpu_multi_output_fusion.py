@@ -138,13 +138,13 @@ ANOTHER_PREFERRED = outcome("GM034", "Another consumer is preferred")
 
 
 @condition("GM020", "The producer already has several results", message="Producer is a multi-output fusion")
-def producer_is_multi_output(lone: LoneProducer) -> Figures | None:
-    return {} if lone.producer.is_multi_output_fusion else None
+def producer_is_multi_output(lone: LoneProducer) -> bool:
+    return lone.producer.is_multi_output_fusion
 
 
 @requirement("GM021", "The producer updates an array in place", message="In-place operations are present")
-def producer_in_place(lone: LoneProducer) -> Figures | None:
-    return {} if in_place_pairs(lone.producer, lone.state.model.release) else None
+def producer_in_place(lone: LoneProducer) -> bool:
+    return bool(in_place_pairs(lone.producer, lone.state.model.release))
 
 
 @requirement("GM022", "The producer cannot be emitted per element", message="producer is not loop-fusible")
@@ -156,8 +156,8 @@ def producer_not_a_loop(lone: LoneProducer) -> Figures | None:
 
 
 @condition("GM023", "The producer transposes in memory", message="producer is physically transposing")
-def producer_transposes(lone: LoneProducer) -> Figures | None:
-    return {} if is_physically_transposing(lone.producer) else None
+def producer_transposes(lone: LoneProducer) -> bool:
+    return is_physically_transposing(lone.producer)
 
 
 PRODUCER_RULES = (producer_is_multi_output, producer_in_place, producer_not_a_loop, producer_transposes)

@@ -79,13 +79,10 @@ def is_horizontal_candidate(instruction: Instruction, model: KernelModel) -> boo
 
 def feeds_only(instruction: Instruction, consumer: Instruction) -> bool:
     """True if the only users are the consumer and the root (`IsConsumerTheOnlyNonRootUser`)."""
-    for user in instruction.users:
-        if user.opcode == "get-tuple-element":
-            if not feeds_only(user, consumer):
-                return False
-        elif user is not consumer and not user.is_root:
-            return False
-    return True
+    return all(
+        feeds_only(user, consumer) if user.opcode == "get-tuple-element" else user is consumer or user.is_root
+        for user in instruction.users
+    )
 
 
 def writes_slice(kernel: Instruction) -> bool:

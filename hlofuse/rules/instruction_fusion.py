@@ -111,8 +111,8 @@ def _would_duplicate(pair: CandidatePair) -> bool:
     lasting=True,
     message="not fusing into the output of the root instruction",
 )
-def producer_is_root(pair: CandidatePair) -> Figures | None:
-    return {} if pair.producer.is_root else None
+def producer_is_root(pair: CandidatePair) -> bool:
+    return pair.producer.is_root
 
 
 @condition(

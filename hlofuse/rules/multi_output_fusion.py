@@ -86,8 +86,8 @@ def results_used_as_a_whole(pair: Siblings) -> Figures | None:
 
 
 @requirement("MO014", "One depends on the other", message="User is connected")
-def connected(pair: Siblings) -> Figures | None:
-    return {} if pair.reachability.connected(pair.fusion, pair.other) else None
+def connected(pair: Siblings) -> bool:
+    return pair.reachability.connected(pair.fusion, pair.other)
 
 
 @requirement("MO015", "The two loop over different shapes", message="User not legal to fuse")
@@ -131,8 +131,8 @@ def many_operands(pair: Siblings) -> Figures | None:
     "A constant does not become a kernel's result",
     message="User is not fusible, or is the instruction itself",
 )
-def is_constant(instruction: Instruction) -> Figures | None:
-    return {} if instruction.opcode == "constant" else None
+def is_constant(instruction: Instruction) -> bool:
+    return instruction.opcode == "constant"
 
 
 @requirement(

@@ -7,7 +7,7 @@ from hlofuse.analysis.elementwise import is_elementwise, without_bitcasts
 from hlofuse.ir.graph import Instruction
 from .catalogue import catalogue
 from .instruction_fusion import CandidatePair
-from .verdict import Figures, condition
+from .verdict import condition
 
 _ON_ITS_OWN = frozenset(
     "reduce reshape sort concatenate dynamic-update-slice gather scatter reduce-window custom-call"
@@ -60,40 +60,40 @@ def _takes_all(producer: Instruction, user: Instruction) -> bool:
 
 
 @condition("TP001", "The consumer moves data, or an earlier pass made its kernel")
-def consumer_takes_nothing(pair: CandidatePair) -> Figures | None:
+def consumer_takes_nothing(pair: CandidatePair) -> bool:
     takes = pair.consumer.opcode not in ("bitcast", "tuple") and _takes_all(pair.producer, pair.consumer)
-    return None if takes else {}
+    return not takes
 
 
 @condition("TP002", "The producer is a kind of operation that is a kernel of its own")
-def producer_on_its_own(pair: CandidatePair) -> Figures | None:
+def producer_on_its_own(pair: CandidatePair) -> bool:
     producer = pair.producer
     if producer.opcode == "copy":
         reading = [u for u, _ in readers(producer, pair.consumer)]
         in_product = all(u.opcode == "convolution" and not _is_plain(u) for u in reading)
-        return None if in_product and producer.operands[0].opcode != "bitcast" else {}
+        return not (in_product and producer.operands[0].opcode != "bitcast")
     if producer.opcode == "fusion":
-        return None if is_created(producer) and kind(producer) == "loop" else {}
-    return {} if producer.opcode in _ON_ITS_OWN else None
+        return not (is_created(producer) and kind(producer) == "loop")
+    return producer.opcode in _ON_ITS_OWN
 
 
 @condition("TP003", "The producer is a scalar")
-def scalar(pair: CandidatePair) -> Figures | None:
+def scalar(pair: CandidatePair) -> bool:
     shape = pair.producer.shape
-    return {} if shape.is_array and not shape.rank and pair.producer.opcode != "constant" else None
+    return shape.is_array and not shape.rank and pair.producer.opcode != "constant"
 
 
 @condition("TP004", "The producer is the result of a product's kernel")
-def end_of_product(pair: CandidatePair) -> Figures | None:
+def end_of_product(pair: CandidatePair) -> bool:
     producer = pair.producer
     if producer not in pair.state.ends:
-        return None
+        return False
     reader, number = readers(producer, pair.consumer)[0]
     # XLA:TPU chains two products of matrices if they are small enough, above all if there is work between.
     size = sum(o.shape.byte_size for o in reader.operands)
     is_first = without_bitcasts(producer).opcode == "convolution"
     chained = _is_plain(reader) and number == 0 if is_first else _is_product(reader)
-    return None if chained and len(producer.users) == 1 and size <= _MOST_CHAINED_BYTES else {}
+    return not (chained and len(producer.users) == 1 and size <= _MOST_CHAINED_BYTES)
 
 
 def _is_product(x: Instruction) -> bool:

@@ -9,6 +9,7 @@ from .catalogue import Rule, given_fields_of, register
 
 Figures: TypeAlias = Mapping[str, Any]
 """The numbers that a verdict is based on, read-only: JSON values by name, the unit in the name (`us`)."""
+Answer: TypeAlias = Figures | bool | None  # The answer of a predicate
 Q = TypeVar("Q")  # The candidate that a pass evaluates its rules on
 
 
@@ -31,19 +32,21 @@ class Verdict:
 
 
 class _Tie(Protocol):
-    def __call__(self, predicate: Callable[[Q], Figures | None], /) -> Callable[[Q], Verdict | None]: ...
+    def __call__(self, predicate: Callable[[Q], Answer], /) -> Callable[[Q], Verdict | None]: ...
 
 
 @given_fields_of(register)
 def condition(rule: Rule) -> _Tie:
-    """Enter a rule into the catalogue and tie it to its predicate. The predicate returns the figures when the
-    rule settles the question, None to pass it on."""
+    """Enter a rule into the catalogue and tie it to its predicate. The predicate returns the figures, or True
+    without any, when the rule settles the question, None or False to pass it on."""
 
-    def tie(predicate: Callable[[Q], Figures | None]) -> Callable[[Q], Verdict | None]:
+    def tie(predicate: Callable[[Q], Answer]) -> Callable[[Q], Verdict | None]:
         @wraps(predicate)
         def evaluate(candidate: Q) -> Verdict | None:
-            figures = predicate(candidate)
-            return None if figures is None else Verdict(rule, figures)
+            answer = predicate(candidate)
+            if answer is None or answer is False:
+                return None
+            return Verdict(rule, {} if answer is True else answer)
 
         evaluate.rule = rule  # type: ignore[attr-defined]
         return evaluate

@@ -149,8 +149,8 @@ def copy_fusion(kernel: GpuKernel) -> Figures | None:
 
 
 @runner("EM030", "A fusion around a library call or a kernel of XLA's library", runs="custom fusion")
-def custom(kernel: GpuKernel) -> Figures | None:
-    return {} if kernel.config_kind == config.CUSTOM else None
+def custom(kernel: GpuKernel) -> bool:
+    return kernel.config_kind == config.CUSTOM
 
 
 @runner("EM031", "A matmul in Triton", runs="Triton GEMM")
@@ -169,13 +169,13 @@ def triton(kernel: GpuKernel) -> Figures | None:
 
 
 @runner("EM033", "A cuDNN graph fusion", runs="cuDNN graph")
-def cudnn(kernel: GpuKernel) -> Figures | None:
-    return {} if kernel.config_kind == config.CUDNN else None
+def cudnn(kernel: GpuKernel) -> bool:
+    return kernel.config_kind == config.CUDNN
 
 
 @runner("EM034", "A collective in Triton", runs="Triton (collective)")
-def triton_collective(kernel: GpuKernel) -> Figures | None:
-    return {} if kernel.config_kind == "__triton_collective" else None
+def triton_collective(kernel: GpuKernel) -> bool:
+    return kernel.config_kind == "__triton_collective"
 
 
 def _tile(kernel: GpuKernel) -> Figures:

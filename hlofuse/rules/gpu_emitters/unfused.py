@@ -175,8 +175,8 @@ def sort(kernel: GpuKernel) -> Figures | None:
 
 
 @runner("EM014", "A seed for random numbers", runs="random state kernel")
-def random_state(kernel: GpuKernel) -> Figures | None:
-    return {} if kernel.instruction.opcode == "rng-get-and-update-state" else None
+def random_state(kernel: GpuKernel) -> bool:
+    return kernel.instruction.opcode == "rng-get-and-update-state"
 
 
 @runner("EM015", "A transfer between host and device", runs="host transfer")

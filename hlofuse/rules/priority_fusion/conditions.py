@@ -159,8 +159,8 @@ def code_duplication(pair: PriorityPair) -> Figures | None:
     "The producer is the result of its computation",
     message="not fusing into the output of the root instruction",
 )
-def producer_is_root(pair: PriorityPair) -> Figures | None:
-    return {} if pair.producer.is_root else None
+def producer_is_root(pair: PriorityPair) -> bool:
+    return pair.producer.is_root
 
 
 @requirement(
@@ -178,17 +178,17 @@ def consumer_not_fusible(pair: PriorityPair) -> Figures | None:
 
 
 @condition("PF004", "The consumer is a bitcast", message="not fusing into a single bitcast as consumer")
-def consumer_is_bitcast(pair: PriorityPair) -> Figures | None:
-    return {} if is_fusible_bitcast(pair.consumer, pair.state.model.release) else None
+def consumer_is_bitcast(pair: PriorityPair) -> bool:
+    return is_fusible_bitcast(pair.consumer, pair.state.model.release)
 
 
 # Rules that keep reductions where their emitter can handle them.
 
 
 @condition("PF008", "Both contain a reduce", message="both the producer and the consumer contain a reduce")
-def both_reduce(pair: PriorityPair) -> Figures | None:
+def both_reduce(pair: PriorityPair) -> bool:
     of = pair.structure
-    return {} if of.producer.significant_reduce and of.consumer.significant_reduce else None
+    return of.producer.significant_reduce and of.consumer.significant_reduce
 
 
 @condition(
@@ -196,21 +196,21 @@ def both_reduce(pair: PriorityPair) -> Figures | None:
     "A reduction would become a plain loop",
     message="fusion into output of a reduce fusion would create a loop fusion",
 )
-def reduction_becomes_loop(pair: PriorityPair) -> Figures | None:
+def reduction_becomes_loop(pair: PriorityPair) -> bool:
     model = pair.state.model
     alone = pair.structure.producer.launch or model.launch(pair.producer)
     if alone.kind != "reduction":
-        return None
+        return False
     launch = model.pair_launch(pair.producer, pair.consumer, pair.structure)
-    return {} if launch.kind == "loop" else None
+    return launch.kind == "loop"
 
 
 # Rules about scatters, which write their result over an operand.
 
 
 @requirement("PF005", "The producer is a scatter", message="do not fuse into the output of scatter")
-def producer_is_scatter(pair: PriorityPair) -> Figures | None:
-    return {} if is_scatter_fusion(pair.producer) else None
+def producer_is_scatter(pair: PriorityPair) -> bool:
+    return is_scatter_fusion(pair.producer)
 
 
 @requirement(
@@ -218,8 +218,8 @@ def producer_is_scatter(pair: PriorityPair) -> Figures | None:
     "The producer computes the array that a scatter updates",
     message="do not fuse into the in-place operand of scatter",
 )
-def producer_is_scattered_into(pair: PriorityPair) -> Figures | None:
-    return {} if updated_operand(pair.consumer) is pair.producer else None
+def producer_is_scattered_into(pair: PriorityPair) -> bool:
+    return updated_operand(pair.consumer) is pair.producer
 
 
 @requirement(
