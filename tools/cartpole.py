@@ -23,7 +23,7 @@ from hlofuse.account import Account
 from hlofuse.account.replaying import pair_detail
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import iter_kernels, launched_computations
-from hlofuse.compilation import Compilation, CompilationInput, compile
+from hlofuse.compilation import Compilation, CompilationInput, compile, replay_config
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.format.escape import table
@@ -34,7 +34,6 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.kernels import Choice, kernel_selection
-from hlofuse.rules.settings import parse_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "samples" / "cartpole"
@@ -82,8 +81,8 @@ def figures(name: str, target: str, without: str = "") -> Figures | None:
         return None
     card = None if target == "cpu" else load_device(CARD)
     module = load(SAMPLES / target / name, target=target)
-    settings = parse_settings((), (without,) if without else ())
-    done = compile(CompilationInput(module, unique_ids_for(module)), target, device=card, settings=settings)
+    config = replay_config(target, card, disable=(without,) if without else ())
+    done = compile(CompilationInput(module, unique_ids_for(module)), config)
     after = done.after
     executed = _executed(after)
     # The study is about kernels: waits for the host would be most of the time of nearly every program.

@@ -20,7 +20,6 @@ from hlofuse.pipelines.flags import DISABLED, TRITON_MULTI_OUTPUT, disabled_pass
 from hlofuse.pipelines.identity import Identity
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS
-from hlofuse.rules.settings import Settings
 from hlofuse.trace import Event, Recorder
 from hlofuse.trace.priority_record import PriorityRecord
 from hlofuse.trace.provenance import final_instructions
@@ -44,30 +43,22 @@ def compile(
     *,
     until: Stage = Stage.FUSED,
     device: str | DeviceDescription | None = None,
-    xla: str | None = None,
-    option: str | None = None,
-    passes: Sequence[str] | None = None,
-    settings: Settings | None = None,
     cache: SharedTables | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Compilation:
     """XLA's passes on copies of a module, from its stage to `until`, with every decision.
 
     A bare module is at the fusion input. `config` is a `ReplayConfig` or the name of a target. With a name,
-    `device` is a device's name, file or description, `xla` a release of jaxlib (the reference release unless
-    given), `option` names a variant of the target's passes (`Target.options`), `passes` are other fusion
-    passes (`fixpoint(a, b)` repeats some until nothing changes), and `settings` change knobs and rules.
-    `observers` see every decision when it is made. `cache` holds costs that compilations of one module share,
-    and `checkpoint` the fusion passes that they have in common.
+    `device` is a device's name, file or description. `observers` see every decision when it is made. `cache`
+    holds costs that compilations of one module share, and `checkpoint` the fusion passes that they have in
+    common.
 
     HlofuseError for unknown names, where calls would multiply beyond reason, and for a program partitioned by
     hand that the partitioner has not seen."""
     if isinstance(input, Module):
         input = CompilationInput(input)
     if isinstance(config, str):
-        listed = ", ".join(passes) if passes is not None else None
-        config = replay_config(config, device, xla=xla, option=option, passes=listed)
-        config = config if settings is None else replace(config, settings=settings)
+        config = replay_config(config, device)
     begun = checkpoint.latest() if checkpoint is not None else None
     done = Compilation(input, config) if begun is None else begun.resume()
     done.config = config

@@ -75,7 +75,9 @@ def replay_config(
         option = _option(target, release, xla_flags)
     off = disabled_passes(xla_flags)
     standard = tuple(p for p in passes_of(target, release, option) if p.partition("(")[0] not in off)
-    listed = with_enabled(target, standard if passes is None else split_passes(passes), enable)
+    listed = standard if passes is None else split_passes(passes)
+    for name in enable:
+        listed = _with(target, listed, name)
     if passes is not None:
         for text in single_passes(listed):
             make_pass(text, target, release)
@@ -139,15 +141,9 @@ def device_numbers(target: str) -> tuple[str, ...]:
 # Passes that XLA has and a target leaves out by default (`--enable`).
 
 
-def with_enabled(target: str, passes: tuple[str, ...], names: Iterable[str]) -> tuple[str, ...]:
-    """`passes`, at the end those asked for. A name is an addition of the target (`Target.additions`), a pass
-    in one, or the code of a rule that only such a pass asks; HlofuseError for others."""
-    for name in names:
-        passes = _with(target, passes, name)
-    return passes
-
-
 def _with(target: str, passes: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """`passes`, at the end the one asked for. A name is an addition of the target (`Target.additions`), a
+    pass in one, or the code of a rule that only such a pass asks; HlofuseError for others."""
     optional_passes = TARGETS[target].optional_passes
     code = name.upper()
     for optional_pass in optional_passes:

@@ -143,24 +143,20 @@ class _Basic(Pass):
     """A simplification for targets whose passes before fusion are not listed."""
 
     name: str
-    apply: Callable[[Module, Recorder], object]
+    apply: Callable[[Module], object]
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        self.apply(module, recorder)
+        self.apply(module)
         return True
 
 
-def _inline(module: Module, _: Recorder) -> None:
-    inline_calls(module, is_inlined)
-
-
-def _remove_annotations(module: Module, _: Recorder) -> None:
+def _remove_annotations(module: Module) -> None:
     from hlofuse.passes.control_flow.annotations import remove_annotations
 
     remove_annotations(module)
 
 
-def _replace_free_reshapes(module: Module, _: Recorder) -> None:
+def _replace_free_reshapes(module: Module) -> None:
     for i in module.instructions():
         if i.opcode == "reshape" and moves_no_data(i):
             i.opcode = "bitcast"
@@ -169,7 +165,7 @@ def _replace_free_reshapes(module: Module, _: Recorder) -> None:
 _BASIC = Pipeline(
     "basic",
     [
-        _Basic(name="call-inliner", apply=_inline),
+        _Basic(name="call-inliner", apply=lambda module: inline_calls(module, is_inlined)),
         _Basic(name="sharding-remover", apply=_remove_annotations),
         TupleSimplifier(),
         HloDCE(),

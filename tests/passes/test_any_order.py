@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.compilation import compile
+from hlofuse.compilation import compile, replay_config
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
@@ -131,6 +131,6 @@ ENTRY %main (p: f32[64]) -> (f32[64], f32[]) {
 }
 """
     )
-    result = compile(module, "gpu", device="h100_sxm", option="triton-multi-output")
+    result = compile(module, replay_config("gpu", "h100_sxm", option="triton-multi-output"))
     check_module(result.after)
     assert [e.kind for e in result.events if e.event == "fuse"] == ["multi-output"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 
-from hlofuse.compilation import Compilation, CompilationInput, compile
+from hlofuse.compilation import Compilation, CompilationInput, compile, replay_config
 from hlofuse.inputs.wire_format import ids_of_proto
 from hlofuse.ir import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
@@ -40,7 +40,7 @@ class Case:
     def replay(self, *, ids: bool, follow: bool = False, option: str | None = None) -> Compilation:
         record = self.record if follow else None
         input = CompilationInput(parse_module(self.before), self.ids if ids else None, record)
-        return compile(input, "gpu", device=self.device, option=option)
+        return compile(input, replay_config("gpu", self.device, option=option))
 
 
 @cache

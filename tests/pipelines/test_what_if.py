@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.compilation import compile
+from hlofuse.compilation import compile, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes import make_pass
 from hlofuse.pipelines import TARGETS, passes_of
 from hlofuse.releases import AROUND_FUSION as RELEASE
-from hlofuse.rules.settings import parse_settings
 
 SOFTMAX = """HloModule m
 most {
@@ -31,8 +30,7 @@ ENTRY e {
 
 
 def kernels(*, disable: tuple[str, ...] = (), overrides: tuple[str, ...] = ()) -> int:
-    settings = parse_settings(overrides, disable)
-    after = compile(parse_module(SOFTMAX), settings=settings).after
+    after = compile(parse_module(SOFTMAX), replay_config("cpu", overrides=overrides, disable=disable)).after
     return sum(i.opcode == "fusion" for i in after.entry)
 
 
@@ -59,7 +57,7 @@ ENTRY e {
 """
 
     def fused(*overrides: str) -> list[str]:
-        result = compile(parse_module(text), settings=parse_settings(overrides, ()))
+        result = compile(parse_module(text), replay_config("cpu", overrides=overrides))
         return [e.event for e in result.passes[0].events]
 
     assert "fuse" not in fused()

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.compilation import Compilation, CompilationInput, compile, replay_config
+from hlofuse.compilation import Compilation, compile, replay_config
+from hlofuse.ir import replace
 from hlofuse.reports.verify.compare import verify_module
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.settings import AS_XLA, Settings
@@ -24,8 +25,8 @@ KEYS = {"target", "option", "device", "xla", "applied", "not_applied"}
 def replayed(case: Case, settings: Settings = AS_XLA) -> Compilation:
     """The replay that the header asks for."""
     option, device, xla = (case.options.get(key) for key in ("option", "device", "xla"))
-    target = case.options["target"]
-    return compile(case.module(), target, option=option, device=device, xla=xla, settings=settings)
+    config = replay_config(case.options["target"], device, xla=xla, option=option)
+    return compile(case.module(), replace(config, settings=settings))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
