@@ -163,7 +163,7 @@ class CallOrder:
 
     def _with_callers(self, computation: Computation) -> list[Computation]:
         """Callees first; of several callers the one that stands first."""
-        found: list[Computation] = []
+        found = []
         agenda = [(computation, False)]
         seen: set[Computation] = set()
         while agenda:
@@ -205,7 +205,7 @@ def creation_order(module: Module) -> list[Computation]:
     """All computations in creation order (`HloModule::computations`). A text prints callees first instead.
     Computations of the program have numbers that show it, as long as no pass has replaced them; those that
     passes add come after them, in the order of `module.computations`."""
-    own: dict[Computation, int] = {}
+    own = {}
     for computation in module.computations:
         number = _OF_THE_PROGRAM.fullmatch(computation.name)
         if number is not None and computation.fusion is None:

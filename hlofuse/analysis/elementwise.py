@@ -31,16 +31,12 @@ def is_effective_bitcast(instruction: Instruction) -> bool:
 
 def without_bitcasts(x: Instruction) -> Instruction:
     """`x`, or the value below its bitcasts."""
-    while x.opcode == "bitcast":
-        x = x.operands[0]
-    return x
+    return x.through("bitcast")
 
 
 def without_views(x: Instruction) -> Instruction:
     """`x`, or the value below its bitcasts and reshapes."""
-    while x.opcode in ("bitcast", "reshape"):
-        x = x.operands[0]
-    return x
+    return x.through("bitcast", "reshape")
 
 
 def moves_no_data(instruction: Instruction) -> bool:
@@ -138,10 +134,7 @@ def is_expensive_division(instruction: Instruction, constant_operand: int) -> bo
     """Integer division by a constant becomes multiplications and shifts, anything else is expensive."""
     if instruction.element_type not in INTEGER_TYPES:
         return True
-    operand = instruction.operands[constant_operand]
-    if operand.opcode == "broadcast":
-        operand = operand.operands[0]
-    return not is_constant_effective_scalar(operand)
+    return not is_constant_effective_scalar(instruction.operands[constant_operand].past("broadcast"))
 
 
 def is_constant_effective_scalar(instruction: Instruction) -> bool:

@@ -2,7 +2,6 @@
 multiply-add counts as two. Transcendental operations are counted apart from flops."""
 
 import math
-import re
 from collections.abc import Collection
 
 from hlofuse.ir.attributes.window import WindowDimension
@@ -36,19 +35,15 @@ def dot_flops(instruction: Instruction) -> int:
 
 def ragged_dot_flops(instruction: Instruction) -> int:
     """FLOP of ragged-dot: the result without as many leading dimensions as there are group dimensions."""
-    groups = _numbers(instruction.raw("rhs_group_dims"))
+    groups = instruction.attributes.get("rhs_group_dims", ())
     shape = instruction.shape
     return _contraction_flops(instruction, Shape(shape.element_type, shape.dimensions[len(groups) :]))
 
 
 def _contraction_flops(instruction: Instruction, result: Shape) -> int:
     left = instruction.operands[0].shape.dimensions
-    contracted = _numbers(instruction.raw("lhs_contracting_dims"))
+    contracted: tuple[int, ...] = instruction.attributes.get("lhs_contracting_dims", ())
     return FMA_FLOPS * elements(result) * math.prod(left[d] for d in contracted if d < len(left))
-
-
-def _numbers(text: str | None) -> list[int]:
-    return [int(x) for x in re.findall(r"\d+", text or "")]
 
 
 def convolution_flops(instruction: Instruction) -> int:
@@ -128,7 +123,7 @@ def fft_flops(instruction: Instruction) -> int:
     """FLOP of a fast Fourier transform: eight per element and binary digit of each length."""
     shape = instruction.operands[0].shape
     digits = 1
-    for length in _numbers(instruction.raw("fft_length")):
+    for length in instruction.attributes.get("fft_length", ()):
         digits *= max(length.bit_length() - 1, 0)
     return FMA_FLOPS * 4 * digits * elements(shape.tuple_shapes[0] if shape.is_tuple else shape)
 

@@ -45,8 +45,8 @@ class InputOutputAlias:
 
 def alias_config(module: Module) -> InputOutputAlias:
     """The aliases in the module's header."""
-    aliases: dict[Index, Argument] = {}
-    kinds: dict[Index, str] = {}
+    aliases = {}
+    kinds = {}
     for output, number, index, kind in _ALIAS.findall(module.attributes.raw("input_output_alias") or ""):
         aliases[_index(output)] = (int(number), _index(index))
         kinds[_index(output)] = kind or "may-alias"
@@ -61,7 +61,7 @@ def write_alias_config(module: Module, config: InputOutputAlias) -> None:
         for name, value in module.attributes.raw_items.items()
         if name not in ("input_output_alias", "buffer_donor")
     }
-    written: dict[str, str] = {}
+    written = {}
     if config.aliases:
         parts = [
             f"{_text(output)}: ({number}, {_text(index)}, {config.kinds[output]})"

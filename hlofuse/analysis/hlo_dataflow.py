@@ -239,7 +239,7 @@ class HloDataflow:
     def _propagate(self) -> None:
         """Hand values on until nothing changes, in the order in which the program runs (`Propagate`)."""
         place = {x: k for k, x in enumerate(self._executed())}
-        by_place: dict[int, Instruction] = {}
+        by_place = {}
         for x in (*self._forwards, *self._phi_inputs):
             by_place[place.setdefault(x, len(place))] = x
         queue = sorted(by_place)
@@ -261,7 +261,7 @@ class HloDataflow:
 
         A computation comes at its first call: the paths of calls to it may be very many."""
         pending = [iter(self.module.entry.post_order())]
-        waiting: list[Instruction] = []
+        waiting = []
         seen: set[Computation] = set()
         while pending:
             for x in pending[-1]:

@@ -24,8 +24,8 @@ class ShapeTree:
     place: dict[Index, int]
 
     def __init__(self, shape: Shape) -> None:
-        indices: list[Index] = []
-        shapes: list[Shape] = []
+        indices = []
+        shapes = []
         pending: list[tuple[Index, Shape]] = [((), shape)]
         while pending:
             index, subshape = pending.pop()

@@ -341,7 +341,7 @@ def outermost_loops(module: Module) -> tuple[Loop, ...]:
 
 
 def _loops(computation: Computation, launched: dict[Computation, int], seen: set[Computation]) -> list[Loop]:
-    found: list[Loop] = []
+    found = []
     for instruction in computation:
         if instruction.opcode == "while":
             if count := _launched_by(instruction, launched):

@@ -87,7 +87,7 @@ class OnlineOrder:
 
     def _search_backward(self, start: Computation) -> tuple[list[Computation], bool]:
         """Callers on the same level, each after its own callers; True if the search was cut off."""
-        found: list[Computation] = []
+        found = []
         visited: set[Computation] = set()
         edges = 0
         agenda = [(start, False)]

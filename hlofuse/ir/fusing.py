@@ -3,7 +3,7 @@ passes do to a graph when they fuse is here: making a fusion, appending a produc
 output, merging one fusion into another as further outputs (`merging` merges in place). Names and the order of
 operands, parameters and users come out as XLA's, because later decisions and names depend on them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from .attributes.attributes import Attributes
 from .errors import HlofuseError
@@ -113,10 +113,10 @@ def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> N
     `HloFusionInstruction::MergeFusionInstructionIntoMultiOutput`."""
     parent = computation_of(fusion)
     body = other.fused_computation
-    clones: dict[Instruction, Instruction] = {}
+    clones = {}
     pending: list[Instruction] = []
     outputs: set[Instruction] = set()
-    elements: list[tuple[Instruction, int]] = []
+    elements = []
     for inner in body.post_order():
         if inner.opcode == "parameter":
             clones[inner] = other.operands[inner.parameter_number]
@@ -127,7 +127,7 @@ def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> N
                 if element.is_root or any(u is not fusion for u in element.users):
                     outputs.add(clones[source])
         else:
-            clone = clone_of(inner, [clones[o] for o in inner.operands], f"{inner.name}.clone")
+            clone = inner.clone([clones[o] for o in inner.operands], name=f"{inner.name}.clone")
             clones[inner] = parent.add_instruction(clone)
             pending.append(clone)
     if body.root.opcode == "tuple":
@@ -189,24 +189,32 @@ def _read_through_parameters(fusion: Instruction, clone: Instruction, operands: 
 
 
 def _add_output(fusion: Instruction, producer: Instruction, clone: Instruction) -> None:
-    body, root = fusion.fused_computation, fusion.fused_root
+    root = fusion.fused_root
     if root.opcode == "tuple" and clone in root.operands:
         index = root.operands.index(clone)
-        producer.replace_all_uses_with(get_tuple_element(fusion, index, clone.shape))
-        return
-    was_tuple = root.opcode == "tuple"
-    elements = list(root.operands) if was_tuple else [root]
-    elements.append(clone)
-    shape = Shape.tuple_of([e.shape for e in elements])
-    body.root = body.add_instruction(Instruction("tuple", shape, "tuple", elements))
-    fusion.shape = shape
+    else:
+        index = len(root.outputs)
+        if append_outputs(fusion, [clone]):
+            fusion.replace_all_uses_with(get_tuple_element(fusion, 0, root.shape))
+    producer.replace_all_uses_with(get_tuple_element(fusion, index, clone.shape))
+
+
+def append_outputs(fusion: Instruction, outputs: Sequence[Instruction]) -> bool:
+    """Make instructions in the fusion further outputs. True if it had one so far, which others now take from
+    the tuple."""
+    body, root = fusion.fused_computation, fusion.fused_root
+    body.root = body.add_instruction(tuple_of([*root.outputs, *outputs]))
+    fusion.shape = body.root.shape
     if fusion.raw("sharding") is not None:
         fusion.attributes = fusion.attributes.without("sharding")
-    if was_tuple:
+    if root.opcode == "tuple":
         body.remove_instruction(root)
-    else:
-        fusion.replace_all_uses_with(get_tuple_element(fusion, 0, root.shape))
-    producer.replace_all_uses_with(get_tuple_element(fusion, len(elements) - 1, clone.shape))
+    return root.opcode != "tuple"
+
+
+def tuple_of(elements: list[Instruction]) -> Instruction:
+    """A new tuple in no computation."""
+    return Instruction("tuple", Shape.tuple_of([e.shape for e in elements]), "tuple", elements)
 
 
 def clone_of(
@@ -249,13 +257,13 @@ def unfuse(caller: Instruction) -> None:
     computation = computation_of(caller)
     module = module_of(computation)
     only_caller = sum(body.callers.values()) == 1
-    outer: dict[Instruction, Instruction] = {}
+    outer = {}
     for inner in body.post_order():
         if inner.opcode == "parameter":
             outer[inner] = caller.operands[inner.parameter_number]
             module.note_replacement(inner, outer[inner])
             continue
-        clone = clone_of(inner, [outer[o] for o in inner.operands])
+        clone = inner.clone([outer[o] for o in inner.operands])
         outer[inner] = computation.add_instruction(clone)
         if only_caller:
             clone.name = inner.name  # which is about to go

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from .attributes.attributes import NO_ATTRIBUTES, UNREAD, Attributes
 from .errors import HlofuseError
+from .grouping import post_order
 from .literal import Literal
 from .names import NO_ORIGIN, PARAMETER_NAMES, NameUniquer, Origin, joined
 from .native import mypyc_attr
@@ -172,6 +173,17 @@ class Instruction:
     def fused_root(self) -> Instruction:
         """The root inside a fusion (`fused_expression_root`)."""
         return self.called[0][1].root
+
+    def past(self, *opcodes: str) -> Instruction:
+        """The operand of an operation that is one of these; another one itself."""
+        return self.operands[0] if self.opcode in opcodes else self
+
+    def through(self, *opcodes: str) -> Instruction:
+        """`past` until it is none of these."""
+        x = self
+        while x.opcode in opcodes:
+            x = x.operands[0]
+        return x
 
     @property
     def outputs(self) -> list[Instruction]:
@@ -531,7 +543,7 @@ class Computation:
                 continue
             enter(start)
             current, left = start, _waits_for(start)
-            waiting: list[tuple[Instruction, Iterator[Instruction]]] = []
+            waiting = []
             while True:
                 for earlier in left:
                     if earlier in entered:
@@ -863,24 +875,7 @@ class Module:
 
 def callees_first(starts: Iterable[Computation]) -> list[Computation]:
     """Some computations and all that they call, callees before callers."""
-    order: list[Computation] = []
-    done: set[Computation] = set()
-    for start in starts:
-        stack: list[tuple[Computation, Iterator[Computation]]] = []
-        if start not in done:
-            done.add(start)
-            stack.append((start, callees(start)))
-        while stack:
-            computation, rest = stack[-1]
-            for callee in rest:
-                if callee not in done:
-                    done.add(callee)
-                    stack.append((callee, callees(callee)))
-                    break
-            else:
-                stack.pop()
-                order.append(computation)
-    return order
+    return post_order(starts, callees)
 
 
 def callees(computation: Computation) -> Iterator[Computation]:

@@ -32,6 +32,24 @@ def common_length(one: Sequence[object], other: Sequence[object]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
+def post_order(starts: Iterable[_K], onwards: Callable[[_K], Iterable[_K]]) -> list[_K]:
+    """`starts` and all that they lead to, each once and after what it leads to."""
+    order: list[_K] = []
+    entered: set[_K] = set()
+    stack: list[tuple[list[_K], Iterator[_K]]] = [([], iter(starts))]
+    while stack:
+        here, rest = stack[-1]
+        for there in rest:
+            if there not in entered:
+                entered.add(there)
+                stack.append(([there], iter(onwards(there))))
+                break
+        else:
+            order += here
+            stack.pop()
+    return order
+
+
 def reach(starts: Iterable[_K], onwards: Callable[[_K], Iterable[_K]]) -> Iterator[_K]:
     """`starts` and all that they lead to, each once; what was found last is followed first."""
     pending = list(dict.fromkeys(starts))

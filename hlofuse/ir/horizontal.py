@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from .attributes.attributes import Attributes
-from .fusing import computation_of, get_tuple_element, module_of
+from .fusing import computation_of, get_tuple_element, module_of, tuple_of
 from .graph import Computation, Instruction
 from .record import replace
 from .removing import remove_parameter, replace_instruction
@@ -40,8 +40,7 @@ def join_fusions(
             results.append(element)
         result = results[0]
         if len(results) > 1:
-            shape = Shape.tuple_of([r.shape for r in results])
-            result = computation.add_instruction(Instruction("tuple", shape, "tuple", results))
+            result = computation.add_instruction(tuple_of(results))
         old_body = fusion.fused_computation
         replace_instruction(fusion, result, has_side_effect)
         module.remove_computation(old_body)
@@ -52,7 +51,7 @@ def join_fusions(
 def _joined_body(fusions: Sequence[Instruction], sliced: bool) -> Computation:
     """`CreateFusedComputation`."""
     body = Computation(_PREFIX)
-    clones: dict[Instruction, Instruction] = {}
+    clones = {}
     for i, fusion in enumerate(fusions):
         for j, old in enumerate(fusion.fused_computation.parameters):
             clones[old] = body.append_parameter(f"param_{i}_{j}", old.shape)
@@ -66,9 +65,7 @@ def _joined_body(fusions: Sequence[Instruction], sliced: bool) -> Computation:
         columns = [_slices(body, column) for column in zip(*outputs, strict=True)]
         outputs = [list(row) for row in zip(*columns, strict=True)]
     elements = [o for row in outputs for o in row]
-    root = Instruction("tuple", Shape.tuple_of([e.shape for e in elements]), "tuple", elements)
-    body.append_parsed(root)
-    body.root = root
+    body.root = body.append_parsed(tuple_of(elements))
     return body
 
 

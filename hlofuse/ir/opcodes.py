@@ -23,7 +23,7 @@ class OpcodeFacts(NamedTuple):
 
 def _read() -> dict[str, OpcodeFacts]:
     table = Path(__file__).parent / "text" / "signatures.csv"
-    found: dict[str, OpcodeFacts] = {}
+    found = {}
     for row in table.read_text(encoding="utf-8").splitlines()[1:]:
         opcodes, operands, required, optional, traits = row.split("|")
         facts = OpcodeFacts(operands, required, optional, frozenset(traits.split()))

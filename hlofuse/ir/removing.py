@@ -18,9 +18,7 @@ def is_safely_removable(instruction: Instruction, *, ignore_control_dependencies
         instruction.control_predecessors or instruction.control_successors
     ):
         return False
-    if instruction.opcode != "parameter":
-        return True
-    return instruction.fusion_around is not None
+    return instruction.opcode != "parameter" or instruction.fusion_around is not None
 
 
 def remove_with_unused_operands(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable
 
+from msgspec import Struct
+
 from hlofuse.analysis.kernels import computed_in, is_kernel
 from hlofuse.ir import Computation, Instruction, Module, with_trait
 from hlofuse.ir.grouping import grouped, unmatched
@@ -69,7 +71,7 @@ class KernelKeys(Keys):
     def _fusion(self, fusion: Instruction, operands: tuple[int, ...], module: ModuleKeys) -> int:
         """A fusion is the operations inside it, its parameters being what it is called with."""
         body = fusion.fused_computation
-        inner: dict[Instruction, int] = {}
+        inner = {}
         content = []
         for x in body.post_order():
             if x.opcode == "parameter":
@@ -113,15 +115,14 @@ class KernelKeys(Keys):
         return (x.opcode, result(x).key, self.attributes(x.attributes), payload(x), called)
 
 
-class ModuleKeys:
-    def __init__(self, module: Module) -> None:
-        self.module = module
-        self.key = -1
-        self.keys: dict[Instruction, int] = {}
-        self.computations: dict[Computation, int] = {}
-        self.orders: dict[Computation, list[Instruction]] = {}
-        self.results: dict[Instruction, tuple[int, ...]] = {}
-        """Keys of the results of multi-output fusions."""
+class ModuleKeys(Struct, eq=False):
+    module: Module
+    key: int = -1
+    keys: dict[Instruction, int] = {}
+    computations: dict[Computation, int] = {}
+    orders: dict[Computation, list[Instruction]] = {}
+    results: dict[Instruction, tuple[int, ...]] = {}
+    """Keys of the results of multi-output fusions."""
 
     def names(self) -> dict[int, list[str]]:
         """Names of the fusions by key."""

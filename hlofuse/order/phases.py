@@ -104,7 +104,7 @@ class Entry(NamedTuple):
 
 
 def _is_library_or_triton(e: Evidence, x: Instruction) -> bool:
-    source = x.operands[0] if x.opcode == "get-tuple-element" else x
+    source = x.past("get-tuple-element")
     return source.opcode == "custom-call" or x.opcode == "fusion"
 
 
@@ -178,7 +178,7 @@ def _is_spread_last(e: Evidence, x: Instruction) -> bool:
     if any(_is_computed_wide(e, u) for u in x.users):
         return True
     source = x.operands[0]
-    source = source.operands[0] if source.opcode == "bitcast" else source
+    source = source.past("bitcast")
     if not _is_inserted_convert(e, source):
         return False
     created = {u.element_type for u in x.users}

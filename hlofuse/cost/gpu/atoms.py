@@ -220,8 +220,7 @@ def is_intermediate(instruction: Instruction, elementwise: bool) -> bool:
 
 
 def is_strided(instruction: Instruction) -> bool:
-    bounds = (instruction.raw("slice") or "").split("]")
-    return any(bound.count(":") > 1 and not bound.endswith(":1") for bound in bounds)
+    return any(r.stride != 1 for r in instruction.attributes["slice"])
 
 
 def _features(instruction: Instruction, release: Release) -> int:

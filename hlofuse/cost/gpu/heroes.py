@@ -92,7 +92,7 @@ def root_of_output(
     root.concatenates = tuple([(a, c) for a, c in candidates if a.transpose is None][:2])
     if True in reached:
         root.reached = reached
-    updater = output.operands[0] if output.opcode == "bitcast" else output
+    updater = output.past("bitcast")
     if updater.opcode == "dynamic-update-slice":
         root.update = facts(updater.operands[1].shape)
     elif updater.opcode == "parameter" and updater is not output:

@@ -7,7 +7,7 @@ from functools import partial
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.grouping import reach
+from hlofuse.ir.grouping import grouped, reach
 from .heroes import Root
 
 
@@ -16,21 +16,21 @@ class KernelGraph:
 
     def __init__(self, parts: Sequence[Instruction]) -> None:
         """`parts`: an instruction, or a producer and its consumer; fusions stand for their bodies."""
-        self._parts = parts
-        self._computations = {p.fused_computation: p for p in parts if p.opcode == "fusion"}
+        self.parts = parts
+        self.bodies = {p.fused_computation: p for p in parts if p.opcode == "fusion"}
 
     def holds(self, instruction: Instruction) -> bool:
-        if instruction.computation in self._computations:
+        if instruction.computation in self.bodies:
             return True
-        return instruction.opcode != "fusion" and instruction in self._parts
+        return instruction.opcode != "fusion" and instruction in self.parts
 
     def resolve(self, instruction: Instruction) -> Instruction:
         """The instruction read through parameters and fusions of the kernel."""
         while True:
-            if instruction.opcode == "parameter" and instruction.computation in self._computations:
-                fusion = self._computations[instruction.computation]
+            if instruction.opcode == "parameter" and instruction.computation in self.bodies:
+                fusion = self.bodies[instruction.computation]
                 instruction = fusion.operands[instruction.parameter_number]
-            elif instruction.opcode == "fusion" and instruction in self._parts:
+            elif instruction.opcode == "fusion" and instruction in self.parts:
                 instruction = instruction.fused_root
             else:
                 return instruction
@@ -42,26 +42,27 @@ class KernelGraph:
         """Users inside the kernel, without a root tuple."""
         users: list[Instruction] = []
         pending = [(instruction, u) for u in instruction.users]
-        fusion = (
-            self._computations.get(instruction.computation) if instruction.computation is not None else None
-        )
+        fusion = self.bodies.get(instruction.computation) if instruction.computation is not None else None
         if fusion is not None and instruction.is_root:
             pending += [(fusion, u) for u in fusion.users]
         for source, user in pending:
             if user.opcode == "tuple" and user.is_root:
                 continue
-            if user.opcode == "fusion" and user in self._parts:
+            if user.opcode == "fusion" and user in self.parts:
                 users += user.fused_computation.parameters[user.operands.index(source)].users
             elif self.holds(user):
                 users.append(user)
         return [u for u in users if not (u.opcode == "tuple" and u.is_root)]
 
     def roots(self) -> list[Instruction]:
-        last = self._parts[-1]
-        outputs = [last] if last.opcode != "fusion" else [last.fused_root]
-        if outputs[0].opcode == "tuple":
-            outputs = list(outputs[0].operands)
-        return [self.resolve(o) if o.opcode == "parameter" else o for o in outputs]
+        last = self.parts[-1]
+        root = last.fused_root if last.opcode == "fusion" else last
+        return [self.resolve(o) if o.opcode == "parameter" else o for o in root.outputs]
+
+
+def leaves(root: Instruction) -> list[Instruction]:
+    """The elements of a tuple, and of tuples in it; of another root itself."""
+    return [x for o in root.operands for x in leaves(o)] if root.opcode == "tuple" else [root]
 
 
 def can_update_in_place(parts: Sequence[Instruction], bitcasts: int = 1 << 30) -> bool:
@@ -153,11 +154,8 @@ def reduction_groups(
 
 def _outputs_reached(graph: KernelGraph, outputs: Sequence[Instruction]) -> dict[Instruction, list[int]]:
     """For the instructions that outputs depend on, the numbers of these outputs."""
-    reaches: dict[Instruction, list[int]] = {}
-    for k, output in enumerate(outputs):
-        for node in reach([output], partial(_operands, graph)):
-            reaches.setdefault(node, []).append(k)
-    return reaches
+    onwards = partial(_operands, graph)
+    return grouped((node, k) for k, output in enumerate(outputs) for node in reach([output], onwards))
 
 
 def _reached_in_one_traversal(
@@ -166,14 +164,12 @@ def _reached_in_one_traversal(
     reaches: dict[Instruction, set[int]] = {}
     for k, output in enumerate(outputs):
         reaches.setdefault(output, set()).add(k)
-    queue = list(dict.fromkeys(outputs))
-    seen = set(queue)
+    queue = list(reaches)
     for node in queue:
         for operand in _operands(graph, node):
-            reaches.setdefault(operand, set()).update(reaches[node])
-            if operand not in seen:
-                seen.add(operand)
+            if operand not in reaches:
                 queue.append(operand)
+            reaches.setdefault(operand, set()).update(reaches[node])
     return {node: sorted(reached) for node, reached in reaches.items()}
 
 
@@ -183,7 +179,6 @@ def _operands(graph: KernelGraph, node: Instruction) -> list[Instruction]:
 
 def _is_constant_or_scalar(instruction: Instruction) -> bool:
     """`IsBroadcastedConstantOrScalar`."""
-    if instruction.opcode == "broadcast":
-        instruction = instruction.operands[0]
+    instruction = instruction.past("broadcast")
     shape = instruction.shape
     return instruction.opcode == "constant" or (shape.is_array and shape.rank == 0)

@@ -14,7 +14,8 @@ _MAX_THREADS_OF_ROW = 1024
 _ELEMENTS_OF_THREAD = 16
 _THREADS_TARGET = 256
 _TILE = 32
-_RACE_FREE_BATCH = 8
+RACE_FREE_ROWS = 8
+"""The limit of most major reduced rows for one block (`BatchedReductionRaceFreeBound`)."""
 
 
 class Reduction(NamedTuple):
@@ -80,11 +81,6 @@ def faster_than_elemental(device: DeviceDescription, reduction: Reduction) -> bo
     )
 
 
-def race_free_rows() -> int:
-    """The limit of most major reduced rows for one block (`BatchedReductionRaceFreeBound`)."""
-    return _RACE_FREE_BATCH
-
-
 def race_free_bound(device: DeviceDescription, reduction: Reduction) -> int:
     """The limit of a reduced dimension for one block (`ReductionDimensionRaceFreeBound`)."""
     return _MAX_THREADS_OF_ROW * 16 if reduction.is_row else device.threads_per_warp * 128
@@ -94,7 +90,7 @@ def is_race_free(device: DeviceDescription, reduction: Reduction) -> bool:
     """True if one block computes the whole of each output element (`ReductionIsRaceFree`)."""
     if reduction.is_row:
         fits = reduction.sizes[2] <= race_free_bound(device, reduction)
-        return fits and reduction.sizes[0] <= _RACE_FREE_BATCH
+        return fits and reduction.sizes[0] <= RACE_FREE_ROWS
     return reduction.sizes[1] <= race_free_bound(device, reduction)
 
 

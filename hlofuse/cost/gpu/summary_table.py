@@ -9,6 +9,7 @@ from .atoms import UNBOUNDED_ELEMENTS, Atom, AtomTable
 from .backend_config import TRITON, FusionConfig, fusion_config
 from .estimate import chain_end
 from .heroes import root_of_output, roots_of_atom
+from .kernel_graph import leaves
 from .shapes import ShapeFacts, ShapeTable
 from .summary import Summary, SummaryPair
 from .ticks import EXACT, fp32, single_half_away
@@ -62,7 +63,7 @@ class _Visit:
     def __init__(self, body: Computation, atom_of: Callable[[Instruction], Atom]) -> None:
         root = self._root = body.root
         self._body, self._atom_of = body, atom_of
-        self.outputs = _outputs(root)
+        self.outputs = leaves(root)
         self._updated = frozenset([o for o in root.outputs if o.opcode == "dynamic-update-slice"])
         self.atoms: dict[Instruction, Atom] = {}
         """Atoms of all that was visited but for parameters, which are visited again."""
@@ -252,12 +253,6 @@ def _elements_read(often: float, share: float, operand: ShapeFacts) -> float:
 def _bytes_of(operand: ShapeFacts, share: float) -> int:
     size = operand.size_fp32
     return int(size) if share == 1.0 else single_half_away(size * share)
-
-
-def _outputs(root: Instruction) -> list[Instruction]:
-    if root.opcode != "tuple":
-        return [root]
-    return [leaf for operand in root.operands for leaf in _outputs(operand)]
 
 
 def _written_bytes(fusion: Instruction, root: Instruction, facts: _Facts) -> float:

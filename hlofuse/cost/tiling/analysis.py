@@ -5,6 +5,7 @@ indices to its own. Each operand of a concatenate is a region of its own: a bloc
 from typing import cast
 
 from hlofuse.cost.tiling import constraints
+from hlofuse.ir.grouping import post_order
 from .constraints import ALWAYS, NEVER, Condition, NotTiled, Operation
 from .expressions import VARIABLE, Expr, substitute, variable
 from .fusion_view import FusionView
@@ -159,21 +160,7 @@ def _keeps_points(view: FusionView, op: int) -> bool:
 
 def _post_order(root: TiledNode, members: set[TiledNode]) -> list[TiledNode]:
     """Members before their users, in the order of a traversal from the root; the root last."""
-    order: list[TiledNode] = []
-    done: set[TiledNode] = {root}
-    stack = [(root, iter(root.operands))]
-    while stack:
-        node, rest = stack[-1]
-        for operand in rest:
-            if operand not in done:
-                done.add(operand)
-                if operand in members:
-                    stack.append((operand, iter(operand.operands)))
-                    break
-        else:
-            stack.pop()
-            order.append(node)
-    return order
+    return post_order([root], lambda node: [o for o in node.operands if o in members])
 
 
 # A dot inside a tiled fusion loops over tiles of the summed dimensions.
@@ -201,7 +188,7 @@ def parameters_for_contraction(
     contracted = cast("DotDimensions", key)[2 + position % 2]
     rank = len(m.dims)
     values = [variable(i) for i in range(rank + len(m.symbols))]
-    removed: set[int] = set()
+    removed = set()
     for i, dimension in enumerate(contracted):
         symbol = _symbol_of(m.results[dimension], rank)
         if symbol is not None:

@@ -51,7 +51,7 @@ def simplify(condition: Condition) -> Condition:
     """Constant expressions decided, duplicates removed (`ConstraintExpression::Simplify`)."""
     simplified: dict[Conjunction, None] = {}
     for conjunction in condition:
-        open_constraints: list[Constraint] = []
+        open_constraints = []
         for expr, (lo, hi) in conjunction:
             if expr.kind != CONSTANT:
                 if lo > hi:

@@ -2,7 +2,8 @@
 `xla/hlo/utils/hlo_traversal.h`). Operations are numbered from the root in the order of a traversal over
 operands. Views with equal keys have the same tilings, costs and refusals, whatever the names."""
 
-from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.cost.gpu.kernel_graph import KernelGraph, leaves
+from hlofuse.ir.graph import Instruction
 from .op_kinds import OpKind, OpKinds
 
 
@@ -25,38 +26,20 @@ class UnsupportedRoots(ValueError):
     """More than one output without users inside the fusion, or none."""
 
 
-class _Traversal:
-    def __init__(self, kinds: OpKinds, parts: tuple[Instruction, ...]) -> None:
-        self.kinds = kinds
-        self.parts = parts
-        self.bodies: dict[Computation, Instruction] = {}
-        self.single: list[Instruction] = []
-        for part in parts:
-            if part.opcode == "fusion":
-                self.bodies[part.fused_computation] = part
-            else:
-                self.single.append(part)
-
-    def contains(self, instruction: Instruction) -> bool:
-        return instruction.computation in self.bodies or instruction in self.single
-
-    def resolve(self, operand: Instruction) -> Instruction:
+class _Traversal(KernelGraph):
+    def resolve(self, instruction: Instruction) -> Instruction:
         """The operand read through parameters and outputs of the parts."""
         while True:
-            if operand.opcode == "get-tuple-element" and operand.operands[0].opcode == "fusion":
-                root = operand.operands[0].fused_root
-                if root.opcode == "tuple" and self.contains(root):
-                    return root.operands[operand.tuple_index]
-            if not self.contains(operand):
-                if operand.opcode == "fusion" and operand.fused_computation in self.bodies:
-                    return operand.fused_root
-                return operand
-            if operand.opcode != "parameter" or operand.computation is None:
-                return operand
-            fusion = self.bodies.get(operand.computation)
-            if fusion is None:
-                return operand
-            operand = fusion.operands[operand.parameter_number]
+            if instruction.opcode == "get-tuple-element" and instruction.operands[0].opcode == "fusion":
+                root = instruction.operands[0].fused_root
+                if root.opcode == "tuple" and self.holds(root):
+                    return root.operands[instruction.tuple_index]
+            if not self.holds(instruction):
+                inside = instruction.opcode == "fusion" and instruction.fused_computation in self.bodies
+                return instruction.fused_root if inside else instruction
+            if instruction.opcode != "parameter" or instruction.computation not in self.bodies:
+                return instruction
+            instruction = self.bodies[instruction.computation].operands[instruction.parameter_number]
 
     def roots(self) -> list[Instruction]:
         roots = _roots_of(self.parts[-1])
@@ -75,7 +58,7 @@ class _Traversal:
     def outputs_used_elsewhere(self) -> list[Instruction]:
         """Results of the producer with users other than the consumer."""
         producer, consumer = self.parts
-        used: set[int] = set()
+        used = set()
         for user in producer.users:
             if user.opcode == "get-tuple-element":
                 if any(u is not consumer for u in user.users):
@@ -87,7 +70,7 @@ class _Traversal:
     def has_users(self, root: Instruction) -> bool:
         """True if an instruction inside reads it (`HloInstructionAdaptor::GetUsers`)."""
         for user in root.users:
-            if self.contains(user) and not (user.opcode == "tuple" and user.is_root):
+            if self.holds(user) and not (user.opcode == "tuple" and user.is_root):
                 return True
         if len(self.parts) == 1:
             return False
@@ -101,22 +84,12 @@ class _Traversal:
 
 
 def _roots_of(part: Instruction) -> list[Instruction]:
-    if part.opcode != "fusion":
-        return [part]
-    roots: list[Instruction] = []
-    stack = [part.fused_root]
-    while stack:
-        instruction = stack.pop()
-        if instruction.opcode == "tuple":
-            stack += reversed(instruction.operands)
-        else:
-            roots.append(instruction)
-    return roots
+    return leaves(part.fused_root) if part.opcode == "fusion" else [part]
 
 
 def view_of(kinds: OpKinds, *parts: Instruction, extra_outputs: bool = False) -> FusionView:
     """The view of a fusion, or of producer and consumer; `extra_outputs`: the producer's other results."""
-    traversal = _Traversal(kinds, parts)
+    traversal = _Traversal(parts)
     roots = traversal.roots()
     if extra_outputs:
         roots += [r for r in traversal.outputs_used_elsewhere() if r.opcode != "parameter"]
@@ -141,7 +114,7 @@ def view_of(kinds: OpKinds, *parts: Instruction, extra_outputs: bool = False) ->
     while position < len(instructions):
         instruction = instructions[position]
         position += 1
-        inside = traversal.contains(instruction)
+        inside = traversal.holds(instruction)
         view.inside.append(inside)
         if not inside:
             kind = kinds.operand_kind(instruction)
@@ -149,7 +122,7 @@ def view_of(kinds: OpKinds, *parts: Instruction, extra_outputs: bool = False) ->
             key.append(kind.number)
         else:
             kind = kinds.inside(instruction)
-            own: list[int] = []
+            own = []
             for operand in instruction.operands:
                 target = resolve(operand)
                 number = numbers.get(target)

@@ -83,7 +83,7 @@ def _maps(
 
 def _reduce(shape: Shape, operands: tuple[Shape, ...], reduced: set[int]) -> tuple[IndexingMap | None, ...]:
     dims = shape.tuple_shapes[0].dimensions if shape.is_tuple else shape.dimensions
-    results: list[Expr] = []
+    results = []
     sizes: list[int] = []
     next_dimension = 0
     for d, size in enumerate(operands[0].dimensions):
@@ -117,7 +117,7 @@ def _dot(
     number = len(lhs_batch)
     results: list[list[Expr]] = []
     for shape, batch, contracted in ((lhs, lhs_batch, lhs_sum), (rhs, rhs_batch, rhs_sum)):
-        exprs: list[Expr] = []
+        exprs = []
         for d in range(len(shape)):
             if d in batch:
                 exprs.append(variable(batch.index(d)))

@@ -106,7 +106,7 @@ def _sum_size_and_stride(parts: list[SizeAndStride], dims: Dims, gaps: bool) -> 
             return None
     parts = sorted(parts, key=lambda p: -abs(p.stride.value))
     extents: list[int] = []
-    whole: list[bool] = []
+    whole = []
     for i, part in enumerate(parts):
         extent = _extent(part.size, dims)
         if extent is None:

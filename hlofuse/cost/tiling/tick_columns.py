@@ -121,7 +121,7 @@ def dot_problem(view: FusionView, op: int) -> Dot | None:
 
 def dot_tile_sizes(view: FusionView) -> dict[int, tuple[int, ...]]:
     """Contracting tile sizes from the backend configs of dots (`TilingFromAnnotatedFusion`)."""
-    result: dict[int, tuple[int, ...]] = {}
+    result = {}
     for op, kind in enumerate(view.kinds):
         if kind.opcode == "dot" and view.inside[op]:
             text = view.instructions[op].raw("backend_config") or "{}"
@@ -158,7 +158,7 @@ def dot_times(
     count = len(warps)
     along = cast("DotDimensions", view.kinds[node.op].instruction_key)[2][0]
     exprs = [*node.tile.sizes, node.operands[0].tile.sizes[along]]
-    columns = [np.broadcast_to(np.asarray(sizes.value(e)), (count,)).tolist() for e in exprs]
+    columns = [np.broadcast_to(sizes.value(e), (count,)).tolist() for e in exprs]
     compute, total = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     cached: dict[tuple[int, ...], DotTime | None] = {}
     for i, (*tile, tile_k, w) in enumerate(zip(*columns, warps.tolist(), strict=True)):

@@ -15,7 +15,7 @@ from .constraints import BlockLevelParameters, NotTiled, Operation
 from .expressions import ADD, CONSTANT, MUL, VARIABLE, ZERO, Expr, mul, substitute, variable, variables_of
 from .fusion_view import FusionView
 from .op_kinds import OpKind
-from .simplifier import Interval, Simplifier
+from .simplifier import Simplifier
 from .tick_columns import KernelTimes, Ticks, dot_problem, dot_times
 from .tilings import NO_TILE, Column, Columns, Mask, TilingSet, Value, output_nodes
 
@@ -171,9 +171,7 @@ def tiling_costs(
     view, count = analysis.view, costing.count
     full = (count,)
     blocks = costing.blocks
-    used_warps = np.broadcast_to(
-        num_warps(costing.largest) if given is None else np.asarray(given.num_warps), full
-    )
+    used_warps = np.broadcast_to(num_warps(costing.largest) if given is None else given.num_warps, full)
     stages = 1 if given is None else given.num_stages
     none: Ticks = np.zeros(count, dtype=np.int64)
     read = none
@@ -200,17 +198,17 @@ def tiling_costs(
             write = write + np.where(chosen == position, ticks, 0)
             small = costing.sizes.padded_at_most(node.tile.sizes, costing.register_limit)
             fits = fits & ((chosen != position) | small)
-    flops = np.broadcast_to(np.asarray(costing.flops), full)
+    flops = np.broadcast_to(costing.flops, full)
     compute = times.compute(flops, blocks, used_warps * times.device.threads_per_warp)
     dot_total = none
     for node, new in costing.dots:
         own = dot_times(view, node, costing.sizes, used_warps, stages, times.device)
         # No estimate, or merged with another tile: nothing to add.
-        counted = np.broadcast_to(np.asarray(new), full)
+        counted = np.broadcast_to(new, full)
         compute = compute + np.where(counted, own.compute, 0)
         dot_total = np.maximum(dot_total, np.where(counted, own.total, 0))
     exec_time = np.where(fits, np.maximum(times.combine(compute, read + write), dot_total), INFINITE)
-    bytes_read = np.broadcast_to(np.asarray(costing.bytes_read), full)
+    bytes_read = np.broadcast_to(costing.bytes_read, full)
     return TilingCosts(
         exec_time,
         compute,
@@ -244,7 +242,7 @@ def tile_reads(view: FusionView, costs: TilingCosts, times: KernelTimes) -> list
     found = []
     for op, (total, share) in sorted(costs.reads.items()):
         size = view.kinds[op].byte_size
-        read = np.broadcast_to(np.asarray(total), (1,))
+        read = np.broadcast_to(total, (1,))
         rate = np.broadcast_to(share, (1,))
         ticks = int(times.read(costs.blocks, size, read, rate)[0])
         found.append(TileRead(view.instructions[op], size, int(read[0]), float(rate[0]), ticks))
@@ -367,11 +365,11 @@ class TileMerger:
 
     def _compare_simplified(self, x: Expr, y: Expr, where: Same) -> Mask:
         """The general case, by tiling: both as functions of the block's index, simplified."""
-        wanted = np.broadcast_to(np.asarray(where), (self.count,))
+        wanted = np.broadcast_to(where, (self.count,))
         result = np.zeros(self.count, dtype=np.bool_)
         for i in map(int, np.flatnonzero(wanted)):
-            values: list[Expr] = []
-            bounds: list[Interval] = []
+            values = []
+            bounds = []
             for d, tile in enumerate(self.values.parameters):
                 tiles = int(_item(self.tiles_per_dimension[d], i))
                 values.append(mul(variable(d), int(_item(tile, i))) if tiles > 1 else ZERO)

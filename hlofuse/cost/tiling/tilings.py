@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -35,18 +36,15 @@ Value: TypeAlias = "Column | int"
 Mask: TypeAlias = NDArray[np.bool_]
 
 
-class Columns:
+class Columns(Struct, eq=False):
     """Cached values of expressions of tiling parameters."""
 
-    __slots__ = ("_masks", "_negative", "_padded", "_products", "_values", "parameters")
-
-    def __init__(self, parameters: Sequence[Value]) -> None:
-        self.parameters = parameters
-        self._values: dict[Expr, Value] = {}
-        self._padded: dict[Expr, Value] = {}
-        self._products: dict[tuple[Expr, ...], Value] = {}
-        self._negative: dict[Expr, bool] = {}
-        self._masks: dict[object, Mask | bool] = {}
+    parameters: Sequence[Value]
+    _values: dict[Expr, Value] = {}
+    _padded: dict[Expr, Value] = {}
+    _products: dict[tuple[Expr, ...], Value] = {}
+    _negative: dict[Expr, bool] = {}
+    _masks: dict[object, Mask | bool] = {}
 
     def value(self, expr: Expr) -> Value:
         if expr.kind == VARIABLE:
@@ -183,11 +181,11 @@ def _can_be_written(
     blocks: Column,
 ) -> np.ndarray:
     dims = analysis.view.kinds[node.op].dims
-    sizes = [np.broadcast_to(np.asarray(values.value(e)), blocks.shape) for e in node.tile.sizes]
+    sizes = [np.broadcast_to(values.value(e), blocks.shape) for e in node.tile.sizes]
     good = np.asarray(block_count(dims, sizes) == blocks)
     # A scalar has no tile sizes; its one parameter only says that there is one tiling.
     of_sizes = values.parameters[: len(analysis.sizes)]
-    parameters = [np.broadcast_to(np.asarray(p), blocks.shape) for p in of_sizes]
+    parameters = [np.broadcast_to(p, blocks.shape) for p in of_sizes]
     for i in map(int, np.flatnonzero(good)):
         tiles = [int(p[i]) for p in parameters]
         simplifier = Simplifier([(0, int(blocks[i]) - 1)])
@@ -201,7 +199,7 @@ def _can_be_written(
 
 def _starts(dims: list[int] | tuple[int, ...], tiles: list[int]) -> list[Expr]:
     """The start of the tile of block number d0, blocks counted from the last dimension up."""
-    starts: list[Expr] = []
+    starts = []
     step = 1
     for size, tile in zip(reversed(dims), reversed(tiles), strict=True):
         count = -(-size // tile)
@@ -238,13 +236,13 @@ class TilingSet:
         cached = self._blocks.get((dims, first))
         if cached is None:
             blocks = block_count(dims, self.columns[first:])
-            cached = self._blocks[dims, first] = np.broadcast_to(np.asarray(blocks), (self.count,))
+            cached = self._blocks[dims, first] = np.broadcast_to(blocks, (self.count,))
         return cached
 
     def where(self, mask: Mask | bool) -> TilingSet:
         if mask is True:
             return self
-        mask = np.broadcast_to(np.asarray(mask), (self.count,))
+        mask = np.broadcast_to(mask, (self.count,))
         if mask.all():
             return self
         key = mask.tobytes()

@@ -9,7 +9,7 @@ from typing import Any
 from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.shape import ARRAY_TYPES, OTHER_TYPES, UNBOUNDED, Layout, Shape
 from hlofuse.ir.text.grammar import parse_attribute
-from hlofuse.ir.text.patterns import NAME, STRING, instruction_pattern, split_tuple
+from hlofuse.ir.text.patterns import NAME, STRING, instruction_pattern, numbers, split_tuple
 from hlofuse.ir.text.text import bad_escape, unquote
 from .metadata import OpMetadata, OutputAlias
 from .window import (
@@ -127,7 +127,7 @@ def loose_shape(text: str) -> Shape:
     if layout is None:
         return Shape(name, bounds, dynamic_dimensions=dynamic)
     order, _, suffix = layout[1:-1].partition(":")
-    minor_to_major = tuple(map(int, order.split(","))) if order else ()
+    minor_to_major = numbers(order)
     return Shape(name, bounds, Layout(minor_to_major, suffix), (), dynamic)
 
 
@@ -188,7 +188,7 @@ def integers(text: str) -> tuple[int, ...]:
     """A list of numbers: `{0,1}`."""
     if _INTEGERS.fullmatch(text) is None:
         raise Uncommon
-    return tuple(map(int, text[1:-1].split(","))) if len(text) > 2 else ()
+    return numbers(text[1:-1])
 
 
 def name(text: str) -> str:
@@ -281,16 +281,12 @@ def dim_labels(text: str) -> ConvolutionDimensionNumbers:
     return ConvolutionDimensionNumbers(*match.groups())
 
 
-def _path(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(","))) if text else ()
-
-
 def output_aliases(text: str) -> tuple[OutputAlias, ...]:
     """`{{0}: (1, {})}`."""
     if _ALIASES.fullmatch(text) is None:
         raise Uncommon
     found = _ALIAS.findall(text)
-    return tuple(OutputAlias(_path(out), int(number), _path(index)) for out, number, index in found)
+    return tuple(OutputAlias(numbers(out), int(number), numbers(index)) for out, number, index in found)
 
 
 __all__ = ["OpMetadata", "parse_value"]

@@ -226,7 +226,7 @@ class AttributeCache(dict[str, Attributes]):
 
     def _find_called(self, pairs: list[tuple[str, str]]) -> Called:
         """The computations named, in XLA's order; all of them stand earlier in the text."""
-        out: list[tuple[str, Computation]] = []
+        out = []
         for key, value in pairs:
             if key in _CALL_ORDER:
                 for name in CALLED_NAME.findall(value):

@@ -234,7 +234,7 @@ class Builder(Operands):
     def attributes(self, node: InstructionNode) -> tuple[list[tuple[str, Computation]], dict[str, Any]]:
         """Called computations in XLA's order, and raw texts; a list for a computation written in place."""
         raw: dict[str, Any] = {}
-        callees: dict[str, list[Computation]] = {}
+        callees = {}
         for attribute in node.attributes:
             name = attribute.name
             raw[name] = self.text[attribute.start : attribute.end]

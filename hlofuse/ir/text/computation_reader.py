@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from msgspec import Struct
+
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.names import NO_ORIGIN
 from hlofuse.ir.shape import Shape
@@ -76,20 +78,17 @@ class ReadCache:
         return entry
 
 
-class Body:
+class Body(Struct, eq=False):
     """A computation while its instructions are read."""
 
-    __slots__ = ("by_name", "cache", "calling", "computation", "parameters", "root")
-
-    def __init__(self, computation: Computation, cache: ReadCache) -> None:
-        self.computation = computation
-        self.cache = cache
-        self.by_name: dict[str, Instruction] = {}
-        """Every instruction by name, or by path: `x#1` is the element made by such an operand."""
-        self.calling: list[Instruction] = []
-        """Instructions with called computations; callers are registered once the whole body is accepted."""
-        self.parameters: dict[str, Instruction] = {}
-        self.root: Instruction | None = None
+    computation: Computation
+    cache: ReadCache
+    by_name: dict[str, Instruction] = {}
+    """Every instruction by name, or by path: `x#1` is the element made by such an operand."""
+    calling: list[Instruction] = []
+    """Instructions with called computations; callers are registered once the whole body is accepted."""
+    parameters: dict[str, Instruction] = {}
+    root: Instruction | None = None
 
     def add_rows(self, rows: list[Row]) -> int:
         """Append the instructions of `rows`; returns the number accepted by the fast path."""

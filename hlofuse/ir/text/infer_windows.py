@@ -24,9 +24,7 @@ def output_size(size: int, dimension: WindowDimension) -> int:
 def reduce_window(given: Given) -> Shape:
     """Infer one result for each input."""
     window = _window_of(given)
-    count = len(given.shapes) // 2
-    shapes = [_moved(s, window) for s in given.shapes[:count]]
-    return shapes[0] if count == 1 else Shape.tuple_of(shapes)
+    return Shape.maybe_tuple_of([_moved(s, window) for s in given.shapes[: len(given.shapes) // 2]])
 
 
 def _window_of(given: Given) -> Window:

@@ -43,7 +43,7 @@ class Operands(ABC):
 
     def operands(self, call: CallNode, scope: Scope) -> list[Instruction]:
         """The operands of a call; instructions written in place are made first."""
-        out: list[Instruction] = []
+        out = []
         for operand in call.operands:
             if operand.call is not None:
                 out.append(self.nested_operand(operand, scope))
@@ -188,7 +188,7 @@ def disagreement(
 
 def _start_of(x: Instruction) -> Instruction | None:
     """The start of the async chain of `x`, followed through tuples."""
-    indices: list[int] = []
+    indices = []
     while True:
         if x.opcode == "get-tuple-element":
             indices.append(x.tuple_index)

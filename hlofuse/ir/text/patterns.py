@@ -226,18 +226,23 @@ class ShapeCache(dict[str, Shape]):
         return Shape("token") if text == _TOKEN else None
 
 
+def numbers(text: str) -> tuple[int, ...]:
+    """Numbers with commas between them."""
+    return tuple(map(int, text.split(","))) if text else ()
+
+
 def _array(
     element_type: str,
     dimensions: str,
     order: str | None,
     properties: str | None,
 ) -> Shape | None:
-    sizes = tuple(map(int, dimensions.split(","))) if dimensions else ()
+    sizes = numbers(dimensions)
     if order is None:
         return Shape(element_type, sizes)
     if not order and properties is None:
         return None  # `{}` is no layout
-    minor_to_major = tuple(map(int, order.split(","))) if order else ()
+    minor_to_major = numbers(order)
     if sorted(minor_to_major) != list(range(len(sizes))) or prod(sizes) > _LARGEST:
         return None
     return Shape(element_type, sizes, Layout(minor_to_major, properties or ""))
@@ -247,7 +252,7 @@ def split_tuple(text: str) -> list[str] | None:
     """The elements of `(a, /*index=5*/b)`; None for another form."""
     if text[-1:] != ")":
         return None
-    parts: list[str] = []
+    parts = []
     pos, end = 1, len(text) - 1
     while pos < end:
         element = _ELEMENT.match(text, pos, end)

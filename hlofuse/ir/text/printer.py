@@ -1,6 +1,6 @@
 """Prints a module as HLO text (`HloModule::Print`, `HloComputation::Print`, `HloInstruction::Print`)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from hlofuse.ir.attributes.metadata import quote
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -28,7 +28,7 @@ def print_module(module: Module, options: PrintOptions | None = None) -> str:
         out.append("\n\n" + print_stack_frames(module.stack_frames))
     out.append("\n\n")
     for computation in computations:
-        out += _ComputationPrinter(computation, chosen).lines()
+        out += _lines(computation, chosen)
         out.append("\n\n")
     return "".join(out)
 
@@ -46,7 +46,7 @@ def _callees_come_first(computations: list[Computation]) -> bool:
 
 def print_computation(computation: Computation, options: PrintOptions | None = None) -> str:
     """The text of one computation, without the line end after its brace."""
-    return "".join(_ComputationPrinter(computation, options or _options_of(computation)).lines())
+    return "".join(_lines(computation, options or _options_of(computation)))
 
 
 def print_instruction(instruction: Instruction, options: PrintOptions | None = None) -> str:
@@ -72,54 +72,40 @@ def _options_of(computation: Computation) -> PrintOptions:
     return computation.module.print_options if computation.module is not None else _DEFAULT
 
 
-class _ComputationPrinter:
-    def __init__(self, computation: Computation, options: PrintOptions) -> None:
-        self.computation = computation
-        self.options = options
+def _lines(computation: Computation, options: PrintOptions) -> Iterator[str]:
+    """Parts of the text of a computation, without a line end after the closing brace."""
+    yield f"{'ENTRY ' if computation.is_entry else ''}{'%' * options.percent}{computation.name} "
+    root = computation.root
+    if options.signatures:
+        parameters = ", ".join(f"{p.name}: {p.shape.text_without_layout}" for p in computation.parameters)
+        yield f"({parameters}) -> {root.shape.text_without_layout} "
+    yield "{\n"
+    printer = _InstructionPrinter(options)
+    order = _order(computation)
+    for instruction in order:
+        if options.compact_elements and instruction.opcode == "get-tuple-element" and instruction is not root:
+            continue
+        yield f"  {'ROOT ' if instruction is root else ''}{printer.text(instruction)}\n"
+    yield "}" + computation.attributes_text
+    if options.names_after_braces and len(order) > 5:
+        yield f" // {computation.name}"
 
-    def lines(self) -> Iterator[str]:
-        """Parts of the text, without a line end after the closing brace."""
-        computation, options = self.computation, self.options
-        yield f"{'ENTRY ' if computation.is_entry else ''}{'%' * options.percent}{computation.name} "
-        if options.signatures:
-            yield self._signature() + " "
-        yield "{\n"
-        printer = _InstructionPrinter(options)
-        root = computation.root
-        count = 0
-        for instruction in self._order():
-            count += 1
-            if (
-                options.compact_elements
-                and instruction.opcode == "get-tuple-element"
-                and instruction is not root
-            ):
-                continue
-            yield f"  {'ROOT ' if instruction is root else ''}{printer.text(instruction)}\n"
-        yield "}" + computation.attributes_text
-        if options.names_after_braces and count > 5:
-            yield f" // {computation.name}"
 
-    def _order(self) -> Iterable[Instruction]:
-        module = self.computation.module
-        if module is not None and module.is_scheduled and self._is_schedule():
-            return self.computation  # instructions of a scheduled module stand in the schedule's order
-        return self.computation.post_order()
+def _order(computation: Computation) -> list[Instruction]:
+    module = computation.module
+    if module is not None and module.is_scheduled and _is_schedule(computation):
+        return computation.instructions  # those of a scheduled module stand in the schedule's order
+    return computation.post_order()
 
-    def _is_schedule(self) -> bool:
-        """True if the instructions stand in an order that can run, which a pass may have changed."""
-        seen: set[Instruction] = set()
-        for x in self.computation:
-            if not seen.issuperset(x.operands) or not seen.issuperset(x.control_predecessors):
-                return False
-            seen.add(x)
-        return True
 
-    def _signature(self) -> str:
-        parameters = ", ".join(
-            f"{p.name}: {p.shape.text_without_layout}" for p in self.computation.parameters
-        )
-        return f"({parameters}) -> {self.computation.root.shape.text_without_layout}"
+def _is_schedule(computation: Computation) -> bool:
+    """True if the instructions stand in an order that can run, which a pass may have changed."""
+    seen: set[Instruction] = set()
+    for x in computation:
+        if not seen.issuperset(x.operands) or not seen.issuperset(x.control_predecessors):
+            return False
+        seen.add(x)
+    return True
 
 
 class _InstructionPrinter:
@@ -176,7 +162,7 @@ class _InstructionPrinter:
         if plain and not x.called and x._control is None and "control-predecessors" not in attributes.text:
             return attributes.text
         called = grouped(x.called)
-        parts: list[str] = []
+        parts = []
         control = self._control(x)
         for name, value in attributes.raw_items.items():
             if name == "control-predecessors":

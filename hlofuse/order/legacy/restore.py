@@ -174,7 +174,7 @@ def _groups(dimensions: Sequence[int], merged: Sequence[int]) -> list[list[int]]
     rest = [d for d in dimensions if d != 1]
     groups: list[list[int]] = []
     for product in merged:
-        group: list[int] = []
+        group = []
         found = 1
         while found < product and rest:
             group.append(rest.pop(0))

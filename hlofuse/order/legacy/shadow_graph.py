@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 
+from msgspec import Struct
+
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction
 
 
-class Node:
+class Node(Struct, eq=False):
     """An instruction of the shadow graph; a new one has no source at first."""
 
-    __slots__ = ("dead", "is_bitcast", "operands", "shape", "source", "users")
+    source: Instruction | None
+    shape: Hashable
+    operands: list[Node]
+    is_bitcast: bool = False
+    dead: bool = False
+    users: list[Node] = []
 
-    def __init__(
-        self, source: Instruction | None, shape: Hashable, operands: list[Node], *, is_bitcast: bool = False
-    ) -> None:
-        self.source = source
-        self.shape = shape
-        self.operands = operands
-        self.is_bitcast = is_bitcast
-        self.dead = False
-        self.users: list[Node] = []
-        for operand in operands:
+    def __post_init__(self) -> None:
+        for operand in self.operands:
             operand.add_user(self)
 
     def add_user(self, user: Node) -> None:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.reductions import (
+    RACE_FREE_ROWS,
     Reduction,
     faster_than_elemental,
     is_race_free,
     race_free_bound,
-    race_free_rows,
     reduction_of,
 )
 from hlofuse.cost.gpu.shapes import inverse
@@ -195,7 +195,7 @@ class TreeReductionRewriter(VisitPass):
         dimensions = sorted(reduce.dimensions)
         if is_race_free(self.device, kind) or len(dimensions) > 2:
             return False
-        if kind.is_row and kind.sizes[0] > race_free_rows():
+        if kind.is_row and kind.sizes[0] > RACE_FREE_ROWS:
             return _minor_dimension_first(reduce, dimensions[-1])
         k1, k2 = _factors(reduce.operands[0].shape.dimensions[dimensions[-1]], kind, self.device)
         return _split(reduce, dimensions, k1, k2)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lark import Token
+from msgspec import Struct
 
 from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.text import signed
@@ -15,15 +16,12 @@ HANDLERS: dict[str, Handler] = {}
 """Handlers by rule (or alias), registered by the modules that define them."""
 
 
-class Span:
+class Span(Struct):
     """A rule's value with its place in the text."""
 
-    __slots__ = ("end", "start", "value")
-
-    def __init__(self, value: Any, start: int, end: int) -> None:
-        self.value = value
-        self.start = start
-        self.end = end
+    value: Any
+    start: int
+    end: int
 
 
 def handler(*rules: str) -> Callable[[Handler], Handler]:
