@@ -55,4 +55,4 @@ def window_dimensions(text: str | None) -> tuple[WindowDimension, ...]:
     except HlofuseError:
         return ()
     assert isinstance(window, Window)
-    return window.dimensions
+    return window

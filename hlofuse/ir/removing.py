@@ -101,18 +101,18 @@ def _remove_fused_parameter(
 _COMMON = ("sharding", "frontend_attributes", "control-predecessors", "metadata")
 
 
-def set_attribute(instruction: Instruction, name: str, text: str) -> None:
+def set_attribute(instruction: Instruction, name: str, value: object) -> None:
     """Write one attribute where XLA prints it: own attributes first, then the common ones."""
-    raw = instruction.attributes.raw_items
+    raw, text = instruction.attributes.raw_items, str(value)
     if name in raw or name not in _COMMON:
         instruction.attributes = instruction.attributes.updated(**{name: text})
         return
     later = (*_COMMON[_COMMON.index(name) + 1 :], "backend_config")
     out: dict[str, str] = {}
-    for key, value in raw.items():
+    for key, given in raw.items():
         if key in later and name not in out:
             out[name] = text
-        out[key] = value
+        out[key] = given
     out.setdefault(name, text)
     instruction.attributes = Attributes(raw=out)
 

@@ -201,7 +201,7 @@ def _merge_attributes(combined: Instruction, chosen: Sequence[Instruction]) -> N
     if names:
         first = replace(first, op_name=_common_name(names))
     if first != OpMetadata():
-        set_attribute(combined, "metadata", str(first))
+        set_attribute(combined, "metadata", first)
 
 
 def _common_name(names: Sequence[str]) -> str:

@@ -48,7 +48,7 @@ class TreeReductionRewriter(Pass):
             window.append(WindowDimension(width, width, padding // 2, padding - padding // 2))
             left.append(steps)
         function, shape = reduce.to_apply, array(init.element_type, left)
-        first = make.reduce_window(reduce, shape, [operand, init], function, Window(tuple(window)))
+        first = make.reduce_window(reduce, shape, [operand, init], function, Window(window))
         second = make.reduce(reduce, first, init, reduce.dimensions, function)
         second.shape = reduce.shape
         return replaced(reduce, second)
@@ -86,7 +86,7 @@ class ReduceWindowRewriter(Pass):
         length = x.operands[0].shape.dimensions[dimension]
         if length <= _BASE:
             return None
-        at = window.dimensions[dimension]
+        at = window[dimension]
         low, high = at.padding_low, at.padding_high
         forward = low in (length - 1, length) and high == 0
         reverse = high in (length - 1, length) and low == 0
@@ -133,7 +133,7 @@ class AssociativeScanRewriter(VisitPass):
         if not all(x.opcode in ("parameter", "tuple") or is_elementwise(x) for x in function):
             return False
         moved = WindowDimension(length, 1, length - 1)
-        window = Window(tuple(moved if d == dimension else _TRIVIAL for d in range(rank)))
+        window = Window(moved if d == dimension else _TRIVIAL for d in range(rank))
         summed = _of_scalars(function, module_of(function))
         sums = make.reduce_window(scan, source.shape, [source, start], summed, window)
         return replaced(scan, make.tuple_of(scan, [sums, scan.operands[1]]))
@@ -219,7 +219,7 @@ class _Scan(Record):
     ) -> Instruction:
         low, high = (padding, 0) if self.forward else (0, padding)
         moved = WindowDimension(size, 1, low, high)
-        window = Window(tuple(moved if d == dimension else _TRIVIAL for d in range(shape.rank)))
+        window = Window(moved if d == dimension else _TRIVIAL for d in range(shape.rank))
         return make.reduce_window(self.x, shape, [operand, self.x.operands[1]], self.x.to_apply, window)
 
     def _edge(self, within: Instruction, dimension: int) -> Instruction:
@@ -231,6 +231,6 @@ def _of_two_dimensions(x: Instruction) -> Instruction:
     """`Replace1DReduceWindowWithReshape`."""
     operand, init = x.operands
     wider = make.reshape(x, _blocks(operand.shape, 1), operand)
-    window = Window((*x.attributes["window"].dimensions, _TRIVIAL))
+    window = Window((*x.attributes["window"], _TRIVIAL))
     new = make.reduce_window(x, _blocks(x.shape, 1), [wider, init], x.to_apply, window)
     return make.reshape(x, x.shape, new)

@@ -270,7 +270,7 @@ def padding(text: str) -> PaddingConfig:
     """`0_0x1_1`."""
     if _PADDING.fullmatch(text) is None:
         raise Uncommon
-    return PaddingConfig(tuple(PaddingDimension(*map(int, d.split("_"))) for d in text.split("x")))
+    return PaddingConfig(PaddingDimension(*map(int, d.split("_"))) for d in text.split("x"))
 
 
 def dim_labels(text: str) -> ConvolutionDimensionNumbers:

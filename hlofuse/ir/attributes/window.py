@@ -1,6 +1,6 @@
 """Windows, padding and slices, by dimension."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,22 +22,16 @@ class WindowDimension(Record):
     window_reversal: bool = False
 
 
-class Window(Record):
+class Window(tuple[WindowDimension, ...]):
     """A window moved over an array (`Window`); the text is that of `window_util::ToString`."""
 
-    dimensions: tuple[WindowDimension, ...] = ()
-
-    def __iter__(self) -> Iterator[WindowDimension]:
-        return iter(self.dimensions)
-
-    def __len__(self) -> int:
-        return len(self.dimensions)
+    __slots__ = ()
 
     def __str__(self) -> str:
         parts: list[str] = []
 
         def add(key: str, usual: str, text: Callable[[WindowDimension], str]) -> None:
-            texts = list(map(text, self.dimensions))
+            texts = list(map(text, self))
             if set(texts) - {usual}:
                 parts.append(f"{key}={'x'.join(texts)}")
 
@@ -59,10 +53,8 @@ def window_of(fields: Mapping[str, Sequence[Any]]) -> Window:
     rank = len(fields.get("size", ()))
     rows = zip(*(fields.get(key, [usual] * rank) for key, usual in _USUAL.items()), strict=True)
     return Window(
-        tuple(
-            WindowDimension(size, stride, low, high, rhs, lhs, reversal == 1)
-            for size, stride, (low, high), rhs, lhs, reversal in rows
-        )
+        WindowDimension(size, stride, low, high, rhs, lhs, reversal == 1)
+        for size, stride, (low, high), rhs, lhs, reversal in rows
     )
 
 
@@ -74,30 +66,19 @@ class PaddingDimension(Record):
     interior: int = 0
 
 
-class PaddingConfig(Record):
+class PaddingConfig(tuple[PaddingDimension, ...]):
     """Padding around and between the elements (`PaddingConfig`)."""
 
-    dimensions: tuple[PaddingDimension, ...] = ()
-
-    def __iter__(self) -> Iterator[PaddingDimension]:
-        return iter(self.dimensions)
-
-    def __len__(self) -> int:
-        return len(self.dimensions)
-
-    def __getitem__(self, dimension: int) -> PaddingDimension:
-        return self.dimensions[dimension]
+    __slots__ = ()
 
     @property
     def padded(self) -> list[int]:
         """The numbers of the padded dimensions."""
-        return [d for d, p in enumerate(self.dimensions) if p.low or p.high or p.interior]
+        return [d for d, p in enumerate(self) if p.low or p.high or p.interior]
 
     def __str__(self) -> str:
-        interior = any(d.interior for d in self.dimensions)
-        return "x".join(
-            f"{d.low}_{d.high}_{d.interior}" if interior else f"{d.low}_{d.high}" for d in self.dimensions
-        )
+        interior = any(d.interior for d in self)
+        return "x".join(f"{d.low}_{d.high}_{d.interior}" if interior else f"{d.low}_{d.high}" for d in self)
 
 
 class SliceRange(Record):
@@ -108,11 +89,8 @@ class SliceRange(Record):
     stride: int = 1
 
     def __str__(self) -> str:
-        return (
-            f"[{self.start}:{self.limit}]"
-            if self.stride == 1
-            else f"[{self.start}:{self.limit}:{self.stride}]"
-        )
+        stride = f":{self.stride}" if self.stride != 1 else ""
+        return f"[{self.start}:{self.limit}{stride}]"
 
 
 class SliceRanges(tuple[SliceRange, ...]):

@@ -199,7 +199,7 @@ def _reduce(given: Given) -> Shape:
 
 def _pad(given: Given) -> Shape:
     shape = _array(given.shapes[0])
-    padding = given["padding"].dimensions
+    padding = given["padding"]
     if len(padding) != len(shape.dimensions):
         raise Unfit(f"pads {counted_dimensions(len(padding))} of {shape}")
     sizes = [

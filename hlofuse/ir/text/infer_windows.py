@@ -33,7 +33,7 @@ def _window_of(given: Given) -> Window:
 
 
 def _moved(shape: Shape, window: Window) -> Shape:
-    pairs = zip(shape.dimensions, window.dimensions, strict=True)
+    pairs = zip(shape.dimensions, window, strict=True)
     return Shape(shape.element_type, tuple(output_size(size, d) for size, d in pairs))
 
 
@@ -56,7 +56,7 @@ def convolution(given: Given) -> Shape:
     sizes = [0] * len(left.dimensions)
     sizes[numbers.output_batch_dimension] = batch
     sizes[numbers.output_feature_dimension] = feature
-    places = zip(numbers.output_spatial_dimensions, spatial, window.dimensions, strict=True)
+    places = zip(numbers.output_spatial_dimensions, spatial, window, strict=True)
     for place, size, dimension in places:
         sizes[place] = output_size(size, dimension)
     return Shape(max(left.element_type, right.element_type, key=BIT_WIDTH.__getitem__), tuple(sizes))

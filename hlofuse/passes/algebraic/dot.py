@@ -201,7 +201,7 @@ def change_window(
     c: Context, conv: Instruction, operands: list[Instruction], window: list[WindowDimension]
 ) -> bool:
     new = make.copy_of(conv, operands)
-    new.attributes = new.attributes.updated(window=str(Window(tuple(window))))
+    new.attributes = new.attributes.updated(window=str(Window(window)))
     return c.replace(conv, new)
 
 
@@ -280,8 +280,8 @@ def _swap_operands(c: Context, conv: Instruction) -> bool:
         "convolution",
         conv.shape,
         [kernel, source],
-        window=str(Window(tuple(window))),
-        dim_labels=str(_exchanged_labels(labels)),
+        window=Window(window),
+        dim_labels=_exchanged_labels(labels),
         **_swapped_precision(conv),
     )
     if c.options.conv_is_lowerable is not None and not c.options.conv_is_lowerable(new):

@@ -19,7 +19,7 @@ def handle_pad(c: Context, pad: Instruction) -> bool:
     sizes = operand.shape.dimensions
     if any(p.interior > 0 and n == 1 for p, n in zip(config, sizes, strict=True)):
         remaining = [replace(p, interior=0) if n == 1 else p for p, n in zip(config, sizes, strict=True)]
-        return c.become(pad, make.pad, pad.shape, operand, value, PaddingConfig(tuple(remaining)))
+        return c.become(pad, make.pad, pad.shape, operand, value, PaddingConfig(remaining))
     if not any(p.low or p.high for p in config) and c.replace_if_compatible(pad, operand):
         return True
     if _of_broadcast(c, pad, config):
@@ -43,7 +43,7 @@ def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
     small = make.broadcast(
         broadcast, inner, broadcast.operands[0], [padded.index(d) for d in broadcast.dimensions]
     )
-    own = PaddingConfig(tuple(config[d] for d in padded))
+    own = PaddingConfig(config[d] for d in padded)
     new = make.pad(pad, outer, small, pad.operands[1], own)
     return c.broadcast(pad, new, padded)
 
@@ -52,7 +52,7 @@ def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
     """A pad that adds, then a slice that takes away."""
     operand = pad.operands[0]
     more = (PaddingDimension(max(0, p.low), max(0, p.high), p.interior) for p in config)
-    grown = PaddingConfig(tuple(more))
+    grown = PaddingConfig(more)
     sizes = [
         n + p.low + p.high + max(0, n - 1) * p.interior
         for n, p in zip(operand.shape.dimensions, grown, strict=True)
@@ -167,4 +167,4 @@ def _as_pad(c: Context, x: Instruction) -> bool:
     size = value.shape.dimensions[dimension]
     at = PaddingDimension(size, 0) if low else PaddingDimension(0, size)
     config = [at if d == dimension else PaddingDimension(0, 0) for d in range(x.shape.rank)]
-    return c.become(x, make.pad, x.shape, remaining, value.operands[0], PaddingConfig(tuple(config)))
+    return c.become(x, make.pad, x.shape, remaining, value.operands[0], PaddingConfig(config))

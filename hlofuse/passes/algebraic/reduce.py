@@ -225,7 +225,7 @@ def _elementwise(c: Context, x: Instruction, window: Window) -> bool:
         return False
     new = make.binary(operand, opcode, operand, make.broadcast(init, operand.shape, init, ()))
     if any(w.padding_low > 0 or w.padding_high > 0 for w in window):
-        config = PaddingConfig(tuple(PaddingDimension(w.padding_low, w.padding_high) for w in window))
+        config = PaddingConfig(PaddingDimension(w.padding_low, w.padding_high) for w in window)
         new = make.pad(new, array(x.element_type, x.shape.dimensions), new, init, config)
     return c.replace(x, new)
 

@@ -305,4 +305,4 @@ def _replace_by_pad(c: Context, x: Instruction) -> bool:
         low = min(room, max(0, int(value)))
         padding.append(PaddingDimension(low, room - low))
     shape = array(base.element_type, base.shape.dimensions)
-    return c.become(x, make.pad, shape, update, base.operands[0], PaddingConfig(tuple(padding)))
+    return c.become(x, make.pad, shape, update, base.operands[0], PaddingConfig(padding))

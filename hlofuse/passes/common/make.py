@@ -33,13 +33,14 @@ def added(
     called: Sequence[tuple[str, Computation]] | Computation = (),
     payload: str | None = None,
     name: str | None = None,
-    raw_attributes: Mapping[str, str] | None = None,
-    **attributes: str,
+    raw_attributes: Mapping[str, object] | None = None,
+    **attributes: object,
 ) -> Instruction:
     """A new instruction in the computation of `at`, with the metadata of `like`. A single computation that is
     `called` is the one to apply."""
     called = [("to_apply", called)] if isinstance(called, Computation) else called
-    raw = {**(raw_attributes or {}), **attributes, **{name: _named(name, c) for name, c in called}}
+    given = {**(raw_attributes or {}), **attributes, **{name: _named(name, c) for name, c in called}}
+    raw = {name: str(value) for name, value in given.items()}
     if opcode == "convolution" and name is None:
         window = raw.get("window", "")
         dilations = (("lhs_dilate", "-base-dilated"), ("rhs_dilate", "-window-dilated"))
@@ -67,16 +68,16 @@ def add(
     *,
     called: Sequence[tuple[str, Computation]] | Computation = (),
     payload: str | None = None,
-    copied_attributes: Mapping[str, str] | None = None,
+    copied_attributes: Mapping[str, object] | None = None,
     **attributes: object,
 ) -> Instruction:
     """A new instruction where `at` is, with its metadata and `copied_attributes` of another one."""
-    raw = {**(copied_attributes or {}), **{name: str(value) for name, value in attributes.items()}}
+    raw = {**(copied_attributes or {}), **attributes}
     return added(at, opcode, shape, operands, like=at, called=called, payload=payload, raw_attributes=raw)
 
 
 def derived(
-    source: Instruction, opcode: str, shape: Shape, operands: Sequence[Instruction], **attributes: str
+    source: Instruction, opcode: str, shape: Shape, operands: Sequence[Instruction], **attributes: object
 ) -> Instruction:
     """A new instruction with the metadata of `source` (`HloInstruction::AddInstruction`)."""
     new = added(source, opcode, shape, operands, like=source, raw_attributes=attributes)
@@ -246,7 +247,7 @@ def padded(
     each, sizes = [PaddingDimension(0, 0)] * x.shape.rank, list(x.shape.dimensions)
     each[along] = PaddingDimension(low, high, between)
     sizes[along] += low + high + between * (sizes[along] - 1)
-    shape, config = replace(x.shape, dimensions=tuple(sizes)), PaddingConfig(tuple(each))
+    shape, config = replace(x.shape, dimensions=tuple(sizes)), PaddingConfig(each)
     return pad(at, shape, x, value or zero(at, x.element_type), config)
 
 
@@ -284,7 +285,7 @@ def elements(x: Instruction, indices: Sequence[int]) -> list[Instruction]:
 
 def bare_element(at: Instruction, source: Instruction, index: int) -> Instruction:
     """An element of a tuple without metadata, in the computation of `at`."""
-    return added(at, "get-tuple-element", source.shape.tuple_shapes[index], [source], index=str(index))
+    return added(at, "get-tuple-element", source.shape.tuple_shapes[index], [source], index=index)
 
 
 def copy_of(

@@ -155,7 +155,7 @@ def _mark(module: Module, instead: dict[Computation, Computation]) -> None:
             for x in (representative, fusion):
                 given = x.attributes.get("metadata") or OpMetadata()
                 metadata = replace(given, deduplicated_name=representative.name)
-                set_attribute(x, "metadata", str(metadata))
+                set_attribute(x, "metadata", metadata)
 
 
 class PropagateCallMetadata(Pass):

@@ -237,7 +237,7 @@ class Partition:
         elif x.opcode == "slice":
             parts = zip(x.attributes["slice"], x.shape.dimensions, shardings[0], strict=True)
             ranges = SliceRanges(SliceRange(0, size, 1) if axes else r for r, size, axes in parts)
-            set_attribute(x, "slice", str(ranges))
+            set_attribute(x, "slice", ranges)
 
     def _add_up(self, folds_sums: bool) -> None:
         """All-reduces after each part of a sum (`SpmdPartitioner::AllReduceAlongShardingDims`)."""

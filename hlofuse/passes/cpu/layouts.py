@@ -84,7 +84,7 @@ class ConvolutionGroupConverter(VisitPass):
         chosen = make.select(x, same, whole, make.zeros(x, whole.shape))
         wide = x.element_type if x.shape.bit_width >= 32 else "f32"
         step = WindowDimension(count, count)
-        window = Window(tuple(step if d == batch else WindowDimension(1) for d in range(len(sizes))))
+        window = Window(step if d == batch else WindowDimension(1) for d in range(len(sizes)))
         operands = [make.convert(x, chosen, wide), make.zero(x, wide)]
         summed = make.reducer(x, "add_computation", "add", wide)
         total = make.reduce_window(x, x.shape.with_element_type(wide), operands, summed, window)

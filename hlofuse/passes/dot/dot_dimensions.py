@@ -348,7 +348,7 @@ def _dense(
     kind = sizes.element_type
     bounds = [*sizes.shape.dimensions[:-1], groups - 1]
     ranges = SliceRanges(SliceRange(0, n, 1) for n in bounds)
-    group_starts = added(x, "slice", with_dimensions(ends.shape, bounds), [ends], slice=str(ranges))
+    group_starts = added(x, "slice", with_dimensions(ends.shape, bounds), [ends], slice=ranges)
     none = zeros(x, with_dimensions(ends.shape, [*bounds[:-1], 1]))
     starts = added(
         x, "concatenate", sizes.shape, [none, group_starts], dimensions=numbers([sizes.shape.rank - 1])
@@ -379,7 +379,7 @@ def _running_sum(sizes: Instruction) -> Instruction:
     summed = reducer(sizes, "add", "add", kind)
     start = zero(sizes, kind)
     operands = [sizes, start]
-    return added(sizes, "reduce-window", sizes.shape, operands, called=summed, window=str(window))
+    return added(sizes, "reduce-window", sizes.shape, operands, called=summed, window=window)
 
 
 def _moved_first(x: Instruction, dimension: int) -> Instruction:

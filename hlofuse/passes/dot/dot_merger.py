@@ -171,7 +171,7 @@ def _slice(
         SliceRange(start, start + size, 1) if d == dimension else SliceRange(0, n, 1)
         for d, n in enumerate(product.shape.dimensions)
     )
-    return derived(product, "slice", array(product.element_type, sizes), [product], slice=str(ranges))
+    return derived(product, "slice", array(product.element_type, sizes), [product], slice=ranges)
 
 
 def _result(

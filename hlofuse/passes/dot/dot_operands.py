@@ -248,7 +248,7 @@ def _fold_into_convolution(convolution: Instruction) -> None:
                 label for _, label in sorted(zip(operand.dimensions, sides[side], strict=True))
             )
     new = make.copy_of(convolution, operands)
-    set_attribute(new, "dim_labels", str(ConvolutionDimensionNumbers(sides[0], sides[1], labels.output)))
+    set_attribute(new, "dim_labels", ConvolutionDimensionNumbers(sides[0], sides[1], labels.output))
     replace_instruction(convolution, new, has_side_effect)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
 from hlofuse.ir import Instruction, Module, Shape, set_attribute
-from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
+from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, SliceRanges, Window
 from hlofuse.passes.base import NotRepresentable, Pass, VisitPass, expand_each, replaced, visit_module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import set_called
@@ -23,6 +23,8 @@ from hlofuse.passes.common.shapes import (
     labels_of,
     permute,
     physical,
+    ranges_of,
+    window_of,
     with_layout,
 )
 from hlofuse.trace import Recorder
@@ -133,6 +135,10 @@ def normal_input(operand: Instruction) -> Instruction:
     return operand.operands[0]
 
 
+def _normal_inputs(hlo: Instruction) -> list[Instruction]:
+    return [normal_input(o) for o in hlo.operands]
+
+
 def maybe_bitcast(instruction: Instruction, shape: Shape) -> Instruction:
     return instruction if instruction.shape.key == shape.key else bitcast(instruction, shape)
 
@@ -178,11 +184,11 @@ class _Visitor:
         self.visited.add(new)
         return replaced(hlo, maybe_bitcast(new, hlo.shape))
 
-    def _added(self, hlo: Instruction, inputs: list[Instruction], **attributes: str) -> bool:
+    def _added(self, hlo: Instruction, inputs: list[Instruction], **attributes: object) -> bool:
         new = add(hlo, hlo.opcode, physical(hlo.shape), inputs, copied_attributes=attributes)
         return self._done(hlo, new)
 
-    def _derived(self, hlo: Instruction, inputs: list[Instruction], **attributes: str) -> bool:
+    def _derived(self, hlo: Instruction, inputs: list[Instruction], **attributes: object) -> bool:
         return self._done(hlo, derived(hlo, hlo.opcode, physical(hlo.shape), inputs, **attributes))
 
     def _default(self, hlo: Instruction) -> bool:
@@ -214,19 +220,18 @@ class _Visitor:
             return self._default(hlo)
         if any(o.shape.minor_to_major != hlo.shape.minor_to_major for o in hlo.operands):
             raise NotRepresentable(f"{hlo.name} has another layout than its operands")
-        inputs = [normal_input(o) for o in hlo.operands]
+        inputs = _normal_inputs(hlo)
         return self._added(hlo, inputs, **hlo.attributes.given("direction", "exponent_bits", "mantissa_bits"))
 
     def _ternary(self, hlo: Instruction) -> bool:
         if hlo.operands[1].shape.minor_to_major != hlo.shape.minor_to_major:
             raise NotRepresentable(f"{hlo.name} has another layout than its operands")
-        inputs = [normal_input(o) for o in hlo.operands]
+        inputs = _normal_inputs(hlo)
         return self._derived(hlo, inputs)
 
     def _slice(self, hlo: Instruction) -> bool:
-        ranges = [str(r) for r in _split(hlo.raw("slice") or "")]
-        text = "{" + ", ".join(ranges[d] for d in to_memory(hlo.shape)) + "}"
-        return self._added(hlo, [normal_input(hlo.operands[0])], slice=text)
+        ranges = SliceRanges(ranges_of(hlo)[d] for d in to_memory(hlo.shape))
+        return self._added(hlo, [normal_input(hlo.operands[0])], slice=ranges)
 
     def _dynamic_slice(self, hlo: Instruction) -> bool:
         order = to_memory(hlo.shape)
@@ -241,7 +246,7 @@ class _Visitor:
         return self._added(hlo, inputs)
 
     def _concatenate(self, hlo: Instruction) -> bool:
-        inputs = [normal_input(o) for o in hlo.operands]
+        inputs = _normal_inputs(hlo)
         at = to_memory(hlo.shape).index(hlo.dimensions[0])
         return self._derived(hlo, inputs, dimensions=numbers([at]))
 
@@ -255,7 +260,7 @@ class _Visitor:
             physical(hlo.shape),
             [normal_input(operand), start],
             called=list(hlo.called),
-            window=_permuted_window(hlo.raw("window") or "", to_memory(hlo.shape)),
+            window=Window(window_of(hlo)[d] for d in to_memory(hlo.shape)),
         )
         return self._done(hlo, new)
 
@@ -267,14 +272,14 @@ class _Visitor:
 
     def _iota(self, hlo: Instruction) -> bool:
         at = to_memory(hlo.shape).index(int(hlo.attributes["iota_dimension"]))
-        return self._derived(hlo, [], iota_dimension=str(at))
+        return self._derived(hlo, [], iota_dimension=at)
 
     def _reshape(self, hlo: Instruction) -> bool:
         source = normal_input(hlo.operands[0])
         return self._done(hlo, derived(source, "reshape", physical(hlo.shape), [source]))
 
     def _scatter(self, hlo: Instruction) -> bool:
-        inputs = [normal_input(o) for o in hlo.operands]
+        inputs = _normal_inputs(hlo)
         return self._done(hlo, normalized_scatter(hlo, inputs))
 
     def _transpose(self, hlo: Instruction) -> bool:
@@ -303,11 +308,11 @@ class _Visitor:
         return self._derived(hlo, [normal_input(operand), value], padding=padding)
 
     def _convolution(self, hlo: Instruction) -> bool:
-        new = copy_of(hlo, [normal_input(o) for o in hlo.operands], physical(hlo.shape))
+        new = copy_of(hlo, _normal_inputs(hlo), physical(hlo.shape))
         labels = labels_of(hlo)
         arrays = zip((labels.lhs, labels.rhs, labels.output), (*hlo.operands, hlo), strict=True)
         moved = ["".join(text[d] for d in to_memory(x.shape)) for text, x in arrays]
-        set_attribute(new, "dim_labels", str(ConvolutionDimensionNumbers(*moved)))
+        set_attribute(new, "dim_labels", ConvolutionDimensionNumbers(*moved))
         return self._done(hlo, new)
 
     def _custom_call(self, hlo: Instruction) -> bool:
@@ -327,17 +332,3 @@ def _reorder(constant: Instruction) -> Instruction:
     given = np.asarray(values).reshape(shape.dimensions)
     places = reinterpreted(given, shape, physical(shape))
     return make.constant(constant, physical(shape), places.ravel().tolist())
-
-
-def _split(text: str) -> list[str]:
-    """The ranges of `{[0:2], [1:3]}`."""
-    return [f"[{part.strip(' {}[],')}]" for part in text.split("]") if part.strip(" {}[],")]
-
-
-def _permuted_window(text: str, order: tuple[int, ...]) -> str:
-    fields = []
-    for item in text.strip("{}").split():
-        name, _, value = item.partition("=")
-        each = value.split("x")
-        fields.append(f"{name}={'x'.join(each[d] for d in order)}")
-    return "{" + " ".join(fields) + "}"

@@ -255,7 +255,7 @@ def copied(instruction: Instruction, shape: Shape) -> Instruction:
         return _copy_attributes(instruction, derived(instruction, "copy", shape, [instruction]))
     parts = []
     for k, (has, wanted) in enumerate(zip(instruction.shape.tuple_shapes, shape.tuple_shapes, strict=True)):
-        part = derived(instruction, "get-tuple-element", has, [instruction], index=str(k))
+        part = derived(instruction, "get-tuple-element", has, [instruction], index=k)
         parts.append(part if same_layouts(has, wanted) else copied(part, wanted))
     return derived(instruction, "tuple", shape, parts)
 

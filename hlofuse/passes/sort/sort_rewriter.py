@@ -293,7 +293,7 @@ def _result(sort: Instruction, call: Instruction, by: Comparator) -> Instruction
     if by.numpy_order:
         return unpacked_pairs(sort, call, by)
     elements = [
-        derived(sort, "get-tuple-element", o.shape, [call], index=str(k if by.key == 0 else 1 - k))
+        derived(sort, "get-tuple-element", o.shape, [call], index=k if by.key == 0 else 1 - k)
         for k, o in enumerate(sort.operands)
     ]
     return derived(sort, "tuple", Shape.tuple_of([e.shape for e in elements]), elements)

@@ -42,7 +42,7 @@ def _without_unread(sort: Instruction) -> bool:
     results = {remaining[0]: new}
     if len(remaining) > 1:
         results = {
-            k: added(sort, "get-tuple-element", o.shape, [new], index=str(place))
+            k: added(sort, "get-tuple-element", o.shape, [new], index=place)
             for place, (k, o) in enumerate(zip(remaining, operands, strict=True))
         }
     for user in list(sort.users):
@@ -76,7 +76,7 @@ def _expand(sort: Instruction) -> bool:
     place = len(sort.operands)
     compare = _with_parameters(compare, place)
     shape = replace(sort.operands[0].shape, element_type="s32")
-    counter = added(sort, "iota", shape, [], iota_dimension=str(dimension))
+    counter = added(sort, "iota", shape, [], iota_dimension=dimension)
     shapes = sort.shape.tuple_shapes if sort.shape.is_tuple else (sort.shape,)
     new = clone_of(sort, [*sort.operands, counter])
     new.shape = Shape.tuple_of([*shapes, shape])
@@ -86,7 +86,7 @@ def _expand(sort: Instruction) -> bool:
     )
     computation_of(sort).add_instruction(new)
     elements = [
-        added(sort, "get-tuple-element", o.shape, [new], index=str(k)) for k, o in enumerate(sort.operands)
+        added(sort, "get-tuple-element", o.shape, [new], index=k) for k, o in enumerate(sort.operands)
     ]
     result = elements[0] if len(elements) == 1 else added(sort, "tuple", sort.shape, elements)
     replaced(sort, result)

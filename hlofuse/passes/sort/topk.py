@@ -33,10 +33,10 @@ def decompose_packed(topk: Instruction, greater: Computation) -> None:
     bits = packed.add("bitcast-convert", whole, packed.add("convert", whole.with_element_type("f32"), data))
     keys = packed.masked("or", packed.with_sign_flipped(bits), _INDEX)
     last = whole.rank - 1
-    keys = packed.add("xor", whole, keys, packed.add("iota", whole, iota_dimension=str(last)))
+    keys = packed.add("xor", whole, keys, packed.add("iota", whole, iota_dimension=last))
     ordered = make.added(topk, "sort", whole, [keys], called=greater, dimensions=make.numbers([last]))
     columns = SliceRanges(SliceRange(0, size, 1) for size in indices.dimensions)
-    first = packed.add("slice", indices, ordered, slice=str(columns))
+    first = packed.add("slice", indices, ordered, slice=columns)
     high = packed.masked("and", packed.with_sign_flipped(first), ~_INDEX)
     single = packed.add("bitcast-convert", indices.with_element_type("f32"), high)
     value = packed.add("convert", values, single)
@@ -50,7 +50,7 @@ class _Packed(Record):
 
     at: Instruction
 
-    def add(self, opcode: str, shape: Shape, *operands: Instruction, **attributes: str) -> Instruction:
+    def add(self, opcode: str, shape: Shape, *operands: Instruction, **attributes: object) -> Instruction:
         return make.added(self.at, opcode, shape, operands, raw_attributes=attributes)
 
     def masked(self, opcode: str, x: Instruction, bits: int) -> Instruction:

@@ -64,7 +64,7 @@ def _dim_labels(token: Token) -> ConvolutionDimensionNumbers:
 
 def _pad(token: Token) -> PaddingConfig:
     # A token like 1_2_3 has no negative interior: the pattern sees to that.
-    return PaddingConfig(tuple(PaddingDimension(*map(int, d.split("_"))) for d in token.split("x")))
+    return PaddingConfig(PaddingDimension(*map(int, d.split("_"))) for d in token.split("x"))
 
 
 _TOKEN_VALUES: dict[str, Any] = {

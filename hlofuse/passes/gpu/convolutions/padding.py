@@ -54,7 +54,7 @@ def _forward(call: Instruction) -> bool:
     sizes = [kernel.shape.dimensions[d] for d in labels.kernel_spatial_dimensions]
     dimensions = [replace(d, size=n, window_dilation=1) for d, n in zip(left, sizes, strict=True)]
     new = make.copy_of(call, [source, kernel, *call.operands[2:]])
-    set_attribute(new, "window", str(Window(tuple(dimensions))))
+    set_attribute(new, "window", Window(dimensions))
     return _replace(call, new)
 
 
@@ -76,7 +76,7 @@ def _padded_and_sliced(
             for d in left
         ]
         source = _padded(source, config)
-    if _has_negative(Window(tuple(left))):
+    if _has_negative(Window(left)):
         starts, limits = [0] * source.shape.rank, list(source.shape.dimensions)
         for k, d in enumerate(left):
             starts[places[k]] -= min(d.padding_low, 0)
@@ -97,7 +97,7 @@ def _padded(source: Instruction, config: dict[int, PaddingDimension]) -> Instruc
         for n, p in zip(source.shape.dimensions, dimensions, strict=True)
     ]
     shape = array(source.element_type, sizes)
-    return make.pad(source, shape, source, zero, PaddingConfig(tuple(dimensions)))
+    return make.pad(source, shape, source, zero, PaddingConfig(dimensions))
 
 
 def _backward_filter(call: Instruction, whole: bool) -> bool:
@@ -112,7 +112,7 @@ def _backward_filter(call: Instruction, whole: bool) -> bool:
         config[place] = PaddingDimension(d.padding_low - least, d.padding_high - least)
         dimensions.append(replace(d, padding_low=least, padding_high=least))
     new = make.copy_of(call, [_padded(call.operands[0], config), call.operands[1]])
-    set_attribute(new, "window", str(Window(tuple(dimensions))))
+    set_attribute(new, "window", Window(dimensions))
     return _replace(call, new)
 
 
@@ -133,7 +133,7 @@ def _backward_input(call: Instruction) -> bool:
         dimensions.append(replace(d, padding_low=least, padding_high=least))
     larger = Shape.tuple_of([with_dimensions(result, sizes), scratch])
     new = make.copy_of(call, call.operands, larger)
-    set_attribute(new, "window", str(Window(tuple(dimensions))))
+    set_attribute(new, "window", Window(dimensions))
     whole, rest = (make.get_tuple_element(call, new, k) for k in range(2))
     slice_ = make.slice_of(call, whole, starts, limits)
     return _replace(call, make.tuple_of(call, [slice_, rest]))

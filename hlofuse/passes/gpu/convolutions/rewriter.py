@@ -298,7 +298,7 @@ def _backward_input(conv: Instruction) -> _Call | None:
     swapped = ConvolutionDimensionNumbers(
         labels.output, labels.rhs.translate(str.maketrans("io", "oi")), labels.lhs
     )
-    return _Call(BACKWARD_INPUT, [conv.operands[0], kernel], Window(tuple(dimensions)), swapped)
+    return _Call(BACKWARD_INPUT, [conv.operands[0], kernel], Window(dimensions), swapped)
 
 
 def _backward_filter(conv: Instruction) -> _Call | None:
@@ -326,7 +326,7 @@ def _backward_filter(conv: Instruction) -> _Call | None:
         labels.output.translate(str.maketrans("bf", "io")),
         labels.rhs.translate(str.maketrans("io", "bf")),
     )
-    return _Call(BACKWARD_FILTER, conv.operands, Window(tuple(dimensions)), swapped)
+    return _Call(BACKWARD_FILTER, conv.operands, Window(dimensions), swapped)
 
 
 def _even(low: int, least: int, stride: int) -> int:

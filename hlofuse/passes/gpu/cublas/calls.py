@@ -158,7 +158,7 @@ def _with_input(
 ) -> bool:
     """A GELU that leaves its input, too: what else reads that reads the second result."""
     both = call_like(call, call.operands, config, Shape.tuple_of([call.shape, call.shape]))
-    gelu, dot = (derived(call, "get-tuple-element", call.shape, [both], index=str(k)) for k in (0, 1))
+    gelu, dot = (derived(call, "get-tuple-element", call.shape, [both], index=k) for k in (0, 1))
     if source is not call:
         gelu = _clone(source, call, gelu)
         if len(source.users) > 4:

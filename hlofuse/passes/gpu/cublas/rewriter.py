@@ -122,7 +122,7 @@ def _with_workspace(call: Instruction, size: int) -> bool:
     if call.shape.is_array:
         return replaced(call, add(call, "get-tuple-element", call.shape, [new], index="0"))
     for user in list(call.users):
-        element = add(call, "get-tuple-element", user.shape, [new], index=str(user.tuple_index))
+        element = add(call, "get-tuple-element", user.shape, [new], index=user.tuple_index)
         replaced(user, element)
     return True
 
