@@ -42,9 +42,7 @@ class AliasInfo:
             pairs = self._of_fusions[x] = in_place_pairs(x, self._release)
         return pairs
 
-    def may_alias(
-        self, operand: Instruction, operand_index: Index, user: Instruction, user_index: Index
-    ) -> bool | None:
+    def may_alias(self, operand: Instruction, user: Instruction, user_index: Index) -> bool | None:
         """The backend's own answer; None where the common rules decide (`MayAlias`)."""
         return None
 
@@ -62,7 +60,7 @@ class AliasInfo:
         equal = subshape_at(operand.shape, operand_index).key == subshape_at(user.shape, user_index).key
         if equal and self._is_updated(dataflow, operand, operand_index, user, user_index):
             return True
-        own = self.may_alias(operand, operand_index, user, user_index)
+        own = self.may_alias(operand, user, user_index)
         if own is not None or not equal:
             return bool(own)
         if user.opcode == "fusion" and user.fusion_kind in ("kLoop", "kInput"):

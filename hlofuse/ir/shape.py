@@ -312,11 +312,11 @@ class Shape:
         for i, s in enumerate(self.tuple_shapes if self.is_tuple else ()):
             yield from s.leaves((*index, i))
 
-    def subshapes(self) -> Iterator[Shape]:
-        """The shape and its subshapes, outermost first (`ShapeUtil::ForEachSubshape`)."""
-        yield self
-        for s in self.tuple_shapes:
-            yield from s.subshapes()
+    def subshapes(self, index: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Shape]]:
+        """The shape and its subshapes with their index paths, outermost first (`ForEachSubshape`)."""
+        yield index, self
+        for i, s in enumerate(self.tuple_shapes):
+            yield from s.subshapes((*index, i))
 
     @cached_property
     def _text(self) -> str:

@@ -144,7 +144,7 @@ def _is_empty(branch: Computation) -> bool:
     """True if it only passes arrays on (`ComputationIsEmptyWithArrayRoot`)."""
     if any(i.opcode not in _FORWARDING for i in branch.post_order()):
         return False
-    return any(s.is_array for s in branch.root.shape.subshapes())
+    return any(s.is_array for _, s in branch.root.shape.subshapes())
 
 
 def _chosen_branch(x: Instruction, yes: Instruction, no: Instruction) -> Instruction:

@@ -35,7 +35,7 @@ class OptimizeInputOutputBufferAlias(Pass):
         if not config.donors:
             return False
         result = module.entry.root.shape
-        if any(shape.dynamic_dimensions for shape in result.subshapes()):
+        if any(shape.dynamic_dimensions for _, shape in result.subshapes()):
             return False
         donors, results = _donors(module, config), _results(result, config)
         changed = False
@@ -62,8 +62,7 @@ def _donors(module: Module, config: InputOutputAlias) -> dict[str, list[tuple[in
 
 def _results(shape: Shape, config: InputOutputAlias) -> dict[str, list[tuple[int, Index]]]:
     found: dict[str, list[tuple[int, Index]]] = defaultdict(list)
-    for index, _ in shape.leaves():
-        leaf = subshape_at(shape, index)
+    for index, leaf in shape.leaves():
         if leaf.is_array and index not in config.aliases:
             found[_space(leaf)].append((leaf.byte_size, index))
     return found
@@ -74,7 +73,7 @@ def _matched(
 ) -> list[tuple[Index, Argument]]:
     """Pairs of equal size, the largest first."""
     results, arguments = _largest_first(results), _largest_first(arguments)
-    found: list[tuple[Index, Argument]] = []
+    found = []
     i = k = 0
     while i < len(results) and k < len(arguments):
         (size, output), (room, argument) = results[i], arguments[k]
@@ -171,9 +170,7 @@ class GpuAliasInfo(AliasInfo):
     def _model(self) -> KernelModel:
         return KernelModel(self._device, self._release)
 
-    def may_alias(
-        self, operand: Instruction, operand_index: Index, user: Instruction, user_index: Index
-    ) -> bool | None:
+    def may_alias(self, operand: Instruction, user: Instruction, user_index: Index) -> bool | None:
         if user.opcode in ("all-reduce", "collective-broadcast"):
             return len(user.operands) == 1 or (
                 len(user_index) == 1 and user.operands[user_index[0]] is operand
@@ -207,7 +204,7 @@ class _Fusion:
                 break
             output = output.operands[k]
         self._output = output
-        self._root = output.operands[0] if output.opcode == "bitcast" else output
+        self._root = output.past("bitcast")
         """The output, or what it is a bitcast of."""
 
     def can_overwrite(self, operand: Instruction) -> bool:

@@ -150,7 +150,7 @@ def _add_for_aliased_results(alias: HloAlias, module: Module, because: Because) 
     entry, aliases = module.entry, alias.config.aliases
     if not aliases:
         return
-    copied: dict[int, dict[Index, Instruction]] = {}
+    copied = {}
     for parameter in list(entry.parameters):
         number = parameter.parameter_number
         indices = {index for n, index in aliases.values() if n == number}

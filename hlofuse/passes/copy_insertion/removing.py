@@ -174,7 +174,7 @@ class _CopyRemover:
     ) -> None:
         alias = HloAlias(module, alias_info)
         self._dataflow, self._alias_info = alias.dataflow, alias_info
-        pairs: dict[Instruction, tuple[HloValue, HloValue]] = {}
+        pairs = {}
         for copy in copies:
             source, result = self._dataflow.value_at(copy.operands[0]), self._dataflow.value_at(copy)
             if source is not None and result is not None:
@@ -186,7 +186,7 @@ class _CopyRemover:
         self._ordering = ordering_of(alias.calls, compared)
         self._lists = ValueLists()
         order = ValueOrder(module, self._ordering)
-        nodes: dict[HloValue, ValueNode] = {}
+        nodes = {}
         for buffer in buffers:
             for node in self._lists.add(order.sorted(buffer.values)):
                 nodes[node.value] = node
@@ -226,7 +226,7 @@ class _CopyRemover:
 
     def _share_a_list(self, source: ValueNode, result: ValueNode) -> bool:
         """Both ends are in one list, and readers of the result are done before what lies between them."""
-        between: list[ValueNode] = []
+        between = []
         node = source.next
         while node is not result:
             if node is source:

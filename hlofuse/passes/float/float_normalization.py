@@ -60,7 +60,7 @@ class FloatNormalization(Pass):
 
 
 def _count(shape: Shape, element_type: str) -> int:
-    return sum(s.element_type == element_type for s in shape.subshapes())
+    return sum(s.element_type == element_type for _, s in shape.subshapes())
 
 
 class _Normalizing:

@@ -110,7 +110,7 @@ def globally_unfusible(computation: Computation, may_fuse: MayFuse) -> dict[Inst
 
 def is_effectively_at_most_unary(instruction: Instruction) -> bool:
     """At most one operand is as large as the result, by rank (`EffectivelyAtMostUnary`)."""
-    rank = max((s.true_rank for s in instruction.shape.subshapes() if s.is_array), default=0)
+    rank = max((s.true_rank for _, s in instruction.shape.subshapes() if s.is_array), default=0)
     large = 0
     for operand in instruction.operands:
         if operand.opcode in ("broadcast", "iota") or is_constant_effective_scalar(operand):

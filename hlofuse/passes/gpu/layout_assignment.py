@@ -127,7 +127,7 @@ def _is_left_out(instruction: Instruction) -> bool:
         and instruction.shape.rank != instruction.operands[0].shape.rank
     ):
         return True
-    special = any(s.layout is not None and s.layout.suffix for s in instruction.shape.subshapes())
+    special = any(s.layout is not None and s.layout.suffix for _, s in instruction.shape.subshapes())
     if special or instruction.opcode != "conditional":
         return special
     return any(sum(c.callers.values()) > 1 for c in instruction.called_computations)

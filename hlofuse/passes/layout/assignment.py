@@ -17,7 +17,6 @@ from .constraints import (
     Index,
     OperandConstraint,
     Order,
-    subshapes,
 )
 
 Aligned = Callable[[Shape, Shape], Order | None]
@@ -119,10 +118,9 @@ class Requests:
         """`SetBufferLayout`."""
         self.unconstrained.discard(buffer)
         priority = self.priority if priority is None else priority
-        constraint = self.of_buffer.get(buffer)
-        if constraint is None:
-            constraint = self.of_buffer[buffer] = BufferConstraint(buffer, order, mandatory, dfs, priority)
-        elif not constraint.update(order, mandatory, dfs, priority) or buffer.shape.rank <= 1:
+        new = BufferConstraint(buffer, order, mandatory, dfs, priority)
+        constraint = self.of_buffer.setdefault(buffer, new)
+        if constraint is not new and (not constraint.update(new) or buffer.shape.rank <= 1):
             return
         self.push(constraint)
         if buffer.instruction.opcode in ("custom-call", "fusion", "call"):
@@ -151,14 +149,11 @@ class Requests:
             opcode == "reshape" and not mandatory and instruction.operands[0].opcode == "dynamic-slice"
         ):
             dfs, priority = False, priority - 1
+        new = OperandConstraint(instruction, number, shape, mandatory, dfs, priority)
         operands = self.computations[computation_of(instruction)].operands
-        constraint = operands.get((instruction, number))
-        if constraint is None:
-            constraint = OperandConstraint(instruction, number, shape, mandatory, dfs, priority)
-            operands[instruction, number] = constraint
-        elif not constraint.update(shape, mandatory, dfs, priority):
-            return
-        self.push(constraint)
+        constraint = operands.setdefault((instruction, number), new)
+        if constraint is new or constraint.update(new):
+            self.push(constraint)
 
     def set_array_operand_layout(
         self,
@@ -177,7 +172,7 @@ class Requests:
     def set_instruction_layout(self, instruction: Instruction, shape: Shape) -> None:
         """`SetInstructionLayout`: of everything the instruction makes, and of operands that must agree."""
         found = self.buffers.of(instruction)
-        for index, inner in subshapes(shape):
+        for index, inner in shape.subshapes():
             if inner.is_array:
                 self.set_buffer_layout(found[index], inner.minor_to_major)
         changes = instruction.opcode in ("while", "conditional") or can_change_layout(instruction)
@@ -243,7 +238,7 @@ class LayoutAssignment(Requests):
     def _to_definitions(self, shape: Shape, instruction: Instruction, priority: int) -> None:
         """`PropagateUseConstraintToDefs`."""
         defined = self.buffers.of(instruction)
-        for index, inner in subshapes(shape):
+        for index, inner in shape.subshapes():
             if not inner.is_array:
                 continue
             buffer = defined[index]
@@ -325,7 +320,7 @@ class LayoutAssignment(Requests):
         order, rank = constraint.shape.minor_to_major, operand.shape.rank
         defined = [
             (inner, self.buffers.defined_by(user)[index])
-            for index, inner in subshapes(user.shape)
+            for index, inner in user.shape.subshapes()
             if inner.is_array and inner.rank > 1 and index in self.buffers.defined_by(user)
         ]
         if not changes or user.opcode == "reduce":

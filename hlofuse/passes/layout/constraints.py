@@ -81,7 +81,7 @@ class Buffers:
             seen = dict(self._seen[instruction.operands[0]])
             seen[()] = defined[()] = self._new(instruction, (), instruction.shape)
         else:
-            for index, shape in subshapes(instruction.shape):
+            for index, shape in instruction.shape.subshapes():
                 seen[index] = defined[index] = self._new(instruction, index, shape)
         self._defined[instruction], self._seen[instruction] = defined, seen
         return False
@@ -90,15 +90,6 @@ class Buffers:
         buffer = Buffer(len(self.all), instruction, index, shape)
         self.all.append(buffer)
         return buffer
-
-
-def subshapes(shape: Shape, index: Index = ()) -> list[tuple[Index, Shape]]:
-    """The shape and all inside it, outermost first."""
-    found = [(index, shape)]
-    if shape.is_tuple:
-        for k, inner in enumerate(shape.tuple_shapes):
-            found += subshapes(inner, (*index, k))
-    return found
 
 
 Order = tuple[int, ...]
@@ -120,31 +111,22 @@ class BufferConstraint(Struct, eq=False):
     priority: int
     updates: int = 0
 
-    def update(
-        self,
-        order: Order,
-        mandatory: bool,
-        dfs: bool,
-        priority: int,
-    ) -> bool:
+    def update(self, new: BufferConstraint) -> bool:
         """Take in another request; True if it changes anything."""
-        if order == self.order:
-            change = False
-            if mandatory and not self.mandatory:
-                self.mandatory = change = True
-            if dfs and not self.dfs:
-                self.dfs = change = True
-            if priority > self.priority:
-                self.priority, change = priority, True
-            return change
-        if not mandatory:
+        if new.order == self.order:
+            before = self.mandatory, self.dfs, self.priority
+            self.mandatory |= new.mandatory
+            self.dfs |= new.dfs
+            self.priority = max(self.priority, new.priority)
+            return before != (self.mandatory, self.dfs, self.priority)
+        if not new.mandatory:
             defined_by_array = self.buffer.instruction.shape.is_array
-            if self.updates >= _MOST_UPDATES or not defined_by_array or priority <= self.priority:
+            if self.updates >= _MOST_UPDATES or not defined_by_array or new.priority <= self.priority:
                 return False
-        self.order = order
-        self.mandatory = mandatory
-        self.dfs = dfs
-        self.priority = priority
+        self.order = new.order
+        self.mandatory = new.mandatory
+        self.dfs = new.dfs
+        self.priority = new.priority
         self.updates += 1
         return True
 
@@ -163,20 +145,14 @@ class OperandConstraint(Struct, eq=False):
     def operand(self) -> Instruction:
         return self.instruction.operands[self.number]
 
-    def update(
-        self,
-        shape: Shape,
-        mandatory: bool,
-        dfs: bool,
-        priority: int,
-    ) -> bool:
+    def update(self, new: OperandConstraint) -> bool:
         """Another layout is taken in only if it has to be, and not from a lower priority."""
-        if same_layouts(self.shape, shape) or not mandatory or self.priority > priority:
+        if same_layouts(self.shape, new.shape) or not new.mandatory or self.priority > new.priority:
             return False
-        self.shape = shape
-        self.mandatory = mandatory
-        self.dfs = dfs
-        self.priority = priority
+        self.shape = new.shape
+        self.mandatory = True
+        self.dfs = new.dfs
+        self.priority = new.priority
         return True
 
 

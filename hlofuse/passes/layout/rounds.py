@@ -9,14 +9,7 @@ from hlofuse.passes.common.shapes import relaid
 from hlofuse.rules.rewrites import LAYOUT_COPY
 from hlofuse.trace import Recorder
 from .assignment import LayoutAssignment, output_aliases
-from .constraints import (
-    GIVEN_PRIORITY,
-    ROUNDS,
-    ComputationConstraint,
-    row_major_everywhere,
-    same_layouts,
-    subshapes,
-)
+from .constraints import GIVEN_PRIORITY, ROUNDS, ComputationConstraint, row_major_everywhere, same_layouts
 
 
 def settle(layouts: LayoutAssignment) -> None:
@@ -126,11 +119,8 @@ def _constrain_conditional(
     branches = conditional.called_computations
     largest, count = 0, 0
     for k, branch in enumerate(branches):
-        empty = (
-            not subshapes(conditional.operands[k + 1].shape)[1:]
-            and conditional.operands[k + 1].shape.is_tuple
-        )
-        if len(branch) > count and not empty:
+        given = conditional.operands[k + 1].shape
+        if len(branch) > count and (given.tuple_shapes or not given.is_tuple):
             largest, count = k, len(branch)
     best = layouts.constraint_of(branches[largest])
     for k, branch in enumerate(branches):
@@ -262,7 +252,7 @@ def copied(instruction: Instruction, shape: Shape) -> Instruction:
 
 def _copy_attributes(element: Instruction, copy: Instruction) -> Instruction:
     """JAX gives elements of a custom call's results the call's attributes, which `call#0` does not show."""
-    source = element.operands[0] if element.opcode == "get-tuple-element" else element
+    source = element.past("get-tuple-element")
     if source.opcode == "custom-call":
         for name, text in source.attributes.given("sharding", "frontend_attributes").items():
             set_attribute(copy, name, text)
