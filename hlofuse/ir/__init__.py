@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from .copy import copy_module as copy_module
     from .errors import HlofuseError as HlofuseError
     from .errors import HloParseError as HloParseError
-    from .fusing import clone_of as clone_of
     from .fusing import computation_of as computation_of
     from .fusing import module_of as module_of
     from .graph import Computation as Computation
@@ -42,7 +41,6 @@ _FILES = {
     "Record": "record",
     "Shape": "shape",
     "callees": "graph",
-    "clone_of": "fusing",
     "computation_of": "fusing",
     "copy_module": "copy",
     "grouped": "grouping",

@@ -3,7 +3,7 @@ passes do to a graph when they fuse is here: making a fusion, appending a produc
 output, merging one fusion into another as further outputs (`merging` merges in place). Names and the order of
 operands, parameters and users come out as XLA's, because later decisions and names depend on them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from .attributes.attributes import Attributes
 from .errors import HlofuseError
@@ -215,13 +215,6 @@ def append_outputs(fusion: Instruction, outputs: Sequence[Instruction]) -> bool:
 def tuple_of(elements: list[Instruction]) -> Instruction:
     """A new tuple in no computation."""
     return Instruction("tuple", Shape.tuple_of([e.shape for e in elements]), "tuple", elements)
-
-
-def clone_of(
-    instruction: Instruction, operands: Iterable[Instruction], name: str | None = None
-) -> Instruction:
-    """A copy in no computation."""
-    return instruction.clone(operands, name=name)
 
 
 def computation_of(instruction: Instruction) -> Computation:

@@ -18,6 +18,8 @@ from hlofuse.trace import Recorder
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.cost.gpu.model import KernelModel
+    from hlofuse.cost.gpu.shared_tables import SharedTables
 
 
 def any_change(changes: Iterable[bool]) -> bool:
@@ -78,6 +80,12 @@ class DevicePass(Pass):
         if self.device is None:
             raise HlofuseError(f"{self.name} needs a device")
         return self.device
+
+    def kernels(self, tables: SharedTables | None = None) -> KernelModel:
+        """The model of the kernels on the device."""
+        from hlofuse.cost.gpu.merging import kernel_model  # costs that other targets do not need
+
+        return kernel_model(self.required_device(), self.release, tables)
 
 
 @dataclass(frozen=True)

@@ -429,4 +429,4 @@ def related(x: Instruction) -> set[Instruction]:
 def _is_work(x: Instruction) -> bool:
     if x.opcode in ("bitcast", "constant", "get-tuple-element", "parameter", "tuple"):
         return False
-    return not _is_collective_start(x.operands[0] if x.opcode == "async-done" else x)
+    return not _is_collective_start(x.past("async-done"))

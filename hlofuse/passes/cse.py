@@ -3,6 +3,8 @@
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_fusion_body
 from hlofuse.ir import Computation, Instruction, Module, with_trait
@@ -36,20 +38,12 @@ class HloCSE(Pass):
         return changed
 
 
-class _OneComputation:
-    def __init__(
-        self,
-        options: HloCSE,
-        computation: Computation,
-        recorder: Recorder,
-        keys: Keys,
-    ) -> None:
-        self._layouts = options.layout_sensitive
-        self._compares_shardy = options.release.compares_shardy
-        self._computation = computation
-        self._recorder = recorder
-        self._keys = keys
-        self._key_of: dict[Instruction, Hashable] = {}
+class _OneComputation(Struct):
+    _options: HloCSE
+    _computation: Computation
+    _recorder: Recorder
+    _keys: Keys
+    _key_of: dict[Instruction, Hashable] = {}
 
     def run(self) -> bool:
         changed = self._combine_constants()
@@ -161,8 +155,8 @@ class _OneComputation:
         operands = [self._operand_key(o) for o in instruction.operands]
         frontend = instruction.attributes.get("frontend_attributes") or {}
         # Shardy's sharding (`kShardingFrontendAttrName`).
-        shardy = frontend.get("xla.sdy.sharding") if self._compares_shardy else None
-        what = (self._keys.instruction(instruction, layouts=self._layouts), shardy)
+        shardy = frontend.get("xla.sdy.sharding") if self._options.release.compares_shardy else None
+        what = (self._keys.instruction(instruction, layouts=self._options.layout_sensitive), shardy)
         if instruction.opcode in COMMUTATIVE_OPCODES:
             return (what, frozenset(operands))
         return (what, tuple(operands))
@@ -174,7 +168,8 @@ class _OneComputation:
         return operand
 
     def _shape_key(self, instruction: Instruction) -> Hashable:
-        return instruction.shape.key if self._layouts else instruction.shape.key_ignoring_layout
+        shape = instruction.shape
+        return shape.key if self._options.layout_sensitive else shape.key_ignoring_layout
 
     def _record(self, rule: Rule, removed: str, survivor: Instruction) -> None:
         self._recorder.apply(rule, self._computation.name, [removed], [survivor])

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.ir import Instruction, Module, Shape, clone_of, computation_of
+from hlofuse.ir import Instruction, Module, Shape, computation_of
 from hlofuse.ir.removing import is_safely_removable, replace_instruction
 from hlofuse.rules.rewrites import BATCH_NORM
 from hlofuse.trace import Recorder
@@ -123,11 +123,10 @@ def _inline(x: Instruction) -> bool:
     if root.opcode == "parameter":
         new = x.operands[root.parameter_number]
     elif root.opcode == "constant":
-        constant = computation_of(x).add_instruction(clone_of(root, []))
+        constant = computation_of(x).add_instruction(root.clone([]))
         new = make.added(x, "broadcast", x.shape, [constant], dimensions="{}")
     else:
-        clone = clone_of(root, [x.operands[o.parameter_number] for o in root.operands])
-        clone.shape = x.shape
+        clone = root.clone([x.operands[o.parameter_number] for o in root.operands], shape=x.shape)
         new = computation_of(x).add_instruction(clone)
     return replace_instruction(x, new, has_side_effect)
 
@@ -160,6 +159,9 @@ class _Norm:
 
     def constant(self, value: float) -> Instruction:
         return make.scalar(self.x, self.shape.element_type, value)
+
+    def epsilon(self) -> Instruction:
+        return self.constant(float(self.x.attributes["epsilon"]))
 
     def filled(self, a: Instruction, like: Shape) -> Instruction:
         return make.broadcast(self.x, descending(like), a, [])
@@ -197,7 +199,7 @@ class _Norm:
         offset: Instruction,
     ) -> Instruction:
         zero = self.constant(0.0)
-        epsilon = self.filled(self.constant(float(self.x.attributes["epsilon"])), self.shape)
+        epsilon = self.filled(self.epsilon(), self.shape)
         count = self.count()
         scales, offsets = self.wide(scale), self.wide(offset)
         total, square_total = self.sums(zero, data, self.product(data, data))
@@ -218,7 +220,7 @@ class _Norm:
         mean: Instruction,
         variance: Instruction,
     ) -> Instruction:
-        epsilon = self.filled(self.constant(float(self.x.attributes["epsilon"])), scale.shape)
+        epsilon = self.filled(self.epsilon(), scale.shape)
         whole = self.product(scale, self.deviation(variance, epsilon))
         shift = self.op("subtract", offset, self.product(mean, whole))
         return self.op("add", self.product(data, self.wide(whole)), self.wide(shift))
@@ -232,7 +234,7 @@ class _Norm:
         output: Instruction,
     ) -> Instruction:
         count = self.count()
-        zero, small = self.constant(0.0), self.constant(float(self.x.attributes["epsilon"]))
+        zero, small = self.constant(0.0), self.epsilon()
         epsilons, epsilon = self.filled(small, self.shape), self.filled(small, scale.shape)
         scales, variances, means = self.wide(scale), self.wide(variance), self.wide(mean)
         deviations = self.deviation(variances, epsilons)

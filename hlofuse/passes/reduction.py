@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir import Computation, Instruction, Layout, Module, Record, Shape, clone_of, module_of
+from hlofuse.ir import Computation, Instruction, Layout, Module, Record, Shape, module_of
 from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.rules.rewrites import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
@@ -119,8 +119,7 @@ class AssociativeScanRewriter(VisitPass):
         if any(u.opcode != "get-tuple-element" or u.tuple_index for u in scan.users if u.users or u.is_root):
             return False
         source, start = scan.operands
-        while start.opcode in ("broadcast", "reshape"):
-            start = start.operands[0]
+        start = start.through("broadcast", "reshape")
         dimension, rank = scan.dimensions[0], source.shape.rank
         length = source.shape.dimensions[dimension]
         function = scan.to_apply
@@ -144,8 +143,7 @@ def _of_scalars(function: Computation, module: Module) -> Computation:
     clones: dict[Instruction, Instruction] = {}
     for x in function.post_order():
         if x.opcode != "tuple":
-            clones[x] = clone_of(x, [clones[o] for o in x.operands])
-            clones[x].shape = array(x.element_type)
+            clones[x] = x.clone([clones[o] for o in x.operands], shape=array(x.element_type))
             if x.opcode == "parameter":
                 clones[x].payload = str(1 - x.parameter_number)
             body.append_parsed(clones[x])

@@ -24,10 +24,6 @@ from .flags import ynn_kinds
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 
 
-def _is_of_f32(sort: Instruction) -> bool:
-    return sort.operands[0].element_type == "f32"
-
-
 def _has_groups(x: Instruction) -> bool:
     """True for a convolution of groups that XLA:CPU takes apart."""
     if x.raw("batch_group_count") not in (None, "1"):
@@ -64,10 +60,6 @@ def _simplification(lists: PassLists, name: str, is_of_library: Callable[[Instru
 _WIDER = dict.fromkeys("f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e3m4".split(), "f16")
 _WIDER |= {"s4": "s8", "u4": "u8", "f4e2m1fn": "f16", "f8e8m0fnu": "f32"}
 """Types that a CPU computes in a wider one (`cpu_compiler.cc`), in the order of the passes."""
-
-
-def _never(_: Instruction) -> bool:
-    return False
 
 
 @cache
@@ -117,7 +109,7 @@ def _before_fusion(release: Release, starts: frozenset[str]) -> tuple[Pipeline, 
             "dot_decomposer",
             AllReducePromotion(widened={"bf16": "f32"}),
             FloatNormalization("bf16", "f32", is_narrow),
-            *(FloatNormalization(low, high, _never) for low, high in _WIDER.items()),
+            *(FloatNormalization(low, high, lambda _: False) for low, high in _WIDER.items()),
             "batch-dot-simplification",
             "convolution-group-converter",
             UnimplementedPass("convolution-group-converter", ("convolution",), _has_groups),
@@ -141,7 +133,7 @@ def _before_fusion(release: Release, starts: frozenset[str]) -> tuple[Pipeline, 
             since("0.5", _simplification(lists, "post_scatter_expansion_simplification", is_of_library)),
             since("0.10", "gemv-rewriter(layout_sensitive=false)"),
             "bitcast_dtypes_expander",
-            TopkRewriter(_is_of_f32),
+            TopkRewriter(lambda sort: sort.operands[0].element_type == "f32"),
             "transpose-folding",
             "cse(layout_sensitive=false, only_fusion_computations=false)",
             until("0.10", "cse_barrier_expander", "tuple-simplifier"),

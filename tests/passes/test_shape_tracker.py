@@ -52,7 +52,7 @@ def chains(draw: st.DrawFn) -> tuple[list[int], list[Step]]:
 
 
 def tracked(sizes: Sequence[int], steps: Sequence[Step]) -> ShapeTracker:
-    tracker = ShapeTracker(sizes)
+    tracker = ShapeTracker.of(sizes)
     for kind, values in steps:
         (tracker.transpose if kind == "transpose" else tracker.reshape)(values)
     return tracker

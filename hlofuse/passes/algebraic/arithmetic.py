@@ -113,7 +113,7 @@ def handle_subtract(c: Context, sub: Instruction) -> bool:
         return c.become(sub, make.scalar_like, 0)
     if is_all(rhs, 0) and c.replace_if_compatible(sub, lhs):
         return True
-    constant = rhs.operands[0] if rhs.opcode == "broadcast" else rhs
+    constant = rhs.past("broadcast")
     if lhs.opcode != "constant" and constant.opcode == "constant":
         negative = make.unary(constant, "negate", constant)
         if rhs.opcode == "broadcast":
@@ -286,7 +286,7 @@ def _restore_sign(
 
 def _divide_by_constant(c: Context, divide: Instruction) -> bool:
     a, b = divide.operands
-    constant = b.operands[0] if b.opcode == "broadcast" else b
+    constant = b.past("broadcast")
     if a.opcode == "constant" or constant.opcode != "constant":
         return False
     values = values_of(constant)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec
 
+from msgspec import Struct
+
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Computation, Instruction
@@ -40,14 +42,13 @@ class Options:
     dot_to_multiply: bool = True
 
 
-class Context:
+class Context(Struct):
     """One run over one computation (`AlgebraicSimplifierVisitor`)."""
 
-    def __init__(self, computation: Computation, options: Options, release: Release) -> None:
-        self.computation = computation
-        self.options = options
-        self.release = release
-        self.changed = False
+    computation: Computation
+    options: Options
+    release: Release
+    changed: bool = False
 
     def replace(self, old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
         """`new` takes over from `old` (`ReplaceInstruction`)."""
@@ -104,8 +105,7 @@ def both_orders(x: Instruction) -> tuple[tuple[Instruction, Instruction], ...]:
 
 def is_all(x: Instruction, value: Value) -> bool:
     """A constant, perhaps broadcast, of nothing but `value` (`IsAll`)."""
-    while x.opcode == "broadcast":
-        x = x.operands[0]
+    x = x.through("broadcast")
     if x.opcode != "constant" or not x.shape.is_array:
         return False
     if x.element_type == "pred" and value not in (0, 1):

@@ -1,6 +1,6 @@
 """Gathers and scatters."""
 
-from hlofuse.ir import Instruction, clone_of, computation_of
+from hlofuse.ir import Instruction, computation_of
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, numbers_of
 from .context import Context, is_of_parameters
@@ -71,7 +71,7 @@ def _sum_of_two(c: Context, add: Instruction, lhs: Instruction, rhs: Instruction
         lhs.replace_operand(0, rhs)
         return c.replace(add, lhs)
     indices = make.concatenate(add, [lhs.operands[1], rhs.operands[1]], place[0])
-    both = clone_of(lhs, [base, indices, make.concatenate(add, updates, place[1])], "scatter")
+    both = lhs.clone([base, indices, make.concatenate(add, updates, place[1])], name="scatter")
     return c.replace(add, computation_of(add).add_instruction(both))
 
 

@@ -245,7 +245,7 @@ def _as_reduce(c: Context, x: Instruction, window: Window) -> bool:
 def _with_padded_operand(c: Context, x: Instruction, window: Window) -> bool:
     """A pad, also a converted one, becomes the window's."""
     operand, init = x.operands
-    pad = operand.operands[0] if operand.opcode == "convert" else operand
+    pad = operand.past("convert")
     if pad.opcode != "pad":
         return False
     source, value = pad.operands

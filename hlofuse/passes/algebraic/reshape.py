@@ -198,7 +198,7 @@ def _move_before_update(c: Context, reshape: Instruction) -> bool:
     base = make.reshape(reshape, reshape.shape, update.operands[0])
     zero = make.scalar_like(update.operands[2], 0)
     sizes: list[int] = []
-    starts: list[Instruction] = []
+    starts = []
     for k in range(part.shape.rank + 1):
         if k in deleted:
             continue
@@ -219,7 +219,7 @@ def _hoist_transpose(c: Context, reshape: Instruction) -> bool:
         return False
     cuts = common_factors(reshape.shape.dimensions, transpose.shape.dimensions)
     permutation = transpose.dimensions
-    runs: list[tuple[int, int, int]] = []
+    runs = []
     for (a, b), (a_end, b_end) in pairwise(cuts):
         run = permutation[b:b_end]
         if a_end - a != 1 or not run or list(run) != list(range(run[0], run[0] + len(run))):

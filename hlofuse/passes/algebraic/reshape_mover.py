@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Instruction, Module, clone_of, computation_of
+from hlofuse.ir import Instruction, Module, computation_of
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import Pass, replaced, visit_module
@@ -211,8 +211,7 @@ def _without_ones(x: Instruction) -> bool:
     if any(o.opcode not in _NARROWED for o in x.operands):
         return False
     narrow = {o: _narrowed(o) for o in dict.fromkeys(x.operands)}
-    new = clone_of(x, [narrow[o] for o in x.operands])
-    new.shape = shape
+    new = x.clone([narrow[o] for o in x.operands], shape=shape)
     computation_of(x).add_instruction(new)
     return replaced(x, make.added(x, "reshape", x.shape, [new]))
 
@@ -226,6 +225,5 @@ def _narrowed(x: Instruction) -> Instruction:
     if x.opcode == "concatenate" and all(without_ones(o.shape).rank == shape.rank for o in x.operands):
         parts = [make.added(x, "reshape", without_ones(o.shape), [o]) for o in x.operands]
         return make.concatenate(x, parts, remaining.index(x.dimensions[0]))
-    if x.opcode == "reshape":
-        x = x.operands[0]
+    x = x.past("reshape")
     return x if x.shape == shape else make.added(x, "reshape", shape, [x])

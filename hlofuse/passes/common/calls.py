@@ -8,7 +8,6 @@ from hlofuse.ir import (
     Instruction,
     Module,
     Shape,
-    clone_of,
     computation_of,
     module_of,
     replace,
@@ -30,7 +29,7 @@ def filled(
     """`copy` with clones of all that `original` holds, which call `callee` of what that calls."""
     copies: dict[Instruction, Instruction] = {}
     for i in original.post_order():
-        clone = clone_of(i, [copies[o] for o in i.operands])
+        clone = i.clone([copies[o] for o in i.operands])
         copies[i] = clone
         if i.called and (callee is not None or i.opcode == "fusion"):
             clone.called = [(name, (callee or clone_computation)(c)) for name, c in i.called]
@@ -121,14 +120,14 @@ def inline(call: Instruction) -> dict[Instruction, Instruction]:
     """Clones of the body instead of the call, by original (`SubcomputationInsertionVisitor`)."""
     computation, body = computation_of(call), call.to_apply
     module = module_of(computation)
-    clones: dict[Instruction, Instruction] = {}
+    clones = {}
     # An instruction without readers comes first, whatever its id (`HloComputation::Accept`).
     for inner in body.post_order(starts=[*body.unreachable_roots(), body.root]):
         if inner.opcode == "parameter":
             clones[inner] = call.operands[inner.parameter_number]
             module.note_replacement(inner, clones[inner])
             continue
-        clone = computation.add_instruction(clone_of(inner, [clones[o] for o in inner.operands]))
+        clone = computation.add_instruction(inner.clone([clones[o] for o in inner.operands]))
         clones[inner] = clone
         hand_on_metadata(call, clone, module)
         for predecessor in inner.control_predecessors:
@@ -163,7 +162,7 @@ def make_asynchronous(
     module = module_of(computation)
     body = Computation("async_computation")
     parameters = [body.append_parameter(f"param_{k}", o.shape) for k, o in enumerate(x.operands)]
-    root = clone_of(x, parameters)
+    root = x.clone(parameters)
     if x.opcode == "fusion":
         inner = clone_computation(x.fused_computation)
         root.called = [("calls", inner)]

@@ -83,7 +83,7 @@ def common_factors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
     `xla/util.cc`). The first cut is (0, 0) and the last one (len(a), len(b))."""
     if list(a) == list(b):
         return [(k, k) for k in range(len(a) + 1)]
-    bounds: list[tuple[int, int]] = []
+    bounds = []
     i = j = 0
     while i < len(a) and j < len(b) and a[i] == b[j]:
         bounds.append((i, j))

@@ -103,10 +103,7 @@ def _may_update_in_place(x: Instruction) -> bool:
         return True
     if x.fusion_kind != "kLoop" or x.fused_root.opcode != "dynamic-update-slice":
         return False
-    source = x.fused_root.operands[0]
-    while source.opcode == "get-tuple-element":
-        source = source.operands[0]
-    return source.opcode == "parameter"
+    return x.fused_root.operands[0].through("get-tuple-element").opcode == "parameter"
 
 
 def _indexed_shape(x: Instruction) -> Shape | None:

@@ -4,11 +4,13 @@ fusions (`xla/backends/cpu/transforms/library_rewriter.cc`)."""
 from collections import deque
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir import Computation, Instruction, Module, Shape, set_attribute
-from hlofuse.ir.fusing import append_producer, clone_of, computation_of, create_fusion
+from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.algebraic.context import is_of_parameters
 from hlofuse.passes.base import ReleasePass, substituted
@@ -254,13 +256,12 @@ def opcode_is_function(caller: Instruction, computation: Computation) -> bool:
     return caller.opcode != "call" and any(n == "to_apply" and c is computation for n, c in caller.called)
 
 
-class _Growing:
+class _Growing(Struct):
     """The fusions of one computation."""
 
-    def __init__(self, recorder: Recorder, release: Release) -> None:
-        self._recorder = recorder
-        self._release = release
-        self._fused: set[Instruction] = set()
+    _recorder: Recorder
+    _release: Release
+    _fused: set[Instruction] = set()
 
     def run(self, computation: Computation, starts: frozenset[str]) -> bool:
         starters = [i for i in reversed(computation.post_order()) if i.opcode in starts]
@@ -355,7 +356,7 @@ def _append_consumer(fusion: Instruction, consumer: Instruction) -> Instruction:
             body.add_instruction(parameter)
             fusion.append_operand(operand)
         operands.append(body.parameters[fusion.operands.index(operand)])
-    body.root = body.add_instruction(clone_of(consumer, operands))
+    body.root = body.add_instruction(consumer.clone(operands))
     fusion.shape = body.root.shape
     substituted(consumer, fusion)
     return body.root
@@ -364,7 +365,7 @@ def _append_consumer(fusion: Instruction, consumer: Instruction) -> Instruction:
 def _move_root_out(fusion: Instruction) -> None:
     body, computation, users = fusion.fused_computation, computation_of(fusion), list(fusion.users)
     root, was_root = body.root, fusion.is_root
-    after = computation.add_instruction(clone_of(root, [fusion]))
+    after = computation.add_instruction(root.clone([fusion]))
     for user in users:
         fusion.replace_use_with(user, after)
     if was_root:

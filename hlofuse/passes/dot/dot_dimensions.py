@@ -144,9 +144,7 @@ class DotDimensionNormalizer(VisitPass):
         return replaced(dot, new)
 
     def _operand(self, dims: DotOperand, operand: Instruction) -> tuple[DotOperand, Instruction]:
-        head = operand
-        while head.opcode in ("transpose", "reshape"):
-            head = head.operands[0]
+        head = operand.through("transpose", "reshape")
         tracker = ShapeTracker.between(head, operand)
         for category in (CONTRACTING, FREE):
             if category == FREE and len(dims.groups[FREE]) < 2:

@@ -118,7 +118,7 @@ def _other_operand(
     """From the source of the operand that is not shared to what is concatenated (`TransformConcatDims`)."""
     before, other = usage.shared_dimensions, usage.other_dimensions
     tracker = ShapeTracker.siblings(usage.shared, shared)
-    free = ShapeTracker(other.group_sizes(FREE))
+    free = ShapeTracker.of(other.group_sizes(FREE))
     free.reshape([usage.size])
     out = zipped(
         [
@@ -386,8 +386,8 @@ def _shorten(start: Instruction) -> None:
     if len(start.operands) != 1:
         return
     producer = start.operands[0]
-    tracker = ShapeTracker(producer.shape.dimensions)
-    chain: list[Instruction] = []
+    tracker = ShapeTracker.of(producer.shape.dimensions)
+    chain = []
     current = start
     while current.opcode in _SHAPES and not (current.control_predecessors or current.control_successors):
         tracker.append(current)

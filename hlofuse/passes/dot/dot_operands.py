@@ -211,10 +211,6 @@ class TransposeFolding(Pass):
         return bool(found or convolutions)
 
 
-def never(_dot: Instruction, _side: int) -> bool:
-    return False
-
-
 def _is_row_column(dot: Instruction, side: int) -> bool:
     """A transpose of the last two dimensions (`IsRowColumnTransposeDotOperand`)."""
     transpose = dot.operands[side]

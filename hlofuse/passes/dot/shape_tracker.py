@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from operator import mul
 
+from msgspec import Struct
+
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.make import added, numbers
@@ -125,7 +127,7 @@ def sliced(views: Sequence[View], part: View) -> tuple[list[View], View] | None:
         if overlap is None or elements(overlap) != expected:
             return None
         places = packed(view)
-        following: list[tuple[int, int]] = []
+        following = []
         for stride, extent in overlap:
             for (whole, size), (place, _) in zip(view, places, strict=True):
                 if stride % whole == 0 and stride * extent <= whole * size:
@@ -148,21 +150,18 @@ class NotTracked(Exception):
     """XLA reports an error here."""
 
 
-class ShapeTracker:
+class ShapeTracker(Struct):
     """From an array of the sizes `source` to one of the sizes `result`; layouts do not count. `views` are
     transposes with a copy between any two. An array of one element needs none."""
 
-    def __init__(self, sizes: Sequence[int]) -> None:
-        self.source = self.result = tuple(sizes)
-        self.views: list[View] = [compact(sizes)]
+    source: tuple[int, ...]
+    result: tuple[int, ...]
+    views: list[View]
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ShapeTracker):
-            return NotImplemented
-        own, other_ = ((t.source, t.result, t.views) for t in (self, other))
-        return own == other_
-
-    __hash__ = None  # type: ignore[assignment]
+    @classmethod
+    def of(cls, sizes: Sequence[int]) -> ShapeTracker:
+        """From an array to itself."""
+        return cls(tuple(sizes), tuple(sizes), [compact(sizes)])
 
     @classmethod
     def between(cls, producer: Instruction, consumer: Instruction) -> ShapeTracker:
@@ -171,7 +170,7 @@ class ShapeTracker:
         while consumer is not producer:
             chain.append(consumer)
             consumer = consumer.operands[0]
-        tracker = cls(producer.shape.dimensions)
+        tracker = cls.of(producer.shape.dimensions)
         for instruction in reversed(chain):
             tracker.append(instruction)
         return tracker
@@ -238,7 +237,7 @@ class ShapeTracker:
 
     def inverted(self) -> ShapeTracker:
         """The way back, from the result to the source."""
-        back = ShapeTracker(self.result)
+        back = ShapeTracker.of(self.result)
         if math.prod(self.result) != 1:
             for view in reversed(self.views):
                 sizes, permutation = sorted_transposed(view)
@@ -250,7 +249,7 @@ class ShapeTracker:
     def narrow(self, dimensions: Sequence[int]) -> ShapeTracker:
         """Only these of the source's dimensions, in this order; the result has no dimension of size 1."""
         ordered = sorted(dimensions)
-        remaining = ShapeTracker([self.source[d] for d in ordered])
+        remaining = ShapeTracker.of([self.source[d] for d in ordered])
         if math.prod(remaining.source) == 1:
             remaining.reshape(())
             return remaining
@@ -322,7 +321,7 @@ class ShapeTracker:
             return steps
         if steps and steps[-1][0] == "reshape":
             del steps[-1]
-        out: list[Step] = []
+        out = []
         sizes = self.source
         last_of = list(range(len(sizes)))
         for kind, values in steps:
@@ -344,12 +343,12 @@ class ShapeTracker:
 def zipped(trackers: Sequence[ShapeTracker]) -> ShapeTracker:
     """Side by side, each on dimensions of its own (`ShapeTracker::Zip`)."""
     source = [size for t in trackers for size in t.source]
-    out = ShapeTracker(source)
+    out = ShapeTracker.of(source)
     out.result = tuple(size for t in trackers for size in t.result)
     scale = math.prod(source)
     if scale == 1:
         return out
-    parts: list[list[View]] = []
+    parts = []
     for tracker in trackers:
         count = math.prod(tracker.source)
         scale //= count
@@ -375,7 +374,7 @@ def _finer(wanted: Sequence[int], present: Sequence[int]) -> tuple[tuple[int, ..
     needed = list(accumulate(wanted, mul))
     there = list(accumulate(present, mul))
     cuts: list[int] = []
-    last_of: list[int] = []
+    last_of = []
     at = 0
     for cut in needed:
         while there[at] < cut:

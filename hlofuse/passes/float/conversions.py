@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hlofuse.ir import Computation, Instruction, Module, clone_of, computation_of
+from hlofuse.ir import Computation, Instruction, Module, computation_of
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.passes.base import (
     Explained,
@@ -83,8 +83,7 @@ def _move_up(computation: Computation) -> bool:
 
 
 def _clone(x: Instruction, operands: list[Instruction], element_type: str) -> Instruction:
-    new = clone_of(x, operands)
-    new.shape = x.shape.with_element_type(element_type)
+    new = x.clone(operands, shape=x.shape.with_element_type(element_type))
     return computation_of(x).add_instruction(new)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from hlofuse.analysis.call_sites import with_changed_after
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.ir import Computation, Instruction, Module, replace, with_trait
 from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
@@ -165,7 +164,7 @@ class GpuFusionWrapper(DevicePass):
         found = [i for i in reached(module.entry) if i.opcode in _WRAPPED]
         if not found:
             return False
-        model = kernel_model(self.required_device(), self.release)
+        model = self.kernels()
         for instruction in found:
             parent, name = computation_of(instruction), instruction.name
             fusion = wrap(module, instruction, choose_kind(instruction, instruction, model))

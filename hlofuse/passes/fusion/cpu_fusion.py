@@ -147,7 +147,7 @@ class _Siblings:
             if fusion in self._consumed or other in self._consumed:
                 continue
             if (refusal := self.why_illegal(fusion, other)) is not None:
-                self._refuse(fusion, other, refusal)
+                self.recorder.ineligible(other, fusion, refusal)
                 continue
             self._join(fusion, other, -profit)
             changed = True
@@ -169,7 +169,7 @@ class _Siblings:
                 if refusal is None:
                     found[user] = None
                 else:
-                    self._refuse(instruction, user, refusal)
+                    self.recorder.ineligible(user, instruction, refusal)
         for user in found:
             profit = shared_bytes(instruction, user)
             if profit > 0:
@@ -177,7 +177,7 @@ class _Siblings:
                 self._partners[user].append((instruction, profit))
                 self._push(instruction, user, profit)
             else:
-                self._refuse(instruction, user, Verdict(rules.NOTHING_SHARED))
+                self.recorder.ineligible(user, instruction, Verdict(rules.NOTHING_SHARED))
 
     def _why_not_entered(self, instruction: Instruction, user: Instruction) -> Verdict | None:
         if (no_candidate := self.why_no_candidate(user)) is not None:
@@ -193,9 +193,6 @@ class _Siblings:
         # Of equal profits the pair pushed last comes first.
         heapq.heappush(self._queue, (-profit, -self._pushed, fusion, other))
         self._pushed += 1
-
-    def _refuse(self, fusion: Instruction, other: Instruction, verdict: Verdict) -> None:
-        self.recorder.ineligible(other, fusion, verdict)
 
     def _join(self, fusion: Instruction, other: Instruction, profit: int) -> None:
         self._reachability.merge(other, fusion)

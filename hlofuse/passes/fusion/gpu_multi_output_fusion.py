@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from hlofuse.analysis.components import MergedOrder
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
@@ -40,7 +39,7 @@ class GpuMultiOutputFusion(DevicePass):
     tables: SharedTables | None = field(default=None, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        model = kernel_model(self.required_device(), self.release, self.tables)
+        model = self.kernels(self.tables)
         changed = False
         for computation in fusible_computations(module, self.release):
             changed |= _Driver(computation, model, self, recorder).run()
@@ -131,7 +130,7 @@ class _Driver:
         if verdict is not None:
             self._refuse(producer, None, verdict)
             return None
-        candidates: list[Instruction] = []
+        candidates = []
         for consumer in users:
             pair = ProducerPair(producer, consumer, self._state)
             verdict = pair_refusal(CONSUMER_RULES, pair, self._settings)

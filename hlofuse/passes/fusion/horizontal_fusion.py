@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.fusing import computation_of, fuse_in_place_of, merge_fusion_into_multi_output
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -45,7 +44,7 @@ class HorizontalLoopFusion(DevicePass):
         return any_change(self._join(c, recorder) for c in computations)
 
     def _join(self, computation: Computation, recorder: Recorder) -> bool:
-        model = kernel_model(self.required_device(), self.release)
+        model = self.kernels()
         drivers = [_LoopDriver(self, model, recorder, sliced) for sliced in (False, True)]
         stack = computation.post_order()
         changed = False
@@ -86,13 +85,9 @@ class _LoopDriver:
 
     def _candidates(self, consumer: Instruction) -> list[Instruction]:
         """`FusionCandidates::Initialize`."""
-        found: dict[Instruction, None] = {}
         through = ("get-tuple-element", "bitcast") if self._unlike_ones else ("get-tuple-element",)
-        for operand in consumer.operands:
-            while operand.opcode in through:
-                operand = operand.operands[0]
-            if is_horizontal_candidate(operand, self._model):
-                found[operand] = None
+        sources = dict.fromkeys(o.through(*through) for o in consumer.operands)
+        found = {x: None for x in sources if is_horizontal_candidate(x, self._model)}
         fusible = []
         for kernel in found:
             refusal = self._refusal(kernel, consumer, found)
@@ -265,8 +260,7 @@ class HorizontalInputFusion(DevicePass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in non_fusion_computations(module):
-            model = kernel_model(self.required_device(), self.release)
-            changed |= _InputDriver(self, model, recorder).run(computation)
+            changed |= _InputDriver(self, self.kernels(), recorder).run(computation)
         return changed
 
 
@@ -296,15 +290,10 @@ class _InputDriver(Record):
 
     def _candidates(self, consumer: Instruction) -> list[Instruction]:
         """`FindAndSortFusionCandidates`."""
-        found: dict[Instruction, None] = {}
-        for operand in consumer.operands:
-            while operand.opcode == "get-tuple-element":
-                operand = operand.operands[0]
-            if operand.fusion_kind == "kCustom" or not self.model.summary(operand).is_reduction:
-                continue
-            if feeds_only(operand, consumer):
-                found[operand] = None
-        return std_sorted(list(found), self._is_before)
+        sources = dict.fromkeys(o.through("get-tuple-element") for o in consumer.operands)
+        found = [x for x in sources if x.fusion_kind != "kCustom" and feeds_only(x, consumer)]
+        reductions = [x for x in found if self.model.summary(x).is_reduction]
+        return std_sorted(reductions, self._is_before)
 
     def _is_before(self, a: Instruction, b: Instruction) -> bool:
         x, y = self._input(a), self._input(b)

@@ -206,7 +206,7 @@ class FusionDriver:
 
 def _creates_cycle(producer: Instruction, consumer: Instruction, reachability: Reachability) -> bool:
     """Something between the two would need the fusion's result (`MultiOutputFusionCreatesCycle`)."""
-    others: set[Instruction] = set()
+    others = set()
     for operand in (*consumer.operands, *consumer.control_predecessors):
         if operand is producer:
             continue

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, is_elementwise_on_operand
-from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir import Computation, Instruction, Module, Shape, replace
-from hlofuse.ir.fusing import clone_of, computation_of, get_tuple_element
+from hlofuse.ir import Computation, Instruction, Module, Shape, reach, replace
+from hlofuse.ir.fusing import append_outputs, computation_of, get_tuple_element
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import DevicePass, Pass, RewritePass, VisitPass, replaced
 from hlofuse.passes.common import make
@@ -50,14 +49,13 @@ class MoveCopyToUsers(VisitPass):
         sources = [o.operands[0] for o in user.operands[:count]]
         operands = [*sources, *user.operands[count:]]
         if opcode == "reduce":
-            return replaced(user, computation_of(user).add_instruction(clone_of(user, operands)))
+            return replaced(user, computation_of(user).add_instruction(user.clone(operands)))
         shape = replace(user.shape, layout=sources[0].shape.layout)
         return replaced(user, make.copied(_clone(user, shape, operands), user.shape))
 
 
 def _clone(user: Instruction, shape: Shape, operands: Sequence[Instruction]) -> Instruction:
-    new = clone_of(user, operands, user.opcode)
-    new.shape = shape
+    new = user.clone(operands, name=user.opcode, shape=shape)
     new.attributes = new.attributes.without("sharding", "frontend_attributes")
     return computation_of(user).add_instruction(new)
 
@@ -170,9 +168,7 @@ def _is_on_device(i: Instruction) -> bool:
     """True for a `MoveToDevice` of a value that is there."""
     if custom_call_target(i) != "MoveToDevice":
         return False
-    source = i.operands[0]
-    while source.opcode in _SEEN_THROUGH:
-        source = source.operands[0]
+    source = i.operands[0].through(*_SEEN_THROUGH)
     layout = source.shape.layout
     is_computed = source.opcode not in ("parameter", "get-tuple-element", "custom-call", "opt-barrier")
     return is_computed and (layout is None or _HOST_SPACE not in layout.suffix)
@@ -191,7 +187,7 @@ class CopyFusion(DevicePass):
         entry = module.entry
         if not any(i.opcode == "copy" for i in entry):
             return False
-        model = kernel_model(self.required_device(), self.release)
+        model = self.kernels()
         changed = False
         for fusion in entry.post_order():
             if fusion.opcode != "fusion" or fusion.fusion_kind == "kCustom" or not _may_write(fusion, model):
@@ -211,7 +207,7 @@ class CopyFusion(DevicePass):
     def _users(self, fusion: Instruction, model: KernelModel) -> tuple[list[Instruction], list[Instruction]]:
         """The copies of its results that it may write, and what else reads it."""
         copies: list[Instruction] = []
-        others: list[Instruction] = []
+        others = []
         for user in fusion.users:
             copy = user
             if copy.opcode == "get-tuple-element" and len(copy.users) == 1:
@@ -257,50 +253,33 @@ def _may_write(fusion: Instruction, model: KernelModel) -> bool:
 
 def _is_elementwise_throughout(body: Computation) -> bool:
     """`OnlyElementwiseOpsReachableFromParams`: bitcasts and tuples too, but no copies."""
-    queue, seen = list(body.parameters), set(body.parameters)
-    for source in queue:  # grows while it is walked
-        for user in source.users:
-            if user.opcode not in ("bitcast", "tuple"):
-                number = user.operands.index(source)
-                if user.opcode == "copy" or not is_elementwise_on_operand(user, number):
-                    return False
-            if user not in seen:
-                seen.add(user)
-                queue.append(user)
-    return True
+    reached = reach(body.parameters, lambda x: x.users)
+    return all(
+        user.opcode in ("bitcast", "tuple")
+        or (user.opcode != "copy" and is_elementwise_on_operand(user, user.operands.index(source)))
+        for source in reached
+        for user in source.users
+    )
 
 
 def _updates_in_place(fusion: Instruction) -> bool:
     """Every result is a dynamic-update-slice, which may overwrite its operand."""
-    updates = []
-    for output in outputs_of(fusion):
-        while output.opcode == "bitcast":
-            output = output.operands[0]
-        updates.append(output.opcode == "dynamic-update-slice")
+    updates = [o.through("bitcast").opcode == "dynamic-update-slice" for o in outputs_of(fusion)]
     return all(updates) if fusion.is_multi_output_fusion else any(updates)
 
 
 def _fuse(fusion: Instruction, copies: list[Instruction], others: list[Instruction]) -> None:
-    body, root = fusion.fused_computation, fusion.fused_root
-    several = root.opcode == "tuple"
-    elements = list(root.operands) if several else [root]
-    first = len(elements)
+    body, outputs = fusion.fused_computation, fusion.fused_root.outputs
+    several, written = fusion.is_multi_output_fusion, []
     for copy in copies:
         chain = [copy]
         while chain[-1].operands[0] is not fusion:
             chain.append(chain[-1].operands[0])
-        source = root.operands[chain.pop().tuple_index] if several else root
+        source = outputs[chain.pop().tuple_index if several else 0]
         for x in reversed(chain):
-            source = body.add_instruction(clone_of(x, [source]))
-        elements.append(source)
-    shape = Shape.tuple_of([e.shape for e in elements])
-    body.root = body.add_instruction(Instruction("tuple", shape, "tuple", elements))
-    fusion.shape = shape
-    fusion.attributes = fusion.attributes.without("sharding")
-    if several:
-        body.remove_instruction(root)
-    else:
-        element = get_tuple_element(fusion, 0, root.shape)
-        replace_users(others, fusion, element)
-    for number, copy in enumerate(copies, first):
+            source = body.add_instruction(x.clone([source]))
+        written.append(source)
+    if append_outputs(fusion, written):
+        replace_users(others, fusion, get_tuple_element(fusion, 0, outputs[0].shape))
+    for number, copy in enumerate(copies, len(outputs)):
         replace_instruction(copy, get_tuple_element(fusion, number, copy.shape), has_side_effect)

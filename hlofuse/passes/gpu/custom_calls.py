@@ -4,7 +4,6 @@ import json
 import math
 
 from hlofuse.analysis.elementwise import is_fusible
-from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.passes.base import DevicePass, Pass, VisitPass, expand_each, find_each, replaced
@@ -106,7 +105,7 @@ class RenameFusions(DevicePass):
     name = "rename_fusions"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        model = kernel_model(self.required_device(), self.release)
+        model = self.kernels()
         changed = False
         for computation in module.non_fusion_computations():
             for fusion in computation:

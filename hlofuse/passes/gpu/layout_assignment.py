@@ -26,7 +26,7 @@ def is_matrix(shape: Shape, batch: Sequence[int], rows: Sequence[int], columns: 
     """True if batch, rows and columns are each contiguous and batch is not minor-most
     (`MatrixLayout::For`, `xla/service/gpu/matmul_utils.cc`)."""
     order = shape.minor_to_major
-    groups: list[int] = []
+    groups = []
     at = 0
     while at < len(order):
         for number, dims in ((1, rows), (2, columns), (0, batch)):

@@ -88,7 +88,7 @@ class ReductionDimensionGrouper(VisitPass):
         if not any(d + 1 in reduced for d in reduced):
             return False
         sizes: list[int] = []
-        dimensions: list[int] = []
+        dimensions = []
         refused = 1
         for d, size in enumerate(reduce.operands[0].shape.dimensions):
             if d in reduced and d + 1 in reduced:
@@ -247,13 +247,8 @@ def _split(reduce: Instruction, dimensions: list[int], k1: int, k2: int) -> bool
     inputs = inputs_of(reduce)
     sizes = list(inputs[0].shape.dimensions)
     if sizes[split] != k1 * k2:
-        more = k1 * k2 - sizes[split]
-        sizes[split] = k1 * k2
-        padding = "x".join(f"0_{more}" if d == split else "0_0" for d in range(len(sizes)))
-        inputs = [
-            add(i, "pad", array(i.element_type, sizes), [i, zero], padding=padding)
-            for i, zero in zip(inputs, initial_values_of(reduce), strict=True)
-        ]
+        pairs = zip(inputs, initial_values_of(reduce), strict=True)
+        inputs = [make.padded(i, i, 0, k1 * k2 - sizes[split], split, value=zero) for i, zero in pairs]
     viewed = [*sizes[:split], k1, k2, *sizes[split + 1 :]]
     inner = [d + 1 if d == split else d for d in dimensions]
     left = [size for d, size in enumerate(viewed) if d not in inner]

@@ -15,7 +15,8 @@ from hlofuse.cost.tiling.constraints import Tiling, backend_config_text
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import Attributes, Computation, Instruction, Module, Record, with_trait
-from hlofuse.ir.fusing import clone_of, computation_of, module_of, set_fusion_kind
+from hlofuse.ir.fusing import computation_of, module_of, set_fusion_kind
+from hlofuse.ir.grouping import post_order
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import FixedPoint, ReleasePass, replaced
 from hlofuse.passes.common.calls import filled
@@ -124,7 +125,9 @@ class _BlockLevelConfigs:
             FixedPoint(TreeReductionRewriter(self._device)),
         ):
             step.run(alone, OnlySkipped())
-        _run_fusion(alone, self._device, self._release, self._tables)
+        for name in _PASSES:  # `FusionPipeline`
+            created = make_pass(name, "gpu", self._release, device=self._device, tables=self._tables)
+            created.run(alone, OnlySkipped())
         model = KernelModel(self._device, self._release, shared=self._tables)
         return sum(model.run_time(i).ticks for i in alone.entry if i.opcode not in _FREE)
 
@@ -224,27 +227,15 @@ def _create_fusion(root: Instruction, producer: Instruction) -> Instruction:
     """A fusion of everything from producer to root, next to the root (`MakeFusionForDiamond`)."""
     computation = computation_of(root)
     body = Computation("triton_softmax_computation")
-    inner: dict[Instruction, Instruction] = {}
-    operands: list[Instruction] = []
-
-    def parameter(outer: Instruction) -> None:
-        inner[outer] = body.append_parameter(f"parameter_{len(operands)}", outer.shape)
-        operands.append(outer)
-
-    parameter(producer)
-    stack = [root]
-    while stack:
-        current = stack[-1]
-        missing = next((o for o in current.operands if o not in inner), None)
-        if current in inner:
-            stack.pop()
-        elif missing is not None:
-            stack.append(missing)
-        elif current.opcode == "parameter":
-            parameter(current)
-        else:
-            clone = inner[current] = clone_of(current, [inner[o] for o in current.operands])
-            body.append_parsed(clone)
+    inner = {}
+    operands = [producer]
+    order = post_order([root], lambda x: () if x is producer else x.operands)
+    operands += [x for x in order if x.opcode == "parameter" and x is not producer]
+    for number, outer in enumerate(operands):
+        inner[outer] = body.append_parameter(f"parameter_{number}", outer.shape)
+    for x in order:
+        if x not in inner:
+            inner[x] = body.append_parsed(x.clone([inner[o] for o in x.operands]))
     body.root = inner[root]
     module_of(computation).add_computation(body)
     raw = {"kind": "kCustom", "calls": f"%{body.name}", "backend_config": _TRITON}
@@ -280,18 +271,6 @@ def _extracted(body: Computation) -> Module:
 _PASSES = tuple(
     "variadic-op-splitter sort-iota-fusion priority-fusion cse dce multi_output_fusion cse dce".split()
 )
-
-
-def _run_fusion(
-    module: Module,
-    device: DeviceDescription,
-    release: Release,
-    tables: SharedTables,
-) -> None:
-    """Run them on `module` (`FusionPipeline`)."""
-    recorder = OnlySkipped()
-    for name in _PASSES:
-        make_pass(name, "gpu", release, device=device, tables=tables).run(module, recorder)
 
 
 # Fusions that Triton emits better (`xla/backends/gpu/transforms/fusion_block_level_rewriter.cc`).

@@ -2,6 +2,7 @@
 
 from hlofuse.analysis.custom_calls import PLACEMENTS, custom_call_target, has_side_effect
 from hlofuse.ir import Computation, Instruction, Module, Shape, callees, computation_of, module_of, reach
+from hlofuse.ir.grouping import post_order
 from hlofuse.ir.removing import remove_with_unused_operands
 from hlofuse.passes.base import Pass, substituted
 from hlofuse.passes.common import make
@@ -137,14 +138,8 @@ def _copy_out(
 ) -> None:
     """Copy `x` and its operands to the loop's computation (`CreateLoopInvariantCopy`)."""
     parameter = body_of(loop).parameters[0]
-    stack = [x]
-    while stack:
-        current = stack[-1]
-        missing = [o for o in current.operands if o is not parameter and o not in hoisted]
-        if missing:
-            stack.append(missing[0])
-            continue
-        stack.pop()
+    present = {parameter, *hoisted}
+    for current in post_order([x], lambda y: [o for o in y.operands if o not in present]):
         operands = [loop.operands[0] if o is parameter else hoisted[o] for o in current.operands]
         clone = current.clone(operands)
         clone.attributes = clone.attributes.without("control-predecessors")

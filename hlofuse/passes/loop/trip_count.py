@@ -140,7 +140,7 @@ def induction_variable(loop: Instruction) -> int | None:
 
 def _elements_read(x: Instruction, parameter: Instruction) -> set[int] | None:
     """Elements of the parameter that `x` depends on; None where it reads it otherwise."""
-    found: set[int] = set()
+    found = set()
     for i in reach([x], lambda i: () if parameter in i.operands else i.operands):
         if i.opcode == "get-tuple-element" and i.operands[0] is parameter:
             found.add(i.tuple_index)

@@ -4,7 +4,7 @@ only the front is read are made smaller (`xla/backends/gpu/transforms/scatter_sl
 from collections.abc import Sequence
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir import Computation, Instruction, Module, Shape, clone_of, computation_of, module_of
+from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, module_of
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.passes.base import Pass, RewritePass, replaced, substituted, visit_module
 from hlofuse.passes.common import make
@@ -214,7 +214,7 @@ def _slice_from_start(x: Instruction, sizes: Sequence[int]) -> Instruction:
 def _cut(scatter: Instruction, sizes: Sequence[int]) -> Instruction:
     count = len(scatter.operands) // 2
     bases = [_slice_from_start(o, sizes) for o in scatter.operands[:count]]
-    new = clone_of(scatter, [*bases, *scatter.operands[count:]], "scatter")
+    new = scatter.clone([*bases, *scatter.operands[count:]], name="scatter")
     shapes = [b.shape for b in bases]
     new.shape = Shape.tuple_of(shapes) if scatter.shape.is_tuple else shapes[0]
     return computation_of(scatter).add_instruction(new)

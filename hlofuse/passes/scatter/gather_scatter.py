@@ -235,7 +235,7 @@ def _simplified_scatter(
     return make.add(
         scatter,
         "scatter",
-        bases[0].shape if count == 1 else Shape.tuple_of([b.shape for b in bases]),
+        Shape.maybe_tuple_of([b.shape for b in bases]),
         [*bases, indices, *updates],
         called=scatter.to_apply,
         update_window_dims=make.numbers(range(1, bases[0].shape.rank + 1)),

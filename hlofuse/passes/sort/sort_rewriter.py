@@ -31,10 +31,6 @@ class Comparator(Record):
     value_type: str | None
 
 
-def unsigned(bits: int) -> str:
-    return f"u{bits}"
-
-
 def comparator_of(sort: Instruction) -> Comparator | None:
     """None where the sort compares otherwise than by one operand alone."""
     root = sort.to_apply.root
@@ -67,13 +63,13 @@ def _types(sort: Instruction, key: int, numpy_order: bool) -> tuple[str, str | N
     if shape.element_type not in _FLOATS:
         return None
     if not pair:
-        return unsigned(shape.bit_width), shape.element_type
+        return f"u{shape.bit_width}", shape.element_type
     if shape.element_type == "f64" or value_type not in ("s16", "s32"):
         return None
     packed = 32 if shape.bit_width + int(value_type[1:]) <= 32 else 64
     if shape.element_count * (shape.bit_width + packed) // 8 >= _MOST_PACKED_BYTES:
         return None
-    return unsigned(shape.bit_width), unsigned(packed)
+    return f"u{shape.bit_width}", f"u{packed}"
 
 
 def _parameter(x: Instruction) -> int | None:
@@ -134,7 +130,7 @@ def packed_pairs(
     make = partial(derived, sort)
     keys_ = radix_keys(keys, by.key_type)
     packed = keys_.shape.with_element_type(str(by.value_type))
-    raw_shape = values.shape.with_element_type(unsigned(values.shape.bit_width))
+    raw_shape = values.shape.with_element_type(f"u{values.shape.bit_width}")
     raw = make("bitcast-convert", raw_shape, [values])
     if by.descending:
         raw = make("not", raw_shape, [raw])
@@ -156,7 +152,7 @@ def unpacked_pairs(sort: Instruction, call: Instruction, by: Comparator) -> Inst
     high = make("shift-right-logical", packed, [pairs, shift])
     raw_keys = make("convert", packed.with_element_type(by.key_type), [high])
     keys = make("bitcast-convert", key_shape, [raw_keys])
-    raw_shape = packed.with_element_type(unsigned(value_shape.bit_width))
+    raw_shape = packed.with_element_type(f"u{value_shape.bit_width}")
     raw = make("convert", raw_shape, [pairs])
     if by.descending:
         raw = make("not", raw_shape, [raw])

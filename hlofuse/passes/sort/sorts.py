@@ -1,6 +1,6 @@
 """Passes on sorts."""
 
-from hlofuse.ir import Computation, Instruction, Module, Shape, clone_of, computation_of, replace
+from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, replace
 from hlofuse.passes.base import Pass, RewritePass, any_change, find_each, replaced
 from hlofuse.passes.common.calls import clone_computation, set_called
 from hlofuse.passes.common.make import added
@@ -26,8 +26,7 @@ def _without_unread(sort: Instruction) -> bool:
         return False
     remaining = sorted(read)
     operands = [sort.operands[k] for k in remaining]
-    new = clone_of(sort, operands)
-    new.shape = operands[0].shape if len(remaining) == 1 else Shape.tuple_of([o.shape for o in operands])
+    new = sort.clone(operands, shape=Shape.maybe_tuple_of([o.shape for o in operands]))
     clone = clone_computation(compare)
     for parameter in list(clone.parameters):
         operand, side = divmod(parameter.parameter_number, 2)
@@ -78,8 +77,7 @@ def _expand(sort: Instruction) -> bool:
     shape = replace(sort.operands[0].shape, element_type="s32")
     counter = added(sort, "iota", shape, [], iota_dimension=dimension)
     shapes = sort.shape.tuple_shapes if sort.shape.is_tuple else (sort.shape,)
-    new = clone_of(sort, [*sort.operands, counter])
-    new.shape = Shape.tuple_of([*shapes, shape])
+    new = sort.clone([*sort.operands, counter], shape=Shape.tuple_of([*shapes, shape]))
     new.called = [("to_apply", compare)]
     new.attributes = new.attributes.without("is_stable", "sharding", "to_apply").updated(
         to_apply=f"%{compare.name}"
@@ -115,7 +113,7 @@ def _break_ties(compare: Computation, place: int) -> None:
     other = {parameter: compare.parameters[k ^ 1] for k, parameter in enumerate(compare.parameters)}
     for i in compare.post_order():
         if i.operands:
-            clone = clone_of(i, [other.get(o, o) for o in i.operands])
+            clone = i.clone([other.get(o, o) for o in i.operands])
             other[i] = compare.add_instruction(clone)
     same = added(root, "compare", root.shape, [root, other[root]], direction="EQ")
     sides = [compare.parameters[2 * place], compare.parameters[2 * place + 1]]

@@ -77,8 +77,13 @@ class TopkDecomposer(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found: list[Instruction] = []
+
+        def look(x: Instruction) -> None:
+            if x.opcode == "topk" or (self.of_calls and is_topk_call(x)):
+                found.append(x)
+
         for computation in module.non_fusion_computations():
-            visit(computation, lambda x: found.append(x) if self._is_handled(x) else None)
+            visit(computation, look)
 
         def handle(topk: Instruction) -> None:
             if is_packed(topk):
@@ -87,9 +92,6 @@ class TopkDecomposer(Pass):
                 _decompose(topk)
 
         return expand_each(found, handle, recorder)
-
-    def _is_handled(self, x: Instruction) -> bool:
-        return x.opcode == "topk" or (self.of_calls and is_topk_call(x))
 
 
 def is_topk_call(x: Instruction) -> bool:
@@ -213,7 +215,7 @@ def _counts(sort: Instruction) -> bool:
     data, other = sort.operands
     if other.opcode == "iota" and other.element_type == "s32":
         return other.shape.dimensions == data.shape.dimensions
-    inner = other.operands[0] if other.opcode == "broadcast" else other
+    inner = other.past("broadcast")
     size = data.shape.dimensions[sort.dimensions[0]]
     return inner.opcode == "iota" and inner.element_type == "s32" and inner.shape.dimensions == (size,)
 

@@ -16,7 +16,7 @@ from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.collectives import AllReducePromotion
 from hlofuse.passes.control_flow.annotations import ShardyXLA
 from hlofuse.passes.dot.dot_merger import DotMerger
-from hlofuse.passes.dot.dot_operands import OperandUpcaster, ResultCaster, TransposeFolding, never
+from hlofuse.passes.dot.dot_operands import OperandUpcaster, ResultCaster, TransposeFolding
 from hlofuse.passes.float.conversions import ComparisonExpander
 from hlofuse.passes.float.float_normalization import FloatNormalization, computes_bf16, library_takes_bf16
 from hlofuse.passes.gpu.convolutions.padding import is_padded_for_tensor_cores
@@ -53,7 +53,7 @@ ALGSIMP_LAST = FixedPoint(AlgebraicSimplifier(replace(_LAYOUT_SENSITIVE, remove_
 NORMALIZATION = LayoutNormalization(normalized_call)
 FOLDING = TransposeFolding(can_fold_transpose)
 FOLDING_ALL = TransposeFolding(can_fold_transpose, into_convolutions=True)
-FOLDING_CONVOLUTIONS = TransposeFolding(never, into_convolutions=True)
+FOLDING_CONVOLUTIONS = TransposeFolding(lambda dot, side: False, into_convolutions=True)
 
 
 def pass_lists(device: DeviceDescription, release: Release = AROUND_FUSION, **context: Any) -> PassLists:

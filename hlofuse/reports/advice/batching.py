@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, Shape, clone_of, computation_of
+from hlofuse.ir import Instruction, Shape, computation_of
 from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES
 from hlofuse.passes.common import make
@@ -77,7 +77,7 @@ class Batch:
             elif has_side_effect(x) or x.called_computations[1:]:
                 continue
             elif all(o in self.fixed for o in x.operands):
-                self.fixed[x] = self._add(clone_of(x, [self.fixed[o] for o in x.operands]))
+                self.fixed[x] = self._add(x.clone([self.fixed[o] for o in x.operands]))
             elif all(o in self.fixed or o in self.computed for o in x.operands):
                 found = self._batched(x)
                 if found is not None:
@@ -711,7 +711,7 @@ def _rows_to_sum(x: Instruction) -> tuple[list[Instruction], list[Instruction]]:
 
 def _constant_like(at: Instruction, x: Instruction, shape: Shape) -> Instruction:
     """The scalar constant that `x` is, in another computation and shape."""
-    one = computation_of(at).add_instruction(clone_of(source(x), []))
+    one = computation_of(at).add_instruction(source(x).clone([]))
     one = make.convert(at, one, x.element_type)
     return make.broadcast(at, shape.with_element_type(x.element_type), one, ())
 

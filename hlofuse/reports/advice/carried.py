@@ -7,7 +7,7 @@ from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import CONTROL_FLOW
-from hlofuse.ir import Instruction, Shape, clone_of, computation_of, copy_module, grouped, module_of, reach
+from hlofuse.ir import Instruction, Shape, computation_of, copy_module, grouped, module_of, reach
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import ranges_of, with_dimensions
@@ -94,7 +94,7 @@ def compute_again(loop: Instruction) -> bool:
             values[x] = row_at(root, value, number, x.shape) if x in stacks else value
         for x in needed:
             if x not in values:
-                clone = clone_of(x, [values[o] for o in x.operands])
+                clone = x.clone([values[o] for o in x.operands])
                 values[x] = computation_of(root).add_instruction(clone)
         for part, read in reads:
             read.replace_all_uses_with(values[part])

@@ -7,7 +7,7 @@ from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import CONTROL_FLOW
-from hlofuse.ir import Computation, Instruction, Shape, clone_of, computation_of, module_of, set_attribute
+from hlofuse.ir import Computation, Instruction, Shape, computation_of, module_of, set_attribute
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, inline, replace_parameter, set_called
 from hlofuse.passes.common.literals import integer_of
@@ -147,7 +147,7 @@ class _Unrolling:
             elif along is not None:
                 new[x] = self._updated(x, along, new[x.operands[1]])
             elif x is not given and x is not root:
-                new[x] = computation_of(self._at).add_instruction(clone_of(x, [new[o] for o in x.operands]))
+                new[x] = computation_of(self._at).add_instruction(x.clone([new[o] for o in x.operands]))
                 if x.opcode in ("fusion", *CONTROL_FLOW):
                     set_called(new[x], [(name, clone_computation(c)) for name, c in x.called])
         self._state = [new[o] for o in root.operands]

@@ -194,7 +194,7 @@ class Driver:
                     consumers = self._tie_breaker.order_consumers(producer, consumers)
                 for observer in self._observers:
                     observer.fusing(producer, consumers, partial(self._queue.is_tied, priority))
-            if producer.opcode == "bitcast" and is_fusible_bitcast(producer, self._release):
+            if is_fusible_bitcast(producer, self._release):
                 consumers = [c for c in consumers if self._legality.verdict(producer, c) is None]
             if consumers:
                 changed |= self._step(producer, consumers, priority)
@@ -280,22 +280,21 @@ class Driver:
         As XLA puts a new instruction in its place, what is known of the old one is forgotten."""
         legality, preferred, marked, new = self._legality, self._preferred, self._marked, self._new_consumers
         extra = producer in preferred
-        tilings = legality.tilings_of(producer, consumers, extra) if legality.tiles else {}
-        bitcast = producer.opcode == "bitcast" and is_fusible_bitcast(producer, self._release)
+        tilings = legality.tilings_of(producer, consumers, extra)
+        bitcast = is_fusible_bitcast(producer, self._release)
         rule = BITCAST_FIRST if bitcast else PAYS
         figures = {} if bitcast else {"us_saved": microseconds(priority)}
         inside = Inside(producer) if producer.opcode == "fusion" and not extra else None
         changed = False
         for consumer in consumers:
-            if consumer.opcode == "bitcast" and is_fusible_bitcast(consumer, self._release):
+            if is_fusible_bitcast(consumer, self._release):
                 continue
             changed = True
             name = consumer.name
-            pair = legality.pair_id(producer, consumer, extra) if legality.tiles else None
+            pair = legality.ids.pair(producer, consumer, extra)
             created = consumer.opcode != "fusion"
             self._fuse(producer, consumer, inside, tilings.get(consumer), extra)
-            if pair is not None:
-                legality.fused(consumer, pair)
+            legality.ids.fused(consumer, pair)
             for observer in self._observers:
                 observer.fused(consumer, producer.name, name)
             self._recorder.fuse(
@@ -375,7 +374,6 @@ class Driver:
         candidates = [
             operand
             for operand in self._new_consumers
-            if operand in waiting
-            and not (operand.opcode == "bitcast" and is_fusible_bitcast(operand, self._release))
+            if operand in waiting and not is_fusible_bitcast(operand, self._release)
         ]
         self._removed_times = self._model.cached_times(candidates, (*consumers, producer))

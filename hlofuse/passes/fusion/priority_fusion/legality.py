@@ -1,6 +1,6 @@
 """Whether a producer may be fused into a consumer, computed once for each structure of a pair."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeAlias
 
 from hlofuse.analysis.components import depends_on
@@ -36,22 +36,19 @@ PairId: TypeAlias = tuple[int, int, int, bool]
 class StructuralIds:
     """Numbers of instructions; a fusion gets its number from what it was made of."""
 
-    def __init__(self, module: Module, is_fusible: Callable[[Instruction], bool]) -> None:
+    def __init__(self, instructions: Iterable[Instruction]) -> None:
         keys = Keys()
         ids: dict[Hashable, int] = {}
         self._numbers: dict[Instruction, int] = {}
-        for instruction in module.instructions():
-            if is_fusible(instruction):
-                operands = tuple([o.shape.key for o in instruction.operands])
-                key = (keys.instruction(instruction), instruction.payload, operands)
-                self._numbers[instruction] = ids.setdefault(key, len(ids))
+        for instruction in instructions:
+            operands = tuple([o.shape.key for o in instruction.operands])
+            key = (keys.instruction(instruction), instruction.payload, operands)
+            self._numbers[instruction] = ids.setdefault(key, len(ids))
         self._next = len(ids)
         self._pairs: dict[PairId, int] = {}
 
-    def pair(
-        self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
-    ) -> PairId | None:
-        """The id of the pair; None if one of the two has no number."""
+    def pair(self, producer: Instruction, consumer: Instruction, extra_outputs: bool) -> PairId | None:
+        """The id of the pair, to be asked before fusing; None if one of the two has no number."""
         first, second = self._numbers.get(producer), self._numbers.get(consumer)
         if first is None or second is None:
             return None
@@ -103,16 +100,13 @@ class Legality:
         )
         self.alone: dict[Instruction, _Alone] = {}
         self._by_structure: dict[SummaryPair, _Edge] = {}  # pairs that a rule from outside allows
-        self.tilings: dict[PairId, Tiling | Refusal] = {}
-        # Nothing becomes a Triton fusion unless a neighbour is one already.
-        self._ids = (
-            StructuralIds(module, lambda x: may_be_fused(x, model.release))
-            if any(is_generic_triton_fusion(x) for x in module.instructions() if x.opcode == "fusion")
-            else None
+        self.tilings: dict[PairId | None, Tiling | Refusal] = {}
+        # Nothing becomes a Triton fusion unless a neighbour is one already. Only then do pairs have tilings.
+        self._has_triton = any(
+            is_generic_triton_fusion(x) for x in module.instructions() if x.opcode == "fusion"
         )
-        self.tiles = self._ids is not None
-        """There are Triton fusions, of which pairs have tilings."""
-        self._only_structure = self._ids is None
+        numbered = [x for x in module.instructions() if self._has_triton and may_be_fused(x, model.release)]
+        self.ids = StructuralIds(numbered)
 
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """The refusal of this pair, kept by the model until one of the two changes (`CanFuseCached`)."""
@@ -138,12 +132,8 @@ class Legality:
         if b is None:
             b = second.summary = self.model.summary(consumer)
         pair = self._find_pair(producer, a, consumer, b)
-        if not self._only_structure:
-            triton = self._ids is not None and (
-                is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
-            )
-            if triton:
-                return self._first(TRITON_RULES, producer, consumer) or pair
+        if self._has_triton and (is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)):
+            return self._first(TRITON_RULES, producer, consumer) or pair
         found = self._by_structure.get(pair)
         if found is None:
             found = self._first(STRUCTURE_RULES, producer, consumer, pair) or pair
@@ -246,8 +236,8 @@ class Legality:
         self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
     ) -> Tiling | Refusal:
         """`GetTiledRunTimeDataCached`; the cost becomes the pair's time."""
-        pair = self.pair_id(producer, consumer, extra_outputs)
-        tiling = self.tilings.get(pair) if pair is not None else None
+        pair = self.ids.pair(producer, consumer, extra_outputs)
+        tiling = self.tilings.get(pair)
         if tiling is None:
             tiling = self.model.tiling.best_tiling(producer, consumer, extra_outputs=extra_outputs)
             if pair is not None:
@@ -260,25 +250,9 @@ class Legality:
         self, producer: Instruction, consumers: Sequence[Instruction], extra_outputs: bool
     ) -> dict[Instruction, Tiling]:
         """The tilings that pairs will get as Triton fusions (`GetCurrentBlockLevelParametersMap`)."""
-        found: dict[Instruction, Tiling] = {}
-        if self._ids is not None:
-            for consumer in consumers:
-                pair = self.pair_id(producer, consumer, extra_outputs)
-                tiling = self.tilings.get(pair) if pair is not None else None
-                if isinstance(tiling, Tiling):
-                    found[consumer] = tiling
+        found = {}
+        for consumer in consumers:
+            tiling = self.tilings.get(self.ids.pair(producer, consumer, extra_outputs))
+            if isinstance(tiling, Tiling):
+                found[consumer] = tiling
         return found
-
-    def pair_id(
-        self,
-        producer: Instruction,
-        consumer: Instruction,
-        extra_outputs: bool,
-    ) -> PairId | None:
-        """To be asked before fusing, for `fused` afterwards."""
-        ids = self._ids
-        return None if ids is None else ids.pair(producer, consumer, extra_outputs=extra_outputs)
-
-    def fused(self, fusion: Instruction, pair: PairId | None) -> None:
-        if self._ids is not None:
-            self._ids.fused(fusion, pair)

@@ -52,9 +52,9 @@ def _read_narrow(element: Instruction) -> bool:
         return False
     call = element.operands[0]
     scaled = [o for x in call.operands[:2] if x.opcode in ("multiply", "divide") for o in x.operands]
-    if any(_has_eight_bits(_narrow(o)) for o in scaled):
+    if any(_has_eight_bits(o.past("convert")) for o in scaled):
         raise NotRepresentable("a convolution of scaled 8-bit floats")
-    operands = [_narrow(o) for o in call.operands[:2]]
+    operands = [o.past("convert") for o in call.operands[:2]]
     if not all(map(_has_eight_bits, operands)):
         return False
     if any(u.opcode in _IN_GRAPH for u in element.users):
@@ -68,10 +68,6 @@ def _read_narrow(element: Instruction) -> bool:
 
 def _has_eight_bits(x: Instruction) -> bool:
     return x.element_type.startswith("f8")
-
-
-def _narrow(x: Instruction) -> Instruction:
-    return x.operands[0] if x.opcode == "convert" else x
 
 
 class _Result(NamedTuple):
@@ -169,7 +165,7 @@ def _scale_side_input(call: Instruction) -> bool:
     config = config_of(call)
     if config["side_input_scale"] != 1:
         return False
-    chain: list[Instruction] = []
+    chain = []
     source = call.operands[3]
     while source.opcode in ("reshape", "transpose"):
         chain.append(source)

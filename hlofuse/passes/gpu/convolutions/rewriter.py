@@ -12,7 +12,6 @@ from hlofuse.ir import (
     Attributes,
     Instruction,
     Module,
-    clone_of,
     computation_of,
     module_of,
     replace,
@@ -22,7 +21,7 @@ from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, Window, Wi
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES, Shape
 from hlofuse.passes.base import NotRepresentable, Pass, any_change, attempt, find_each, replaced
 from hlofuse.passes.common.make import add, added, bare_element, bitcast, numbers
-from hlofuse.passes.common.shapes import array, labels_of, physical, relaid, unmodified_dimensions, window_of
+from hlofuse.passes.common.shapes import array, labels_of, physical, unmodified_dimensions, window_of
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.trace import Recorder
 
@@ -87,31 +86,22 @@ def constrain_convolution(layouts: LayoutAssignment, call: Instruction, device: 
     labels = call.attributes["dim_labels"]
     target = custom_call_target(call)
     last = _channels_last(call, device)
-
-    def input_shape(shape: Shape) -> Shape:
-        return relaid(shape, _order(labels.lhs, "b", "f", last))
-
-    def filter_shape(shape: Shape) -> Shape:
-        return relaid(shape, _order(labels.rhs, "o", "i", last))
-
-    def output_shape(shape: Shape) -> Shape:
-        return relaid(shape, _order(labels.output, "b", "f", last))
-
+    source = _order(labels.lhs, "b", "f", last)
+    weights = _order(labels.rhs, "o", "i", last)
+    output = _order(labels.output, "b", "f", last)
     left, right, result = {
-        BACKWARD_INPUT: (output_shape, filter_shape, input_shape),
-        BACKWARD_FILTER: (input_shape, output_shape, filter_shape),
-    }.get(target, (input_shape, filter_shape, output_shape))
-    shapes: list[Shape] = [o.shape for o in call.operands]
-    layouts.set_operand_layout(call, 0, left(shapes[0]))
-    layouts.set_operand_layout(call, 1, right(shapes[1]))
-    buffer = layouts.buffers.defined_by(call)[0,]
-    layouts.set_buffer_layout(buffer, result(call.shape.tuple_shapes[0]).minor_to_major)
-    if target == BIAS_ACTIVATION and len(shapes) == 4:
-        layouts.set_operand_layout(call, 3, output_shape(shapes[3]))
+        BACKWARD_INPUT: (output, weights, source),
+        BACKWARD_FILTER: (source, output, weights),
+    }.get(target, (source, weights, output))
+    layouts.set_array_operand_layout(call, 0, left)
+    layouts.set_array_operand_layout(call, 1, right)
+    layouts.set_buffer_layout(layouts.buffers.defined_by(call)[0,], result)
+    if target == BIAS_ACTIVATION and len(call.operands) == 4:
+        layouts.set_array_operand_layout(call, 3, output)
     elif target == FORWARD_GRAPH:
-        for number in range(2, len(shapes)):
-            if shapes[number].rank:
-                layouts.set_operand_layout(call, number, output_shape(shapes[number]))
+        for number, operand in enumerate(call.operands):
+            if number > 1 and operand.shape.rank:
+                layouts.set_array_operand_layout(call, number, output)
 
 
 def convolution_shapes(call: Instruction) -> tuple[Shape, Shape, Shape]:
@@ -154,8 +144,7 @@ def normalized_call(call: Instruction) -> Instruction | None:
     text = f"{_moved(labels.lhs, source)}_{_moved(labels.rhs, weights)}->{_moved(labels.output, result)}"
     if shape.key == call.shape.key and text == call.raw("dim_labels"):
         return None
-    new = clone_of(call, operands)
-    new.shape = shape
+    new = call.clone(operands, shape=shape)
     new.attributes = new.attributes.without("sharding", "frontend_attributes", "operand_layout_constraints")
     set_attribute(new, "dim_labels", text)
     module_of(computation_of(call)).instruction_names.skip(("custom-call",))

@@ -124,7 +124,7 @@ def with_factor(multiply: Instruction) -> bool:
 def with_activation(x: Instruction) -> bool:
     """`FuseReluActivation`, `FuseGeluActivation`."""
     for source, other in _either(x):
-        call = source.operands[0] if source.opcode in ("bitcast", "slice") else source
+        call = source.past("bitcast", "slice")
         if not is_call(call):
             continue
         if x.opcode == "maximum":
@@ -227,7 +227,7 @@ def _has_epilogues(call: Instruction) -> bool:
 def _with_matrix(add: Instruction) -> bool:
     """`FuseMatrixBiasAdd`: a summand for each element."""
     for source, bias in _either(add):
-        call = source.operands[0] if source.opcode == "convert" else source
+        call = source.past("convert")
         if not (is_call(call) and _one(call) and _one(source)) or bias.opcode == "broadcast":
             continue
         if source is not call and not _converts(call, add):
@@ -241,7 +241,7 @@ def _with_matrix(add: Instruction) -> bool:
 def _with_padded_matrix(add: Instruction) -> bool:
     """The same of a product that is padded, of which the sum reads a part from the beginning."""
     for source, bias in _either(add):
-        part = source.operands[0] if source.opcode == "bitcast" else source
+        part = source.past("bitcast")
         if not _one(source) or part.opcode != "slice" or bias.opcode == "broadcast":
             continue
         call = part.operands[0]
@@ -294,7 +294,7 @@ def _converts(call: Instruction, add: Instruction) -> bool:
 
 def _materialize(bias: Instruction) -> Instruction:
     """`MaybeConstantFoldBias`: what spreads a constant becomes one, as large as the product."""
-    inner = bias.operands[0] if bias.opcode in ("reshape", "transpose", "bitcast") else bias
+    inner = bias.past("reshape", "transpose", "bitcast")
     constant = inner.operands[0] if inner.opcode == "broadcast" else None
     if constant is None or constant.opcode != "constant" or constant.shape.is_effective_scalar:
         return bias

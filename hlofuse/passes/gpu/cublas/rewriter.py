@@ -219,5 +219,5 @@ def _is_padded(dot: Instruction) -> bool:
 
 def _missing(old: Shape, new: Shape) -> PaddingConfig:
     return PaddingConfig(
-        tuple(PaddingDimension(0, n - o) for o, n in zip(old.dimensions, new.dimensions, strict=True))
+        PaddingDimension(0, n - o) for o, n in zip(old.dimensions, new.dimensions, strict=True)
     )

@@ -211,8 +211,8 @@ def _laid_out(
     source: DimensionOrder,
 ) -> DimensionOrder | None:
     result = DimensionOrder()
-    number_of: dict[int, int] = {}
-    present: set[int] = set()
+    number_of = {}
+    present = set()
     for d in target.shape.minor_to_major:
         for f in inside[d]:
             number_of[id(f)] = len(result.fragments)

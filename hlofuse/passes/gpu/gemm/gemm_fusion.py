@@ -13,11 +13,11 @@ from hlofuse.ir import (
     Computation,
     Instruction,
     Module,
-    clone_of,
     computation_of,
     module_of,
     replace,
 )
+from hlofuse.ir.grouping import post_order
 from hlofuse.passes.base import ReleasePass, replaced, visit_module
 from hlofuse.passes.common.calls import filled
 from hlofuse.passes.common.dots import DotDimensions
@@ -86,7 +86,7 @@ class _Growing:
             operands.append(fused)
             if number == 0:
                 split = needed
-        inner = self._add(clone_of(dot, operands))
+        inner = self._add(dot.clone(operands))
         side = DotProperties(self._device, -1, 0 if split > NO_SPLIT else -1)
         output, root = self._toward_users(dot, inner, DimensionOrder.of(dot.shape), side, split)
         self._body.root = root
@@ -148,31 +148,14 @@ class _Growing:
                 if is_new:
                     edge.add(inner)
                     queue.append(inner)
-        return self._build(0, [hlo for hlo, _ in nodes], below, {}), split
-
-    def _build(
-        self,
-        number: int,
-        nodes: Sequence[Instruction],
-        below: dict[int, list[int]],
-        done: dict[int, Instruction],
-    ) -> Instruction:
-        """`BuildFusionTowardOperandsImpl`, without recursion: long chains are no fault of a program."""
-        stack = [number]
-        while stack:
-            current = stack[-1]
-            if current in done:
-                stack.pop()
-                continue
-            hlo = nodes[current]
-            if current not in below:
-                done[current] = self._parameter(hlo)
-                continue
-            if (missing := next((k for k in below[current] if k not in done), None)) is not None:
-                stack.append(missing)
-                continue
-            done[current] = self._add(clone_of(hlo, [done[k] for k in below[current]]))
-        return done[number]
+        done: dict[int, Instruction] = {}
+        for number in post_order([0], lambda k: below.get(k, [])):  # `BuildFusionTowardOperandsImpl`
+            hlo = nodes[number][0]
+            if number in below:
+                done[number] = self._add(hlo.clone([done[k] for k in below[number]]))
+            else:
+                done[number] = self._parameter(hlo)
+        return done[0], split
 
     def _toward_users(
         self,
@@ -204,7 +187,7 @@ class _Growing:
                     inner, split = self._fuse_toward_operands(operand, back[0][operand], side, split, None)
                     operands.append(inner)
             hlo, order = user, user_order
-            fused = self._add(clone_of(user, operands))
+            fused = self._add(user.clone(operands))
         return hlo, fused
 
 

@@ -221,9 +221,7 @@ def _is_small_input(operand: Instruction) -> bool:
 
 
 def _is_effective_parameter(hlo: Instruction) -> bool:
-    while hlo.opcode in ("bitcast", "get-tuple-element"):
-        hlo = hlo.operands[0]
-    return hlo.opcode == "parameter"
+    return hlo.through("bitcast", "get-tuple-element").opcode == "parameter"
 
 
 def _orders(

@@ -10,7 +10,8 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import Computation, Instruction, Module, Shape
-from hlofuse.ir.fusing import append_producer, clone_of, computation_of, create_fusion
+from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
+from hlofuse.ir.grouping import post_order
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.removing import remove_with_unused_operands, replace_instruction
 from hlofuse.passes.common import make
@@ -38,28 +39,18 @@ class TileableFusion:
 
         def may_hold(x: Instruction) -> bool:
             barred = x.called or x.opcode in ("dot", "parameter") or has_side_effect(x)
-            return not barred and support.instruction(x) is None
+            return x is dot or (not barred and support.instruction(x) is None)
 
         end = dot
         while len(end.users) == 1 and may_hold(end.users[0]):
             end = end.users[0]
-        space, clones, inputs, stack = Computation("space"), dict[Instruction, Instruction](), 0, [end]
-        while stack:
-            x = stack[-1]
-            inside = x is dot or may_hold(x)
-            waits = [o for o in x.operands if o not in clones] if inside and x not in clones else []
-            if waits:
-                stack.append(waits[0])
-                continue
-            if stack.pop() in clones:
-                continue
-            if inside:
-                clones[x] = clone_of(x, [clones[o] for o in x.operands])
+        space, clones = Computation("space"), dict[Instruction, Instruction]()
+        for x in post_order([end], lambda x: x.operands if may_hold(x) else ()):
+            if may_hold(x):
+                clones[x] = space.append_parsed(x.clone([clones[o] for o in x.operands]))
             else:
-                clones[x] = Instruction(f"parameter_{inputs}", x.shape, "parameter", payload=str(inputs))
-                inputs += 1
+                clones[x] = space.append_parameter(f"parameter_{len(space.parameters)}", x.shape)
             self._original[clones[x]] = x
-            space.append_parsed(clones[x])
         space.root = clones[end]
         module = Module("space")
         module.entry = module.add_computation(space)
@@ -72,7 +63,7 @@ class TileableFusion:
             return None
         queue = deque[tuple[Instruction, _Path]]()
         for number, operand in enumerate(dot.operands):
-            queue.append((operand, (ShapeTracker(operand.shape.dimensions), number)))
+            queue.append((operand, (ShapeTracker.of(operand.shape.dimensions), number)))
         fusion = create_fusion(dot, "kCustom")
         replace_instruction(dot, fusion, has_side_effect)
         self._grow(fusion, queue)
@@ -211,11 +202,7 @@ def _may_follow(user: Instruction, fusion: Instruction) -> bool:
 
 def _is_simple(x: Instruction) -> bool:
     """True for a value that exists, or one spread."""
-    if x.opcode == "broadcast":
-        x = x.operands[0]
-    while x.opcode in _VIEWS:
-        x = x.operands[0]
-    return x.opcode in ("parameter", "constant")
+    return x.past("broadcast").through(*_VIEWS).opcode in ("parameter", "constant")
 
 
 def _path_before(operand: Instruction, taken: Instruction, path: _Path) -> _Path:
@@ -236,7 +223,7 @@ def _path_before(operand: Instruction, taken: Instruction, path: _Path) -> _Path
     if is_elementwise(taken):
         return path
     is_part = not tracker.steps() and taken.opcode in ("concatenate", "slice")
-    return (ShapeTracker(operand.shape.dimensions), number) if is_part else None
+    return (ShapeTracker.of(operand.shape.dimensions), number) if is_part else None
 
 
 def _should_take(
@@ -311,8 +298,7 @@ def _view(x: Instruction, shape: Shape) -> Instruction:
 
 
 def _reshaped(x: Instruction, operands: list[Instruction], shape: Shape) -> Instruction:
-    new = clone_of(x, operands)
-    new.shape = shape.with_element_type(x.element_type)
+    new = x.clone(operands, shape=shape.with_element_type(x.element_type))
     return computation_of(operands[0]).add_instruction(new)
 
 
