@@ -102,7 +102,7 @@ def huge_code(merge: Merge) -> Verdict | None:
     state = merge.state
     limit = state.settings.value(MAX_IR_SIZE)
     for user in merge.producer.users:
-        size = state.model.merged_ir_size(merge.producer, user)
+        size = state.model.pair(merge.producer, user).merged_ir_size
         if size > limit:
             message = f"if merged with {user.name} will generate huge IR"
             return Verdict(HUGE_CODE, {"instructions": size, "limit": int(limit)}, message)

@@ -212,7 +212,7 @@ def producer_over_budget(pair: ProducerPair) -> Verdict | None:
     "GM032", "Too much code would be copied", message="will generate too large IR", knobs=(MAX_IR_SIZE,)
 )
 def too_much_code(pair: ProducerPair) -> Figures | None:
-    size = pair.state.model.merged_ir_size(pair.producer, pair.consumer)
+    size = pair.state.model.pair(pair.producer, pair.consumer).merged_ir_size
     limit = pair.state.settings.value(MAX_IR_SIZE)
     return {"instructions": size, "limit": int(limit)} if size > limit else None
 

@@ -46,8 +46,6 @@ class KernelGraph:
         if fusion is not None and instruction.is_root:
             pending += [(fusion, u) for u in fusion.users]
         for source, user in pending:
-            if user.opcode == "tuple" and user.is_root:
-                continue
             if user.opcode == "fusion" and user in self.parts:
                 users += user.fused_computation.parameters[user.operands.index(source)].users
             elif self.holds(user):
@@ -179,6 +177,5 @@ def _operands(graph: KernelGraph, node: Instruction) -> list[Instruction]:
 
 def _is_constant_or_scalar(instruction: Instruction) -> bool:
     """`IsBroadcastedConstantOrScalar`."""
-    instruction = instruction.past("broadcast")
-    shape = instruction.shape
-    return instruction.opcode == "constant" or (shape.is_array and shape.rank == 0)
+    x = instruction.past("broadcast")
+    return x.opcode == "constant" or (x.shape.is_array and x.shape.rank == 0)

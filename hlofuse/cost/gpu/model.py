@@ -56,10 +56,6 @@ class KernelModel:
             cached = cache.run = self._run(instruction)
         return cached
 
-    def has_run_time(self, instruction: Instruction) -> bool:
-        """True if its run time is cached."""
-        return self.cache[instruction].run is not None
-
     def pair_time(
         self, producer: Instruction, consumer: Instruction, pair: SummaryPair | None = None
     ) -> Estimate:
@@ -165,10 +161,6 @@ class KernelModel:
         """`launch` for the producer fused into the consumer."""
         pair = pair or self.pair(producer, consumer)
         return pair.launch or self._launcher.pair_launch(producer, consumer, pair)
-
-    def merged_ir_size(self, producer: Instruction, consumer: Instruction) -> int:
-        """Instructions emitted after fusing, copies counted (`ProducerConsumerMergedTooLarge`)."""
-        return self.pair(producer, consumer).merged_ir_size
 
     def summary(self, instruction: Instruction) -> Summary:
         cached = self._summary_of.get(instruction)

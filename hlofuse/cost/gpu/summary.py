@@ -100,7 +100,8 @@ class SummaryPair:
 
     @property
     def merged_ir_size(self) -> int:
-        """Instructions emitted after fusing, copies counted; each new block doubles them."""
+        """Instructions emitted after fusing, copies counted; each new block doubles them
+        (`ProducerConsumerMergedTooLarge`)."""
         a = self.producer
         b = self.consumer
         copies = b.parameter_ir_size[self.slot]

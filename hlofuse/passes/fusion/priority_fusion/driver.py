@@ -202,7 +202,7 @@ class Driver:
 
     def _estimate(self, instruction: Instruction) -> None:
         """Cache the current run time (`UpdatePerformanceModelCache`); later calls nearly always agree."""
-        if not self._model.has_run_time(instruction) and may_be_fused(instruction, self._release):
+        if self._model.cache[instruction].run is None and may_be_fused(instruction, self._release):
             self._model.run_time(instruction)
 
     def _set_priorities(self, producers: list[Instruction]) -> None:
