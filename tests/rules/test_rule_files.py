@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.compilation import Compilation, compile, replay_config
+from hlofuse.compilation import Compilation, CompilationInput, compile, replay_config
 from hlofuse.ir import replace
 from hlofuse.reports.verify.compare import verify_module
 from hlofuse.rules.catalogue import catalogue
