@@ -15,7 +15,7 @@ from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.literals import integer_of
 from hlofuse.passes.common.shapes import array, labels_of, numbers_of, ranges_of, window_of, with_dimensions
 from hlofuse.passes.loop.code_motion import hoist_invariants
-from hlofuse.passes.loop.parts import body_of, condition_of, drop_unused, is_element, new_loop
+from hlofuse.passes.loop.parts import body_of, condition_of, is_element, new_loop
 from hlofuse.trace import OnlySkipped
 from .contracting import multiply_apart, terms_of
 from .loops import choose_result, plain_counter, replace_state
@@ -47,7 +47,6 @@ class Batch:
         """Values that do not."""
         self.numbers = set(filter(self._counts, self.given.users))
         """Elements of the state that count the iterations."""
-        self.in_any_order = in_any_order
         self.is_reversed = False
         """True if the first value is that of the last iteration, as where a gradient counts down."""
         if in_any_order:
@@ -72,8 +71,6 @@ class Batch:
                 continue
             if x.opcode == "get-tuple-element" and x.operands[0] is self.given:
                 self._add_element(x)
-            elif x.opcode == "while" and self.in_any_order:
-                self._add_loop(x)
             elif has_side_effect(x) or x.called_computations[1:]:
                 continue
             elif all(o in self.fixed for o in x.operands):
@@ -82,34 +79,6 @@ class Batch:
                 found = self._batched(x)
                 if found is not None:
                     self.computed[x] = found
-
-    def _add_loop(self, x: Instruction) -> None:
-        """A loop in each iteration becomes one loop over the arrays of all, if they end at the same time."""
-        init, root = x.operands[0].operands, body_of(x).root
-        if x.operands[0].opcode != "tuple" or root.opcode != "tuple":
-            return
-        if not (self.computed.keys() | self.fixed.keys()).issuperset(init):
-            return
-        batched = {k for k, o in enumerate(init) if o in self.computed}
-        inner = _Inner(self, x, batched)
-        while more := {k for k, o in enumerate(root.operands) if o in inner.computed} - batched:
-            batched |= more
-            inner = _Inner(self, x, batched)
-        is_complete = (inner.computed.keys() | inner.fixed.keys()).issuperset(root.operands)
-        readers = [*condition_of(x).parameters[0].users, *x.users]
-        if not is_complete or not all(u.opcode == "get-tuple-element" for u in readers):
-            return
-        if any(u.tuple_index in batched for u in condition_of(x).parameters[0].users):
-            return
-        loop = inner.replaced(self.loop, self.chosen(init, batched))
-        for user in x.users:
-            k = user.tuple_index
-            values = self.computed if k in batched else self.fixed
-            values[user] = make.get_tuple_element(self.loop, loop, k)
-
-    def chosen(self, values: Sequence[Instruction], batched: set[int]) -> list[Instruction]:
-        """The values, those at these places over all iterations."""
-        return [self.over_all(x) if k in batched else self.fixed[x] for k, x in enumerate(values)]
 
     def over_all(self, x: Instruction) -> Instruction:
         """A value with the leading dimension."""
@@ -243,9 +212,6 @@ class Batch:
         inner = range(1, x.shape.rank + 1)
         if x.opcode == "dynamic-slice":
             return self._slices(x)
-        if x.opcode == "dynamic-update-slice" and all(o in self.fixed for o in x.operands[2:]):
-            whole, part = map(self.over_all, x.operands[:2])
-            return make.dynamic_update_slice(self.loop, whole, part, self._starts(x.operands[2:]))
         if x.opcode == "dot":
             return self._product(x)
         if x.opcode == "gather":
@@ -305,9 +271,6 @@ class Batch:
         """The array of which each iteration reads its own part, or one element along a dimension."""
         whole = self.fixed.get(x.operands[0])
         place = self._place(x.operands[1:])
-        if whole is None and all(o in self.fixed for o in x.operands[1:]):
-            whole, starts = self.computed[x.operands[0]], self._starts(x.operands[1:])
-            return make.dynamic_slice(self.loop, whole, starts, [self.trips, *x.shape.dimensions])
         if whole is None:
             return self._parts(x, self.computed[x.operands[0]], 1)
         if not place or whole.shape.dimensions != (self.trips, *x.shape.dimensions[1:]):
@@ -320,10 +283,6 @@ class Batch:
         if place < 0:
             whole = self._reversed(whole)
         return make.reshape(self.loop, self._leading(x.shape), whole)
-
-    def _starts(self, starts: Sequence[Instruction]) -> list[Instruction]:
-        fixed = [self.fixed[o] for o in starts]
-        return [make.scalar(self.loop, fixed[0].element_type, 0), *fixed]
 
     def _reversed(self, x: Instruction) -> Instruction:
         return make.add(self.loop, "reverse", x.shape, [x], dimensions="{0}")
@@ -432,37 +391,6 @@ class Batch:
         rows = 0 if is_first else x.operands[0].shape.rank - len(contracting[0])
         order = [rows, *(d for d in range(found.shape.rank) if d != rows)]
         return make.transpose(self.loop, found, order) if rows else found
-
-
-class _Inner(Batch):
-    """The values of a loop that runs in each iteration, written in a body that does all of them at once."""
-
-    def __init__(self, outer: Batch, loop: Instruction, batched: set[int]) -> None:
-        self.trips, self.in_any_order, self.is_reversed = outer.trips, True, False
-        self.body, self._condition = body_of(loop), condition_of(loop)
-        self.given = self.body.parameters[0]
-        self.computed, self.fixed, self.numbers = {}, {}, set()
-        shapes = enumerate(loop.shape.tuple_shapes)
-        self._shape = Shape.tuple_of([outer._leading(s) if k in batched else s for k, s in shapes])
-        self._places = batched
-        new = clone_computation(self.body)
-        self.loop = new.root
-        self._state = replace_parameter(new, self._shape)
-        self.extend()
-
-    def _add_element(self, x: Instruction) -> None:
-        values = self.computed if x.tuple_index in self._places else self.fixed
-        values[x] = make.get_tuple_element(self.loop, self._state, x.tuple_index)
-
-    def replaced(self, at: Instruction, init: Sequence[Instruction]) -> Instruction:
-        """The loop over the arrays of all iterations, from these on."""
-        body, condition = computation_of(self.loop), clone_computation(self._condition)
-        body.root = make.tuple_of(self.loop, self.chosen(self.body.root.operands, self._places))
-        drop_unused(body)
-        replace_parameter(condition, self._shape)
-        called = [("body", body), ("condition", condition)]
-        state = make.tuple_of(at, init)
-        return make.add(at, "while", state.shape, [state], called=called, condition="", body="")
 
 
 def _one_later(x: Instruction, names: str) -> dict[str, str]:

@@ -49,7 +49,7 @@ from .contracting import (
     terms_of,
 )
 from .matching import MIN_BYTES, MIN_ELEMENTS, combines_by, has, is_constant, only_reader, origins, source
-from .structure import as_slices, scale_each, small_first, solve_small
+from .structure import as_slices, scale_each, small_first
 from .updates import add_to_rows, choose_written
 from .written import (
     MOST_EVALUATED,
@@ -1192,7 +1192,6 @@ RESTATED = {
     "pick-the-label": Rewriting("reduce", partial(_take, is_product=True)),
     "use-the-structure": Rewriting("dot", as_slices),
     "scale-not-diagonal": Rewriting("dot", scale_each),
-    "solve-small-by-cofactors": Rewriting("custom-call triangular-solve", solve_small),
     "attention-by-cudnn": Rewriting("dot", _attend, "gpu", "cuDNN attention"),
     "window-by-dimension": Rewriting("reduce-window", _by_dimension),
     "add-the-shifts": Rewriting("convolution", _add_shifts),
