@@ -128,14 +128,6 @@ def updated(size: int, part: int) -> str:
   ROOT r = f32[{size}]{{0}} dynamic-update-slice(first, u, j)""")
 
 
-def scaled(size: int, part: int) -> str:
-    return entry(f"""  x = f32[{size}]{{0}} parameter(0)
-  u = f32[{part}]{{0}} parameter(1)
-  i = s32[] parameter(2)
-  n = f32[{size}]{{0}} negate(x)
-  ROOT r = f32[{size}]{{0}} dynamic-update-slice(n, u, i)""")
-
-
 def row_by_mask(rows: int, direction: str = "EQ") -> str:
     shape = f"[{rows},64]{{1,0}}"
     return entry(f"""  old = f32{shape} parameter(0)
@@ -220,8 +212,6 @@ CASES = [
     ("select-not-branch", "cpu", branches(1, (1 << 18) - 1), branches(1, 1 << 18)),
     ("donate-the-argument", "gpu", updated(1 << 14, 64), updated((1 << 14) - 1, 64)),
     ("donate-the-argument", "gpu", updated(1 << 15, (1 << 14) - 1), updated(1 << 15, 1 << 14)),
-    ("scale-only-the-update", "gpu", scaled(1 << 14, 1 << 11), scaled((1 << 14) - 1, 64)),
-    ("scale-only-the-update", "gpu", scaled(1 << 15, 1 << 12), scaled(1 << 15, (1 << 12) + 1)),
     ("write-the-row", "gpu", row_by_mask(256), row_by_mask(255)),
     ("write-the-row", "cpu", row_by_mask(256), row_by_mask(256, "NE")),
     ("slice-before-the-gather", "gpu", gathered_part(128), gathered_part(129)),

@@ -19,8 +19,6 @@ pytestmark = pytest.mark.skipif(
 TOOL = load_tool("recipes")
 PAGES = {page.name: page for page in TOOL.pages()}
 CORPORA = Path(__file__).parent.parent / "data"
-OTHER_VALUES = {"scale-only-the-update"}
-"""The page says what else has to change, so that the program means the same."""
 IN_LIBRARY = {("column-variance-in-one-pass", "cpu")}
 """A library's kernel, which is not taken apart, holds the place."""
 OWN = [
@@ -28,7 +26,7 @@ OWN = [
     for name in REWRITES
     for is_cpu in (False, True)
     for device in [d for d in PAGES[name].devices if (d == "cpu") == is_cpu][:1]
-    if name not in OTHER_VALUES and (name, device) not in IN_LIBRARY
+    if (name, device) not in IN_LIBRARY
 ]
 CORPUS = [tuple(line.split()) for line in (Path(__file__).parent / "on_corpora.txt").read_text().splitlines()]
 """Of each corpus the smallest modules to which a recipe applies; `judge_recipes.py` runs all."""

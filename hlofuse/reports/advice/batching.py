@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, Shape, computation_of
+from hlofuse.ir import Computation, Instruction, Shape, computation_of, reach
 from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, replace_parameter
 from hlofuse.passes.common.dots import DotDimensions, new_dot
+from hlofuse.passes.common.index_vectors import counted_loop
 from hlofuse.passes.common.literals import integer_of
 from hlofuse.passes.common.shapes import array, labels_of, numbers_of, ranges_of, window_of, with_dimensions
 from hlofuse.passes.loop.code_motion import hoist_invariants
 from hlofuse.passes.loop.parts import body_of, condition_of, is_element, new_loop
 from hlofuse.trace import OnlySkipped
-from .contracting import multiply_apart, terms_of
+from .contracting import multiply_apart, terms_of, total_of
 from .loops import choose_result, plain_counter, replace_state
 from .matching import combines_by, has, is_below_zero, is_constant, is_product, source
 from .written import Rewriting, fold, gather_rows, indexed, replace, written_part
@@ -71,6 +74,8 @@ class Batch:
                 continue
             if x.opcode == "get-tuple-element" and x.operands[0] is self.given:
                 self._add_element(x)
+            elif x.opcode == "while" and (state := self._iterated(x)) is not None:
+                self.computed[x] = state
             elif has_side_effect(x) or x.called_computations[1:]:
                 continue
             elif all(o in self.fixed for o in x.operands):
@@ -82,10 +87,7 @@ class Batch:
 
     def over_all(self, x: Instruction) -> Instruction:
         """A value with the leading dimension."""
-        if x in self.computed:
-            return self.computed[x]
-        one = self.fixed[x]
-        return make.broadcast(self.loop, self._leading(one.shape), one, range(1, one.shape.rank + 1))
+        return self.computed[x] if x in self.computed else self._repeated(self.fixed[x])
 
     def changed(self) -> list[tuple[int, Instruction]]:
         """The elements of the state that an iteration changes, the counter aside."""
@@ -101,9 +103,9 @@ class Batch:
         )
         if not rows or not len(x.operands[0].users) == len(x.users) == 1:
             return None
-        part, starts = written_part(x) or (None, ())
-        is_row = part is not None and (x.opcode == "scatter" or part.shape.dimensions[0] == 1)
-        return part if is_row and self._place(starts) in places else None
+        part, starts = written_part(x) or (None, {})
+        is_row = part is not None and part.shape.dimensions[0] == 1
+        return part if is_row and self._place([*starts.values()]) in places else None
 
     def reads_own_part(self, x: Instruction) -> bool:
         """True for a slice of one row, another one in each iteration."""
@@ -224,6 +226,8 @@ class Batch:
             return self._further(x)
         if x.opcode == "get-tuple-element":
             return make.get_tuple_element(self.loop, self.computed[x.operands[0]], x.tuple_index)
+        if x.opcode == "dynamic-update-slice":
+            return self._updated(x)
         if x.opcode in ELEMENTWISE_OPCODES:
             return self._add(x.clone([self.over_all(o) for o in x.operands], shape=shape))
         if x.opcode == "concatenate":
@@ -270,9 +274,12 @@ class Batch:
     def _slices(self, x: Instruction) -> Instruction | None:
         """The array of which each iteration reads its own part, or one element along a dimension."""
         whole = self.fixed.get(x.operands[0])
-        place = self._place(x.operands[1:])
         if whole is None:
-            return self._parts(x, self.computed[x.operands[0]], 1)
+            rows = self.computed[x.operands[0]]
+            starts = self._starts(x.operands[1:])
+            sizes = [self.trips, *x.shape.dimensions]
+            return make.dynamic_slice(self.loop, rows, starts, sizes) if starts else self._parts(x, rows, 1)
+        place = self._place(x.operands[1:])
         if not place or whole.shape.dimensions != (self.trips, *x.shape.dimensions[1:]):
             along = [d for d, o in enumerate(x.operands[1:]) if integer_of(o) != 0]
             sizes = [1 if d in along else n for d, n in enumerate(whole.shape.dimensions)]
@@ -283,6 +290,54 @@ class Batch:
         if place < 0:
             whole = self._reversed(whole)
         return make.reshape(self.loop, self._leading(x.shape), whole)
+
+    def _starts(self, starts: Sequence[Instruction]) -> list[Instruction]:
+        """Where a part of each row begins that is at the same place in all; nothing for others."""
+        if not all(o in self.fixed for o in starts):
+            return []
+        return [make.zero(self.loop, starts[0].element_type), *(self.fixed[o] for o in starts)]
+
+    def _updated(self, x: Instruction) -> Instruction | None:
+        starts = self._starts(x.operands[2:])
+        rows, part = (self.over_all(o) for o in x.operands[:2])
+        return make.dynamic_update_slice(self.loop, rows, part, starts) if starts else None
+
+    def _iterated(self, x: Instruction) -> Instruction | None:
+        """A loop that does in each iteration that of all; None where it does not count to a constant."""
+        counter, init = plain_counter(x), x.operands[0].operands
+        known = self.computed.keys() | self.fixed.keys()
+        if counter is None or not x.users or not known.issuperset(init):
+            return None
+        body, number = body_of(x), counter.index
+        given = body.parameters[0]
+        results = list(enumerate(body.root.operands))
+        differ = {k for k, o in enumerate(init) if o in self.computed}
+        before = -1
+        while before < len(differ):
+            before = len(differ)
+            own = {u for u in given.users if u.tuple_index in differ}
+            differ |= {k for k, o in results if set(reach([o], lambda y: y.operands)) & own}
+        rest = [k for k, _ in results if k != number]
+
+        def iteration(at: Instruction, state: list[Instruction]) -> list[Instruction]:
+            inner = _Inner(at, self.trips, body)
+            values = dict(zip(rest, state, strict=True))
+            values[number] = make.convert(at, at, init[number].element_type)
+            for u in given.users:
+                (inner.computed if u.tuple_index in differ else inner.fixed)[u] = values[u.tuple_index]
+            inner.extend()
+            return [inner.over_all(o) if k in differ else inner.fixed[o] for k, o in results if k != number]
+
+        state = [self.over_all(init[k]) if k in differ else self.fixed[init[k]] for k in rest]
+        with suppress(KeyError):  # what a batch cannot do
+            after = counted_loop(self.loop, state, iteration, counter.trips)
+            after.insert(number, make.scalar(self.loop, init[number].element_type, counter.trips))
+            whole = [o if k in differ else self._repeated(o) for k, o in enumerate(after)]
+            return make.tuple_of(self.loop, whole)
+        return None
+
+    def _repeated(self, one: Instruction) -> Instruction:
+        return make.broadcast(self.loop, self._leading(one.shape), one, range(1, one.shape.rank + 1))
 
     def _reversed(self, x: Instruction) -> Instruction:
         return make.add(self.loop, "reverse", x.shape, [x], dimensions="{0}")
@@ -367,10 +422,7 @@ class Batch:
         if is_at_places:
             operands = [self.init[k], *map(self.over_all, rest)]
             return self._copy(x, operands, x.shape, **_after_leading(x))
-        kind = x.element_type
-        add = make.reducer(self.loop, "total", "add", kind)
-        zero = make.zero(self.loop, kind)
-        totals = [make.reduce(self.loop, self.over_all(t), zero, [0], add) for t in rest]
+        totals = [total_of(self.loop, self.over_all(t), [0]) for t in rest]
         return fold(self.loop, "add", [self.init[k], *totals])
 
     def _product(self, x: Instruction) -> Instruction:
@@ -391,6 +443,16 @@ class Batch:
         rows = 0 if is_first else x.operands[0].shape.rank - len(contracting[0])
         order = [rows, *(d for d in range(found.shape.rank) if d != rows)]
         return make.transpose(self.loop, found, order) if rows else found
+
+
+class _Inner(Batch):
+    """The iterations of an inner loop, that of all rows in each."""
+
+    def __init__(self, at: Instruction, trips: int, body: Computation) -> None:
+        self.loop, self.trips, self.body = at, trips, body
+        self.given = body.parameters[0]
+        self.computed, self.fixed, self.numbers = {}, {}, set()
+        self.is_reversed = False
 
 
 def _one_later(x: Instruction, names: str) -> dict[str, str]:
@@ -434,7 +496,7 @@ def iterate_at_once(loop: Instruction) -> bool:
 
 
 def scan_linear(loop: Instruction) -> bool:
-    """h = a·h + b becomes `jax.lax.associative_scan`."""
+    """h = a·h + b, or the greater of h and b, becomes `jax.lax.associative_scan`."""
     batch = Batch.of(loop)
     if batch is None:
         return False
@@ -445,14 +507,20 @@ def scan_linear(loop: Instruction) -> bool:
         whole = with_dimensions(x.shape, [batch.trips, *x.shape.dimensions])
         one = make.broadcast(loop, whole, make.scalar(loop, x.element_type, 1), ())
         before = next((u for u in batch.given.users if u.tuple_index == k), x)
-        a, b = _linear(batch, before, one).get(x, (one, None))
-        if a is None or a is one or b is None:
-            continue
-        product, sums = _recurrence(loop, a, b)
         first = batch.init[k]
-        if not is_constant(first, 0):
-            start = make.broadcast(loop, product.shape, first, range(1, product.shape.rank))
-            sums = make.binary(loop, "add", make.binary(loop, "multiply", product, start), sums)
+        start = make.broadcast(loop, whole, first, range(1, whole.rank))
+        a, b = _linear(batch, before, one).get(x, (one, None))
+        rest = [o for o in x.operands if o is not before]
+        if x.opcode in ("maximum", "minimum") and len(rest) == 1 and rest[0] in batch.computed:
+            greater: Join = partial(_combined, opcode=x.opcode)
+            (sums,) = _scanned(loop, [batch.computed[rest[0]]], greater)
+            sums = make.binary(loop, x.opcode, sums, start)
+        elif a is None or a is one or b is None:
+            continue
+        else:
+            product, sums = _scanned(loop, [a, b], _linear_twice)
+            if not is_constant(first, 0):
+                sums = make.binary(loop, "add", make.binary(loop, "multiply", product, start), sums)
         batch.computed[x] = sums
         batch.add_carried(x, before, first)
         found = True
@@ -466,8 +534,9 @@ Linear = tuple[Instruction | None, Instruction | None]
 def _linear(batch: Batch, element: Instruction, one: Instruction) -> dict[Instruction, Linear]:
     """Values as functions of an element h of the state, where they are linear; `one` is the factor of h."""
     found: dict[Instruction, Linear] = {element: (one, None)}
+    known = {*batch.computed, *batch.fixed}
     for x in batch.body.post_order():
-        sides = [found.get(o) or _constant_term(batch, o) for o in x.operands]
+        sides = [found.get(o) or ((None, batch.over_all(o)) if o in known else None) for o in x.operands]
         pairs = [p for p in sides if p is not None]
         if x.opcode not in _LINEAR_OPCODES or x in batch.computed or len(pairs) < len(sides):
             continue
@@ -486,10 +555,6 @@ def _linear(batch: Batch, element: Instruction, one: Instruction) -> dict[Instru
 _LINEAR_OPCODES = frozenset({*_LINEAR, "multiply", "divide"})
 
 
-def _constant_term(batch: Batch, x: Instruction) -> Linear | None:
-    return (None, batch.over_all(x)) if x in batch.computed or x in batch.fixed else None
-
-
 def _joined(
     x: Instruction,
     a: Instruction | None,
@@ -504,31 +569,36 @@ def _joined(
     return make.unary(batch.loop, "negate", one) if one is not None and is_negated else one
 
 
-def _recurrence(at: Instruction, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction]:
-    """All products of a and all sums h = a·h + b, h 0 before the first, as `jax.lax.associative_scan` has
-    them: of pairs, then of pairs of pairs (Blelloch, Prefix Sums and Their Applications, 1990)."""
-    n = a.shape.dimensions[0]
+Join = Callable[[Sequence[Instruction], Sequence[Instruction]], list[Instruction]]
+"""The function of two iterations in turn, from that of the earlier one and that of the later one."""
+
+
+def _combined(first: Sequence[Instruction], second: Sequence[Instruction], opcode: str) -> list[Instruction]:
+    return [make.binary(x, opcode, x, y) for x, y in zip(first, second, strict=True)]
+
+
+def _linear_twice(first: Sequence[Instruction], second: Sequence[Instruction]) -> list[Instruction]:
+    (a1, b1), (a2, b2) = first, second
+    after = make.binary(b1, "add", make.binary(b1, "multiply", a2, b1), b2)
+    return [make.binary(b1, "multiply", a1, a2), after]
+
+
+def _scanned(at: Instruction, given: Sequence[Instruction], joined: Join) -> list[Instruction]:
+    """All iterations up to each, as `jax.lax.associative_scan` has them: of pairs, then of pairs of pairs
+    (Blelloch, Prefix Sums and Their Applications, 1990)."""
+    n = given[0].shape.dimensions[0]
     if n < 2:
-        return a, b
-
-    def joined(
-        first: Sequence[Instruction], second: Sequence[Instruction]
-    ) -> tuple[Instruction, Instruction]:
-        (a1, b1), (a2, b2) = first, second
-        after = make.binary(at, "add", make.binary(at, "multiply", a2, b1), b2)
-        return make.binary(at, "multiply", a1, a2), after
-
-    pairs = joined(*([make.part(at, x, k, n - 1 + k, 0, 2) for x in (a, b)] for k in (0, 1)))
-    odd = _recurrence(at, *pairs)
-    even = [make.part(at, x, 0, 1) for x in (a, b)]
+        return list(given)
+    pairs = joined(*([make.part(at, x, k, n - 1 + k, 0, 2) for x in given] for k in (0, 1)))
+    odd = _scanned(at, pairs, joined)
+    even = [make.part(at, x, 0, 1) for x in given]
     if n > 2:
         before = [make.part(at, x, 0, (n - 1) // 2) for x in odd]
-        further = joined(before, [make.part(at, x, 2, n, 0, 2) for x in (a, b)])
+        further = joined(before, [make.part(at, x, 2, n, 0, 2) for x in given])
         even = [make.concatenate(at, two, 0) for two in zip(even, further, strict=True)]
     first = [make.padded(at, x, 0, 1 - n % 2, 0, 1) for x in even]
     second = [make.padded(at, x, 1, n % 2, 0, 1) for x in odd]
-    products, sums = (make.binary(at, "add", *two) for two in zip(first, second, strict=True))
-    return products, sums
+    return [make.binary(at, "add", *two) for two in zip(first, second, strict=True)]
 
 
 def carry(

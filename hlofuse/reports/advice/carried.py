@@ -1,6 +1,6 @@
 """Arrays that a loop carries, as rings, behind barriers or stacked; small arrays worked on as one vector."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import count
 
 from hlofuse.analysis.components import depends_on
@@ -13,10 +13,10 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import ranges_of, with_dimensions
 from hlofuse.passes.loop.parts import body_of, is_element
 from .batching import Batch, carry, row_at, row_starts
-from .contracting import terms_of
+from .contracting import terms_of, total_of
 from .loops import plain_counter
-from .matching import Find, combines_by, is_backward, is_constant, origins, source
-from .recipe import Finding, Recipe, Situation
+from .matching import changed_by, combines_by, is_backward, is_constant, origins, source
+from .recipe import Recipe
 from .written import Rewriting, fold, replace, row_written
 
 _FEWEST = 3  # arrays that are worth joining
@@ -342,24 +342,10 @@ def batch_operands(x: Instruction) -> bool:
         return False
     new = whole.over_all(lanes[0])
     if x.opcode == "add":
-        kind = x.element_type
-        add = make.reducer(x, "total", "add", kind)
-        total = make.reduce(x, new, make.zero(x, kind), [0], add)
-        return replace(x, fold(x, "add", [total, *(t for t in terms if t not in lanes)]))
+        return replace(x, fold(x, "add", [total_of(x, new, [0]), *(t for t in terms if t not in lanes)]))
     along = x.dimensions[0]
     order = [*range(1, along + 1), 0, *range(along + 1, new.shape.rank)]
     return replace(x, make.transpose(x, new, order))
-
-
-def changed_by(change: Callable[[Instruction], bool], opcode: str) -> Find:
-    """Finds the operations at which a change can be made, by making it in a copy."""
-
-    def find(s: Situation) -> Iterator[Finding]:
-        computations = copy_module(s.module).computations if s.of(opcode) else ()
-        places = [x for c in computations for x in c.post_order() if x.opcode == opcode]
-        return (Finding(x.name) for x in places if change(x))
-
-    return find
 
 
 _stacked, _waiting = changed_by(stack_state, "while"), changed_by(wait_for_reads, "while")

@@ -4,10 +4,12 @@ from .batching import BATCHED
 from .carried import CARRIED, EARLY
 from .indexing import INDEXING, LAYOUT, PRODUCTS
 from .loops import LOOPS
+from .products import RESTATED
 from .recipe import Recipe
 from .reductions import REDUCTIONS, SHARING
-from .restated import RESTATED
+from .rows import ROWS
 from .updates import COLLECTIVES, UPDATES
+from .windows import WINDOWS
 
 RECIPES: tuple[Recipe, ...] = (
     *REDUCTIONS,
@@ -21,5 +23,5 @@ RECIPES: tuple[Recipe, ...] = (
     *CARRIED,
 )
 
-WRITTEN = {**RESTATED, **BATCHED, **EARLY}
+WRITTEN = {**RESTATED, **ROWS, **WINDOWS, **BATCHED, **EARLY}
 """The recipes that are changes of a module before optimizations, by name."""

@@ -1,6 +1,6 @@
 """Sums of products before optimizations: their factors, and the order in which they are multiplied."""
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import count, pairwise
 from math import prod
@@ -10,9 +10,9 @@ from hlofuse.ir import Instruction, computation_of
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
-from hlofuse.passes.common.shapes import array, common_factors, numbers_of, with_dimensions
-from .matching import combines_by, is_constant
-from .written import Numbers, counted, equal_places, fold, gather_rows, numbers, replace, spread
+from hlofuse.passes.common.shapes import array, common_factors, with_dimensions
+from .matching import combines_by, is_constant, source
+from .written import counted, equal_places, fold, replace, spread
 
 Labelled = tuple[Instruction, list[int]]
 """A factor in a sum of products, with a label for each of its dimensions."""
@@ -64,22 +64,17 @@ def on_both(
     return new, order
 
 
-def summed(
-    x: Instruction,
-    one: Labelled,
-    removed: list[int],
-) -> Labelled:
+def total_of(at: Instruction, x: Instruction, along: Sequence[int]) -> Instruction:
+    """The sum over some dimensions."""
+    kind = x.element_type
+    return make.reduce(at, x, make.zero(at, kind), along, make.reducer(at, "sum", "add", kind))
+
+
+def summed(x: Instruction, one: Labelled, removed: list[int]) -> Labelled:
     if not removed:
         return one
     value, labels = one
-    kind = x.element_type
-    total = make.reduce(
-        x,
-        make.convert(x, value, kind),
-        make.zero(x, kind),
-        list(map(labels.index, removed)),
-        make.reducer(x, "sum", "add", kind),
-    )
+    total = total_of(x, make.convert(x, value, x.element_type), list(map(labels.index, removed)))
     rest = [d for d in labels if d not in removed]
     return make.convert(x, total, value.element_type), rest
 
@@ -121,11 +116,9 @@ def as_sum(x: Instruction) -> tuple[Instruction, Instruction] | None:
     if {*order} != {*own}:
         return None
     sizes = sizes_of((a, order))
-    kind = x.element_type
     second = b if own == order else over(x, (b, own), order, sizes)
     value = make.binary(x, "multiply", a, second)
-    along = [k for k, d in enumerate(order) if d < 0]
-    total = make.reduce(x, value, make.zero(x, kind), along, make.reducer(x, "sum", "add", kind))
+    total = total_of(x, value, [k for k, d in enumerate(order) if d < 0])
     rest = [d for d in order if d >= 0]
     return total, over(x, (total, rest), sorted(rest), sizes)
 
@@ -306,8 +299,9 @@ def reorder(x: Instruction) -> bool:
         result = [*range(x.shape.rank)]
         if any(u.opcode != "dot" for u in value.users):
             continue
+        value, scale = list(unscaled(value))[-1]
         if value.opcode == "reshape" and value.operands[0].opcode == "multiply":
-            opened = _below_reshape(x, *factors[:: 1 - 2 * side])
+            opened = _below_reshape(x, (value, labels), (c, own))
             if opened is not None:
                 (value, labels), (c, own), result = opened
         parts = _factors(x, value, labels)
@@ -333,14 +327,25 @@ def reorder(x: Instruction) -> bool:
                     inner,
                     result,
                 )
-                new = over(
-                    x,
-                    found,
-                    result,
-                    sizes,
-                )
-                return replace(x, new)
+                new = over(x, found, result, sizes)
+                if scale is not None:
+                    new = make.binary(x, "multiply", new, make.broadcast(x, new.shape, scale, ()))
+                replace(x, new)
+                for y in {inner[0], found[0]}:
+                    if y.opcode == "dot":
+                        reorder(y)
+                return True
     return False
+
+
+def unscaled(x: Instruction) -> Iterator[tuple[Instruction, Instruction | None]]:
+    """`x` and None; a value that it alone reads and scales by a number, and the number."""
+    yield x, None
+    for value, scale in (x.operands, x.operands[::-1]) if x.opcode == "multiply" else ():
+        number = source(scale)
+        is_number = not number.shape.dimensions and number.element_type == x.element_type
+        if is_number and len(value.users) == 1:
+            yield value, number
 
 
 def multiply_apart(x: Instruction, chosen: Callable[[Instruction], bool]) -> bool:
@@ -474,72 +479,11 @@ class View:
         return make.reshape(x, shape, value), rest
 
 
-def _equal_places(x: Instruction) -> list[int] | None:
-    """The label of each dimension of what a gather reads at equal places of two dimensions."""
-    table = x.operands[0].shape
-    where = x.operands[1]
-    offsets = numbers_of(x, "offset_dims")
-    pair = numbers_of(x, "start_index_map")
-    if len(pair) != 2 or where.opcode != "concatenate" or where.shape.dimensions[1:] != (2,):
-        return None
-    rest = [d for d in range(table.rank) if d not in pair]
-    taken = numbers_of(x, "slice_sizes")
-    if any(taken[d] != table.dimensions[d] for d in rest):
-        return None
-    if any(table.dimensions[d] != where.shape.dimensions[0] for d in pair):
-        return None
-    first, second = where.operands
-    if first is not second or numbers(first) != Numbers(0, (), 1, 1):
-        return None
-    (place,) = {*range(x.shape.rank)} - {*offsets}
-    return [place if d in pair else offsets[rest.index(d)] for d in range(table.rank)]
-
-
-def _diagonal(x: Instruction, labels: list[int]) -> Labelled | None:
-    """The elements of a square matrix at equal places, gathered."""
-    places = make.iota(x, array("s32", x.shape.dimensions[:1]), 0)
-    return (gather_rows(x, x, places, 1, [0]), labels[:1]) if len(labels) == 2 else None
-
-
-def diagonal_alone(x: Instruction) -> bool:
-    """Elements at equal places of two dimensions, or their sum, are computed without the others."""
-    whole = x.operands[0]
-    remaining = [*range(x.shape.rank)]
-    labels = _equal_places(x) if x.opcode == "gather" else None
-    is_masked = whole.opcode in ("select", "multiply")
-    if x.opcode == "reduce" and is_masked and combines_by(x, "add"):
-        dims = [*range(whole.shape.rank)]
-        remaining = [d for d in dims if d not in x.dimensions]
-        zeros = [x.operands[1], *whole.operands[2:]]
-        test, whole = sorted(whole.operands[:2], key=lambda o: not equal_places(o))
-        pair = sorted(equal_places(test), key=lambda d: d in x.dimensions)
-        if not pair or pair[1] in remaining:
-            return False
-        if all(is_constant(z, 0) for z in zeros):
-            labels = [pair[0] if d == pair[1] else d for d in dims]
-    if labels is None or len(whole.users) > 1:
-        return False
-    view = View({}, _diagonal)
-    found = view.of(whole, labels)
-    if found is None:
-        return False
-    if not any(
-        i.opcode in ("dot", "iota") or (i.opcode == "broadcast" and i.dimensions) for i, _ in view.done
-    ):
-        return False
-    sizes = dict(zip(labels, whole.shape.dimensions, strict=True))
-    order = sorted({*labels})
-    full = over(
-        whole,
-        found,
-        order,
-        sizes,
-    )
-    removed = [d for d in order if d not in remaining]
-    new = over(
-        x,
-        summed(x, (full, order), removed),
-        remaining,
-        sizes,
-    )
-    return replace(x, new)
+def on_diagonal(x: Instruction) -> tuple[list[int], Instruction]:
+    """The two dimensions at equal places of which alone `x` is not 0, and values with its elements there."""
+    if x.opcode == "multiply":
+        test, values = sorted(x.operands, key=lambda o: not equal_places(o))
+        return equal_places(test), values
+    if x.opcode == "select" and is_constant(x.operands[2], 0):
+        return equal_places(x.operands[0]), x.operands[1]
+    return [], x

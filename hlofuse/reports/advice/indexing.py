@@ -5,10 +5,9 @@ from math import prod
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
-from .carried import changed_by
-from .matching import each, is_product, only_reader, origins, readers, where
+from .matching import changed_by, each, is_product, only_reader, origins, readers, where
+from .products import root_for_power
 from .recipe import Recipe
-from .restated import root_for_power
 
 
 def _maximum(x: Instruction) -> Instruction | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir import copy_module
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.literals import scalar_of
 from .recipe import Finding, Situation
@@ -82,6 +83,17 @@ def each(
     def find(s: Situation) -> Iterator[Finding]:
         candidates = (s.of if inside else s.unfused)(*opcodes) if backend in ("", s.backend) else ()
         return (Finding((x.fusion_around or x).name) for x in candidates if where(x))
+
+    return find
+
+
+def changed_by(change: Callable[[Instruction], bool], opcode: str) -> Find:
+    """Finds the operations at which a change can be made, by making it in a copy."""
+
+    def find(s: Situation) -> Iterator[Finding]:
+        computations = copy_module(s.module).computations if s.of(opcode) else ()
+        places = [x for c in computations for x in c.post_order() if x.opcode == opcode]
+        return (Finding(x.name) for x in places if change(x))
 
     return find
 

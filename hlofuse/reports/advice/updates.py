@@ -1,6 +1,7 @@
 """Recipes about arrays that are updated in place, sums on the CPU, and collectives."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import permutations, product
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, without_bitcasts
 from hlofuse.analysis.hlo_alias import alias_config, write_alias_config
@@ -9,10 +10,19 @@ from hlofuse.ir import Instruction, Module, computation_of, module_of
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds
 from hlofuse.passes.common.shapes import numbers_of
-from .contracting import spread_factor
-from .matching import MIN_BYTES, combines_by, each, is_constant, only_reader, readers, source, sum_of
+from .contracting import over, spread_factor
+from .matching import (
+    MIN_BYTES,
+    changed_by,
+    combines_by,
+    each,
+    is_constant,
+    only_reader,
+    source,
+    sum_of,
+)
 from .recipe import Finding, Recipe, Situation
-from .written import counted, replace
+from .written import counted, counted_dimension, replace, spread
 
 _UPDATES = ("dynamic-update-slice", "scatter")
 
@@ -59,70 +69,47 @@ def _donate(found: Instruction) -> bool:
     return False
 
 
-def _computes_whole(x: Instruction) -> bool:
-    """True if an array is computed of which only a small part is new."""
-    whole, part = x.operands[:2]
-    is_small = whole.shape.byte_size >= max(MIN_BYTES, 8 * part.shape.byte_size)
-    is_read = any(r is not x and r.opcode != "dynamic-slice" for r in readers(whole))
-    return is_small and _origin(whole) is not None and not is_read
+def write_row(x: Instruction) -> bool:
+    """One row that a mask, or a factor of ones there and zeros elsewhere, puts into a carried array is
+    written alone."""
+    for mask, new, old in _masked(x):
+        along, position = _place(mask) or (-1, mask)
+        value = spread_factor(new)
+        is_carried = without_bitcasts(old).opcode in ("parameter", "get-tuple-element")
+        if along < 0 or along in value[1] or not is_carried or x.shape.byte_size < MIN_BYTES:
+            continue
+        sizes = dict(enumerate(x.shape.dimensions)) | {along: 1}
+        zero = make.scalar(x, position.element_type, 0)
+        starts = [position if d == along else zero for d in sizes]
+        written = make.dynamic_update_slice(x, old, over(x, value, [*sizes], sizes), starts)
+        x.replace_all_uses_with(written)
+        _donate(written)
+        return True
+    return False
 
 
-def _origin(x: Instruction) -> Instruction | None:
-    """The array of which `x` is a function, element by element; None for `x` itself."""
-    while x.opcode in ELEMENTWISE_OPCODES:
-        arrays = [o for o in x.operands if source(o).shape.dimensions]
-        if len(arrays) != 1:
-            break
-        x = arrays[0]
-        if x.opcode in ("parameter", "get-tuple-element"):
-            return x
+def _masked(x: Instruction) -> Iterator[Sequence[Instruction]]:
+    """The mask, the new values and the old ones of a choice, or of new · mask + old · (1 − mask)."""
+    if x.opcode == "select":
+        yield x.operands
+    is_sum = x.opcode == "add" and all(o.opcode == "multiply" for o in x.operands)
+    for first, second in (x.operands, x.operands[::-1]) if is_sum else ():
+        for (mask, new), (rest, old) in product(permutations(first.operands), permutations(second.operands)):
+            others = spread(rest)[0]
+            is_rest = others.opcode == "subtract" and is_constant(others.operands[0], 1)
+            if is_rest and spread(others.operands[1])[0] is spread(mask)[0]:
+                yield mask, new, old
+
+
+def _place(mask: Instruction) -> tuple[int, Instruction] | None:
+    """The dimension along which a test is true at one place, and the place."""
+    test, dims = spread(mask)
+    sides = [spread(o) for o in test.operands] if test.opcode == "compare" else []
+    for (numbers, own), (position, _) in (sides, sides[::-1]) if test.raw("direction") == "EQ" else ():
+        along = counted(numbers)
+        if along in own and not position.shape.dimensions:
+            return dims.index(own.index(along)), position
     return None
-
-
-def _update_only(x: Instruction) -> bool:
-    origin = _origin(x.operands[0])
-    if origin is None or origin.shape != x.shape:
-        return False
-    x.replace_operand(0, origin)
-    _donate(x)
-    return True
-
-
-def _is_row_by_mask(x: Instruction) -> bool:
-    is_carried = without_bitcasts(x.operands[2]).opcode in ("parameter", "get-tuple-element")
-    return is_carried and x.shape.byte_size >= MIN_BYTES and _row(x) is not None
-
-
-def _row(x: Instruction) -> tuple[int, Instruction] | None:
-    """The iota's dimension and the position of select(iota == position, new, old)."""
-    mask, new = x.operands[:2]
-    test = without_bitcasts(mask.operands[0]) if mask.opcode == "broadcast" else mask
-    iotas = [o for o in test.operands if o.opcode == "iota"]
-    positions = [source(o) for o in test.operands if o.opcode == "broadcast"]
-    if test.opcode != "compare" or test.raw("direction") != "EQ" or new.opcode != "broadcast":
-        return None
-    if len(iotas) != 1 or len(positions) != 1 or positions[0].shape.dimensions:
-        return None
-    along = counted(iotas[0]) or 0
-    if mask is not test:  # its ones may be left out
-        along = mask.dimensions[sum(n > 1 for n in test.shape.dimensions[:along])]
-    return None if along in new.dimensions else (along, positions[0])
-
-
-def _write_row(x: Instruction) -> bool:
-    row = _row(x)
-    if row is None:
-        return False
-    along, position = row
-    new, old = x.operands[1:]
-    shape = make.part(x, old, 0, 1, along).shape
-    zero = make.scalar(x, position.element_type, 0)
-    update = make.broadcast(x, shape, new.operands[0], new.dimensions)
-    starts = [position if k == along else zero for k in range(x.shape.rank)]
-    new = make.dynamic_update_slice(x, old, update, starts)
-    x.replace_all_uses_with(new)
-    _donate(new)
-    return True
 
 
 def _is_second_scatter(x: Instruction) -> bool:
@@ -180,6 +167,11 @@ def choose_written(x: Instruction) -> bool:
         last = int(bounds(kind)[1] or 0)
         batch = (numbers_of(new, f"{n}_batching_dims") for n in ("input", "scatter_indices"))
         places = dict(zip(*batch, strict=True))
+        columns = indices.operands if indices.opcode == "concatenate" else ()
+        for column, d in zip(columns, numbers_of(new, "scatter_dims_to_operand_dims"), strict=False):
+            counts = counted_dimension(column, column.shape.dimensions)
+            if counts is not None and column.shape.dimensions[counts] == x.shape.dimensions[d]:
+                places[d] = counts
         if not places.keys() >= {*labels} or test.element_type != "pred" or last < max(x.shape.dimensions):
             return False
         nowhere = make.broadcast(x, indices.shape, make.scalar(x, kind, last), ())
@@ -189,14 +181,12 @@ def choose_written(x: Instruction) -> bool:
     return False
 
 
-_masked = each(_is_row_by_mask, "select")
-_whole = each(_computes_whole, "dynamic-update-slice")
+_rows = changed_by(write_row, "select")
 _twice = each(_is_second_scatter, "scatter")
 
 UPDATES = (
     Recipe("donate-the-argument", "Donate what is updated: donate_argnums", _not_donated, _donate),
-    Recipe("scale-only-the-update", "Scale only what is written, and donate the array", _whole, _update_only),
-    Recipe("write-the-row", "Use dynamic_update_slice, not a mask; donate the array", _masked, _write_row),
+    Recipe("write-the-row", "Use dynamic_update_slice, not a mask; donate the array", _rows, write_row),
     Recipe("choose-what-is-written", "Choose by the index what is written, not between whole arrays"),
     Recipe("update-the-rows", "Add to the rows that are read, not to the whole table; donate it"),
     Recipe("one-scatter", "Concatenate the updates and scatter once", _twice, _scatter_once),

@@ -19,7 +19,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.literals import Elements, values_of
-from hlofuse.passes.common.shapes import array, numbers_of, window_of, with_dimensions, without
+from hlofuse.passes.common.shapes import array, inserted, numbers_of, window_of, without
 from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
@@ -52,13 +52,11 @@ def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
             dims = [x.dimensions.index(d) if d in x.dimensions else None for d in dims]
         elif x.opcode == "transpose":
             dims = [None if d is None else x.dimensions[d] for d in dims]
-        elif x.opcode not in ("convert", "copy") or _loses_fraction(x):
+        elif x.opcode not in ("convert", "copy"):
             return x, dims
+        elif below.element_type in FLOATING_TYPES and x.element_type not in FLOATING_TYPES:
+            return x, dims  # it loses a fraction
         x = below
-
-
-def _loses_fraction(x: Instruction) -> bool:
-    return x.operands[0].element_type in FLOATING_TYPES and x.element_type not in FLOATING_TYPES
 
 
 def equal_places(x: Instruction) -> list[int]:
@@ -146,41 +144,31 @@ def replace(x: Instruction, new: Instruction) -> bool:
     return True
 
 
-def written_part(x: Instruction) -> tuple[Instruction, Sequence[Instruction]] | None:
-    """The part of an array that is written at one place, and where it starts; None for other operations."""
+def written_part(x: Instruction) -> tuple[Instruction, dict[int, Instruction]] | None:
+    """The part of an array that is written at one place, as many dimensions as the array has, and where it
+    starts in those where that is not 0; None for other operations."""
     if x.opcode == "dynamic-update-slice":
-        return x.operands[1], x.operands[2:]
-    dims = [numbers_of(x, n) for n in ("inserted_window_dims", "scatter_dims_to_operand_dims")]
-    if x.opcode != "scatter" or len(x.operands) > 3 or dims != [(0,), (0,)]:
+        return x.operands[1], dict(enumerate(x.operands[2:]))
+    names = ("inserted_window_dims", "scatter_dims_to_operand_dims")
+    along, places = (numbers_of(x, n) if x.opcode == "scatter" else () for n in names)
+    if len(along) != 1 or along != places or len(x.operands) > 3 or not combines_by(x, "parameter"):
         return None
-    is_one = x.operands[1].shape.element_count == 1 and combines_by(x, "parameter")
-    return (x.operands[2], x.operands[1:2]) if is_one else None
+    indices, part = x.operands[1:]
+    if indices.shape.element_count > 1 or part.shape.dimensions != without(x.shape, along).dimensions:
+        return None
+    return make.reshape(x, inserted(part.shape, along[0], [1]), part), {along[0]: indices}
 
 
 def row_written(x: Instruction) -> tuple[int, int, Instruction] | None:
     """The dimension and the constant place of whole rows that are written, and the rows; else None."""
-    sizes = list(x.shape.dimensions) if x.shape.is_array else []
-    if x.opcode == "dynamic-update-slice":
-        part, *starts = x.operands[1:]
-        cut = [d for d, n in enumerate(part.shape.dimensions) if n != sizes[d]]
-        places = dict(enumerate(starts))
-    elif x.opcode == "scatter" and len(x.operands) == 3 and combines_by(x, "parameter"):
-        part, cut = x.operands[2], list(numbers_of(x, "inserted_window_dims"))
-        places = dict.fromkeys(numbers_of(x, "scatter_dims_to_operand_dims"), x.operands[1])
-    else:
+    part, starts = written_part(x) or (x, {})
+    numbers = {d: [int(v.real) for v in values_of(o) or ()] for d, o in starts.items()}
+    cut = [d for d in starts if part.shape.dimensions[d] != x.shape.dimensions[d]]
+    if len(cut) != 1 or not numbers[cut[0]]:
         return None
-    one = {d: o for d, o in places.items() if o.shape.element_count == 1}
-    numbers = {d: [int(v.real) for v in values_of(o) or ()] for d, o in one.items()}
-    if len(cut) != 1 or len(one) < len(places) or not numbers.get(cut[0]):
-        return None
-    along = cut[0]
+    (along,) = cut
     if any(d != along and found != [0] for d, found in numbers.items()):
         return None
-    if x.opcode == "scatter":
-        if part.shape.dimensions != without(x.shape, cut).dimensions:
-            return None
-        sizes[along] = 1
-        part = make.reshape(x, with_dimensions(x.shape, sizes), part)
     return along, numbers[along][0], part
 
 
@@ -191,6 +179,16 @@ def fold(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:
 
 def counted(x: Instruction) -> int | None:
     return int(x.raw("iota_dimension") or 0) if x.opcode == "iota" else None
+
+
+def counted_dimension(x: Instruction, sizes: Sequence[int]) -> int | None:
+    """The dimension of which each element of `x`, in these sizes, is the number."""
+    with suppress(CannotEvaluate):
+        values = elements(x, {}, MOST_EVALUATED).reshape(sizes)
+        for d, size in enumerate(sizes):
+            if (np.moveaxis(values, d, -1) == np.arange(size)).all():
+                return d
+    return None
 
 
 def written_before(x: Instruction) -> dict[Instruction, Elements]:

@@ -1,0 +1,614 @@
+"""Products, and sums of them, before optimizations: written in another way with the same values."""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial, reduce
+from math import prod
+
+import numpy as np
+
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir import Instruction, computation_of, grouped, module_of
+from hlofuse.ir import replace as replaced
+from hlofuse.ir.shape import FLOATING_TYPES, Shape
+from hlofuse.passes.common import make
+from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
+from hlofuse.passes.common.elementwise import CannotEvaluate
+from hlofuse.passes.common.evaluation import elements
+from hlofuse.passes.common.literals import Elements, scalar_of
+from hlofuse.passes.common.shapes import array, labels_of, with_dimensions, without, without_ones
+from .contracting import (
+    PRODUCTS,
+    Labelled,
+    View,
+    as_sum,
+    contracted,
+    labelled,
+    multiply_unrepeated,
+    on_both,
+    on_diagonal,
+    over,
+    product_of_sums,
+    reorder,
+    sizes_of,
+    spread_factor,
+    summed,
+    terms_of,
+    unscaled,
+)
+from .matching import MIN_BYTES, combines_by, has, is_constant, only_reader, source
+from .written import MOST_EVALUATED, Rewriting, fold, gather_rows, replace, spread, written_before
+
+_FEW = 8
+"""Parts that are added, sums in sums that are looked into, and the side of a matrix that stays as it is."""
+
+Term = tuple[Elements, Instruction | None, int | None]
+"""Weights of a part of a matrix, and what scales it: a scalar, or a value for each row (0) or column (1)."""
+
+
+def _parts_of(x: Instruction, cache: dict[Instruction, Elements], depth: int = 0) -> Iterator[Term]:
+    """The parts whose sum a matrix is; else CannotEvaluate."""
+    with suppress(CannotEvaluate):
+        yield elements(x, cache, MOST_EVALUATED), None, None
+        return
+    first, *rest = x.operands or (x,)
+    if x.opcode == "broadcast" and first.shape.rank < 2:
+        yield np.broadcast_to(True, x.shape.dimensions), first, x.dimensions[0] if x.dimensions else None
+    elif depth == _FEW or x.opcode not in ("add", "subtract", "select", "multiply"):
+        raise CannotEvaluate
+    elif x.opcode == "select":
+        chosen = elements(first, cache, MOST_EVALUATED)
+        for part, value in zip((chosen, ~chosen), rest, strict=True):
+            for weights, data, place in _parts_of(value, cache, depth + 1):
+                if weights.any():
+                    yield weights * part, data, place
+    elif x.opcode == "multiply":
+        try:
+            scale = elements(first, cache, MOST_EVALUATED)
+            first = rest[0]
+        except CannotEvaluate:
+            scale = elements(rest[0], cache, MOST_EVALUATED)
+        for weights, data, place in _parts_of(first, cache, depth + 1):
+            yield weights * scale, data, place
+    else:
+        yield from _parts_of(first, cache, depth + 1)
+        for weights, data, place in _parts_of(rest[0], cache, depth + 1):
+            yield 0 - weights if x.opcode == "subtract" else weights, data, place
+
+
+def _scaled(x: Instruction, value: Instruction, weights: Elements) -> Instruction:
+    """Rows times weights."""
+    if (weights == weights[0]).all():
+        factor = make.scalar_like(value, float(weights[0]))
+        return value if weights[0] == 1 else make.binary(x, "multiply", value, factor)
+    column = make.constant(x, array(value.element_type, weights.shape), weights.tolist())
+    return _by(x, value, column, [0])
+
+
+def _by(
+    x: Instruction,
+    value: Instruction,
+    factor: Instruction | None,
+    along: list[int],
+) -> Instruction:
+    if factor is None:
+        return value
+    scale = make.broadcast(x, value.shape, make.convert(x, factor, value.element_type), along)
+    return make.binary(x, "multiply", value, scale)
+
+
+def _banded(x: Instruction, y: Instruction, weights: Elements) -> list[Instruction]:
+    """A matrix of few diagonals times `y`: for each a slice, with weights; else CannotEvaluate."""
+    rows, columns = weights.shape
+    if np.count_nonzero(weights) > _FEW * max(rows, columns):
+        raise CannotEvaluate
+    at, places = np.nonzero(weights)
+    diagonals = np.unique(places - at)
+    if 4 * len(diagonals) - 4 > min(rows, columns, 4 * _FEW):
+        raise CannotEvaluate
+    found = list[Instruction]()
+    for d in map(int, diagonals):
+        own = at[places - at == d]
+        start = int(own[0])
+        end = int(own[-1]) + 1
+        part = make.part(
+            x,
+            y,
+            start + d,
+            end + d,
+        )
+        line = weights[np.arange(start, end), np.arange(start, end) + d]
+        found.append(
+            make.padded(
+                x,
+                _scaled(x, part, line),
+                start,
+                rows - end,
+            )
+        )
+    return found
+
+
+def _picked(x: Instruction, y: Instruction, weights: Elements) -> Instruction:
+    """A matrix of one number in each row, or of equal runs, times `y`; else CannotEvaluate."""
+    (rows, columns), (_, *sizes) = weights.shape, y.shape.dimensions
+    at, places = np.nonzero(weights)
+    values = weights[at, places]
+    run = columns // rows
+    if np.array_equal(at, np.arange(rows)):
+        indices = make.constant(x, array("s32", places.shape), places.tolist())
+        return _scaled(x, gather_rows(x, y, indices, 0), values)
+    order = np.argsort(places)
+    if not np.array_equal(at[order], np.arange(rows * run) // max(run, 1)) or columns != rows * run:
+        raise CannotEvaluate
+    runs = make.reshape(x, with_dimensions(y.shape, [rows, run, *sizes]), _scaled(x, y, values[order]))
+    return summed(x, (runs, [*range(runs.shape.rank)]), [1])[0]
+
+
+def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instruction]:
+    """Parts whose sum is a matrix of these weights times `y`; CannotEvaluate where no structure is found."""
+    (rows, columns), kind = weights.shape, y.element_type
+    if not np.isfinite(weights).all():
+        raise CannotEvaluate
+    with suppress(CannotEvaluate):
+        return _banded(x, y, weights)
+    if min(rows, columns) < _FEW:
+        raise CannotEvaluate
+    if np.count_nonzero(weights) <= max(rows, columns):
+        return [_picked(x, y, weights)]
+    above = float(weights[0, -1])
+    below = float(weights[-1, 0])
+    if rows != columns and above != below:
+        raise CannotEvaluate
+    near = _banded(x, y, weights - np.where(np.tri(rows, columns, dtype=bool), below, above))
+    labels = [*range(y.shape.rank)]
+    sizes = dict(enumerate([rows, *y.shape.dimensions[1:]]))
+    if above:
+        total = summed(x, (_scaled(x, y, np.full(columns, above)), labels), [0])
+        near.append(over(x, total, labels, sizes))
+    if above != below:
+        ones = y.shape.rank - 1
+        window = f"{{size={rows}{'x1' * ones} pad={rows - 1}_0{'x0_0' * ones}}}"
+        add = [("to_apply", make.reducer(x, "sum", "add", kind))]
+        cumulated = make.add(x, "reduce-window", y.shape, [y, make.zero(x, kind)], called=add, window=window)
+        near.append(_scaled(x, cumulated, np.full(rows, below - above)))
+    return near
+
+
+def _as_slices(x: Instruction) -> bool:
+    """A product with a band, a triangle, runs or one number in each row becomes slices and sums."""
+    factors = labelled(x)
+    kind = x.element_type
+    for (matrix, labels), (other, own) in (factors, factors[::-1]):
+        row = max(labels, default=-1)
+        is_row = min(labels, default=0) < 0 <= row and row not in own
+        if matrix.shape.rank != 2 or not is_row or kind not in FLOATING_TYPES:
+            continue
+        along = own.index(min(labels))
+        order = [along, *(d for d in range(len(own)) if d != along)]
+        y = make.transpose(x, make.convert(x, other, kind), order)
+        parts = list[Instruction]()
+        with suppress(CannotEvaluate):
+            for weights, data, place in _parts_of(matrix, written_before(x)):
+                is_column = place is not None and labels[place] < 0
+                scaled = y
+                if is_column:
+                    scaled = _by(x, y, data, [0])
+                found = _times(x, scaled, weights if labels[1] < 0 else weights.T)
+                scale = None if is_column else data
+                own_dims = [] if place is None else [0]
+                parts += [_by(x, value, scale, own_dims) for value in found]
+            if 0 < len(parts) <= _FEW:
+                whole = fold(x, "add", parts), [row, *(own[d] for d in order[1:])]
+                return replace(
+                    x,
+                    over(
+                        x,
+                        whole,
+                        [*range(x.shape.rank)],
+                        sizes_of(*factors),
+                    ),
+                )
+    return False
+
+
+def _scale_each(x: Instruction) -> bool:
+    """A product with a matrix, or with one for each place of a batch, of which a test selects the diagonal
+    becomes a product with the vector on it."""
+    factors = labelled(x)
+    result = [*range(x.shape.rank)]
+    for (matrix, labels), (other, own) in (factors, factors[::-1]):
+        masked, dims = spread(matrix)
+        places, values = on_diagonal(masked)
+        names = [labels[dims.index(d)] for d in range(masked.shape.rank)]
+        pair = sorted(names[d] for d in places)
+        if not pair or not pair[0] < 0 <= pair[1] or pair[1] in own:
+            continue
+        one = dict.fromkeys(pair, pair[1])
+        found = View({}, lambda *_: None).of(values, [one.get(d, d) for d in names])
+        if found is None or not {*found[1], *own} - {pair[0]} <= {*result}:
+            continue
+        new = on_both(x, "multiply", (other, [one.get(d, d) for d in own]), found)
+        return replace(x, over(x, new, result, sizes_of(*factors)))
+    return False
+
+
+def _small_first(x: Instruction) -> bool:
+    """A product of three in the better order; one with a sum of such products or diagonals term by term."""
+    if reorder(x) or _solve_later(x) or _multiply_filters(x):
+        return True
+    sums = [o.opcode in ("add", "subtract") and len(o.users) == 1 for o in x.operands]
+    for side, value in enumerate(x.operands):
+        is_own = [o.opcode in PRODUCTS for o in value.operands] if sums[side] else []
+        if not any(is_own):
+            continue
+        terms = []
+        for term, own in zip(value.operands, is_own, strict=True):
+            operands = list(x.operands)
+            operands[side] = make.copy_of(term, term.operands) if own else term  # of one reader
+            terms.append(make.copy_of(x, operands))
+        total = make.binary(x, value.opcode, terms[0], terms[1])
+        if all(reorder(t) or _as_slices(t) or _scale_each(t) for t in terms):
+            return replace(x, total)
+    return False
+
+
+def _solve_later(x: Instruction) -> bool:
+    """(A⁻¹·B)·C becomes A⁻¹·(B·C), which solves for fewer columns; A is triangular."""
+    solved, c = x.operands
+    order = solved.shape.rank - 2
+    dims = DotDimensions.of(x)
+    is_first = dims.lhs_contracting == (order + 1,) and dims.lhs_batch == tuple(range(order))
+    is_call = "trsm" in (solved.raw("custom_call_target") or "")
+    side, left = ("backend_config", "side = 76") if is_call else ("left_side", "true")  # LAPACK's L
+    if not is_first or left not in (solved.raw(side) or "") or len(solved.users) > 1:
+        return False
+    sizes = solved.shape.dimensions
+    columns = x.shape.element_count // prod(sizes[:-1])
+    if 2 * columns > sizes[-1]:
+        return False
+    product = make.copy_of(x, [solved.operands[1], c])
+    given = make.reshape(x, with_dimensions(solved.shape, [*sizes[:-1], columns]), product)
+    new = make.copy_of(solved, [solved.operands[0], given], given.shape)
+    if is_call:
+        first, second = solved.attributes["operand_layout_constraints"]
+        layouts = f"{{{first}, {replaced(second, dimensions=given.shape.dimensions)}}}"
+        new.attributes = new.attributes.updated(operand_layout_constraints=layouts)
+    _solve_later(product)
+    return replace(x, make.reshape(x, x.shape, new))
+
+
+def _multiply_filters(x: Instruction) -> bool:
+    """A product of a convolution's features, as of patches, becomes a convolution with multiplied filters."""
+    dims = DotDimensions.of(x)
+    for side, value in enumerate(x.operands):
+        weights = x.operands[1 - side]
+        if value.opcode != "convolution" or value.raw("batch_group_count", "1") != "1":
+            continue
+        labels = labels_of(value)
+        if dims.contracting(side) != (labels.output.index("f"),) or weights.shape.rank != 2 or dims.lhs_batch:
+            continue
+        filters = value.operands[1]
+        groups = int(value.raw("feature_group_count") or 1)
+        along = dims.contracting(1 - side)[0]
+        features, count = (weights.shape.dimensions[d] for d in (along, 1 - along))
+        rest = labels.kernel_spatial_dimensions
+        inputs = filters.shape.dimensions[labels.rhs.index("i")]
+        taps = [filters.shape.dimensions[d] for d in rest]
+        if groups * inputs * prod(taps) * count >= features * (inputs * prod(taps) + count):
+            continue
+        order = [labels.rhs.index("o"), labels.rhs.index("i"), *rest]
+        kind = x.element_type
+        own = make.transpose(x, filters, order)
+        own = make.reshape(x, array(kind, [groups, features // groups, inputs * prod(taps)]), own)
+        factor = make.transpose(x, weights, [along, 1 - along])
+        factor = make.reshape(x, array(kind, [groups, features // groups, count]), factor)
+        joined = new_dot(x, [own, factor], [[0], [0]], [[1], [1]])
+        joined = make.reshape(x, array(kind, [groups * inputs, *taps, count]), joined)
+        back = [-1 if label == "o" else 0 if label == "i" else 1 + int(label) for label in labels.rhs]
+        joined = make.transpose(x, joined, [d % (len(taps) + 2) for d in back])
+        sizes = [
+            count if label == "f" else n
+            for label, n in zip(labels.output, value.shape.dimensions, strict=True)
+        ]
+        new = make.copy_of(value, [value.operands[0], joined], with_dimensions(value.shape, sizes))
+        new.attributes = new.attributes.without("feature_group_count")
+        place = labelled(x)[1 - side][1][1 - along]
+        names = [place if d < 0 else d for d in labelled(x)[side][1]]
+        found = new, names
+        order = [*range(x.shape.rank)]
+        return replace(x, over(x, found, order, sizes_of(found)))
+    return False
+
+
+def _narrow(x: Instruction) -> bool:
+    """Operands that were widened are multiplied as they were."""
+    operands = [o.operands[0] if o.opcode == "convert" else o for o in x.operands]
+    types = {o.element_type for o in operands}
+    if x.element_type != "f32" or len(types) > 1 or types - {"bf16", "f16"}:
+        return False
+    return replace(x, dot_like(x, x.shape, operands[0], operands[1], DotDimensions.of(x)))
+
+
+_FEW_TERMS = 8
+"""Each term is code of its own. On a CPU 4 × 4 matrices gain 88 times, 8 × 8 a quarter (jaxlib 0.11.1)."""
+
+
+def _add_products(x: Instruction) -> bool:
+    """A product that sums few terms becomes their sum, which fuses, in the dimensions of its reader."""
+    dims = DotDimensions.of(x)
+    sums = dims.lhs_contracting
+    count = x.operands[0].shape.dimensions[sums[0]] if len(sums) == 1 else 0
+    has_vector = any(o.shape.rank == 1 for o in x.operands)
+    if not 0 < count <= _FEW_TERMS * (4 if has_vector else 1):
+        return False
+    moved = only_reader(x)
+    result = moved if moved is not None and moved.opcode == "transpose" else x
+    order = result.dimensions if result is not x else range(x.shape.rank)
+    factors = labelled(x)
+    terms = []
+    for k in range(count):
+        parts = (_one_place(x, one, k) for one in factors)
+        left, right = (over(x, part, [*order], sizes_of(*factors)) for part in parts)
+        terms.append(make.binary(x, "multiply", left, right))
+    return replace(result, fold(x, "add", terms))
+
+
+def _one_place(x: Instruction, one: Labelled, number: int) -> Labelled:
+    """A factor at a place along the dimension that a product sums over."""
+    (value, labels), along = one, one[1].index(-1)
+    part = make.part(x, value, number, number + 1, along)
+    place = make.reshape(x, without(part.shape, [along]), part)
+    return place, [d for d in labels if d != -1]
+
+
+def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None:
+    """A sum that nothing else reads, and the scalar that scales it."""
+    sums = ((t, s) for t, s in unscaled(x) if t.opcode == "reduce" and not t.shape.is_tuple)
+    fits = ((t, s) for t, s in sums if combines_by(t, "add") and is_constant(t.operands[1], 0))
+    return next(fits, None) if len(x.users) == 1 else None
+
+
+def _sum_once(x: Instruction) -> bool:
+    """Sums of arrays of one shape, scaled and added, become one sum."""
+    if any(u.opcode == "add" for u in x.users):
+        return False
+    terms = terms_of(x)
+    sums = [(t, s) for t in terms if (s := _scaled_sum(t)) is not None]
+    keys = ((s[0].operands[0].shape, s[0].dimensions) for _, s in sums)
+    groups = grouped(zip(keys, sums, strict=True))
+    found = max(groups.values(), key=len, default=[])
+    if len(found) < 2:
+        return False
+    parts = []
+    for _, (total, scale) in found:
+        summand = total.operands[0]
+        if scale is not None:
+            summand = make.binary(x, "multiply", summand, make.broadcast(x, summand.shape, scale, ()))
+        parts.append(summand)
+    first = found[0][1][0]
+    added = fold(x, "add", parts)
+    new = make.reduce(x, added, first.operands[1], first.dimensions, first.to_apply)
+    taken = {t for t, _ in found}
+    return replace(x, fold(x, "add", [new, *(t for t in terms if t not in taken)]))
+
+
+def _terms(x: Instruction, f: Instruction) -> list[Labelled]:
+    """The values whose difference is a factor of what `x` sums; other factors are one value."""
+    if f.opcode == "subtract":
+        return [spread_factor(o) for o in f.operands]
+    if f.opcode in ("multiply", "divide"):
+        scale = spread_factor(f.operands[1])
+        found = [on_both(x, f.opcode, t, scale) for t in _terms(x, f.operands[0])]
+        return found if len(found) > 1 else [spread_factor(f)]
+    return [spread_factor(f)]
+
+
+def _scaled_pair(x: Instruction, a: Labelled, b: Labelled, scale: Labelled | None) -> list[Labelled]:
+    """Two factors of a · b · scale, each with as few dimensions as may be."""
+    if scale is None:
+        return [a, b]
+    orders = ((b, scale, a), (a, scale, b), (a, b, scale))
+    first, second, rest = min(orders, key=lambda o: len({*o[0][1], *o[1][1]}))
+    return [rest, on_both(x, "multiply", first, second)]
+
+
+def _multiply_differences(x: Instruction) -> bool:
+    """Σ(a − b)² becomes |a|² + |b|² − 2 a·b, and Σ g·(a − b), as in its gradient, Σ g·a − Σ g·b."""
+    if x.opcode == "dot":
+        found = as_sum(x)
+        return found is not None and _multiply_differences(found[0]) and replace(x, found[1])
+    sizes = dict(enumerate(x.operands[0].shape.dimensions))
+    factors = terms_of(x.operands[0], "multiply") if combines_by(x, "add") else []
+    parts = [_terms(x, f) for f in factors[:4]]
+    differences = [(f, p) for f, p in zip(factors, parts, strict=False) if len(p) > 1]
+    scales = [p[0] for p in parts if len(p) == 1]
+    is_square = len({f for f, _ in differences}) == 1 and len(differences) == 2
+    if len(factors) != len(parts) or not (is_square or (len(differences) == 1 and scales)):
+        return False
+    scale = reduce(partial(on_both, x, "multiply"), scales) if scales else None
+    terms = differences[0][1]
+    if is_square:
+        pairs = [_scaled_pair(x, a, b, scale) for a, b in ((t, t) for t in terms)]
+        pairs.append(_scaled_pair(x, terms[0], terms[1], scale))
+    else:
+        pairs = [[t, scale or t] for t in terms]
+    is_whole = all({*a[1], *b[1]}.issuperset(x.dimensions) for a, b in pairs)
+    if not is_whole or any(len(labels) == len(sizes) for pair in pairs for _, labels in pair):
+        return False
+    remaining = [d for d in sizes if d not in x.dimensions]
+    sums = [contracted(x, a, b, remaining) for a, b in pairs]
+    if all(value.opcode != "dot" for value, _ in sums):
+        return False
+    values = [over(x, one, remaining, sizes) for one in sums]
+    if is_square:
+        values[2] = make.binary(x, "multiply", values[2], make.scalar_like(values[2], -2))
+    return replace(x, fold(x, "add" if is_square else "subtract", values))
+
+
+def root_for_power(x: Instruction) -> bool:
+    """x to a power of quarters below 4, or one of these below 1, becomes products with square roots."""
+    base = x.operands[0]
+    given = source(x.operands[1])
+    is_negated = given.opcode == "negate"  # where XLA divided by the power
+    exponent = scalar_of(source(given.operands[0]) if is_negated else given)
+    if not isinstance(exponent, float):
+        return False
+    quarters = abs(exponent) * 4
+    if quarters % 1 or quarters % 4 == 0 or quarters > 16 or quarters == 2:  # XLA has that root
+        return False
+    root = make.unary(x, "sqrt", base)
+    factors = [base] * int(quarters // 4) + [root] * int(quarters % 4 // 2)
+    if quarters % 2:
+        factors.append(make.unary(x, "sqrt", root))
+    power = fold(x, "multiply", factors)
+    if is_negated == (exponent < 0):
+        return replace(x, power)
+    return replace(x, make.binary(x, "divide", make.scalar_like(base, 1), power))
+
+
+_AS_IT_IS = ("custom-call", "bitcast-convert", "rng-bit-generator", "infeed", "outfeed")
+"""Operations that hang on the type of what they read or return."""
+
+
+def _compute_narrow(x: Instruction) -> bool:
+    """All that is computed in float64 from float32 is computed in float32."""
+    if x.element_type != "f64" or x.operands[0].element_type != "f32":
+        return False
+    module = module_of(computation_of(x))
+    entry = module.entry
+    wide = [i for i in module.instructions() if _narrower(i.shape) != i.shape]
+    given = [i for i in wide if i in entry.parameters]
+    if any(p.shape.rank for p in given) or any(has([i, *i.operands], *_AS_IT_IS) for i in wide):
+        return False
+    root = entry.root
+    results = root.outputs
+    types = [r.element_type for r in results]
+    for i in wide:
+        if i not in given:
+            i.shape = _narrower(i.shape)
+    for p in given:
+        users = list(p.users)
+        narrow = make.convert(p, p, "f32")
+        for user in users:
+            p.replace_use_with(user, narrow)
+    found = [make.convert(root, r, kind) for r, kind in zip(results, types, strict=True)]
+    entry.root = make.tuple_of(root, found) if root.opcode == "tuple" else found[0]
+    return True
+
+
+def _narrower(shape: Shape) -> Shape:
+    if shape.is_tuple:
+        return Shape.tuple_of([_narrower(s) for s in shape.tuple_shapes])
+    types = {"f64": "f32", "c128": "c64"}
+    return shape.with_element_type(types.get(shape.element_type, shape.element_type))
+
+
+_FUSABLE = ELEMENTWISE_OPCODES | {"broadcast", "reshape", "transpose", "copy", "reduce"}
+
+
+def _below(x: Instruction) -> list[Instruction]:
+    """All that an operand is computed from, up to products."""
+    found = [x]
+    seen = {x}
+    for i in found:
+        fresh = [o for o in i.operands if o not in seen] if i.opcode in _FUSABLE else []
+        found += dict.fromkeys(fresh)
+        seen.update(fresh)
+    return found
+
+
+def _before_widening(x: Instruction) -> Instruction:
+    return x.operands[0] if x.opcode == "convert" and x.element_type == "f32" else x
+
+
+def _attend(scores: Instruction) -> bool:
+    """Products around a softmax become cuDNN's attention, and those of its gradient become its gradient.
+    cuDNN takes float16 and bfloat16, heads of at most 256."""
+    operands = [_before_widening(o) for o in scores.operands]
+    dims = DotDimensions.of(scores)
+    head = 1
+    for d in dims.lhs_contracting:
+        head *= scores.operands[0].shape.dimensions[d]
+    is_narrow = {o.element_type for o in operands} in ({"bf16"}, {"f16"})
+    if not is_narrow or not dims.lhs_batch or head % 8 or head > 256:
+        return False
+    products: dict[tuple[bool, bool], tuple[Instruction, Instruction]] = {}
+    for x in computation_of(scores).post_order():
+        for side in (0, 1) if x.opcode == "dot" and x is not scores else ():
+            below = _below(x.operands[side])
+            exponential = next((i for i in below if i.opcode == "exponential"), None)
+            if exponential is None or scores not in _below(exponential.operands[0]):
+                continue
+            sums = (i for i in below if i.opcode == "reduce" and exponential in _below(i.operands[0]))
+            total = next(sums, None)
+            along = DotDimensions.of(x).contracting(side)
+            own, sizes = (without_ones(i.shape).dimensions for i in (x.operands[side], exponential))
+            if total is None or own != sizes:
+                return False
+            is_gradient = any(i.opcode == "dot" and i is not scores for i in below)
+            ends = (x.operands[side].shape.rank - max(along), exponential.shape.rank - max(total.dimensions))
+            products[ends[0] == ends[1], is_gradient] = x, x.operands[1 - side]
+    output = products.get((True, False))
+    value = products.get((False, False))
+    if output is None and value is None:
+        return False
+    narrow = operands[0].element_type
+    config = json.dumps({"dimensions": [str(n) for n in scores.shape.dimensions]})
+    raw = f'{{"cudnn_fmha_backend_config": {{"intermediate_tensor_shape": {config}}}}}'
+
+    def call(name: str, given: list[Instruction], results: list[Shape]) -> list[Instruction]:
+        shape = Shape.tuple_of([*results, array("u8", [0])])
+        texts = {"custom_call_target": f'"__cudnn$fmhaSoftmax{name}"', "backend_config": raw}
+        new = make.add(scores, "custom-call", shape, given, copied_attributes=texts)
+        return make.elements(new, range(len(results)))
+
+    if output is not None:
+        result = output[0].shape.with_element_type(narrow)
+        replace(output[0], *call("", [*operands, _before_widening(output[1])], [result]))
+    rest = [products.get(key) for key in ((True, True), (False, True), (False, False))]
+    gradients = [pair for pair in rest if pair is not None]
+    if value is not None:
+        results = [x.shape.with_element_type(narrow) for x, _ in gradients]
+        found = call("Backward", [*operands, *operands, value[1]], results)
+        for (x, _), new in zip(gradients, found, strict=True):
+            replace(x, new)
+    return True
+
+
+_ROWS = 8
+"""Sublanes of a TPU's tile."""
+
+
+def _repeat_row(x: Instruction) -> bool:
+    """A product of one row is taken of equal rows, as many as a tile has; alone it is a sum of elements."""
+    factors, rows = labelled(x), x.shape.rank
+    order, sizes = [rows, *range(rows)], sizes_of(*factors) | {rows: _ROWS}
+    for (row, labels), other in (factors, factors[::-1]):
+        is_row = all(d < 0 or d in other[1] or sizes[d] == 1 for d in labels)
+        is_matrix = any(d not in labels and sizes[d] > 1 for d in other[1])
+        if is_row and is_matrix and other[0].shape.byte_size >= MIN_BYTES:
+            shape = array(row.element_type, [_ROWS, *row.shape.dimensions])
+            equal = make.broadcast(x, shape, row, range(1, shape.rank)), [rows, *labels]
+            whole = over(x, contracted(x, equal, other, order), order, sizes)
+            return replace(x, make.part(x, whole, 0, 1))
+    return False
+
+
+RESTATED = {
+    "multiply-narrow-sum-wide": Rewriting("dot", _narrow),
+    "attention-by-cudnn": Rewriting("dot", _attend, "gpu", "cuDNN attention"),
+    "add-the-small-products": Rewriting("dot", _add_products),
+    "distances-by-a-product": Rewriting("reduce dot", _multiply_differences),
+    "power-by-a-root": Rewriting("power", root_for_power),
+    "sum-once": Rewriting("add", _sum_once),
+    "compute-in-float32": Rewriting("convert", _compute_narrow),
+    "repeat-the-row": Rewriting("dot", _repeat_row, "tpu"),
+    "use-the-structure": Rewriting("dot", _as_slices),
+    "scale-not-diagonal": Rewriting("dot", _scale_each),
+    "multiply-not-sum": Rewriting("reduce", partial(product_of_sums, opcode="multiply")),
+    "sum-before-the-product": Rewriting("reduce", partial(product_of_sums, opcode="dot")),
+    "multiply-the-small-first": Rewriting("dot", _small_first),
+    "group-not-repeat": Rewriting("dot", multiply_unrepeated),
+}

@@ -1,0 +1,593 @@
+"""Rows that are gathered, scattered, sliced or written before optimizations, in another way."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import pairwise
+from math import prod
+
+from hlofuse.analysis.components import depends_on
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir import Instruction, Record
+from hlofuse.passes.common import make
+from hlofuse.passes.common.elementwise import CannotEvaluate
+from hlofuse.passes.common.evaluation import elements
+from hlofuse.passes.common.shapes import (
+    array,
+    numbers_of,
+    ranges_of,
+    with_dimensions,
+    without,
+)
+from .batching import row_starts
+from .contracting import (
+    Labelled,
+    View,
+    labelled,
+    multiply_apart,
+    on_diagonal,
+    over,
+    sizes_of,
+    spread_factor,
+    summed,
+    total_of,
+)
+from .matching import combines_by, is_constant
+from .updates import add_to_rows, choose_written, write_row
+from .written import (
+    MOST_EVALUATED,
+    Numbers,
+    Rewriting,
+    counted,
+    counted_dimension,
+    gather_rows,
+    indexed,
+    numbers,
+    onehot,
+    replace,
+    row_written,
+)
+
+
+def _leaves_out(indices: Instruction, classes: int) -> bool:
+    """True for indices that a formula writes, of which one is no class: its row is 0."""
+    with suppress(CannotEvaluate):
+        found = elements(indices, {}, MOST_EVALUATED)
+        return bool(((found < 0) | (found >= classes)).any())
+    return False
+
+
+def _at_indices(x: Instruction, factors: Sequence[Labelled], result: list[int]) -> bool:
+    """Σ of a one-hot array times another becomes what that has at the indices, or sums for each index."""
+    for (hot, labels), (value, own) in (factors, factors[::-1]):
+        found = onehot(hot)
+        if found is None or _leaves_out(found[0], hot.shape.dimensions[found[1]]):
+            continue
+        (indices, along), sizes = found, sizes_of((hot, labels), (value, own))
+        number = labels[along]
+        places = [d for k, d in enumerate(labels) if k != along]
+        if number not in result and number in own:
+            first = [d for d in places if d in own]
+            order = first + [d for d in places if d not in own]
+            indices = make.transpose(x, indices, list(map(places.index, order)))
+            rows = gather_rows(x, value, indices, own.index(number), list(map(own.index, first)))
+            new = rows, order + [d for d in own if d != number and d not in first]
+        elif number in result and number not in own:
+            value, own = summed(x, (value, own), [d for d in own if d not in result and d not in places])
+            order = [d for d in places if d in result] + [d for d in places if d not in result]
+            indices = make.transpose(x, indices, list(map(places.index, order)))
+            rest = [d for d in own if d not in places]
+            batch = sum(d in result for d in places)
+            rows = over(x, (value, own), order + rest, sizes)
+            new = _sums_at(x, indices, rows, sizes[number], batch), [*order[:batch], number, *rest]
+        else:
+            continue
+        rest = [d for d in new[1] if d not in result]
+        return replace(x, over(x, summed(x, new, rest), result, sizes))
+    return False
+
+
+def _sums_at(
+    x: Instruction,
+    indices: Instruction,
+    rows: Instruction,
+    count: int,
+    batch: int,
+) -> Instruction:
+    """Sums of rows by index, apart for each place of the first `batch` dimensions of the indices."""
+    rank = indices.shape.rank
+    kind = rows.element_type
+    shape = array(kind, [*indices.shape.dimensions[:batch], count, *rows.shape.dimensions[rank:]])
+    return indexed(
+        x,
+        "scatter",
+        [make.zeros(x, shape), indices, rows],
+        shape,
+        rank,
+        [("to_apply", make.reducer(x, "sum", "add", kind))],
+        inserted_window_dims=[batch],
+        scatter_dims_to_operand_dims=[batch],
+        update_window_dims=range(rank, rows.shape.rank),
+        input_batching_dims=range(batch),
+        scatter_indices_batching_dims=range(batch),
+    )
+
+
+def _take(x: Instruction, is_product: bool = False) -> bool:
+    """A product with a one-hot array, or a sum of it (`is_product`: times values), becomes rows, or sums."""
+    if x.opcode == "dot":
+        return _at_indices(x, labelled(x), [*range(x.shape.rank)])
+    value = x.operands[0]
+    labels = [*range(value.shape.rank)]
+    if not combines_by(x, "add") or not is_constant(x.operands[1], 0):
+        return False
+    factors = [(value, labels), (make.scalar(x, x.element_type, 1), list[int]())]
+    is_masked = value.opcode == "select" and is_constant(value.operands[2], 0)
+    is_weighted = is_masked or value.opcode == "multiply"
+    if is_product and (not is_weighted or any(map(is_constant, value.operands[:2]))):
+        return False
+    if is_product:
+        factors = [(o, labels) for o in value.operands[:2]]
+    elif is_weighted and min(len(spread_factor(o)[1]) for o in value.operands[:2]) < len(labels):
+        factors = [spread_factor(o) for o in value.operands[:2]]
+    return _at_indices(x, factors, [d for d in labels if d not in x.dimensions])
+
+
+class _Places(Record):
+    """A gather reads at these places along one dimension; along others it reads all."""
+
+    along: int
+    indices: Instruction
+    """Dimensions of the batch first."""
+    batch: dict[int, int]
+    """Dimensions of the array that the indices count, with those of the result, as for `x[arange(n), i]`."""
+    free: list[int]
+    """The other dimensions of the result that the indices have."""
+
+
+def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:
+    """The dimensions of the array of which a gather takes the elements that a dimension of the result counts,
+    with that; and those along which it reads at other places, with these in the result's dimensions."""
+    table, indices = x.operands
+    names = ("start_index_map", "slice_sizes", "offset_dims", "operand_batching_dims")
+    columns, sizes, offsets, batched = (numbers_of(x, n) for n in names)
+    vector = int(x.raw("index_vector_dim") or 0)
+    own = [d for d in range(x.shape.rank) if d not in offsets]
+    firsts = numbers_of(x, "start_indices_batching_dims")
+    batch = {d: own[n - (n > vector)] for d, n in zip(batched, firsts, strict=True)}
+    kind = array(indices.element_type, [x.shape.dimensions[d] for d in own])
+    found = dict[int, Instruction]()
+    for k, d in enumerate(columns):
+        size = table.shape.dimensions[d]
+        if sizes[d] == size:
+            continue  # it begins at 0
+        is_one = sizes[d] == 1 and indices.opcode == "concatenate" and len(indices.operands) == len(columns)
+        column = indices.operands[k] if is_one else indices
+        if column is indices and vector < indices.shape.rank:
+            column = make.part(x, indices, k, k + 1, vector)
+        counts = counted_dimension(column, kind.dimensions)
+        if counts is not None and size == kind.dimensions[counts]:
+            batch[d] = own[counts]
+        else:
+            found[d] = make.reshape(x, kind, column)
+    return batch, found
+
+
+def _places(x: Instruction) -> _Places | None:
+    batch, found = _indexed(x)
+    sizes = numbers_of(x, "slice_sizes")
+    dimensions = enumerate(x.operands[0].shape.dimensions)
+    partial_dims = [d for d, n in dimensions if sizes[d] != n and d not in batch]
+    if len(found) != 1 or partial_dims != [*found] or sizes[partial_dims[0]] != 1:
+        return None
+    offsets = numbers_of(x, "offset_dims")
+    own = [d for d in range(x.shape.rank) if d not in offsets]
+    free = [d for d in own if d not in batch.values()]
+    order = [own.index(d) for d in (*batch.values(), *free)]
+    (along,) = found
+    return _Places(along, make.transpose(x, found[along], order), batch, free)
+
+
+def _equal_places(x: Instruction) -> list[int] | None:
+    """The label of each dimension of what a gather reads at equal places of two dimensions."""
+    batch, found = _indexed(x)
+    offsets = numbers_of(x, "offset_dims")
+    dimensions = x.operands[0].shape.dimensions
+    rest = [d for d in range(len(dimensions)) if d not in batch]
+    is_whole = [x.shape.dimensions[d] for d in offsets] == [dimensions[d] for d in rest]
+    if found or not is_whole or len({*batch.values()}) == len(batch):
+        return None
+    names = {**batch, **dict(zip(rest, offsets, strict=True))}
+    return [names[d] for d in range(len(dimensions))]
+
+
+def _diagonal(x: Instruction, labels: list[int]) -> Labelled | None:
+    """The elements of a square matrix at equal places, gathered."""
+    places = make.iota(x, array("s32", x.shape.dimensions[:1]), 0)
+    return (gather_rows(x, x, places, 1, [0]), labels[:1]) if len(labels) == 2 else None
+
+
+def _diagonal_alone(x: Instruction) -> bool:
+    """Elements at equal places of two dimensions, or their sum, are computed without the others."""
+    whole = x.operands[0]
+    remaining = [*range(x.shape.rank)]
+    labels = _equal_places(x) if x.opcode == "gather" else None
+    if x.opcode == "reduce" and combines_by(x, "add") and is_constant(x.operands[1], 0):
+        dims = [*range(whole.shape.rank)]
+        remaining = [d for d in dims if d not in x.dimensions]
+        pair, values = on_diagonal(whole)
+        pair = sorted(pair, key=lambda d: d in x.dimensions)
+        if not pair or pair[1] in remaining:
+            return False
+        whole = values
+        labels = [pair[0] if d == pair[1] else d for d in dims]
+    if labels is None or len(whole.users) > 1:
+        return False
+    view = View({}, _diagonal)
+    found = view.of(whole, labels)
+    if found is None:
+        return False
+    if not any(
+        i.opcode in ("dot", "iota") or (i.opcode == "broadcast" and i.dimensions) for i, _ in view.done
+    ):
+        return False
+    sizes = dict(zip(labels, whole.shape.dimensions, strict=True))
+    order = sorted({*labels})
+    full = over(whole, found, order, sizes), order
+    removed = [d for d in order if d not in remaining]
+    return replace(x, over(x, summed(x, full, removed), remaining, sizes))
+
+
+def _one_slice(x: Instruction) -> _Places | None:
+    """The places of a slice of one dimension."""
+    whole, *starts = x.operands
+    along = [d for d, n in enumerate(x.shape.dimensions) if n != whole.shape.dimensions[d]]
+    if len(along) != 1:
+        return None
+    indices = make.iota(x, array("s32", [x.shape.dimensions[along[0]]]), 0)
+    first = None if starts else ranges_of(x)[along[0]]
+    if first is not None:
+        indices = make.binary(x, "multiply", indices, make.scalar_like(indices, first.stride))
+    start = make.scalar(x, "s32", first.start) if first else make.convert(x, starts[along[0]], "s32")
+    indices = make.binary(x, "add", indices, make.broadcast(x, indices.shape, start, ()))
+    return _Places(along[0], indices, {}, along)
+
+
+def _take_first(x: Instruction) -> bool:
+    """Rows of what was computed become what is computed of rows."""
+    whole = x.operands[0]
+    places = _places(x) if x.opcode == "gather" else _one_slice(x)
+    if places is None or len(whole.users) > 1:
+        return False
+    along, batch = places.along, list(places.batch)
+    rows = prod(x.shape.dimensions[d] for d in places.free)
+    if rows * 4 > whole.shape.dimensions[along]:
+        return False
+    counts = [whole.shape.dimensions[d] for d in batch]
+    indices = make.reshape(x, array(places.indices.element_type, [*counts, rows]), places.indices)
+
+    def last(value: Instruction, labels: list[int]) -> Labelled | None:
+        if not {*batch} <= {*labels}:  # each place of the batch reads others
+            return None
+        found = gather_rows(x, value, indices, labels.index(along), [labels.index(d) for d in batch])
+        first = [*batch, along]
+        return found, [*first, *(d for d in labels if d not in first)]
+
+    view = View({along: rows}, last)
+    labels = [*range(whole.shape.rank)]
+    found = view.of(whole, labels)
+    if found is None or not any(i.opcode == "dot" for i, _ in view.done):
+        return False
+    rest = [d for d in labels if d != along and d not in batch]
+    order = [*batch, along, *rest]
+    new = over(whole, found, order, sizes_of((whole, labels)) | view.sizes)
+    if x.opcode != "gather":
+        return replace(x, make.transpose(x, new, [order.index(d) for d in labels]))
+    first = [*places.batch.values(), *places.free]
+    offsets = [d for d in range(x.shape.rank) if d not in first]
+    first += offsets
+    shape = with_dimensions(x.shape, [x.shape.dimensions[d] for d in first])
+    order = [first.index(d) for d in range(x.shape.rank)]
+    return replace(x, make.transpose(x, make.reshape(x, shape, new), order))
+
+
+def _map_table(x: Instruction) -> bool:
+    """Values of rows that are read many times become rows of what is computed of the table."""
+    table = x.operands[0]
+    if (places := _places(x)) is None:
+        return False
+    batch = [*range(len(places.batch))]
+    along = len(batch)
+    rank = along + len(places.free)
+    rows = table.shape.dimensions[along]
+    own, rest = x.shape.dimensions[:rank], x.shape.dimensions[rank:]
+    first = [*range(rank)]
+    is_plain = places.along == along and list(places.batch.items()) == [(d, d) for d in batch]
+    if not is_plain or places.free != first[along:] or prod(own[along:]) < 2 * rows:
+        return False
+    for joined in [u for u in x.users if u.opcode == "concatenate"]:
+        for user in [u for u in joined.users if u.opcode == "dot"]:
+            multiply_apart(user, lambda o: o is x)
+    sizes = dict.fromkeys(first[along:], 1) | {along: rows}
+    shape = with_dimensions(x.shape, [*own[:along], *sizes.values(), *rest])
+    whole = make.reshape(x, shape, table)
+    view = View(
+        sizes, lambda value, labels: (whole, labels) if value is x and labels[:rank] == first else None
+    )
+    found = dict[Instruction, Instruction]()
+    readers = list(x.users)
+    for y in readers:
+        labels = [*range(y.shape.rank)] if y.shape.is_array else []
+        new = view.of(y, labels) if y not in found and y.shape.dimensions[:rank] == own else None
+        if new is not None:
+            found[y] = over(y, new, labels, sizes_of((y, labels)) | sizes)
+            readers += y.users
+    ends = [y for y in found if y.is_root or any(u not in found for u in y.users)]
+    for y in ends:
+        shape = with_dimensions(y.shape, [*own[:along], rows, *y.shape.dimensions[rank:]])
+        small = make.reshape(y, shape, found[y])
+        replace(y, gather_rows(y, small, places.indices, along, batch))
+    return bool(ends)
+
+
+def _rows_of(x: Instruction) -> tuple[Numbers, int] | None:
+    """The whole rows that a scatter writes, or a gather reads, where they count, and their dimension."""
+    is_scatter = x.opcode == "scatter"
+    names = ("inserted_window_dims", "scatter_dims_to_operand_dims", "update_window_dims")
+    names = names if is_scatter else ("collapsed_slice_dims", "start_index_map", "offset_dims")
+    table = x.operands[0].shape
+    rows = (x.operands[2] if is_scatter else x).shape
+    firsts = [numbers_of(x, n) for n in names]
+    others = [d for d in range(table.rank) if (d,) != firsts[0]]
+    is_plain = firsts[0] == firsts[1] and firsts[2] == tuple(others) and rows.rank == table.rank
+    if not is_plain or len(others) != rows.rank - 1 or len(x.operands) > 3:
+        return None
+    found = numbers(x.operands[1])
+    whole = all(rows.dimensions[d] == table.dimensions[d] for d in others)
+    return (found, firsts[0][0]) if found is not None and whole else None
+
+
+def _segments(x: Instruction) -> bool:
+    """Sums of equal segments become a sum over an axis."""
+    found, along = _rows_of(x) or (None, 0)
+    updates = x.operands[2]
+    count, *rest = x.shape.dimensions
+    if found is None or along or found.first or found.starts or found.step != 1 or not combines_by(x, "add"):
+        return False
+    if found.repeat < 2 or updates.shape.dimensions[0] != count * found.repeat:
+        return False
+    blocks = make.reshape(x, with_dimensions(x.shape, [count, found.repeat, *rest]), updates)
+    return replace(x, make.binary(x, "add", total_of(x, blocks, [1]), x.operands[0]))
+
+
+def _window(x: Instruction) -> bool:
+    """Rows that follow each other, or every n-th row, are written or read without indices."""
+    found, along = _rows_of(x) or (None, 0)
+    if found is None or found.repeat != 1 or found.step < 1:
+        return False
+    table = x.operands[0]
+    sizes = (x.operands[2].shape if x.opcode == "scatter" else x.shape).dimensions
+    size = table.shape.dimensions[along]
+    last = None if found.starts else found.first + (sizes[along] - 1) * found.step
+    if last is not None and (last >= size or found.first < 0):
+        return False
+    kind = x.operands[1].element_type
+    if found.step == 1:
+        starts = [make.scalar(x, kind, 0)] * len(sizes)
+        starts[along] = found.start(x, kind)
+        old = make.dynamic_slice(x, table, starts, sizes)
+        if x.opcode == "gather":
+            return replace(x, old)
+        update = _combined(x, old, x.operands[2])
+        return update is not None and replace(x, make.dynamic_update_slice(x, table, update, starts))
+    if last is None:
+        return False
+    if x.opcode == "gather":
+        return replace(x, make.part(x, table, found.first, last + 1, along, found.step))
+    places = found.first, size - last - 1, along, found.step - 1
+    spread_out = make.padded(x, x.operands[2], *places)
+    if combines_by(x, "add"):
+        return replace(x, make.binary(x, "add", table, spread_out))
+    if not combines_by(x, "parameter"):
+        return False
+    given = x.operands[2].shape.with_element_type("pred")
+    ones = make.broadcast(x, given, make.add(x, "constant", array("pred"), payload="true"), ())
+    return replace(x, make.select(x, make.padded(x, ones, *places), spread_out, table))
+
+
+def _combined(x: Instruction, old: Instruction, new: Instruction) -> Instruction | None:
+    root = x.to_apply.root
+    if root.opcode == "parameter":
+        return new if root.parameter_number else old
+    is_plain = len(root.operands) == 2 and all(o.opcode == "parameter" for o in root.operands)
+    return make.binary(x, root.opcode, old, new) if is_plain else None
+
+
+def _scatter_stacked(x: Instruction) -> bool:
+    """Sums over the same segments become one of stacked values."""
+    indices, updates = x.operands[1:] if len(x.operands) == 3 else (x, x)
+    if updates.shape.rank != 1 or x.shape.rank != 1 or not combines_by(x, "add") or not x.users:
+        return False
+    same = list[Instruction]()
+    for u in indices.users:
+        fits = u.opcode == "scatter" and u.operands[1] is indices and combines_by(u, "add")
+        fits = fits and (u.shape, u.operands[2].shape) == (x.shape, updates.shape)
+        is_apart = not any(depends_on(u, v) or depends_on(v, u) for v in same)
+        if fits and is_apart and (u.users or u.is_root):
+            same.append(u)
+    if len(same) < 2 or same[0] is not x:
+        return False
+
+    def stacked(k: int) -> Instruction:
+        parts = (u.operands[k] for u in same)
+        columns = [make.reshape(x, with_dimensions(p.shape, [*p.shape.dimensions, 1]), p) for p in parts]
+        return make.concatenate(x, columns, 1)
+
+    init = stacked(0)
+    new = make.copy_of(x, [init, indices, stacked(2)], init.shape)
+    new.attributes = new.attributes.updated(update_window_dims="{1}")
+    for k, u in enumerate(same):
+        column = make.part(x, new, k, k + 1, 1)
+        u.replace_all_uses_with(make.reshape(x, u.shape, column))
+    return True
+
+
+def _write_at_once(x: Instruction) -> bool:
+    if any(u.opcode == x.opcode and u.operands[0] is x for u in x.users):
+        return False
+    rows = list[tuple[int, Instruction]]()
+    reads = list[tuple[Instruction, int]]()
+    first = x
+    while (row := row_written(first)) is not None and row[0] == 0:
+        slices = [] if first is x else [u for u in first.users if u.opcode == "slice"]
+        if first is not x and len(first.users) > len(slices) + 1:
+            break
+        reads += ((u, len(rows)) for u in slices)
+        rows.append(row[1:])
+        first = first.operands[0]
+    read = {u: part for u, k in reads if (part := _row_read(u, rows[k:])) is not None}
+    rows.sort(key=lambda row: row[0])
+    is_apart = any(start + part.shape.dimensions[0] != after for (start, part), (after, _) in pairwise(rows))
+    if len(rows) < 3 or is_apart or len(read) < len(reads):
+        return False
+    joined = make.concatenate(x, [part for _, part in rows], 0)
+    starts = row_starts(x, make.scalar(x, "s32", rows[0][0]), x)
+    new = make.dynamic_update_slice(x, first, joined, starts)
+    for u, part in read.items():
+        u.replace_all_uses_with(part)
+    return replace(x, new)
+
+
+def _row_read(u: Instruction, rows: Sequence[tuple[int, Instruction]]) -> Instruction | None:
+    """The rows that a slice reads of those written so far, or None."""
+    along = ranges_of(u)[0]
+    fits = (part for start, part in rows if (start, part.shape) == (along.start, u.shape))
+    return next(fits, None) if along.stride == 1 else None
+
+
+def _scatter_rows(x: Instruction) -> bool:
+    """A scatter of windows becomes one of rows: nothing is looked up along dimensions that a window fills,
+    and those along which it has one element are no part of it."""
+    table, indices, updates, *more = x.operands
+    names = ("input_batching_dims", "update_window_dims", "scatter_dims_to_operand_dims")
+    batch, window, along = (numbers_of(x, name) for name in names)
+    rank = indices.shape.rank - 1
+    if more or x.raw("inserted_window_dims") != "{}":
+        return False
+    if x.raw("index_vector_dim") != str(rank):
+        return False
+    filled = (d for d in range(table.shape.rank) if d not in batch)
+    places = zip(filled, window, strict=True)
+    taken = {d: w for d, w in places if d in along and updates.shape.dimensions[w] == 1}
+    columns = _columns(indices)
+    chosen = [along[k] for k in columns]
+    if not chosen or not taken.keys() >= {*chosen}:
+        return False
+    parts = [make.part(x, indices, k, k + 1, rank) for k in columns]
+    rows = make.reshape(x, without(updates.shape, [*taken.values()]), updates)
+    new = make.copy_of(x, [table, make.concatenate(x, parts, rank), rows])
+    rest = [w for w in range(updates.shape.rank) if w not in taken.values()]
+    new.attributes = new.attributes.updated(
+        update_window_dims=make.numbers(rest.index(w) for w in window if w in rest),
+        inserted_window_dims=make.numbers(taken),
+        scatter_dims_to_operand_dims=make.numbers(chosen),
+    )
+    return replace(x, new)
+
+
+def _index_rows(x: Instruction) -> bool:
+    """A scatter of windows, or of the elements of whole rows, becomes one of rows, and so does a gather of
+    windows that begin anywhere along one dimension, and fill the others."""
+    if x.opcode == "scatter":
+        return _scatter_rows(x) or _scatter_elements(x)
+    table, indices = x.operands
+    sizes = numbers_of(x, "slice_sizes")
+    rank = indices.shape.rank - 1
+    whole = [d for d, n in enumerate(table.shape.dimensions) if sizes[d] == n]
+    moved = [(k, d) for k, d in enumerate(numbers_of(x, "start_index_map")) if d not in whole]
+    is_plain = x.raw("collapsed_slice_dims") == "{}" and not numbers_of(x, "operand_batching_dims")
+    if not is_plain or x.raw("index_vector_dim") != str(rank):
+        return False
+    if len(moved) != 1 or len(whole) + 1 < table.shape.rank:
+        return False
+    ((column, along),) = moved
+    count = sizes[along]
+    if count == 1 or prod(sizes) == count:
+        return False
+    starts = make.part(x, indices, column, column + 1, rank)
+    starts = make.reshape(x, without(starts.shape, [rank]), starts)
+    last = make.scalar_like(starts, table.shape.dimensions[along] - count)
+    starts = make.binary(x, "minimum", starts, last)
+    starts = make.binary(x, "maximum", starts, make.scalar_like(starts, 0))
+    shape = with_dimensions(starts.shape, [*starts.shape.dimensions, count])
+    first = make.broadcast(x, shape, starts, range(rank))
+    rows = gather_rows(x, table, make.binary(x, "add", first, make.iota(x, shape, rank)), along)
+    offsets = numbers_of(x, "offset_dims")
+    order = [p for p in range(x.shape.rank) if p not in offsets]
+    order += [offsets[d] for d in (along, *whole)]
+    return replace(x, make.transpose(x, rows, [order.index(p) for p in range(x.shape.rank)]))
+
+
+def _scatter_elements(x: Instruction) -> bool:
+    """A scatter of elements of which one index counts up, and the others are equal along a whole row."""
+    table, indices, *updates = x.operands
+    along = numbers_of(x, "scatter_dims_to_operand_dims")
+    inserted = numbers_of(x, "inserted_window_dims")
+    columns = indices.operands if indices.opcode == "concatenate" else []
+    is_of_elements = len(inserted) == table.shape.rank == len(columns) == len(along) > 1
+    if not is_of_elements or len(updates) > 1 or x.raw("index_vector_dim") != str(indices.shape.rank - 1):
+        return False
+    for k, d in enumerate(map(counted, columns)):
+        others = [c for c in columns if c is not columns[k]]
+        size = table.shape.dimensions[along[k]]
+        if d is None or indices.shape.dimensions[d] != size or not all(_is_repeated(c, d) for c in others):
+            continue
+        parts = [make.part(x, c, 0, 1, d) for c in others]
+        places = [make.reshape(x, without(p.shape, [d]), p) for p in parts]
+        joined = make.concatenate(x, places, indices.shape.rank - 2)
+        new = make.copy_of(x, [table, joined, *updates])
+        new.attributes = new.attributes.without("indices_are_sorted").updated(
+            update_window_dims=make.numbers([d]),
+            inserted_window_dims=make.numbers(n for n in inserted if n != along[k]),
+            scatter_dims_to_operand_dims=make.numbers(n for n in along if n != along[k]),
+            index_vector_dim=str(indices.shape.rank - 2),
+        )
+        return replace(x, new)
+    return False
+
+
+def _is_repeated(x: Instruction, along: int) -> bool:
+    """True if all elements along a dimension are equal."""
+    if x.opcode == "broadcast":
+        return along not in x.dimensions or _is_repeated(x.operands[0], x.dimensions.index(along))
+    if x.opcode == "reshape":
+        below = x.operands[0]
+        is_same = below.shape.dimensions[: along + 1] == x.shape.dimensions[: along + 1]
+        return is_same and _is_repeated(below, along)
+    return x.opcode in ELEMENTWISE_OPCODES and all(_is_repeated(o, along) for o in x.operands)
+
+
+def _columns(indices: Instruction) -> list[int]:
+    """The columns of clamped indices that the limits do not make 0; none for others."""
+    if indices.opcode == "clamp":
+        with suppress(CannotEvaluate, IndexError):  # a scalar limits all
+            low, high = (elements(o, {}, MOST_EVALUATED) for o in indices.operands[::2])
+            return [k for k in range(high.shape[-1]) if (low | high)[..., k].any()]
+    return []
+
+
+ROWS = {
+    "diagonal-alone": Rewriting("gather reduce", _diagonal_alone),
+    "take-first": Rewriting("gather slice dynamic-slice", _take_first),
+    "map-the-table": Rewriting("gather", _map_table),
+    "take-not-onehot": Rewriting("dot reduce", _take),
+    "pick-the-label": Rewriting("reduce", partial(_take, is_product=True)),
+    "reshape-not-segments": Rewriting("scatter", _segments),
+    "index-all-rows": Rewriting("scatter gather", _index_rows, "tpu"),
+    "window-not-scatter": Rewriting("scatter gather", _window),
+    "one-segment-sum": Rewriting("scatter", _scatter_stacked, "gpu"),
+    "write-at-once": Rewriting("dynamic-update-slice scatter", _write_at_once),
+    "update-the-rows": Rewriting("scatter", add_to_rows),
+    "choose-what-is-written": Rewriting("select", choose_written),
+    "write-the-row": Rewriting("select add", write_row),
+}

@@ -1,0 +1,417 @@
+"""Windows, transforms, cumulative sums and sorts before optimizations, with the same values."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir import Instruction, reach
+from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
+from hlofuse.ir.shape import FLOATING_TYPES, Shape
+from hlofuse.passes.common import make
+from hlofuse.passes.common.elementwise import CannotEvaluate
+from hlofuse.passes.common.evaluation import elements
+from hlofuse.passes.common.index_vectors import counted_loop
+from hlofuse.passes.common.literals import Elements, bounds, scalar_of
+from hlofuse.passes.common.shapes import (
+    array,
+    labels_of,
+    numbers_of,
+    ranges_of,
+    window_of,
+    with_dimensions,
+)
+from .batching import row_starts
+from .contracting import (
+    Labelled,
+    View,
+    contracted,
+    on_both,
+    over,
+    sizes_of,
+)
+from .matching import MIN_ELEMENTS, combines_by, is_constant, origins, source
+from .written import (
+    MOST_EVALUATED,
+    Rewriting,
+    counted,
+    fold,
+    replace,
+    spread,
+    written_before,
+)
+
+_NEUTRAL = {
+    "add": 0,
+    "multiply": 1,
+    "and": True,
+    "or": False,
+}
+
+
+def _is_neutral(x: Instruction, value: Instruction) -> bool:
+    """True for a start that may be combined once more, by what `x` combines with."""
+    kind = x.element_type
+    starts = {**_NEUTRAL, **dict(zip(("maximum", "minimum"), bounds(kind), strict=True))}
+    root = x.to_apply.root
+    if [o.opcode for o in root.operands] != ["parameter"] * 2:
+        return False
+    start = starts.get(root.opcode)
+    given = scalar_of(source(value))
+    return given is not None and given == start
+
+
+_OF_GRADIENT = frozenset({"pad", "select-and-scatter"})
+"""Operations by which the gradient of a maximum reads what the maximum does."""
+
+
+def _by_dimension(x: Instruction) -> bool:
+    """A window over several dimensions becomes one over each, those that leave out most places first."""
+    window = list(window_of(x))
+    along = [d for d, w in enumerate(window) if w.size > 1]
+    if len(x.operands) != 2 or not _is_neutral(x, x.operands[1]):
+        return False
+    if any(w.base_dilation > 1 for w in window):
+        return False
+    if prod(w.size for w in window) <= sum(window[d].size for d in along):
+        return False
+    # The gradient of a maximum selects in windows as well, and two selections take longer than one.
+    reads = reach(x.operands[:1], lambda o: [u for u in o.users if u.opcode in _OF_GRADIENT])
+    if any(r.opcode == "select-and-scatter" for r in reads):
+        return False
+    along.sort(key=lambda d: -window[d].stride)
+    others = along[1:]
+    sizes = [*x.operands[0].shape.dimensions]
+    value = x.operands[0]
+    for taken in ({*range(len(window))} - {*others}, *({d} for d in others)):
+        own = tuple(w if d in taken else WindowDimension(1) for d, w in enumerate(window))
+        sizes = [x.shape.dimensions[d] if d in taken else n for d, n in enumerate(sizes)]
+        shape = with_dimensions(x.shape, sizes)
+        called = [("to_apply", x.to_apply)]
+        value = make.add(x, "reduce-window", shape, [value, x.operands[1]], called=called, window=Window(own))
+    return replace(x, value)
+
+
+_MOST_TAPS = 32  # taps of a filter whose products are written one by one
+
+
+def _add_shifts(x: Instruction) -> bool:
+    """A convolution of each channel by itself becomes a sum: a shifted array times a number for each tap."""
+    window = list(window_of(x))
+    labels = labels_of(x)
+    (value, filters), feature = x.operands, labels.lhs.index("f")
+    channels = x.shape.dimensions[feature]
+    taps = prod(w.size for w in window)
+    is_plain = labels.lhs == labels.output and x.raw("batch_group_count", "1") == "1"
+    is_each = channels == value.shape.dimensions[feature] == filters.shape.element_count / taps
+    if not (is_plain and is_each) or taps > _MOST_TAPS or any(w.window_reversal for w in window):
+        return False
+    wide = "f32" if x.element_type in ("bf16", "f16") else x.element_type  # as the sums of a convolution
+    value, filters = (make.convert(x, o, wide) for o in x.operands)
+    along = [(labels.lhs.index(str(k)), labels.rhs.index(str(k)), w) for k, w in enumerate(window)]
+    for d, _, w in along:
+        value = make.padded(x, value, w.padding_low, w.padding_high, d, w.base_dilation - 1)
+    terms = []
+    for tap in product(*(range(w.size) for w in window)):
+        shifted = value
+        factor = filters
+        for n, (d, e, w) in zip(tap, along, strict=True):
+            start = n * w.window_dilation
+            span = (x.shape.dimensions[d] - 1) * w.stride
+            shifted = make.part(x, shifted, start, start + span + 1, d, w.stride)
+            factor = make.part(x, factor, n, n + 1, e)
+        factor = make.reshape(x, array(wide, [channels]), factor)
+        factor = make.broadcast(x, shifted.shape, factor, [feature])
+        terms.append(make.binary(x, "multiply", shifted, factor))
+    return replace(x, fold(x, "add", terms))
+
+
+def _smooth(size: int) -> int:
+    """The least product of a power of two and 1, 3, 5 or 9 from `size` on: fast to transform."""
+    return min(odd << (-(-size // odd) - 1).bit_length() for odd in (1, 3, 5, 9))
+
+
+def _transform_filter(x: Instruction) -> bool:
+    """A convolution of one channel, or of each by itself, becomes a product of Fourier transforms."""
+    labels = labels_of(x)
+    window = list(window_of(x))
+    is_plain = all(w.stride == w.window_dilation == 1 and not w.window_reversal for w in window)
+    taps = prod(w.size for w in window)
+    channels = x.operands[0].shape.dimensions[labels.lhs.index("f")]
+    filters_of_each = x.operands[1].shape.element_count // taps
+    is_each = channels in (1, filters_of_each) and x.raw("feature_group_count", "1") == str(channels)
+    is_plain = is_plain and x.raw("batch_group_count", "1") == "1"
+    if not (is_plain and is_each and 0 < len(window) < 4) or x.element_type != "f32":
+        return False
+    spatial = range(len(window))
+    order = [labels.lhs.index(k) for k in ("b", "f", *map(str, spatial))]
+    value = make.transpose(x, x.operands[0], order)
+    filters = make.transpose(x, x.operands[1], [labels.rhs.index(k) for k in ("o", "i", *map(str, spatial))])
+    along = range(2, value.shape.rank)
+    filters = make.add(x, "reverse", filters.shape, [filters], dimensions=make.numbers(along))
+    for d, w in zip(along, window, strict=True):
+        value = make.padded(x, value, w.padding_low, w.padding_high, d, w.base_dilation - 1)
+    sizes = [_smooth(value.shape.dimensions[d]) for d in along]
+    spectra = []
+    for y in (value, filters):
+        for d, size in zip(along, sizes, strict=True):
+            y = make.padded(x, y, 0, size - y.shape.dimensions[d], d)
+        shape = array("c64", [*y.shape.dimensions[:-1], sizes[-1] // 2 + 1])
+        lengths = make.numbers(sizes)
+        spectra.append(make.add(x, "fft", shape, [y], fft_type="RFFT", fft_length=lengths))
+    first = spectra[0], [0, 1 if channels > 1 else -1, *along]
+    both, _ = on_both(spectra[0], "multiply", first, (spectra[1], [1, -2, *along]))
+    pairs = [value.shape.dimensions[0], filters_of_each]
+    found = make.reshape(x, array("c64", [*pairs, *spectra[1].shape.dimensions[2:]]), both)
+    shape = array("f32", [*pairs, *sizes])
+    found = make.add(x, "fft", shape, [found], fft_type="IRFFT", fft_length=lengths)
+    for d, w in zip(along, window, strict=True):
+        end = value.shape.dimensions[d]
+        found = make.part(x, found, w.size - 1, end, d)
+    back = [order.index(labels.lhs.index(k)) for k in labels.output]
+    return replace(x, make.transpose(x, found, back))
+
+
+_MIRRORING = frozenset("add subtract multiply divide negate select exponential convert".split())
+
+
+def _mirrors(
+    x: Instruction,
+    axes: Sequence[int],
+    last: int,
+    written: dict[Instruction, Elements],
+) -> bool:
+    """True for a spectrum of which one half mirrors the other along these dimensions, as that of real numbers
+    does. A real result has no part of those in the first and middle places of the `last` that do not."""
+    if not axes:
+        value = x.operands[0] if x.opcode == "convert" else x
+        return value.element_type in FLOATING_TYPES
+    with suppress(CannotEvaluate):
+        given = elements(x, written, MOST_EVALUATED)
+        differs = given != np.roll(np.flip(given, tuple(axes)), 1, axes).conj()
+        if last in axes:
+            size = given.shape[last]
+            differs = np.delete(differs, [0, *[size // 2] * (size % 2 == 0)], last)
+        return not differs.any()
+    if x.opcode in _MIRRORING or (x.opcode in ELEMENTWISE_OPCODES and x.element_type in FLOATING_TYPES):
+        return all(_mirrors(o, axes, last, written) for o in x.operands)
+    if x.opcode == "broadcast":
+        own = [x.dimensions.index(d) for d in axes if d in x.dimensions]
+        return _mirrors(x.operands[0], own, own[-1] if last in x.dimensions else -1, written)
+    return _is_of_real(x) and len(numbers_of(x, "fft_length")) == len(axes)
+
+
+def _is_of_real(x: Instruction) -> bool:
+    """True for a Fourier transform of real numbers."""
+    if x.opcode != "fft" or x.raw("fft_type") != "FFT":
+        return False
+    below = x.operands[0]
+    if below.opcode != "convert":
+        return False
+    return below.operands[0].element_type in FLOATING_TYPES
+
+
+def _transformed(x: Instruction, real: Instruction, kind: str, shape: Shape) -> Instruction:
+    """The transform `x` of another kind."""
+    new = make.copy_of(x, [real], shape)
+    new.attributes = new.attributes.updated(fft_type=kind)
+    return new
+
+
+def _real_transform(x: Instruction) -> bool:
+    """The half that is read of a transform of real numbers, and a real result of one and back."""
+    whole = x.operands[0]
+    is_back = x.opcode == "real"
+    if is_back and (whole.opcode != "fft" or whole.raw("fft_type") != "IFFT"):
+        return False
+    spectrum = whole.operands[0] if is_back else whole
+    labels = [*range(spectrum.shape.rank)]
+    along = labels[-1]
+    if not is_back and (cut := [d for d in labels if x.shape.dimensions[d] < whole.shape.dimensions[d]]):
+        along = cut[0]
+    half = {along: spectrum.shape.dimensions[along] // 2 + 1}
+    axes = labels[-len(numbers_of(whole, "fft_length")) :] if is_back else []
+    if is_back and not _mirrors(spectrum, axes, along, written_before(x)):
+        return False
+    if not is_back and ranges_of(x)[along].limit > half[along]:
+        return False
+    found = list[Instruction]()
+
+    def last(value: Instruction, own: list[int]) -> Labelled:
+        sizes = [half.get(d, n) for d, n in zip(own, value.shape.dimensions, strict=True)]
+        if own[-1] != along or not _is_of_real(value):
+            return make.slice_of(value, value, [0] * len(own), sizes), own
+        new = _transformed(
+            value,
+            value.operands[0].operands[0],
+            "RFFT",
+            with_dimensions(value.shape, sizes),
+        )
+        found.append(new)
+        return new, own
+
+    part = View(half, last).of(spectrum, labels)
+    if part is None or not found:
+        return False
+    value = over(
+        spectrum,
+        part,
+        labels,
+        sizes_of((spectrum, labels)) | half,
+    )
+    if is_back:
+        return replace(x, _transformed(whole, value, "IRFFT", x.shape))
+    return replace(x, make.add(x, "slice", x.shape, [value], slice=ranges_of(x)))
+
+
+def _cumulated(x: Instruction) -> tuple[int, bool] | None:
+    """The dimension along which a window of all elements is cumulated, and whether from the first on."""
+    window = list(window_of(x))
+    along = [d for d, w in enumerate(window) if w.size > 1]
+    if len(along) != 1:
+        return None
+    w = window[along[0]]
+    n = x.shape.dimensions[along[0]]
+    is_plain = w.size == n and {w.padding_low, w.padding_high} == {0, n - 1} and w.stride == 1
+    return (along[0], w.padding_low > 0) if is_plain else None
+
+
+def _cumulate_by_product(x: Instruction) -> bool:
+    """A cumulative sum over a short dimension becomes a product with a triangle of ones."""
+    found = _cumulated(x)
+    if found is None or x.element_type not in FLOATING_TYPES or not combines_by(x, "add"):
+        return False
+    d, is_forward = found
+    n = x.shape.dimensions[d]
+    if n > 512 or x.shape.element_count < MIN_ELEMENTS or not is_constant(x.operands[1], 0):
+        return False
+    square = array("s32", [n, n])
+    direction = "LE" if is_forward else "GE"
+    numbers_down, numbers_across = (make.iota(x, square, d) for d in (0, 1))
+    test = make.compare(x, direction, numbers_down, numbers_across)
+    ones = make.convert(x, test, x.element_type)
+    result = [*range(x.shape.rank)]
+    a = (x.operands[0], [-1 if k == d else k for k in result])
+    b = (ones, [-1, d])
+    return replace(x, over(x, contracted(x, a, b, result), result, sizes_of(a, b)))
+
+
+_LEAST_ROW = 32  # elements of a row: a loop over shorter ones was slower (jaxlib 0.11.1, CPU)
+
+
+def _cumulate_by_rows(x: Instruction) -> bool:
+    """A cumulative sum over rows becomes a loop that adds a row in each iteration."""
+    found = _cumulated(x)
+    root = x.to_apply.root
+    if found is None or [o.opcode for o in root.operands] != ["parameter"] * 2:
+        return False
+    d, is_forward = found
+    order = [d, *(k for k in range(x.shape.rank) if k != d)]
+    if prod(x.shape.dimensions[d + 1 :]) < _LEAST_ROW:
+        return False
+    given = make.transpose(x, x.operands[0], order)  # a scan takes rows of the first dimension
+    n = given.shape.dimensions[0]
+    row = [1, *given.shape.dimensions[1:]]
+    start = make.broadcast(x, with_dimensions(x.shape, row), x.operands[1], ())
+    whole = make.broadcast(x, given.shape, x.operands[1], ())
+
+    def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
+        total, values, found_rows = state
+        last = make.scalar(number, "s32", n - 1)
+        place = number if is_forward else make.binary(number, "subtract", last, number)
+        starts = row_starts(x, place, number)
+        value = make.dynamic_slice(number, values, starts, row)
+        total = make.binary(number, root.opcode, total, value)
+        return [total, values, make.dynamic_update_slice(number, found_rows, total, starts)]
+
+    rows = counted_loop(x, [start, given, whole], body, n)[-1]
+    back = [order.index(k) for k in range(x.shape.rank)]
+    return replace(x, make.transpose(x, rows, back))
+
+
+def _has_low_first(x: Instruction) -> bool | None:
+    """False for a sort that has the greatest of its first operand first; None for other orders."""
+    root = x.to_apply.root
+    compared = [{i.payload for i in origins(o) if i.opcode == "parameter"} for o in root.operands]
+    is_plain = root.opcode == "compare" and compared == [{"0"}, {"1"}]
+    return {"LT": True, "GT": False}.get(root.raw("direction") or "") if is_plain else None
+
+
+def _extreme(x: Instruction) -> bool:
+    """One end of a sorted row becomes its maximum or minimum."""
+    low_first = _has_low_first(x)
+    if x.shape.is_tuple or low_first is None:
+        return False
+    (along,), size = x.dimensions, x.shape.dimensions[x.dimensions[0]]
+    if any(u.opcode != "slice" or u.shape.dimensions[along] != 1 for u in x.users):
+        return False
+    ends = [ranges_of(user)[along].start for user in x.users]
+    if set(ends) - {0, size - 1} or not ends:
+        return False
+    for user, start in zip(list(x.users), ends, strict=True):
+        is_largest = (start > 0) == low_first
+        kind = x.element_type
+        bound = bounds(kind)[not is_largest]
+        if bound is None:
+            return False
+        own = [(r.start, r.limit, r.stride) for r in ranges_of(user)]
+        own[along] = 0, size, 1
+        function = make.reducer(x, "extreme", "maximum" if is_largest else "minimum", kind)
+        rows = make.slice_of(x, x.operands[0], *zip(*own, strict=True))
+        replace(user, make.reduce(x, rows, make.scalar(x, kind, bound), [along], function))
+    return True
+
+
+_SORTED = 8  # rows of which more than one in so many is read are sorted as fast
+
+
+def _few_sorted(x: Instruction) -> bool:
+    """The first or the last of sorted rows, and their places, become those of `jax.lax.top_k`."""
+    low_first, data, (along,) = _has_low_first(x), x.operands[0], x.dimensions
+    parts = [(x, u) for u in x.users]
+    if x.shape.is_tuple:
+        numbers, dims = spread(x.operands[1])
+        counts = len(x.operands) == 2 and counted(numbers) in dims and dims.index(counted(numbers)) == along
+        parts = [(e, u) for e in x.users for u in e.users] if counts else []
+    if low_first is None or not parts or any(u.opcode != "slice" for _, u in parts):
+        return False
+    size = data.shape.dimensions[along]
+    ranges = [ranges_of(u)[along] for _, u in parts]
+    ends = max(r.limit for r in ranges), size - min(r.start for r in ranges)
+    count = min(ends)
+    is_last = ends[1] < ends[0]
+    is_one = count == 1 and not x.shape.is_tuple
+    if count * _SORTED > size or is_one or data.element_type not in FLOATING_TYPES:
+        return False
+    others = [d for d in range(data.shape.rank) if d != along]
+    sign = "copy" if is_last == low_first else "negate"
+    given = make.unary(x, sign, make.transpose(x, data, [*others, along]))
+    shape = with_dimensions(given.shape, [*given.shape.dimensions[:-1], count])
+    both = Shape.tuple_of([shape, shape.with_element_type("s32")])
+    values, places = make.elements(make.add(x, "topk", both, [given], k=count, largest="true"), (0, 1))
+    back = [len(others) if d == along else others.index(d) for d in range(data.shape.rank)]
+    shift = size - count if is_last else 0
+    for element, user in parts:
+        is_value = element is x or element.tuple_index == 0
+        new = make.transpose(x, make.unary(x, sign, values) if is_value else places, back)
+        if is_last:
+            new = make.add(x, "reverse", new.shape, [new], dimensions=make.numbers([along]))
+        own = list(ranges_of(user))
+        own[along] = SliceRange(own[along].start - shift, own[along].limit - shift, own[along].stride)
+        replace(user, make.add(x, "slice", user.shape, [new], slice=SliceRanges(own)))
+    return True
+
+
+WINDOWS = {
+    "window-by-dimension": Rewriting("reduce-window", _by_dimension),
+    "add-the-shifts": Rewriting("convolution", _add_shifts),
+    "convolve-by-fft": Rewriting("convolution", _transform_filter, "cpu"),
+    "real-fft": Rewriting("slice real", _real_transform),
+    "triangular-cumsum": Rewriting("reduce-window", _cumulate_by_product),
+    "scan-not-cumsum": Rewriting("reduce-window", _cumulate_by_rows, "cpu"),
+    "max-not-sort": Rewriting("sort", _extreme),
+    "top-k-not-sort": Rewriting("sort", _few_sorted),
+}
