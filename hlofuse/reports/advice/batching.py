@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
@@ -60,8 +59,7 @@ class Batch:
 
     @staticmethod
     def of(loop: Instruction, in_any_order: bool = False) -> Batch | None:
-        """None for a loop that does not count from 0 to a constant. `in_any_order` for
-        iterations that may run in the order of the arrays that they read."""
+        """None for a loop that does not count from 0 to a constant; `in_any_order`: as arrays are read."""
         counter = plain_counter(loop)
         if counter is None or counter.trips < 2:
             return None
@@ -95,8 +93,7 @@ class Batch:
         return [(k, x) for k, x in roots if k != self.number and not is_element(x, self.given, k)]
 
     def written(self, k: int, places: tuple[int, ...] = (1,)) -> Instruction | None:
-        """The part that an iteration writes at its own place of a whole array, or of its first rows, counted
-        from the last one where `places` has −1; None for other elements."""
+        """The part that an iteration writes at its own place of an array, from the end on for −1, or None."""
         x = self.body.root.operands[k]
         rows = (
             x.shape.rank and x.shape.dimensions[0] >= self.trips and is_element(x.operands[0], self.given, k)
@@ -305,8 +302,8 @@ class Batch:
     def _iterated(self, x: Instruction) -> Instruction | None:
         """A loop that does in each iteration that of all; None where it does not count to a constant."""
         counter, init = plain_counter(x), x.operands[0].operands
-        known = self.computed.keys() | self.fixed.keys()
-        if counter is None or not x.users or not known.issuperset(init):
+        at_hand = self.computed.keys() | self.fixed.keys()
+        if counter is None or not x.users or not at_hand.issuperset(init):
             return None
         body, number = body_of(x), counter.index
         given = body.parameters[0]
@@ -496,7 +493,7 @@ def iterate_at_once(loop: Instruction) -> bool:
 
 
 def scan_linear(loop: Instruction) -> bool:
-    """h = a·h + b, or the greater of h and b, becomes `jax.lax.associative_scan`."""
+    """h = a·h + b becomes `jax.lax.associative_scan`."""
     batch = Batch.of(loop)
     if batch is None:
         return False
@@ -507,20 +504,14 @@ def scan_linear(loop: Instruction) -> bool:
         whole = with_dimensions(x.shape, [batch.trips, *x.shape.dimensions])
         one = make.broadcast(loop, whole, make.scalar(loop, x.element_type, 1), ())
         before = next((u for u in batch.given.users if u.tuple_index == k), x)
-        first = batch.init[k]
-        start = make.broadcast(loop, whole, first, range(1, whole.rank))
         a, b = _linear(batch, before, one).get(x, (one, None))
-        rest = [o for o in x.operands if o is not before]
-        if x.opcode in ("maximum", "minimum") and len(rest) == 1 and rest[0] in batch.computed:
-            greater: Join = partial(_combined, opcode=x.opcode)
-            (sums,) = _scanned(loop, [batch.computed[rest[0]]], greater)
-            sums = make.binary(loop, x.opcode, sums, start)
-        elif a is None or a is one or b is None:
+        if a is None or a is one or b is None:
             continue
-        else:
-            product, sums = _scanned(loop, [a, b], _linear_twice)
-            if not is_constant(first, 0):
-                sums = make.binary(loop, "add", make.binary(loop, "multiply", product, start), sums)
+        product, sums = _recurrence(loop, a, b)
+        first = batch.init[k]
+        if not is_constant(first, 0):
+            start = make.broadcast(loop, whole, first, range(1, whole.rank))
+            sums = make.binary(loop, "add", make.binary(loop, "multiply", product, start), sums)
         batch.computed[x] = sums
         batch.add_carried(x, before, first)
         found = True
@@ -534,9 +525,9 @@ Linear = tuple[Instruction | None, Instruction | None]
 def _linear(batch: Batch, element: Instruction, one: Instruction) -> dict[Instruction, Linear]:
     """Values as functions of an element h of the state, where they are linear; `one` is the factor of h."""
     found: dict[Instruction, Linear] = {element: (one, None)}
-    known = {*batch.computed, *batch.fixed}
+    at_hand = {*batch.computed, *batch.fixed}
     for x in batch.body.post_order():
-        sides = [found.get(o) or ((None, batch.over_all(o)) if o in known else None) for o in x.operands]
+        sides = [found.get(o) or ((None, batch.over_all(o)) if o in at_hand else None) for o in x.operands]
         pairs = [p for p in sides if p is not None]
         if x.opcode not in _LINEAR_OPCODES or x in batch.computed or len(pairs) < len(sides):
             continue
@@ -569,36 +560,31 @@ def _joined(
     return make.unary(batch.loop, "negate", one) if one is not None and is_negated else one
 
 
-Join = Callable[[Sequence[Instruction], Sequence[Instruction]], list[Instruction]]
-"""The function of two iterations in turn, from that of the earlier one and that of the later one."""
-
-
-def _combined(first: Sequence[Instruction], second: Sequence[Instruction], opcode: str) -> list[Instruction]:
-    return [make.binary(x, opcode, x, y) for x, y in zip(first, second, strict=True)]
-
-
-def _linear_twice(first: Sequence[Instruction], second: Sequence[Instruction]) -> list[Instruction]:
-    (a1, b1), (a2, b2) = first, second
-    after = make.binary(b1, "add", make.binary(b1, "multiply", a2, b1), b2)
-    return [make.binary(b1, "multiply", a1, a2), after]
-
-
-def _scanned(at: Instruction, given: Sequence[Instruction], joined: Join) -> list[Instruction]:
-    """All iterations up to each, as `jax.lax.associative_scan` has them: of pairs, then of pairs of pairs
-    (Blelloch, Prefix Sums and Their Applications, 1990)."""
-    n = given[0].shape.dimensions[0]
+def _recurrence(at: Instruction, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction]:
+    """All products of a and all sums h = a·h + b, h 0 before the first, as `jax.lax.associative_scan` has
+    them: of pairs, then of pairs of pairs (Blelloch, Prefix Sums and Their Applications, 1990)."""
+    n = a.shape.dimensions[0]
     if n < 2:
-        return list(given)
-    pairs = joined(*([make.part(at, x, k, n - 1 + k, 0, 2) for x in given] for k in (0, 1)))
-    odd = _scanned(at, pairs, joined)
-    even = [make.part(at, x, 0, 1) for x in given]
+        return a, b
+
+    def joined(
+        first: Sequence[Instruction], second: Sequence[Instruction]
+    ) -> tuple[Instruction, Instruction]:
+        (a1, b1), (a2, b2) = first, second
+        after = make.binary(at, "add", make.binary(at, "multiply", a2, b1), b2)
+        return make.binary(at, "multiply", a1, a2), after
+
+    pairs = joined(*([make.part(at, x, k, n - 1 + k, 0, 2) for x in (a, b)] for k in (0, 1)))
+    odd = _recurrence(at, *pairs)
+    even = [make.part(at, x, 0, 1) for x in (a, b)]
     if n > 2:
         before = [make.part(at, x, 0, (n - 1) // 2) for x in odd]
-        further = joined(before, [make.part(at, x, 2, n, 0, 2) for x in given])
+        further = joined(before, [make.part(at, x, 2, n, 0, 2) for x in (a, b)])
         even = [make.concatenate(at, two, 0) for two in zip(even, further, strict=True)]
     first = [make.padded(at, x, 0, 1 - n % 2, 0, 1) for x in even]
     second = [make.padded(at, x, 1, n % 2, 0, 1) for x in odd]
-    return [make.binary(at, "add", *two) for two in zip(first, second, strict=True)]
+    products, sums = (make.binary(at, "add", *two) for two in zip(first, second, strict=True))
+    return products, sums
 
 
 def carry(

@@ -330,11 +330,7 @@ def reorder(x: Instruction) -> bool:
                 new = over(x, found, result, sizes)
                 if scale is not None:
                     new = make.binary(x, "multiply", new, make.broadcast(x, new.shape, scale, ()))
-                replace(x, new)
-                for y in {inner[0], found[0]}:
-                    if y.opcode == "dot":
-                        reorder(y)
-                return True
+                return replace(x, new)
     return False
 
 

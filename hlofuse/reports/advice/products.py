@@ -214,8 +214,7 @@ def _as_slices(x: Instruction) -> bool:
 
 
 def _scale_each(x: Instruction) -> bool:
-    """A product with a matrix, or with one for each place of a batch, of which a test selects the diagonal
-    becomes a product with the vector on it."""
+    """A product with a diagonal matrix, or one for each place of a batch, becomes one with a vector."""
     factors = labelled(x)
     result = [*range(x.shape.rank)]
     for (matrix, labels), (other, own) in (factors, factors[::-1]):

@@ -24,17 +24,13 @@ from .recipe import Finding, Recipe, Situation
 def _scaled_later(s: Situation) -> Iterable[Finding]:
     """Sums that are multiplied by a constant in another kernel."""
     for r in s.refusals("PF009"):
-        if not all(map(_has_one_source, s.inside(r.consumer))):
+        sources = ([source(o).opcode != "constant" for o in x.operands] for x in s.inside(r.consumer))
+        if any(sum(own) > 1 for own in sources):  # else nothing else has to stay in the kernel
             continue
         for total, user in s.edges(r):
             is_scaled = user.opcode == "multiply" and _constant_operand(user) is not None
             if is_scaled and _is_sum(total) and len(total.users) == 1:
                 yield Finding(total.name, "PF009")
-
-
-def _has_one_source(x: Instruction) -> bool:
-    """True for an operation on one array and constants: in a kernel of such ones nothing else has to stay."""
-    return sum(source(o).opcode != "constant" for o in x.operands) <= 1
 
 
 def _is_sum(x: Instruction) -> bool:

@@ -1,7 +1,6 @@
 """Rows that are gathered, scattered, sliced or written before optimizations, in another way."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from math import prod
@@ -10,10 +9,9 @@ from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, Record
 from hlofuse.passes.common import make
-from hlofuse.passes.common.elementwise import CannotEvaluate
-from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.shapes import (
     array,
+    inserted,
     numbers_of,
     ranges_of,
     with_dimensions,
@@ -35,11 +33,11 @@ from .contracting import (
 from .matching import combines_by, is_constant
 from .updates import add_to_rows, choose_written, write_row
 from .written import (
-    MOST_EVALUATED,
     Numbers,
     Rewriting,
     counted,
     counted_dimension,
+    formula_values,
     gather_rows,
     indexed,
     numbers,
@@ -51,10 +49,8 @@ from .written import (
 
 def _leaves_out(indices: Instruction, classes: int) -> bool:
     """True for indices that a formula writes, of which one is no class: its row is 0."""
-    with suppress(CannotEvaluate):
-        found = elements(indices, {}, MOST_EVALUATED)
-        return bool(((found < 0) | (found >= classes)).any())
-    return False
+    found = formula_values(indices)
+    return found is not None and bool(((found < 0) | (found >= classes)).any())
 
 
 def _at_indices(x: Instruction, factors: Sequence[Labelled], result: list[int]) -> bool:
@@ -146,8 +142,7 @@ class _Places(Record):
 
 
 def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:
-    """The dimensions of the array of which a gather takes the elements that a dimension of the result counts,
-    with that; and those along which it reads at other places, with these in the result's dimensions."""
+    """The dimensions of an array that dimensions of a gather count, with these; others, with their places."""
     table, indices = x.operands
     names = ("start_index_map", "slice_sizes", "offset_dims", "operand_batching_dims")
     columns, sizes, offsets, batched = (numbers_of(x, n) for n in names)
@@ -408,27 +403,24 @@ def _scatter_stacked(x: Instruction) -> bool:
     indices, updates = x.operands[1:] if len(x.operands) == 3 else (x, x)
     if updates.shape.rank != 1 or x.shape.rank != 1 or not combines_by(x, "add") or not x.users:
         return False
-    same = list[Instruction]()
+    same = [x]
     for u in indices.users:
-        fits = u.opcode == "scatter" and u.operands[1] is indices and combines_by(u, "add")
+        fits = u.users and u.opcode == "scatter" and u.operands[1] is indices and combines_by(u, "add")
         fits = fits and (u.shape, u.operands[2].shape) == (x.shape, updates.shape)
-        is_apart = not any(depends_on(u, v) or depends_on(v, u) for v in same)
-        if fits and is_apart and (u.users or u.is_root):
+        if fits and not any(depends_on(u, v) or depends_on(v, u) for v in same):
             same.append(u)
-    if len(same) < 2 or same[0] is not x:
+    if len(same) < 2:
         return False
 
     def stacked(k: int) -> Instruction:
         parts = (u.operands[k] for u in same)
-        columns = [make.reshape(x, with_dimensions(p.shape, [*p.shape.dimensions, 1]), p) for p in parts]
-        return make.concatenate(x, columns, 1)
+        return make.concatenate(x, [make.reshape(x, inserted(p.shape, 1, [1]), p) for p in parts], 1)
 
     init = stacked(0)
     new = make.copy_of(x, [init, indices, stacked(2)], init.shape)
     new.attributes = new.attributes.updated(update_window_dims="{1}")
     for k, u in enumerate(same):
-        column = make.part(x, new, k, k + 1, 1)
-        u.replace_all_uses_with(make.reshape(x, u.shape, column))
+        u.replace_all_uses_with(make.reshape(x, u.shape, make.part(x, new, k, k + 1, 1)))
     return True
 
 
@@ -466,8 +458,7 @@ def _row_read(u: Instruction, rows: Sequence[tuple[int, Instruction]]) -> Instru
 
 
 def _scatter_rows(x: Instruction) -> bool:
-    """A scatter of windows becomes one of rows: nothing is looked up along dimensions that a window fills,
-    and those along which it has one element are no part of it."""
+    """A scatter of windows becomes one of rows, without dimensions that a window fills or leaves at one."""
     table, indices, updates, *more = x.operands
     names = ("input_batching_dims", "update_window_dims", "scatter_dims_to_operand_dims")
     batch, window, along = (numbers_of(x, name) for name in names)
@@ -496,8 +487,7 @@ def _scatter_rows(x: Instruction) -> bool:
 
 
 def _index_rows(x: Instruction) -> bool:
-    """A scatter of windows, or of the elements of whole rows, becomes one of rows, and so does a gather of
-    windows that begin anywhere along one dimension, and fill the others."""
+    """A gather or scatter of windows of whole rows, or a scatter of their elements, becomes one of rows."""
     if x.opcode == "scatter":
         return _scatter_rows(x) or _scatter_elements(x)
     table, indices = x.operands
@@ -569,11 +559,10 @@ def _is_repeated(x: Instruction, along: int) -> bool:
 
 def _columns(indices: Instruction) -> list[int]:
     """The columns of clamped indices that the limits do not make 0; none for others."""
-    if indices.opcode == "clamp":
-        with suppress(CannotEvaluate, IndexError):  # a scalar limits all
-            low, high = (elements(o, {}, MOST_EVALUATED) for o in indices.operands[::2])
-            return [k for k in range(high.shape[-1]) if (low | high)[..., k].any()]
-    return []
+    low, high = map(formula_values, indices.operands[::2]) if indices.opcode == "clamp" else (None, None)
+    if low is None or high is None or not high.ndim:  # a scalar limits all
+        return []
+    return [k for k in range(high.shape[-1]) if (low | high)[..., k].any()]
 
 
 ROWS = {

@@ -70,8 +70,7 @@ def _donate(found: Instruction) -> bool:
 
 
 def write_row(x: Instruction) -> bool:
-    """One row that a mask, or a factor of ones there and zeros elsewhere, puts into a carried array is
-    written alone."""
+    """One row that a mask, or a one-hot factor, puts into a carried array is written alone."""
     for mask, new, old in _masked(x):
         along, position = _place(mask) or (-1, mask)
         value = spread_factor(new)

@@ -1,7 +1,6 @@
 """Windows, transforms, cumulative sums and sorts before optimizations, with the same values."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import product
 from math import prod
 
@@ -12,8 +11,6 @@ from hlofuse.ir import Instruction, reach
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
-from hlofuse.passes.common.elementwise import CannotEvaluate
-from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.index_vectors import counted_loop
 from hlofuse.passes.common.literals import Elements, bounds, scalar_of
 from hlofuse.passes.common.shapes import (
@@ -35,10 +32,10 @@ from .contracting import (
 )
 from .matching import MIN_ELEMENTS, combines_by, is_constant, origins, source
 from .written import (
-    MOST_EVALUATED,
     Rewriting,
     counted,
     fold,
+    formula_values,
     replace,
     spread,
     written_before,
@@ -189,8 +186,7 @@ def _mirrors(
     if not axes:
         value = x.operands[0] if x.opcode == "convert" else x
         return value.element_type in FLOATING_TYPES
-    with suppress(CannotEvaluate):
-        given = elements(x, written, MOST_EVALUATED)
+    if (given := formula_values(x, written)) is not None:
         differs = given != np.roll(np.flip(given, tuple(axes)), 1, axes).conj()
         if last in axes:
             size = given.shape[last]

@@ -145,8 +145,7 @@ def replace(x: Instruction, new: Instruction) -> bool:
 
 
 def written_part(x: Instruction) -> tuple[Instruction, dict[int, Instruction]] | None:
-    """The part of an array that is written at one place, as many dimensions as the array has, and where it
-    starts in those where that is not 0; None for other operations."""
+    """The part of an array, of as many dimensions, that is written at one place, and its starts; or None."""
     if x.opcode == "dynamic-update-slice":
         return x.operands[1], dict(enumerate(x.operands[2:]))
     names = ("inserted_window_dims", "scatter_dims_to_operand_dims")
@@ -181,13 +180,21 @@ def counted(x: Instruction) -> int | None:
     return int(x.raw("iota_dimension") or 0) if x.opcode == "iota" else None
 
 
+def formula_values(x: Instruction, cache: dict[Instruction, Elements] | None = None) -> "Elements | None":
+    """The elements of an array that a formula writes; None for others."""
+    with suppress(CannotEvaluate):
+        return elements(x, cache or {}, MOST_EVALUATED)
+    return None
+
+
 def counted_dimension(x: Instruction, sizes: Sequence[int]) -> int | None:
     """The dimension of which each element of `x`, in these sizes, is the number."""
-    with suppress(CannotEvaluate):
-        values = elements(x, {}, MOST_EVALUATED).reshape(sizes)
-        for d, size in enumerate(sizes):
-            if (np.moveaxis(values, d, -1) == np.arange(size)).all():
-                return d
+    values = formula_values(x)
+    if values is None:
+        return None
+    for d, size in enumerate(sizes):
+        if (np.moveaxis(values.reshape(sizes), d, -1) == np.arange(size)).all():
+            return d
     return None
 
 
@@ -197,9 +204,9 @@ def written_before(x: Instruction) -> dict[Instruction, Elements]:
     if (loop := x.called_by("while")) is None:
         return found
     for element in carried_unchanged(body_of(loop)):
-        before = loop.operands[0].operands[element.tuple_index]
-        with suppress(CannotEvaluate):
-            found[element] = elements(before, {}, MOST_EVALUATED)
+        before = formula_values(loop.operands[0].operands[element.tuple_index])
+        if before is not None:
+            found[element] = before
     return found
 
 
@@ -220,8 +227,8 @@ def numbers(x: Instruction) -> Numbers | None:
     """The numbers that a formula writes, plus values that are not known; None for others."""
     if x.opcode in ("reshape", "convert"):
         return numbers(x.operands[0])
-    with suppress(CannotEvaluate):
-        values = elements(x, {}, MOST_EVALUATED).ravel()
+    if (given := formula_values(x)) is not None:
+        values = given.ravel()
         if values.size < 2 or (repeat := int(np.argmax(values != values[0]))) == 0:
             return None
         found = Numbers(int(values[0]), (), int(values[repeat] - values[0]), repeat)

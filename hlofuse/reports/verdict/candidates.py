@@ -160,6 +160,8 @@ def with_loops_of_written(
     found = dict[tuple[str, str], Trial]()
     changed = partial(_with_loops_changed, texts=texts)
     for r, trial in _tried_in_written(observed, written, changed, budget):
+        if observed.replay.target == "cpu":
+            trial = _of_large_gain(trial, may_lose=False)
         if trial is not UNKNOWN:
             found[r.recipe.name, r.recipe.text] = trial
     return [replace(s, trial=found.get((s.recipe, s.text), s.trial)) for s in suggestions]
@@ -311,7 +313,7 @@ def of_flags(
         trial = trial_of(base.totals, after.totals, "replayed with the flag", accounts)
         unknown = after.totals.without_time - base.totals.without_time
         touched = share_of_change(*accounts)
-        if not comparable_times(base, after) or unknown:
+        if base.bounded_work != after.bounded_work or unknown:
             if unknown > 0 or (trial.us_saved or 0.0) < 0:
                 continue
             if touched < _GAIN_OF_FLAG and not unknown:
