@@ -101,7 +101,7 @@ class Batch:
         if not rows or not len(x.operands[0].users) == len(x.users) == 1:
             return None
         part, starts = written_part(x) or (None, {})
-        is_row = part is not None and part.shape.dimensions[0] == 1
+        is_row = part is not None and (x.opcode == "scatter" or part.shape.dimensions[0] == 1)
         return part if is_row and self._place([*starts.values()]) in places else None
 
     def reads_own_part(self, x: Instruction) -> bool:

@@ -145,7 +145,7 @@ def replace(x: Instruction, new: Instruction) -> bool:
 
 
 def written_part(x: Instruction) -> tuple[Instruction, dict[int, Instruction]] | None:
-    """The part of an array, of as many dimensions, that is written at one place, and its starts; or None."""
+    """The part of an array that is written at one place, and its starts; None for other operations."""
     if x.opcode == "dynamic-update-slice":
         return x.operands[1], dict(enumerate(x.operands[2:]))
     names = ("inserted_window_dims", "scatter_dims_to_operand_dims")
@@ -155,12 +155,14 @@ def written_part(x: Instruction) -> tuple[Instruction, dict[int, Instruction]] |
     indices, part = x.operands[1:]
     if indices.shape.element_count > 1 or part.shape.dimensions != without(x.shape, along).dimensions:
         return None
-    return make.reshape(x, inserted(part.shape, along[0], [1]), part), {along[0]: indices}
+    return part, {along[0]: indices}
 
 
 def row_written(x: Instruction) -> tuple[int, int, Instruction] | None:
     """The dimension and the constant place of whole rows that are written, and the rows; else None."""
     part, starts = written_part(x) or (x, {})
+    if x.opcode == "scatter" and starts:
+        part = make.reshape(x, inserted(part.shape, *starts, [1]), part)
     numbers = {d: [int(v.real) for v in values_of(o) or ()] for d, o in starts.items()}
     cut = [d for d in starts if part.shape.dimensions[d] != x.shape.dimensions[d]]
     if len(cut) != 1 or not numbers[cut[0]]:
