@@ -7,7 +7,7 @@ from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import CONTROL_FLOW
-from hlofuse.ir import Instruction, Shape, computation_of, copy_module, grouped, module_of, reach
+from hlofuse.ir import Instruction, Shape, computation_of, grouped, module_of, reach
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import ranges_of, with_dimensions

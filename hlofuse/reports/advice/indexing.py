@@ -37,6 +37,7 @@ INDEXING = (
     Recipe("repeat-the-row", "Repeat a single row 8 times: alone it does not reach a TPU's MXU"),
     Recipe("use-the-structure", "Slice, sum up or index: a formula writes this matrix"),
     Recipe("scale-not-diagonal", "Multiply by the vector, not by diag(v)"),
+    Recipe("solve-small-by-cofactors", "Solve 2 or 3 equations by a formula, not by a factorization"),
     Recipe("window-by-dimension", "Take a window over each dimension in turn, not over all at once"),
     Recipe("add-the-shifts", "Add shifted products: each channel is convolved by itself"),
     Recipe("convolve-by-fft", "Convolve by fftconvolve: the filter is long"),

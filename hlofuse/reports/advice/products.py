@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial, reduce
 from math import prod
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -276,6 +277,85 @@ def _solve_later(x: Instruction) -> bool:
         new.attributes = new.attributes.updated(operand_layout_constraints=layouts)
     _solve_later(product)
     return replace(x, make.reshape(x, x.shape, new))
+
+
+class _Triangle(NamedTuple):
+    """A triangular system that is solved: with half of `factors`, for the columns of `given`."""
+
+    factors: Instruction
+    given: Instruction
+    is_lower: bool
+    is_transposed: bool
+
+    @classmethod
+    def of(cls, x: Instruction) -> Self | None:
+        """None for another operation, and where the unknowns are rows."""
+        call = str(x.raw("backend_config")) if "trsm" in str(x.raw("custom_call_target")) else ""
+        side, lower = x.raw("transpose_a"), x.raw("lower") == "true" or "uplo = 76" in call  # LAPACK's L
+        is_transposed = side == "TRANSPOSE" or "trans_x = 84" in call
+        is_plain = side == "NO_TRANSPOSE" or "trans_x = 78" in call
+        is_left = x.raw("left_side") == "true" or "side = 76" in call
+        has_form = is_left and (is_plain or is_transposed)
+        return cls(x.operands[0], x.operands[1], lower, is_transposed) if has_form else None
+
+
+def _solve_small(x: Instruction) -> bool:
+    """Two or three equations by cofactors, where both halves of a factorization with pivots solve them."""
+    outer = _Triangle.of(x)
+    inner = outer and _Triangle.of(source(outer.given))
+    if outer is None or inner is None or outer.factors is not inner.factors:
+        return False
+    flipped, n = outer.is_transposed, outer.factors.shape.dimensions[-1]
+    factors = outer.factors.operands[1] if outer.factors.opcode == "select" else outer.factors
+    call = source(factors).operands[0] if source(factors).opcode == "get-tuple-element" else x
+    is_pair = (inner.is_lower, inner.is_transposed, outer.is_lower) == (not flipped, flipped, flipped)
+    if not is_pair or n not in (2, 3) or "getrf" not in str(call.raw("custom_call_target")):
+        return False
+    below = x
+    while flipped and len(below.users) == 1 and below.users[0].opcode == "reshape":
+        below = below.users[0]
+    swapped = below.users[0] if flipped and below.users else source(inner.given)
+    if swapped.opcode != "gather" or swapped.shape.dimensions != swapped.operands[0].shape.dimensions:
+        return False
+    given = inner.given if flipped else make.reshape(x, inner.given.shape, swapped.operands[0])
+    return replace(swapped if flipped else x, _solved(x, call.operands[0], given, flipped))
+
+
+def _solved(
+    x: Instruction,
+    matrix: Instruction,
+    given: Instruction,
+    flipped: bool,
+) -> Instruction:
+    """The solution of a matrix, or of its transpose, by cofactors; a singular one has no finite numbers."""
+    n, rank = matrix.shape.dimensions[-1], matrix.shape.rank
+    kind, batch = matrix.element_type, matrix.shape.dimensions[:-2]
+    multiply = partial(make.binary, x, "multiply")
+    places = range(n)
+    rows = [make.part(x, matrix, k, k + 1, rank - 2) for k in places]
+    parts = [[make.part(x, row, k, k + 1, rank - 1) for k in places] for row in rows]
+    a = [[make.reshape(x, array(kind, batch), part) for part in row] for row in parts]
+
+    def cofactor(i: int, j: int) -> Instruction:
+        if n == 2:
+            return a[1 - i][1 - j] if i == j else make.unary(x, "negate", a[1 - i][1 - j])
+        (i, k), (j, m) = (((p + 1) % n, (p + 2) % n) for p in (i, j))
+        return make.binary(x, "subtract", multiply(a[i][j], a[k][m]), multiply(a[i][m], a[k][j]))
+
+    cofactors = [[cofactor(i, j) for j in places] for i in places]
+    total = fold(x, "add", [multiply(a[0][j], cofactors[0][j]) for j in places])
+    shape = array(kind, [*batch, 1, given.shape.dimensions[-1]])
+
+    def whole(value: Instruction) -> Instruction:
+        return make.broadcast(x, shape, value, range(len(batch)))
+
+    right = [make.part(x, given, k, k + 1, rank - 2) for k in places]
+    found = []
+    for i in places:
+        own = [cofactors[i][j] if flipped else cofactors[j][i] for j in places]
+        terms = [multiply(whole(c), r) for c, r in zip(own, right, strict=True)]
+        found.append(make.binary(x, "divide", fold(x, "add", terms), whole(total)))
+    return make.concatenate(x, found, rank - 2)
 
 
 def _narrow(x: Instruction) -> bool:
@@ -563,6 +643,7 @@ RESTATED = {
     "repeat-the-row": Rewriting("dot", _repeat_row, "tpu"),
     "use-the-structure": Rewriting("dot", _as_slices),
     "scale-not-diagonal": Rewriting("dot", _scale_each),
+    "solve-small-by-cofactors": Rewriting("custom-call triangular-solve", _solve_small),
     "multiply-not-sum": Rewriting("reduce", partial(product_of_sums, opcode="multiply")),
     "sum-before-the-product": Rewriting("reduce", partial(product_of_sums, opcode="dot")),
     "multiply-the-small-first": Rewriting("dot", _small_first),

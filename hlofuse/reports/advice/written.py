@@ -162,7 +162,7 @@ def row_written(x: Instruction) -> tuple[int, int, Instruction] | None:
     """The dimension and the constant place of whole rows that are written, and the rows; else None."""
     part, starts = written_part(x) or (x, {})
     if x.opcode == "scatter" and starts:
-        part = make.reshape(x, inserted(part.shape, *starts, [1]), part)
+        part = make.reshape(x, inserted(part.shape, next(iter(starts)), [1]), part)
     numbers = {d: [int(v.real) for v in values_of(o) or ()] for d, o in starts.items()}
     cut = [d for d in starts if part.shape.dimensions[d] != x.shape.dimensions[d]]
     if len(cut) != 1 or not numbers[cut[0]]:
