@@ -73,7 +73,7 @@ bench: $(READY) ## Measure parsing and replay against XLA's own.
 site: $(READY) ## Build the documentation as a site in out/site; a broken link fails.
 	$(BIN)/python tools/generate_docs.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	@echo "Open out/site/index.html; for the search:  $(BIN)/python -m http.server -d out/site"
+	@echo "Open out/site/index.html"
 
 pages: $(READY) ## Run the commands that pages show, and write what they print into the pages.
 	$(BIN)/python tools/run_pages.py --write

@@ -112,6 +112,12 @@ class Totals(Record):
         return max(self.cost.bytes_accessed - (self.hbm_bytes or 0), 0)
 
     @property
+    def lacking_bytes(self) -> int:
+        """Bytes that the memory of the device lacks; 0 where the program fits, and where it is not known."""
+        known = self.memory_size if self.devices == 1 else 0
+        return max((self.memory_bytes or 0) - known, 0) if known else 0
+
+    @property
     def unknown(self) -> int:
         """Kernels of which a bound of the time is known, or nothing."""
         return self.floors + self.without_time

@@ -1,13 +1,18 @@
 """`hlofuse explore`: every decision in one HTML file to step through."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .common.options import input_argument, measured_options, option, output_option
 from .common.output import emit
 from .common.request import announce, report_on, warn
+
+if TYPE_CHECKING:
+    from hlofuse.library.report import Report
 
 
 @click.command("explore")
@@ -49,16 +54,25 @@ def command(
     One file, no network, no server. OTHER (a second dump), --compare-device or --compare-xla puts two modules
     side by side, differences first. With --set, --disable, --enable or --passes the page shows XLA's own
     result next to the changed one. For a dump directory it also shows what every pass did."""
-    report = report_on(input, request)
-    announce(report.replay)
-    warn(report.observed.note)
-    second = None
+    report, second = _announced(report_on(input, request)), None
     if other is not None:
         of_other = {"device": compare_device or request["device"], "xla": compare_xla or request["xla"]}
-        second = report_on(other, {**request, **of_other})
-        announce(second.replay)
+        second = _announced(report_on(other, {**request, **of_other}))
         compare_device = compare_xla = None
     page = report.explore(
         second, compare_device=compare_device, compare_xla=compare_xla, source=source, timeline=timeline
     )
     emit(page, output)
+
+
+def _announced(report: Report) -> Report:
+    """The report, that of XLA:TPU's final module where it is next to another, after printing its head."""
+    from hlofuse.library.reasons import final_of_tpu
+
+    report = final_of_tpu(report) or report
+    if report.is_taken_as_it_is:
+        announce(report.loaded, replayed=False)
+    else:
+        announce(report.replay)
+        warn(report.observed.note)
+    return report

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 _LISTED = 8
 _QUICKLY_READ_BYTES = 2_000_000  # bytes of a module that is read in no time
 
-_REPLAYED = ("what-if", "explore")  # commands that need a module before fusion
+_REPLAYED = ("what-if",)  # it needs a module before fusion
 
-_NOT_OF_TPU = (*_REPLAYED, "kernels", "verify")  # they need passes, which are not public for TPU
+_NOT_OF_TPU = (*_REPLAYED, "verify")  # they need passes, which are not public for TPU
 
 _NO_DUMP = """\
 No HLO dump here. Get one from a program:

@@ -2,11 +2,11 @@
 
 from hlofuse.account import Observed
 from hlofuse.compilation import Compilation
-from .collect import page_of
+from .collect import Fused, page_of
 from .model import passes_of, sequence_of
 from .page import page_html
 
-__all__ = ["explore", "page_html", "page_of", "passes_of", "sequence_of"]
+__all__ = ["Fused", "explore", "page_html", "page_of", "passes_of", "sequence_of"]
 
 
 def explore(replay: Compilation) -> str:

@@ -1,12 +1,12 @@
 """From a replay to what the page shows."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TypeAlias
 
-from hlofuse.account import Observed
+from hlofuse.account import Account, KernelTime, Observed
 from hlofuse.account.floor import floor_us
 from hlofuse.account.functions import path_of
 from hlofuse.analysis.elementwise import leaves_size
@@ -14,7 +14,7 @@ from hlofuse.analysis.kernels import is_kernel, launched_computations, source_be
 from hlofuse.compilation import Compilation
 from hlofuse.format import bytes_text, printable
 from hlofuse.format.paths import portable, scopes_of, shown_file, source_in_function
-from hlofuse.ir import HlofuseError, Instruction, Module, PrintOptions, callees, grouped, reach
+from hlofuse.ir import HlofuseError, Instruction, Module, PrintOptions, Record, callees, grouped, reach
 from hlofuse.ir.names import own_name
 from hlofuse.ir.text.printer import print_computation, print_instruction
 from hlofuse.matching.kernels import contents
@@ -32,6 +32,7 @@ from hlofuse.reports.explain.explain import explain, record_check
 from hlofuse.reports.explain.model import Explanation, HotKernel
 from hlofuse.reports.explain.phrases import notes
 from hlofuse.reports.memory.model import memory_json, memory_use
+from hlofuse.reports.verdict.model import Verdict
 from hlofuse.reports.verdict.phrases import kernel_cells
 from hlofuse.reports.verdict.text import verdict_lines
 from hlofuse.reports.verdict.verdict import verdict
@@ -256,8 +257,28 @@ def _parts(kernels: Iterable[_Kernel], operations: Sequence[Operation]) -> Itera
 _SLOWEST = 5
 
 
+class Fused(Record):
+    """A module that is fused already: the page has its kernels, and no decision."""
+
+    replay: Compilation  # Without passes
+    account: Account
+    verdict: Verdict
+    time_of: Callable[[Instruction], KernelTime | None]
+
+
+class _FactsOfFused(Facts):
+    """Facts of a module whose launches are counted as they are."""
+
+    def __init__(self, fused: Fused) -> None:
+        super().__init__(fused.replay)
+        self._fused = fused
+
+    def _account(self, module: Module, *, is_final: bool = False) -> Account:
+        return self._fused.account
+
+
 def page_of(
-    replays: dict[str, Observed],
+    replays: Mapping[str, Observed | Fused],
     passes: Passes | None = None,
     unoptimized: Callable[[Compilation], Module | None] = lambda _: None,
     source: str | None = None,
@@ -267,8 +288,8 @@ def page_of(
     before optimizations; `source` tells where the program is, for the page (`SourceFiles`)."""
     files = SourceFiles(source)
     runs = tuple(
-        _Collector(label, observed, partial(unoptimized, observed.replay), files).run()
-        for label, observed in replays.items()
+        _Collector(label, shown, partial(unoptimized, shown.replay), files).run()
+        for label, shown in replays.items()
     )
     quoted = {d.event.rule or "" for run in runs for d in run.decisions} | {
         h.refusal.rule or "" for run in runs for h in run.refused_edges
@@ -279,7 +300,7 @@ def page_of(
         for code in sorted(quoted)
         if code in entries
     )
-    first, *others = (observed.replay for observed in replays.values())
+    first, *others = (shown.replay for shown in replays.values())
     pairs = kernel_pairs(first, others[0], tuple(r.kernels for r in runs)) if others else ()
     embedded = files.embedded(first.before.filename)
     return Page(printable(first.before.name), runs, rules, passes, embedded, tuple(pairs))
@@ -334,10 +355,16 @@ class SourceFiles:
 TEXT = PrintOptions(metadata=False, percent=False, operand_numbers=0)
 
 
-def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Iterator[Kernel]:
-    """The launched kernels; `boxes` are those of the last step by name."""
+def page_kernels(
+    facts: Facts,
+    boxes: dict[str, int],
+    files: SourceFiles,
+    time_of: Callable[[Instruction], KernelTime | None] = lambda x: None,
+) -> Iterator[Kernel]:
+    """The launched kernels; `boxes` are those of the last step by name, `time_of` counts without costs."""
     rows, module, costs = facts.account_after.rows, facts.replay.final, facts.costs
     device = costs.device if costs is not None else None
+    time_of = costs.kernel if costs is not None else time_of
     cpu = facts.account_after.times
     number = {row.instruction: n for n, row in enumerate(rows)}
     root = module.entry.root
@@ -346,7 +373,7 @@ def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Ite
         i = row.instruction
         place = facts.final_place(i)
         at = facts.instruction(place.name) or (i, module)
-        time = costs.kernel(i) if costs is not None else None
+        time = time_of(i)
         us = row.us or 0.0
         estimated = time if not row.is_floor else None
         kind = cpu.kind_text(i) if cpu is not None else ""
@@ -418,23 +445,25 @@ class _Collector:
     def __init__(
         self,
         label: str,
-        observed: Observed,
+        shown: Observed | Fused,
         unoptimized: Callable[[], Module | None],
         files: SourceFiles,
     ) -> None:
         self.label = label
         self.files = files
-        self.replay = observed.replay
-        self.note = observed.note
-        self.facts = Facts(observed.replay, observed.costs)
-        self.explained = explain(
-            observed.replay,
-            what_if=observed.changes,
-            record=record_check(observed),
-            facts=self.facts,
-        )
-        self.verdict = verdict(observed, self.facts, unoptimized=unoptimized)
-        self.computations = launched_computations(observed.replay.before)
+        self.shown = shown
+        self.replay = replay = shown.replay
+        self.note = replay.input.note
+        if isinstance(shown, Fused):
+            self.facts: Facts = _FactsOfFused(shown)
+            self.explained = explain(replay, facts=self.facts)
+            self.verdict = shown.verdict
+        else:
+            self.facts = Facts(replay, shown.costs)
+            record = record_check(shown)
+            self.explained = explain(replay, what_if=shown.changes, record=record, facts=self.facts)
+            self.verdict = verdict(shown, self.facts, unoptimized=unoptimized)
+        self.computations = launched_computations(replay.before)
         self._number = {c: n for n, c in enumerate(self.computations)}
 
     def run(self) -> Run:
@@ -448,6 +477,7 @@ class _Collector:
         before = boxes.kernels
         decisions = tuple(self._decisions(boxes))
         memory = self.facts.account_after.memory
+        times = [self.shown.time_of] if isinstance(self.shown, Fused) else []
         return Run(
             self.label,
             self._headline(),
@@ -472,7 +502,7 @@ class _Collector:
             tuple(
                 (printable(name), printable(final)) for name, final in renamed_kernels(self.replay).items()
             ),
-            tuple(page_kernels(self.facts, boxes.current(), self.files)),
+            tuple(page_kernels(self.facts, boxes.current(), self.files, *times)),
             tuple(_refused_edges(e, decisions)),
             before,
         )
@@ -481,16 +511,17 @@ class _Collector:
         replay, identity = self.replay, self.replay.input.identity
         if identity is None:
             return printable(self.explained.module)
-        ordered = TARGETS[replay.target].depends_on_order
+        ordered = TARGETS[replay.target].depends_on_order and not isinstance(self.shown, Fused)
         line = identity_line(identity, replay.order_source if ordered else None, replay.follows_log)
         return f"{line} · what if: {', '.join(self.explained.what_if)}" if self.explained.what_if else line
 
     def _verdict(self) -> Iterator[str]:
-        if (result := compare_with_result(self.replay)) is not None:
-            yield result.line
         identity = self.replay.input.identity
-        if not self.replay.has_xla_final and identity is not None:
-            yield from missing_lines(not_repeated_in(self.replay), identity)
+        if isinstance(self.shown, Observed):
+            if (result := compare_with_result(self.replay)) is not None:
+                yield result.line
+            if not self.replay.has_xla_final and identity is not None:
+                yield from missing_lines(not_repeated_in(self.replay), identity)
         yield from (line.strip() for line, _ in verdict_lines(self.verdict) if line)
 
     def _operations(self) -> Iterator[Operation]:

@@ -8,6 +8,7 @@ from .units import broken as broken
 from .units import bytes_text as bytes_text
 from .units import enumeration as enumeration
 from .units import listing as listing
+from .units import memory_text as memory_text
 from .units import more as more
 from .units import plural as plural
 from .units import quantity as quantity

@@ -26,6 +26,11 @@ def bytes_text(value: float) -> str:
     return quantity(value, "B")
 
 
+def memory_text(size: int) -> str:
+    """Memory of hardware: `84.9 GB (79.1 GiB)`."""
+    return f"{bytes_text(size)} ({size / 2**30:.3g} GiB)" if size >= 2**30 else bytes_text(size)
+
+
 _SMALLEST_US = 0.005  # below this a time of two decimals would read as nothing
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hlofuse.analysis.async_ops import wrapped_opcode
 from hlofuse.analysis.custom_calls import is_divided, partitions_of
 from hlofuse.format import listing, printable
 from hlofuse.ir import Module, replace, with_trait
@@ -106,8 +107,8 @@ def _notes(
         found.append(f"Flags whose effect is not modelled: {listing([*map(printable, unfollowed)], _FLAGS)}")
     partitions = partitions_of(module)
     if partitions > 1 and (stage.value != Stage.BEFORE or not is_divided(module)):
-        exchanges = any(x.opcode in _EXCHANGES for x in module.instructions())
-        alone = "" if exchanges or is_divided(module) else ", without collectives"
+        opcodes = {name for x in module.instructions() for name in (x.opcode, wrapped_opcode(x.opcode))}
+        alone = "" if opcodes & _EXCHANGES or is_divided(module) else "; it has no collectives"
         found.append(f"figures are for one of {partitions} devices{alone}")
     return tuple(found)
 

@@ -130,7 +130,7 @@ class Part(Struct):
         if not entry.is_whole:
             return f"the text ends inside the module's entry, {self._place}"
         more = f" and {len(self.absent) - 1} more" if len(self.absent) > 1 else ""
-        return f"{printable(self.absent[0])}{more} is not in the text"
+        return f"the text lacks {printable(self.absent[0])}{more}"
 
     @property
     def _place(self) -> str:

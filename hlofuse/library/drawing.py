@@ -1,14 +1,17 @@
 """Pictures, plots and the page of a program."""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hlofuse.account import Account, KernelTimes, Observed
-from hlofuse.compilation import Compilation, ModuleTexts
-from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
+from hlofuse.compilation import Compilation, ModuleTexts, replay_config
+from hlofuse.compilation.spans import Span
+from hlofuse.explorer import Fused, page_html, page_of, passes_of, sequence_of
 from hlofuse.format import listing, printable, us_text
 from hlofuse.ir import HlofuseError, Module
+from hlofuse.pipelines.stage import Stage
 from hlofuse.plot.bars import plot_kernels, plot_memory, plot_passes
 from hlofuse.plot.figure import Plot
 from hlofuse.releases import nearest
@@ -21,6 +24,7 @@ from hlofuse.reports.comparison.phrases import difference_lines, warning_line
 from .loading import on_device
 from .naming import drawn_names, unoptimized_of
 from .program import Program
+from .reasons import final_of_tpu
 
 
 def drawn(
@@ -116,9 +120,13 @@ def explored(
     timeline: bool,
 ) -> str:
     """`Report.explore`."""
-    observed, listener = program.observed, program.options.listener
-    replays = _side_by_side(program, other, device, release)
-    before = observed.replay.before
+    listener = program.options.listener
+    program = final_of_tpu(program) or program
+    replays: Mapping[str, Observed | Fused] = {}
+    if program.is_taken_as_it_is and device is None and release is None:
+        replays = _as_they_are([program, *filter(None, [other and (final_of_tpu(other) or other)])])
+    replays = replays or _side_by_side(program, other, device, release)
+    before = program.module if program.is_fused else program.replay.before
     sequence = sequence_of(before) if timeline and Path(program.options.input).is_dir() else None
     passes = None
     if sequence is not None:
@@ -131,6 +139,21 @@ def explored(
         embedded = listing([f.name for f in page.files if f.text], 5)
         listener.note(f"the page contains the text of {embedded or 'no source file'}")
     return html
+
+
+def _as_they_are(programs: Sequence[Program]) -> dict[str, Fused]:
+    """The kernels of fused modules, each under what distinguishes it from the other."""
+    sides = []
+    for program in programs:
+        loaded, account = program.loaded, program.account_as_it_is
+        config = loaded.config or replay_config("cpu", xla=loaded.release.name)
+        replay = Compilation(loaded.input, config)
+        replay.spans[Stage.FUSED] = Span(program.module)
+        replay.spans[Stage.SCHEDULED] = Span(account.module)
+        times = account if loaded.device is None else KernelTimes(loaded.device, loaded.release)
+        sides.append(Fused(replay, account, program.verdict_as_it_is, times.kernel))
+    labels = _labels(*sides) if len(sides) > 1 else ["as it is"]
+    return dict(zip(labels, sides, strict=True))
 
 
 def _side_by_side(
@@ -147,7 +170,7 @@ def _side_by_side(
     return dict(zip(_labels(observed, second), (observed, second), strict=True))
 
 
-def _labels(first: Observed, second: Observed) -> tuple[str, str]:
+def _labels(first: Observed | Fused, second: Observed | Fused) -> tuple[str, str]:
     """The differences, at most two of device, release and the parts of the path."""
     sides = []
     for replay in (first.replay, second.replay):

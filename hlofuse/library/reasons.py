@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 
@@ -171,7 +171,10 @@ def tpu_pair(report: Program, names: Sequence[str] = (), *, is_final: bool = Fal
     return replace(pair, edges=edges, changes=(), changed=0) if names else pair
 
 
-def final_of_tpu(report: Program) -> Program | None:
+_ProgramT = TypeVar("_ProgramT", bound=Program)
+
+
+def final_of_tpu(report: _ProgramT) -> _ProgramT | None:
     """The program of XLA:TPU's final module next to an earlier one; None for other inputs."""
     options, companions = report.options, companions_of(report.module)
     is_tpu = bool(companions.tpu[0]) or report.identity.backend.value == "tpu"

@@ -17,8 +17,8 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError
-from .scene import Scene
+from hlofuse.ir import HlofuseError, Record
+from .scene import Scene, text_width
 
 TIMEOUT = 60.0
 """Seconds for one layout. The limits on boxes make a few seconds usual."""
@@ -114,7 +114,7 @@ _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _CSS = (
     ".edge:hover path{stroke:#0969da;stroke-width:3}.edge:hover text{fill:#0969da;font-weight:bold}"
     ".node:hover>*:not(text){stroke-width:3}.node,.edge,.cluster{cursor:default}"
-    ".heading,.halo{pointer-events:none}.halo{stroke:#fff;stroke-width:8px;stroke-linejoin:round}"
+    ".heading{pointer-events:none}"
     "svg:root{max-width:100%;max-height:100vh}"
 )
 
@@ -153,37 +153,65 @@ def zoomable(svg: str) -> str:
     return svg.removesuffix("</svg>\n") + f"<script>{escape(script)}</script>\n</svg>\n"
 
 
+class _Plate(Record):
+    """The place of a frame's heading, which arrows pass behind."""
+
+    fill: str
+    x: float
+    y: float
+    right: float
+    bottom: float
+
+    def svg(self) -> str:
+        width, height = self.right - self.x, self.bottom - self.y
+        place = f'x="{self.x:.2f}" y="{self.y:.2f}" width="{width:.2f}" height="{height:.2f}"'
+        return f"<rect {place} fill={quoteattr(self.fill)}/>\n"
+
+
 class _Writer:
-    """Copies listed elements; `headings` are the texts of frames, which come last."""
+    """Copies listed elements; `headings` are the texts of frames, which come last, on their `plates`."""
 
     def __init__(self, tooltips: Mapping[str, list[str]]) -> None:
         self.tooltips = tooltips
         self.out: list[str] = []
         self.headings: list[str] = []
+        self.plates: dict[str, _Plate] = {}
 
-    def write(self, element: ET.Element, outline: str | None = None) -> None:
-        """Copy an element; text right inside a frame with id `outline` is its heading, with that class."""
+    def write(self, element: ET.Element, frame: ET.Element | None = None) -> None:
+        """Copy an element; text right inside a `frame` is its heading, with the frame's id as its class."""
         name = element.tag.removeprefix(_SVG) if isinstance(element.tag, str) else ""
         if name == "a":  # Graphviz's bearer of tooltips: its content stays, the link goes
             for child in element:
-                self.write(child, outline)
+                self.write(child, frame)
         elif name == "g":
             self.out.append(f"<g{_attributes(element)}>\n")
             tooltip = self._tooltip(element)
             if tooltip:
                 self.out.append(f"<title>{escape(tooltip)}</title>\n")
             for child in element:
-                self.write(child, element.get("id") if "cluster" in element.get("class", "") else outline)
+                self.write(child, element if "cluster" in element.get("class", "") else frame)
             self.out.append("</g>\n")
         elif name == "text":
             text = "".join(element.itertext())
             if text.strip():
-                target = self.out if outline is None else self.headings
-                of = "" if outline is None else f" class={quoteattr(outline)}"
+                target = self.out if frame is None else self.headings
+                of = "" if frame is None else f" class={quoteattr(self._add_plate(element, text, frame))}"
                 target.append(f'<text xml:space="preserve"{of}{_attributes(element)}>{escape(text)}</text>\n')
         elif name in _ELEMENTS and element.get("stroke") not in ("none", "transparent"):
             # Only Graphviz's white rectangle, whose place the card takes, has no border.
             self.out.append(f"<{name}{_attributes(element)}/>\n")
+
+    def _add_plate(self, element: ET.Element, text: str, frame: ET.Element) -> str:
+        """Make room for a line of a heading; the id of its frame."""
+        outline, fills = frame.get("id", ""), (shape.get("fill", "none") for shape in frame.iter())
+        x, y, size = (float(element.get(name, 0)) for name in ("x", "y", "font-size"))
+        fill = next((fill for fill in fills if fill.startswith("#")), "#ffffff")
+        right = x + text_width(text, size, bold=element.get("font-weight") == "bold") + 3
+        one = _Plate(fill, x - 3, y - size, right, y + size / 3)
+        old = self.plates.get(outline, one)
+        corners = min(old.x, one.x), min(old.y, one.y), max(old.right, right), max(old.bottom, one.bottom)
+        self.plates[outline] = _Plate(fill, *corners)
+        return outline
 
     def _tooltip(self, element: ET.Element) -> str:
         own = self.tooltips.get(element.get("id", ""))
@@ -236,12 +264,10 @@ class Drawing:
         root, writer = ET.fromstring(self._graphviz_output), _Writer(tooltips)
         for child in root:
             writer.write(child)
-        # Arrows run across headings of the frames they enter: these come last, all halos below all letters.
+        # Arrows run across headings of the frames they enter: these come last, all plates below all letters.
         transform = next((g.get("transform", "") for g in root if g.tag == _SVG + "g"), "")
-        heading = ["".join(writer.headings), "</g>\n"]
-        for look in ("halo", "heading"):
-            writer.out += [f'<g class="{look}" transform={quoteattr(transform)}>\n', *heading]
-        return writer.out
+        headings = [*(plate.svg() for plate in writer.plates.values()), *writer.headings]
+        return [*writer.out, f'<g class="heading" transform={quoteattr(transform)}>\n', *headings, "</g>\n"]
 
     def size(self) -> tuple[float, float]:
         """Width and height in points. Needs Graphviz."""

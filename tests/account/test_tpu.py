@@ -316,7 +316,7 @@ def test_a_program_that_does_not_fit_says_so(tmp_path: Path, hlofuse: Run) -> No
     )
     shown = hlofuse("explain", tmp_path / "m.hlo", "--device", "v5e", columns=120).out
     assert "Note: XLA did not finish: RESOURCE_EXHAUSTED: no." in shown
-    assert "21.0 GB do not fit in 17.2 GB (arrays: hlofuse memory)" in shown
+    assert "21.0 GB do not fit in 17.2 GB (16 GiB) (arrays, advice: hlofuse memory)" in shown
     assert "not fit" not in hlofuse("explain", tmp_path / "m.hlo", "--device", "v5p").out
 
 

@@ -557,3 +557,23 @@ def test_no_word_makes_the_page_wider_than_the_window(explored: Open, samples: P
     for change in ("clear()", "showKernel(explorer.run.kernels[0])", "goTo(40)", "chooseLine('0:298')"):
         seen.page.evaluate(f"explorer.{change}")
         assert seen.page.evaluate(WIDEST) == [0, 0], change
+
+
+def test_a_fused_module_has_its_kernels_and_no_decisions(explored: Open, samples: Path) -> None:
+    seen = explored(samples / "gpu/gpt2_block/after.hlo", "--device", "h100_sxm", address="#tab=kernels")
+    assert seen.page.inner_text("#totals").startswith("15 kernels\n")
+    assert seen.page.locator("#tabs button").all_text_contents() == ["Kernels", "Source"]
+    assert not seen.page.is_visible("footer")
+    seen.page.locator("#panel [role=option]").first.click()
+    assert "Why not fused" not in seen.details
+
+
+def test_equal_kernels_share_a_row_that_opens(explored: Open, samples: Path) -> None:
+    seen = explored(samples / "cartpole/gpu/scan", "--device", "rtx2080ti", address="#tab=kernels")
+    rows = seen.page.locator("#panel [role=option]")
+    folded = rows.count()
+    row = rows.filter(has_text="copy.24 ×4")
+    row.click()
+    assert rows.count() == folded + 4
+    row.click()
+    assert rows.count() == folded

@@ -152,7 +152,7 @@ def test_a_program_for_many_devices_says_so(tmp_path: Path, hlofuse: Run) -> Non
     for command in ("explain", "kernels", "stats"):
         out = hlofuse(command, path, columns=200).out
         assert " · 128 partitions" in out
-        assert "Note: figures are for one of 128 devices, without collectives." in out
+        assert "Note: figures are for one of 128 devices; it has no collectives." in out
 
 
 def test_every_command_says_it_first(tmp_path: Path, hlofuse: Run, samples: Path) -> None:

@@ -63,8 +63,8 @@ def part_of(text: str) -> Part:
         (HLO[: HLO.index("  ROOT %s")], "1 computation", f"{BEFORE}, after line 5"),
         (SUM, "1 computation", ABSENT),
         (SUM.replace("{", "{\n  %c = f32[2", 1), "1 computation", ABSENT),
-        (ENTRY, "1 computation", "sum is not in the text"),
-        (f"{HEADER}\n{ENTRY}", "1 computation", "sum is not in the text"),
+        (ENTRY, "1 computation", "the text lacks sum"),
+        (f"{HEADER}\n{ENTRY}", "1 computation", "the text lacks sum"),
         (ENTRY[: ENTRY.index("  %q")], "1 computation", f"{INSIDE}, after line 5"),
         (ENTRY.replace("  %q", "  ...\n  %q"), "1 computation", "lines of it are left out"),
         ("  %e = f32[2]{0} exponential(%p)\n  %n = f32[2]{0} negate(%e)\n", "2 instructions", ABSENT),
@@ -410,7 +410,12 @@ MAIN = TWO_FUNCTIONS.replace("public ", "")
 @needs_jaxlib
 @pytest.mark.parametrize(
     ("lines", "problem"),
-    [(1, "only the header"), (3, f"{INSIDE}, after line 3"), (5, INSIDE), (9, "the end of inner is not in")],
+    [
+        (1, "only the header"),
+        (3, f"{INSIDE}, after line 3"),
+        (5, INSIDE),
+        (9, "the text lacks the end of inner"),
+    ],
 )
 def test_stablehlo_that_ends_early_has_no_figures(lines: int, problem: str) -> None:
     text = "\n".join(TWO_FUNCTIONS.splitlines()[:lines]) + "\n"

@@ -215,7 +215,7 @@ def test_it_fits_or_not(hlofuse: Run) -> None:
         assert line in hlofuse("memory", path, "--memory", size).out
     assert json.loads(hlofuse("memory", path, "--format", "json").out)["memory"]["fits"] is None
     gpu = hlofuse("memory", ROOT / "samples/gpu/softmax", "--device", "h100_sxm").out
-    assert "8.39 MB of 79.1 GiB: arguments" in gpu
+    assert "8.39 MB of 84.9 GB (79.1 GiB): arguments" in gpu
     refused = hlofuse("memory", path, "--memory", "80q")
     assert (refused.status, "expected bytes such as" in refused.err) == (2, True)
 

@@ -209,16 +209,18 @@ def test_without_graphviz_there_is_one_clear_sentence(monkeypatch: pytest.Monkey
 
 @needs_graphviz
 def test_arrows_run_below_the_headings_of_frames() -> None:
-    """Headings come last, and halos in the colour of the card below them keep letters apart from arrows."""
+    """Headings come last, on plates in the colour of their frames."""
     text = render(parse_module(FUSED)).to_svg()
     root = ET.fromstring(text)
-    last = [e for e in root if e.get("class") in ("halo", "heading")]
-    assert [e.get("class") for e in last] == ["halo", "heading"]
-    for group in last:
-        assert "fusion.1" in [t.text for t in group.findall(f"{SVG}text")]
+    (last,) = [e for e in root if e.get("class") == "heading"]
     drawn = [k for k, e in enumerate(root) if e.find(f".//{SVG}path") is not None]
-    assert list(root).index(last[0]) > max(drawn)
-    assert ".halo{stroke:#fff" in text
+    assert list(root).index(last) > max(drawn)
+    heading = next(t for t in last.findall(f"{SVG}text") if t.text == "fusion.1")
+    x, y = (float(heading.get(name, 0)) for name in "xy")
+    plates = [{k: float(v) for k, v in r.items() if k != "fill"} for r in last.findall(f"{SVG}rect")]
+    assert any(
+        p["x"] < x < p["x"] + p["width"] - 20 and p["y"] < y - 5 < y < p["y"] + p["height"] for p in plates
+    )
 
 
 @needs_graphviz

@@ -16,6 +16,7 @@ from hlofuse.reports.whatif.model import Trial, trial_of
 PLAIN = Totals(10, Cost(bytes_read=600_000, bytes_written=400_000), launches=20)
 TIMED = replace(PLAIN, modelled_us=90.0, floor_us=10.0)
 MEASURED = replace(TIMED, measured_us=1000.0)
+LACKING = replace(TIMED, memory_bytes=1000, memory_size=900)
 
 
 def trial(us: float | None = None, launches: int = 0, moved: int = 0, scaled: float | None = None) -> Trial:
@@ -43,6 +44,10 @@ def trial(us: float | None = None, launches: int = 0, moved: int = 0, scaled: fl
         # Times that cannot be compared: only launches count.
         (trial(launches=1), TIMED, True),
         (trial(moved=500_000), TIMED, False),
+        # Where the program does not fit, a tenth of the bytes lacking.
+        (replace(trial(-50.0), memory_saved=10), LACKING, True),
+        (replace(trial(-50.0), memory_saved=9), LACKING, False),
+        (replace(trial(-50.0), memory_saved=10), replace(LACKING, memory_size=1000), False),
     ],
 )
 def test_a_change_helps_from_a_thousandth_on(found: Trial, totals: Totals, helps: bool) -> None:

@@ -353,6 +353,7 @@ class App {
     document.title = `${this.data.title} · hlofuse explore`;
     byId("title").textContent = byId("title").title = this.run.headline;
     byId("totals").replaceChildren(...totalsLine(this.run).map((text) => el("span", {}, text)));
+    document.querySelector("footer").hidden = this.run.isFused;
     const picker = byId("run-picker");
     picker.hidden = this.data.runs.length < 2;
     segments(picker, this.data.runs.map((run, n) => [String(n), run.label, run.headline]), this.view.run,
@@ -366,9 +367,11 @@ class App {
 
   bars() {
     segments(byId("views"), this.views, this.drawn, (view) => this.change({ view }));
-    const splits = [["one", "One", "This step"], ["ends", "Before | after", "The module before and after fusion"]];
+    const splits = [["one", "One", "This step"]];
+    if (!this.run.isFused) splits.push(["ends", "Before | after", "The module before and after fusion"]);
     if (this.data.runs.length > 1) splits.push(["runs", "Both", `${this.data.runs.map((r) => r.label).join(" and ")}, each after fusion`]);
     if (!splits.some(([key]) => key === this.view.split)) this.view.split = "one";
+    byId("splits").hidden = splits.length < 2;
     segments(byId("splits"), splits, this.view.split, (split) => this.change({ split }));
   }
 

@@ -103,6 +103,7 @@ class Run {
     }));
     this.kernelAt = new Map(this.kernels.map((kernel) => [kernel.box, kernel]));  // by box at the last step
     this.timed = this.after.time_us !== null;
+    this.isFused = !json.passes.length;  // as it was given: no pass was replayed
     this.isMeasured = this.kernels.some((kernel) => kernel.measured !== null);
     const h = json.refused;
     this.refusedEdges = h.decision.map((decision, n) => ({

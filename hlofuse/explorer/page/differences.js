@@ -65,7 +65,7 @@ function changeOf({ first, second }) {
   return isOpen && (second.floor ? change < 0 : change > 0) ? 0 : change;
 }
 
-function movedBytes(kernel) { return kernel ? kernel.bytes * kernel.iterations : 0; }
+function movedBytes(kernel) { return kernel ? totalBytes(kernel) : 0; }
 
 // The kernel of the other run that computes the same.
 function pairedKernel(data, run, kernel) {

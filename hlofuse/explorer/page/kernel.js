@@ -28,13 +28,13 @@ function kernelFacts(app, kernel) {
   const names = run.namesOf(kernel.box).filter((name) => name !== kernel.atFusion && name !== kernel.name);
   return facts([
     ["final name", kernel.name], ["at the end of fusion", kernel.atFusion], ["earlier names", names.join(", ")],
-    ["time", us !== null && `${each}${share}, launch included`],
+    ["time", us !== null && `${each}${share}${run.isFused ? "" : ", launch included"}`],
     ["measured", kernel.measured !== null && timeText(kernel.measured)],
     ["lower bound", kernel.usFloor !== null && !kernel.floor && timeText(kernel.usFloor)],
     ["iterations", us === null && kernel.iterations > 1 && numberText(kernel.iterations)],
     ["bound", kernel.bound],
-    ["memory", kernel.usMemory !== null && !kernel.floor && timeText(kernel.usMemory)],
-    ["compute", kernel.usCompute !== null && !kernel.floor && timeText(kernel.usCompute)],
+    ["memory", kernel.usMemory && !kernel.floor && timeText(kernel.usMemory)],
+    ["compute", kernel.usCompute && !kernel.floor && timeText(kernel.usCompute)],
     ["moved", kernel.bytes > 0 && `${bytesText(kernel.bytes)} (${bytesText(kernel.read)} read, ${bytesText(kernel.written)} written)`],
     ["work", kernel.flops > 0 && flopText(kernel.flops)],
     ["kind", kernel.kind], ["emitter", kernel.emitter], ["layer", kernel.layer],
@@ -73,7 +73,7 @@ function notFused(app, kernel) {
   const { run } = app;
   const producers = [...new Set(kernel.reads.map((v) => v.kernel))].filter((n) => n !== NONE).map((n) => run.kernels[n]);
   const pairs = [...producers.map((k) => [k, k, kernel]), ...readersOf(run, kernel).map((k) => [k, kernel, k])];
-  if (!pairs.length) return null;
+  if (!pairs.length || run.isFused) return null;
   return fold("Why not fused with its neighbours", pairs.length < 9, el("ul", { class: "why" },
     ...capped(pairs, 30, ([other, producer, consumer]) => el("li", {},
       el("div", {}, other === producer ? "reads " : "read by ", kernelLink(app, other), " ", producer.box !== NONE && consumer.box !== NONE ? edgeButton(app, producer.box, consumer.box) : ""), whyTwo(app, producer, consumer)))));

@@ -40,7 +40,7 @@ class LongList {
     for (let n = first; n < last; n++) {
       const row = el("div", {
         class: "row", role: "option", id: `row-${n}`, "aria-selected": String(n === this.chosen),
-        "aria-setsize": this.items.length, "aria-posinset": n + 1, onclick: () => this.take(n),
+        "aria-setsize": this.items.length, "aria-posinset": n + 1, onclick: () => this.take(n, true),
       }, ...this.makeRow(this.items[n]));
       row.style.top = `${n * this.rowHeight}px`;
       for (const part of row.querySelectorAll(".first, .second")) part.title ||= part.textContent;
@@ -53,15 +53,15 @@ class LongList {
 
   key(event) {
     const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 };
-    const by = moves[event.key];
-    if (!by || !this.items.length) return;
+    const by = event.key === "Enter" && this.chosen >= 0 ? 0 : moves[event.key];
+    if (by === undefined || !this.items.length) return;
     event.preventDefault();
     event.stopPropagation();
-    this.take(Math.min(this.items.length - 1, Math.max(0, this.chosen + by)));
+    this.take(Math.min(this.items.length - 1, Math.max(0, this.chosen + by)), !by);
   }
 
-  take(n) {
+  take(n, isClick = false) {
     this.select(n);
-    this.choose(this.items[n], n);
+    this.choose(this.items[n], n, isClick);
   }
 }

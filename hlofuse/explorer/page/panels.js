@@ -3,20 +3,41 @@
 const FILTERS = ["kind", "pass", "rule", "computation", "source"];
 const TABS = [["differences", "Differences"], ["kernels", "Kernels"], ["source", "Source"], ["refused", "Refused"], ["decisions", "Decisions"]];
 
+// Kernels in the rows of a report: equal ones have the same line, kind, shapes and figures.
+function equalKernels(run) {
+  if (run.groups) return run.groups;
+  const found = new Map();
+  for (const k of run.kernels) {
+    const time = k.measured ? Math.round(Math.log2(k.measured)) : k.us;
+    const key = [k.name.replace(/[.\d]+$/, ""), k.source, k.shape, ...k.reads.map((v) => v.shape), k.read, k.written, k.flops, time, k.iterations].join();
+    found.set(key, [...(found.get(key) ?? []), k]);
+  }
+  const order = (own) => [measuredUs, totalUs, totalBytes].map((of) => sumOf(own, of));
+  const rows = [...found.values()].map((own) => [own, order(own)]);
+  rows.sort(([, a], [, b]) => b[0] - a[0] || b[1] - a[1] || b[2] - a[2]);
+  run.groups = rows.map(([own]) => own);
+  return run.groups;
+}
+
+const sumOf = (kernels, of) => kernels.reduce((sum, k) => sum + of(k), 0);
+const barOf = (run, k) => (run.isMeasured ? measuredUs(k) : barValue(run, k));
+
 function distinct(column) { return [...new Set(column)].filter(Boolean).sort(); }
 
 class Panels {
   constructor(app) {
     this.app = app;
     this.listed = [];
+    this.opened = new Set();  // rows of equal kernels, by their first
     this.lists = {
       decisions: new LongList("Decisions", (n) => this.decisionRow(n), (n) => app.goTo(n + 1)),
-      kernels: new LongList("Kernels, slowest first", (k) => this.kernelRow(k), (k) => app.showKernel(k)),
+      kernels: new LongList("Kernels, slowest first", (row) => this.kernelRow(row), (row, n, isClick) => this.chooseKernels(row, isClick)),
       refused: new LongList("Refused pairs of kernels", (h) => this.refusedRow(h), (h) => app.showRefused(h)),
     };
     this.source = new SourcePane(app);
     this.differences = new Differences(app);
-    this.all = TABS.filter(([key]) => key !== "differences" || app.data.runs.length > 1);
+    const { runs } = app.data, isFused = runs.every((run) => run.isFused);
+    this.all = TABS.filter(([key]) => (key === "differences" ? runs.length > 1 : !isFused || !["refused", "decisions"].includes(key)));
   }
 
   // The tab on show; `held` is the name of the refused pairs in older links.
@@ -55,11 +76,12 @@ class Panels {
       panel.replaceChildren(this.filters(), this.lists.decisions.element);
       this.lists.decisions.show(this.listed, this.listed.indexOf(this.app.state.at - 1));
     } else if (tab === "kernels") {
-      this.sorted = [...run.kernels].sort((a, b) => measuredUs(b) - measuredUs(a) || totalUs(b) - totalUs(a) || b.bytes * b.iterations - a.bytes * a.iterations);
-      this.most = greatest(1e-9, run.kernels.map((k) => (run.isMeasured ? measuredUs(k) : barValue(run, k))));
+      const groups = equalKernels(run);
+      this.most = greatest(1e-9, groups.map((own) => sumOf(own, (k) => barOf(run, k))));
+      this.sorted = groups.flatMap((own) => (own.length < 2 ? own : this.opened.has(own[0]) ? [own, ...own] : [own]));
       const loops = run.kernels.some((k) => k.iterations > 1);
       panel.replaceChildren(el("p", { class: "note" },
-        `${countText(run.kernels.length, "kernel")}, ${run.isMeasured ? "slowest first, measured" : run.timed ? "slowest first, launch overhead included" : "most bytes first"}${loops ? ", all iterations of loops" : ""}`), this.lists.kernels.element);
+        `${countText(run.kernels.length, "kernel")}${groups.length < run.kernels.length ? ` in ${countText(groups.length, "row")}` : ""}, ${run.isMeasured ? "slowest first, measured" : run.timed ? `slowest first${run.isFused ? "" : ", launch overhead included"}` : "most bytes first"}${loops ? ", all iterations of loops" : ""}`), this.lists.kernels.element);
       this.lists.kernels.show(this.sorted, this.kernelIndex());
     } else {
       const { rule } = this.app.view;
@@ -81,7 +103,20 @@ class Panels {
   }
 
   kernelIndex() {
-    return this.sorted.indexOf(this.app.chosenKernel);
+    const { chosenKernel } = this.app, { chosen } = this.lists.kernels;
+    const holds = (row) => [row].flat().includes(chosenKernel);
+    if (holds(this.sorted[chosen])) return chosen;
+    const at = this.sorted.indexOf(chosenKernel);
+    return at < 0 ? this.sorted.findIndex(holds) : at;
+  }
+
+  // A click on a row of equal kernels lists them below it, or folds them again.
+  chooseKernels(row, isClick) {
+    const own = [row].flat();
+    this.app.showKernel(own[0]);
+    if (own.length < 2 || !isClick) return;
+    if (!this.opened.delete(own[0])) this.opened.add(own[0]);
+    this.open();
   }
 
   // The pair that the decision shown is about; of several, the one taken from the list.
@@ -148,14 +183,16 @@ class Panels {
     ];
   }
 
-  kernelRow(k) {
-    const timed = k.us !== null, us = totalUs(k), bytes = k.bytes * k.iterations;
+  // A kernel, or the sums of equal ones.
+  kernelRow(row) {
+    const own = [row].flat(), k = own[0], name = own.length > 1 ? `${k.name} ×${own.length}` : k.name;
+    const timed = k.us !== null, us = sumOf(own, totalUs), bytes = sumOf(own, totalBytes);
     const bar = el("span", { class: "bar-line", "aria-hidden": "true" });
     const { run } = this.app, estimate = timed ? kernelTime(k, us) : "";
-    bar.style.width = `${Math.max(1, (100 * (run.isMeasured ? measuredUs(k) : barValue(run, k))) / this.most)}%`;
-    const worth = run.isMeasured ? (k.measured === null ? "not measured" : timeText(measuredUs(k))) : estimate || bytesText(bytes);
+    bar.style.width = `${Math.max(1, (100 * sumOf(own, (x) => barOf(run, x))) / this.most)}%`;
+    const worth = run.isMeasured ? (k.measured === null ? "not measured" : timeText(sumOf(own, measuredUs))) : estimate || bytesText(bytes);
     const second = [k.own, run.isMeasured && estimate && `est. ${estimate}`, iterationsText(k), k.bound, (timed || run.isMeasured) && bytesText(bytes), k.kind, k.atFusion, k.layer].filter(Boolean).join(" · ");
-    return [el("span", { class: "first", title: k.name }, k.name), el("span", { class: "worth" }, worth), el("span", { class: "second", title: second }, second), bar];
+    return [el("span", { class: "first", title: own.map((x) => x.name).join(", ") }, name), el("span", { class: "worth" }, worth), el("span", { class: "second", title: second }, second), bar];
   }
 
   refusedRow(h) {

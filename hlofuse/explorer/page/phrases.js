@@ -72,6 +72,7 @@ function costText(figures) {
 
 // Time of all iterations.
 const measuredUs = (kernel) => (kernel.measured ?? 0) * kernel.iterations;
+const totalBytes = (figures) => figures.bytes * figures.iterations;
 function totalUs(figures) { return (figures?.us ?? 0) * (figures?.iterations ?? 1); }
 
 // The quantities of a module: name, value and text, the same for every module.
@@ -88,8 +89,9 @@ function quantities(totals) {
 function totalsLine(run) {
   const others = new Map(quantities(run.after).map((row) => [row[0], row])), isShared = (row) => others.has(row[0]);
   return quantities(run.before).filter(isShared).map(([name, value, text, floor = ""]) => {
-    const [, after, , floor2 = ""] = others.get(name), pair = `${floor}${text(value)} → ${floor2}${text(after)}`;
-    return { kernels: `${countText(value, "kernel")} → ${numberText(after)}`, launches: `${pair} launches`, moved: `${pair} moved`, work: pair }[name] ?? `est. ${pair}`;
+    const [, after, , floor2 = ""] = others.get(name), pair = run.isFused ? `${floor}${text(value)}` : `${floor}${text(value)} → ${floor2}${text(after)}`;
+    const kernels = `${countText(value, "kernel")}${run.isFused ? "" : ` → ${numberText(after)}`}`;
+    return { kernels, launches: `${pair} launches`, moved: `${pair} moved`, work: pair, temporary: `${pair} temporary` }[name] ?? `est. ${pair}`;
   });
 }
 

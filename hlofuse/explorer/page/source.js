@@ -32,7 +32,7 @@ function linesOf(run) {
     found.kernels.add(kernel);
     found.us += totalUs(kernel);
     found.floor ||= kernel.floor;
-    found.bytes += kernel.bytes * kernel.iterations;
+    found.bytes += totalBytes(kernel);
   }
   return run.lines;
 }
@@ -52,7 +52,7 @@ function sourcesOf(run) {
     found.kernels.add(kernel);
     found.us += totalUs(kernel);
     found.floor ||= kernel.floor;
-    found.bytes += kernel.bytes * kernel.iterations;
+    found.bytes += totalBytes(kernel);
   }
   return run.sources;
 }

@@ -99,7 +99,9 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
     ):
         if applies:
             console.print(f"\n{note}", style="dim")
-    if codes := {rule.code for k in shown for rule in k.rules}:
+    codes = {rule.code for k in shown for rule in k.rules}
+    codes |= {m.rule.code for k in shown for m in k.created_by if m.rule.code}
+    if codes:
         names = " ".join(sorted(codes))
         console.print(f"\nConditions and reasons: hlofuse rule {names}", style="dim")
 

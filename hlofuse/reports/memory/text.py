@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-from hlofuse.format import bytes_text, listing, plural, printable, undivided, us_text
+from hlofuse.format import bytes_text, listing, memory_text, plural, printable, undivided, us_text
 from hlofuse.format.terminal import Rows, print_lines, print_rest
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.verdict.phrases import delta, where_text
@@ -62,7 +62,7 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
 
 
 def summary(m: MemoryUse) -> str:
-    """`16.8 MB of 79.1 GiB: arguments 8.39 MB, results 8.39 MB, temporaries 4.10 kB`."""
+    """`16.8 MB of 84.9 GB (79.1 GiB): arguments 8.39 MB, results 8.39 MB, temporaries 4.10 kB`."""
     results = f"results {bytes_text(m.results)}"
     results += f" ({bytes_text(m.aliased)} in donated arguments)" if m.aliased else ""
     parts = [f"arguments {bytes_text(m.arguments)}", results, f"temporaries {bytes_text(m.temporary)}"]
@@ -73,19 +73,20 @@ def summary(m: MemoryUse) -> str:
         apart = f"; besides at least {bytes_text(m.vmem)} of VMEM"
     total = bytes_text(m.total) + undivided(m.devices)
     if m.available is not None:
-        in_gib = f"{m.available / 2**30:.3g} GiB"  # as memory of hardware is counted
-        size = in_gib if m.available >= 2**30 else bytes_text(m.available)
-        total += f"{', each has' if m.devices > 1 else ' of' if m.fits else ' does not fit in'} {size}"
+        relation = ", each has" if m.devices > 1 else " of" if m.fits else " does not fit in"
+        total += f"{relation} {memory_text(m.available)}"
     return f"{total}{memory}: {', '.join(parts)}{apart}"
 
 
 def _change_lines(m: MemoryUse) -> Iterator[str]:
+    fitting = [c for c in m.changes if _makes_fit(c.trial, m)]
     if m.changes:
-        yield f"\nChanges that need less memory, replayed on this module{undivided(m.devices)}"
+        none = "; none alone makes it fit" if m.fits is False and not fitting else ""
+        yield f"\nChanges that need less memory, replayed on this module{undivided(m.devices)}{none}"
     for number, c in enumerate(m.changes, 1):
         where = f" ({where_text(c.sources)})" if c.sources else ""
         yield f"{number}. {c.text}{where}"
-        yield f"   {_gain(c.trial, m)}"
+        yield f"   {_gain(c.trial, m)}{', then it fits' if c in fitting else ''}"
 
     untried = [u for u in m.untried if not any(u.text.startswith(c.text) for c in m.changes)]
     if untried:
@@ -93,6 +94,11 @@ def _change_lines(m: MemoryUse) -> Iterator[str]:
     for u in untried:
         where = f" at {where_text(u.sources)}" if u.sources else ""
         yield f"{bytes_text(u.bytes)}{where}: {printable(u.text)}"
+
+
+def _makes_fit(t: Trial, m: MemoryUse) -> bool:
+    after = t.totals.memory_bytes if t.totals is not None else None
+    return m.fits is False and max(after or 0, m.total - (t.memory_saved or 0)) <= (m.available or 0)
 
 
 def _largest(m: MemoryUse) -> str:

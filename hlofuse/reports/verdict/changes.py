@@ -39,8 +39,9 @@ class Change(Record):
 def changes(v: Verdict, ranking: Ranking, also: Sequence[Change] = ()) -> list[Change]:
     """Tried changes with an effect: suggestions, single rules, and changes that were asked for."""
     rows = list(also)
+    given = [parse_flags(c.label) for c in also if c.label.startswith("--")]
     for s in v.suggestions:
-        if s.kind != "report":
+        if s.kind != "report" and (not s.flag or parse_flags(s.flag) not in given):
             rows.append(Change(s.flag or phrases.name_text(s), s.text, s.trial, s.sources, s.places))
     for r in ranking.relaxed:
         if r.changes_anything:

@@ -9,6 +9,7 @@ from hlofuse.format import (
     bytes_text,
     enumeration,
     listing,
+    memory_text,
     plural,
     printable,
     shorten,
@@ -81,7 +82,7 @@ def counting_lines(v: Verdict) -> Iterator[str]:
     t = v.totals
     if 0 < t.memory_size < (needed := t.memory_bytes or 0):
         misfit = f"{undivided(t.devices)}, each has" if t.devices > 1 else " do not fit in"
-        yield f"{bytes_text(needed)}{misfit} {bytes_text(t.memory_size)} (arrays: hlofuse memory)"
+        yield f"{bytes_text(needed)}{misfit} {memory_text(t.memory_size)} (arrays, advice: hlofuse memory)"
     if t.per_iteration:
         most = f" of at most {t.most_iterations:,}" if t.most_iterations is not None else ""
         each = f", {us_text(t.iteration_us)}" if t.iteration_us else ""
@@ -162,6 +163,8 @@ def _headroom(v: Verdict) -> str:
     at_most = f"{text(most)}{share}"
     more = "; the changes below save more" if is_found and low > most else _of_xla(v, low, most, total, text)
     if text is bytes_text:
+        if not most:
+            return f"Fusion has nothing left to save{more}"
         return f"Fusion can save at most {text(most)} of {text(total)} moved{share}{more}"
     if most <= _NOTHING_LEFT * total:
         if not v.covers_all or v.suggestions or v.untried:
@@ -329,7 +332,8 @@ def _gains(t: Trial, totals: Totals) -> Iterator[str]:
     if t.totals is None:
         return
     if t.saves_memory(totals) and not t.is_to_be_measured:
-        yield f"−{bytes_text(t.temporary_saved or 0)} temporary"
+        fits = " (then it fits)" if t.relief(totals) == 1 and not t.totals.lacking_bytes else ""
+        yield f"−{bytes_text(t.temporary_saved or 0)} temporary{fits}"
     if t.kernels_saved:
         yield f"{totals.kernels:,} → {totals.kernels - t.kernels_saved:,} kernels"
     if t.launches_saved not in (0, t.kernels_saved):

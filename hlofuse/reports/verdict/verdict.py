@@ -184,21 +184,22 @@ def _rank(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggesti
     """Suggestions with a gain, largest first; one for each rule and place, and for each result. Of equal ones
     the later is first: the catalogue has special recipes after general ones."""
     best: dict[object, Suggestion] = {}
-    whole = account.totals.us or inf
-    order = sorted(enumerate(suggestions), key=lambda pair: (*_place_in_list(pair[1], whole), -pair[0]))
+    totals = account.totals
+    order = sorted(enumerate(suggestions), key=lambda pair: (*_place_in_list(pair[1], totals), -pair[0]))
     for _, s in order:
-        if s.trial.helps(account.totals):
+        if s.trial.helps(totals):
             place = (s.rule or s.recipe, s.sources) if s.rule or s.recipe else s.text
             best.setdefault(s.trial.totals if s.flag else place, s)
     results = {(s.trial.totals, s.sources or s.text): s for s in reversed(best.values())}
     return tuple(reversed(results.values()))
 
 
-def _place_in_list(s: Suggestion, whole: float) -> tuple[bool, bool, int, bool, tuple[float, ...]]:
-    """The sort key; `whole` are the microseconds of all. Of equal percentages a flag is last."""
-    percent = round(100 * s.trial.gain[0] / whole)
+def _place_in_list(s: Suggestion, t: Totals) -> tuple[bool, float, bool, int, bool, tuple[float, ...]]:
+    """The sort key: memory first where the program does not fit. Of equal percentages a flag is last."""
+    percent = round(100 * s.trial.gain[0] / (t.us or inf))
     gain = tuple(-x for x in s.trial.gain)
-    return s.kind == "report", s.trial.is_to_be_measured, -percent, bool(s.flag), gain
+    memory = -s.trial.relief(t)
+    return s.kind == "report", memory, s.trial.is_to_be_measured, -percent, bool(s.flag), gain
 
 
 def _best(suggestions: Sequence[Suggestion], relaxed: Sequence[RelaxedRule]) -> tuple[Trial | None, str]:

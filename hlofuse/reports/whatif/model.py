@@ -108,8 +108,16 @@ class Trial(Record):
         us = self.us_saved if self.scaled_us_saved is None else self.scaled_us_saved
         return round(us or 0.0, 4), self.launches_saved, self.bytes_saved
 
+    def relief(self, totals: Totals) -> float:
+        """The whole tenths of the bytes lacking that it saves: 1.0 makes it fit; 0 where the program fits."""
+        lacking = totals.lacking_bytes
+        return min(10 * (self.memory_saved or 0) // lacking, 10) / 10 if lacking else 0.0
+
     def saves_memory(self, totals: Totals) -> bool:
-        """A quarter of the temporary memory is saved, in about the same time."""
+        """A quarter of the temporary memory is saved, in about the same time; or where the program does not
+        fit, a tenth of the bytes lacking."""
+        if totals.lacking_bytes:
+            return self.relief(totals) > 0
         if self.us_saved is not None and self.us_saved < -_SLOWER * (totals.us or 0.0):
             return False
         return (self.temporary_saved or 0) >= max(_MEMORY * (totals.peak_temporary_bytes or 0), MIN_TEMPORARY)
