@@ -266,17 +266,6 @@ class Fused(Record):
     time_of: Callable[[Instruction], KernelTime | None]
 
 
-class _FactsOfFused(Facts):
-    """Facts of a module whose launches are counted as they are."""
-
-    def __init__(self, fused: Fused) -> None:
-        super().__init__(fused.replay)
-        self._fused = fused
-
-    def _account(self, module: Module, *, is_final: bool = False) -> Account:
-        return self._fused.account
-
-
 def page_of(
     replays: Mapping[str, Observed | Fused],
     passes: Passes | None = None,
@@ -455,7 +444,7 @@ class _Collector:
         self.replay = replay = shown.replay
         self.note = replay.input.note
         if isinstance(shown, Fused):
-            self.facts: Facts = _FactsOfFused(shown)
+            self.facts = Facts(replay, counted=shown.account)
             self.explained = explain(replay, facts=self.facts)
             self.verdict = shown.verdict
         else:

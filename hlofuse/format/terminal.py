@@ -264,7 +264,7 @@ def final_name_text(final: str | None, name: str, count: int = 1) -> Text:
     text = name_text(final or name)
     if count > 1:
         text.append(f" ×{count}")
-    return text if final in (None, name) else text.append(f"\n{printable(name)}", style="dim")
+    return text if (final or name) == name else text.append(f"\n{printable(name)}", style="dim")
 
 
 def as_markdown(draw: Callable[[Console], object]) -> str:

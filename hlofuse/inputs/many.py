@@ -221,6 +221,8 @@ def _parsed_as_copied(
         with suppress(HlofuseError):
             return _parsed(replace(found, text=attempt, note=note), name)
     if not part.is_empty and whole is None:
+        if isinstance(problem, OtherFormatError) and not any(p.computation.name for p in part.fragments):
+            raise problem  # single lines that a message quotes
         part.name = called_as
         raise PartError(part)
     mlir = mlir_in(copy) if part.is_empty else None

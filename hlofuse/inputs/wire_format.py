@@ -229,7 +229,9 @@ def hlo_text(data: bytes, form: str, name: str) -> str:
             computation = jaxlib._hlo.XlaComputation(module_proto(data))
             return str(computation.get_hlo_module().to_string())
         computation = jaxlib._jax.mlir.mlir_module_to_xla_computation(data, False, False)
-        header, end, rest = str(computation.get_hlo_module().to_string()).partition("\n")
+        options = jaxlib._hlo.HloPrintOptions()
+        options.print_metadata = form != MLIR or b"loc(" in data  # else lines of this text
+        header, end, rest = str(computation.get_hlo_module().to_string(options)).partition("\n")
         return _LAYOUT.sub(_row_major, header) + end + rest
     except Exception as error:
         text = data.decode("utf-8", "replace") if form == MLIR else ""

@@ -17,7 +17,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError, Record
+from hlofuse.ir import HlofuseError
 from .scene import Scene, text_width
 
 TIMEOUT = 60.0
@@ -153,21 +153,6 @@ def zoomable(svg: str) -> str:
     return svg.removesuffix("</svg>\n") + f"<script>{escape(script)}</script>\n</svg>\n"
 
 
-class _Plate(Record):
-    """The place of a frame's heading, which arrows pass behind."""
-
-    fill: str
-    x: float
-    y: float
-    right: float
-    bottom: float
-
-    def svg(self) -> str:
-        width, height = self.right - self.x, self.bottom - self.y
-        place = f'x="{self.x:.2f}" y="{self.y:.2f}" width="{width:.2f}" height="{height:.2f}"'
-        return f"<rect {place} fill={quoteattr(self.fill)}/>\n"
-
-
 class _Writer:
     """Copies listed elements; `headings` are the texts of frames, which come last, on their `plates`."""
 
@@ -175,7 +160,7 @@ class _Writer:
         self.tooltips = tooltips
         self.out: list[str] = []
         self.headings: list[str] = []
-        self.plates: dict[str, _Plate] = {}
+        self.plates: list[str] = []
 
     def write(self, element: ET.Element, frame: ET.Element | None = None) -> None:
         """Copy an element; text right inside a `frame` is its heading, with the frame's id as its class."""
@@ -194,24 +179,23 @@ class _Writer:
         elif name == "text":
             text = "".join(element.itertext())
             if text.strip():
-                target = self.out if frame is None else self.headings
-                of = "" if frame is None else f" class={quoteattr(self._add_plate(element, text, frame))}"
+                target, of = self.out, ""
+                if frame is not None:
+                    target, of = self.headings, f" class={quoteattr(frame.get('id', ''))}"
+                    self.plates.append(self._plate(element, text, frame))
                 target.append(f'<text xml:space="preserve"{of}{_attributes(element)}>{escape(text)}</text>\n')
         elif name in _ELEMENTS and element.get("stroke") not in ("none", "transparent"):
             # Only Graphviz's white rectangle, whose place the card takes, has no border.
             self.out.append(f"<{name}{_attributes(element)}/>\n")
 
-    def _add_plate(self, element: ET.Element, text: str, frame: ET.Element) -> str:
-        """Make room for a line of a heading; the id of its frame."""
-        outline, fills = frame.get("id", ""), (shape.get("fill", "none") for shape in frame.iter())
+    def _plate(self, element: ET.Element, text: str, frame: ET.Element) -> str:
+        """What a line of a heading stands on, in the colour of its frame: arrows pass behind."""
         x, y, size = (float(element.get(name, 0)) for name in ("x", "y", "font-size"))
+        width = text_width(text, size, bold=element.get("font-weight") == "bold") + 6
+        fills = (shape.get("fill", "none") for shape in frame.iter())
         fill = next((fill for fill in fills if fill.startswith("#")), "#ffffff")
-        right = x + text_width(text, size, bold=element.get("font-weight") == "bold") + 3
-        one = _Plate(fill, x - 3, y - size, right, y + size / 3)
-        old = self.plates.get(outline, one)
-        corners = min(old.x, one.x), min(old.y, one.y), max(old.right, right), max(old.bottom, one.bottom)
-        self.plates[outline] = _Plate(fill, *corners)
-        return outline
+        place = f'x="{x - 3:.2f}" y="{y - size:.2f}" width="{width:.2f}" height="{1.4 * size:.2f}"'
+        return f"<rect {place} fill={quoteattr(fill)}/>\n"
 
     def _tooltip(self, element: ET.Element) -> str:
         own = self.tooltips.get(element.get("id", ""))
@@ -266,7 +250,7 @@ class Drawing:
             writer.write(child)
         # Arrows run across headings of the frames they enter: these come last, all plates below all letters.
         transform = next((g.get("transform", "") for g in root if g.tag == _SVG + "g"), "")
-        headings = [*(plate.svg() for plate in writer.plates.values()), *writer.headings]
+        headings = [*writer.plates, *writer.headings]
         return [*writer.out, f'<g class="heading" transform={quoteattr(transform)}>\n', *headings, "</g>\n"]
 
     def size(self) -> tuple[float, float]:

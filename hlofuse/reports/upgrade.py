@@ -6,7 +6,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.account import Account, KernelTimes, Totals, observed_replay
+from hlofuse.account import KernelTimes, Totals, observed_replay
+from hlofuse.account.replaying import plain_account
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, compile
 from hlofuse.format import fields, plural, printable, us_text
 from hlofuse.format.terminal import indented, print_rest, print_rows
@@ -124,7 +125,7 @@ def _totals(done: Compilation, release: Release) -> Totals:
     if device is not None:
         times = KernelTimes(device, release, flags=done.config.build.flags)
         return times.account(module, is_final=True).totals
-    return Account(module, backend=done.config.build.backend, is_final=True).totals
+    return plain_account(module, done.config.build.backend, release, is_final=True).totals
 
 
 def upgrade_json(found: Sequence[Upgrade], old: str, new: str) -> dict[str, Any]:
@@ -179,15 +180,16 @@ def headline(found: Upgrade, old: str, new: str) -> str:
     end = f", {changed}" if (changed := change_text(found)) else ""
     if old == new and found.compiled is None:
         return f"Nothing to compare: both releases are XLA {old}; give --from or --to."
-    if found.same and found.compiled is None:
-        return f"XLA {old} and {new} create the same fusions: {launched}."
+    if found.same and _launches(found.final) == _launches(found.after):
+        what = "fusions" if found.compiled is None else "kernels"
+        return f"XLA {old} and {new} create the same {what}: {launched}."
     releases = f"From XLA {old} to {new}" if old != new else f"Two compilations by XLA {old}"
     return f"{releases}: {launched}{end}."
 
 
 def compiled_line(found: Upgrade) -> str:
     """The part of the passes before fusion; empty where the new release did not compile it."""
-    if found.compiled is None:
+    if found.compiled is None or (found.same and _launches(found.compiled) == _launches(found.after)):
         return ""
     fusion, earlier = (figures(*s)[0] for s in ((found.before, found.after), (found.after, found.compiled)))
     return f"Fusion passes alone: {_count_text(fusion)}; passes before fusion: {earlier}."

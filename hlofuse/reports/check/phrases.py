@@ -27,6 +27,8 @@ def verdict(check: Check) -> str:
     """The first line: what broke, in how many modules."""
     if check.updated and not check.failed:
         return f"wrote baseline: {plural(len(check.modules), 'module')}"
+    if not check.modules and not check.others:
+        return "No difference"
     if not check.failed:
         warnings = sum(f.level is Level.WARNING for f in check.findings)
         extra = f", {plural(warnings, 'warning')}" if warnings else ""

@@ -31,10 +31,17 @@ class Facts:
     """Facts about a replay for several parts of an explanation, cached."""
 
     def __init__(
-        self, replay: Compilation, costs: Costs | None = None, *, with_final_names: bool = True
+        self,
+        replay: Compilation,
+        costs: Costs | None = None,
+        *,
+        with_final_names: bool = True,
+        counted: Account | None = None,
     ) -> None:
-        """A report without `with_final_names` shows names at fusion alone."""
+        """A report without `with_final_names` shows names at fusion alone. `counted` are the launches of a
+        fused module."""
         self.replay = replay
+        self._counted = counted
         self.costs = costs
         self._with_final_names = with_final_names
         self.lineage = Lineage(replay.before, replay.after, replay.events)
@@ -73,7 +80,7 @@ class Facts:
         return self.account_after.totals
 
     def _account(self, module: Module, *, is_final: bool = False) -> Account:
-        return account_of(self.replay, self.costs, module, is_final=is_final)
+        return self._counted or account_of(self.replay, self.costs, module, is_final=is_final)
 
     def at_stake(self, producer: Instruction) -> float | None:
         """Microseconds saved by fusing a kernel into its users if no rule forbade it; None if unknown."""

@@ -9,6 +9,7 @@ from functools import cached_property
 from hlofuse.account.functions import path_of
 from hlofuse.analysis.kernels import CONTROL_FLOW, kernels, launched_computations, source_line
 from hlofuse.compilation import Compilation
+from hlofuse.format import listing
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import has_part, source_text
 from hlofuse.inputs.suggest import did_you_mean
@@ -58,7 +59,9 @@ def not_found(module: Module, text: str, names: Iterable[str]) -> str:
         places = (s for i in module.instructions() for s in (module.source_of(i), module.called_from(i)))
         meant = did_you_mean(plain, sorted({source_text(s) for s in places if s is not None}))
         return f"{owner} has no instruction {printable(plain)} and no operation from that source line{meant}"
-    meant = did_you_mean(plain, sorted(names))
+    there = sorted(names)
+    numbered = [name for name in there if name.startswith(f"{plain}.")]
+    meant = f"; there is {listing(numbered, 3)}" if numbered else did_you_mean(plain, there)
     return f"{owner} has no instruction, op_name or function {printable(plain)}{meant}"
 
 
@@ -275,7 +278,8 @@ class Names:
 
     def _not_found(self, plain: str) -> str:
         facts = self.facts
-        there = {*facts.before, *facts.after, *self._created, *facts.replay.names_at_fusion}
+        final = (x.name for x in facts.replay.final.instructions())
+        there = {*facts.before, *facts.after, *self._created, *final}
         if self.unoptimized is not None:
             there.update(i.name for i in self.unoptimized.instructions())
         return not_found(facts.replay.before, plain, there)

@@ -364,6 +364,8 @@ def _print_story(
     if s.fate == "added" or (s.fate == "gone" and s.before_fusion):
         print_lines(console, created_by_lines(s.created_by))
         _print_places(console, (s.described,))
+        for rule in dict.fromkeys(m.rule for m in s.created_by if m.rule.advice):
+            indented(console, printable(advice_line(rule)))
         return
     notes = before_fusion_lines(s)
     if s.meant:
