@@ -113,9 +113,10 @@ class Totals(Record):
 
     @property
     def lacking_bytes(self) -> int:
-        """Bytes that the memory of the device lacks; 0 where the program fits, and where it is not known."""
-        known = self.memory_size if self.devices == 1 else 0
-        return max((self.memory_bytes or 0) - known, 0) if known else 0
+        """Bytes that the memory of the device lacks; 0 where the program fits, or nothing says so."""
+        if not self.memory_size or self.devices > 1:
+            return 0
+        return max((self.memory_bytes or 0) - self.memory_size, 0)
 
     @property
     def unknown(self) -> int:

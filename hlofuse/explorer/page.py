@@ -26,11 +26,35 @@ from hlofuse.reports.timeline.step_details import Group, StepDetails
 from .collect import TEXT
 from .model import Decision, Kernel, Operation, Page, Passes, Run
 
-SCRIPTS = tuple(
-    (
-        "passes_data data state phrases dom labels layers order layout nested scene colouring picture outline"
-        " sheet pane lists source differences panels kernel details passes timeline search legend keys app"
-    ).split()
+SCRIPTS = (
+    "passes_data",
+    "data",
+    "state",
+    "phrases",
+    "dom",
+    "labels",
+    "layers",
+    "order",
+    "layout",
+    "nested",
+    "scene",
+    "colouring",
+    "picture",
+    "outline",
+    "sheet",
+    "pane",
+    "lists",
+    "source",
+    "differences",
+    "panels",
+    "kernel",
+    "details",
+    "passes",
+    "timeline",
+    "search",
+    "legend",
+    "keys",
+    "app",
 )
 """In the order in which they build on each other; together they are one module."""
 

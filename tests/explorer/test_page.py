@@ -566,14 +566,3 @@ def test_a_fused_module_has_its_kernels_and_no_decisions(explored: Open, samples
     assert not seen.page.is_visible("footer")
     seen.page.locator("#panel [role=option]").first.click()
     assert "Why not fused" not in seen.details
-
-
-def test_equal_kernels_share_a_row_that_opens(explored: Open, samples: Path) -> None:
-    seen = explored(samples / "cartpole/gpu/scan", "--device", "rtx2080ti", address="#tab=kernels")
-    rows = seen.page.locator("#panel [role=option]")
-    folded = rows.count()
-    row = rows.filter(has_text="copy.24 ×4")
-    row.click()
-    assert rows.count() == folded + 4
-    row.click()
-    assert rows.count() == folded
