@@ -146,7 +146,15 @@ _GARBAGE = 3_000_000
 """Objects made before garbage is looked for: nearly all that a command makes it keeps to its end."""
 
 
-_FORMATS = tuple("--json --markdown --html --svg --sarif --junit --github".split())
+_FORMATS = (
+    "--json",
+    "--markdown",
+    "--html",
+    "--svg",
+    "--sarif",
+    "--junit",
+    "--github",
+)
 """Formats often given as options."""
 
 

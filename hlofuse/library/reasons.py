@@ -110,8 +110,7 @@ def _has_answer(found: Sequence[Found]) -> bool:
 
 
 def tpu_reasons(report: Program, names: Sequence[str]) -> Answer[Any] | None:
-    """The kernels of a TPU that have a name, or the pairs of two, with learnt reasons; None for another
-    input."""
+    """Kernels of a TPU by name, or pairs of two, with learnt reasons; None for another input."""
     final = final_of_tpu(report) or report
     if (pair := tpu_pair(report, names, is_final=bool(_final_names(final, names)))) is None:
         return None

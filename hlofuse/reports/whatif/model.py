@@ -114,8 +114,7 @@ class Trial(Record):
         return min(10 * (self.memory_saved or 0) // lacking, 10) / 10 if lacking else 0.0
 
     def saves_memory(self, totals: Totals) -> bool:
-        """A quarter of the temporary memory is saved, in about the same time; or where the program does not
-        fit, a tenth of the bytes lacking."""
+        """Saves a quarter of the temporary memory in about the same time, or a tenth of the bytes lacking."""
         if totals.lacking_bytes:
             return self.relief(totals) > 0
         if self.us_saved is not None and self.us_saved < -_SLOWER * (totals.us or 0.0):
