@@ -380,7 +380,7 @@ class Account:
         device, cost = self._device, None
         if device is not None and self._estimate is not None and device.compute_capability >= (9, 0):
             cost = partial(scheduled_us, device, self._estimate)
-        return assign(self.module, self.backend, device, cost=cost)
+        return assign(self.module, self.backend, self.machine, cost=cost)
 
     @property
     def machine(self) -> DeviceDescription | TpuDevice | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.graph import Instruction
@@ -14,6 +15,7 @@ from .in_place import InPlacePair, in_place_pairs
 if TYPE_CHECKING:
     from .hlo_dataflow import HloDataflow
 
+_GROUP, _NUMBER = re.compile(r'"indices":\[([^\]]*)'), re.compile(r"\d{1,9}")
 _MAY_BE_IN_PLACE = frozenset(
     """
     all-reduce-start async-start collective-permute collective-permute-start custom-call dynamic-update-slice
@@ -42,9 +44,19 @@ class AliasInfo:
             pairs = self._of_fusions[x] = in_place_pairs(x, self._release)
         return pairs
 
-    def may_alias(self, operand: Instruction, user: Instruction, user_index: Index) -> bool | None:
-        """The backend's own answer; None where the common rules decide (`MayAlias`)."""
-        return None
+    def may_alias(
+        self, operand: Instruction, operand_index: Index, user: Instruction, user_index: Index
+    ) -> bool | None:
+        """The backend's own answer; None where the common rules decide (`MayAlias`). XLA:TPU writes it into a
+        kernel: groups of leaves that share a place, counted over the operands and then the result."""
+        _, is_known, text = (user.raw("backend_config") or "").partition('"aliasing_operands"')
+        if not is_known:
+            return None
+        values = (*user.operands, user)
+        leaves = dict(enumerate((x, index) for x in values for index, _ in x.shape.leaves()))
+        pair = {(operand, operand_index), (user, user_index)}
+        groups = map(_NUMBER.findall, _GROUP.findall(text))
+        return any(pair <= {leaves.get(int(n)) for n in group} for group in groups)
 
     def can_share(
         self,
@@ -60,7 +72,7 @@ class AliasInfo:
         equal = subshape_at(operand.shape, operand_index).key == subshape_at(user.shape, user_index).key
         if equal and self._is_updated(dataflow, operand, operand_index, user, user_index):
             return True
-        own = self.may_alias(operand, user, user_index)
+        own = self.may_alias(operand, operand_index, user, user_index)
         if own is not None or not equal:
             return bool(own)
         if user.opcode == "fusion" and user.fusion_kind in ("kLoop", "kInput"):

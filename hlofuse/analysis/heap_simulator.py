@@ -1,7 +1,7 @@
 """XLA's heap simulator: when each value is needed (`xla/hlo/utils/hlo_live_range.cc`), and the places of
 values that are not needed at the same time, best fit by decreasing size (`heap_simulator.cc`)."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -194,6 +194,17 @@ class HeapSimulation:
         block, number = self._place[value]
         block.ends[number] = self._events
         self._events += block.size > 0  # XLA does not note what takes no place
+
+
+def pack_by_start(blocks: Iterable[Block], alignment: int) -> int:
+    """Give every block its offset in the order of their begin, and return the bytes of all together
+    (`FinishFastMerge`). A block has its place from the begin of its first value to the end of its last."""
+    placed = [b for b in blocks if b.size]
+    whole = [Block(b.size, b.values[:1], [min(b.starts)], [max(b.ends)]) for b in placed]
+    size = _pack_in_order(sorted(whole, key=lambda b: (b.starts, -b.size, b.values[0].id)), alignment)
+    for block, found in zip(placed, whole, strict=True):
+        block.offset = found.offset
+    return size
 
 
 def pack(blocks: Collection[Block], alignment: int) -> int:

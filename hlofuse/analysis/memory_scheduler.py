@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import accumulate
 from itertools import count as numbers
 from sys import maxsize
 from typing import TypeAlias
@@ -134,11 +135,7 @@ def _minimum_memory(
         for start, end in zip(block.starts, block.ends, strict=True):
             changes[start] += block.size
             changes[end] -= block.size
-    now = most = 0
-    for moment in sorted(changes):
-        now += changes[moment]
-        most = max(most, now)
-    return most
+    return max(accumulate(changes[moment] for moment in sorted(changes)), default=0)
 
 
 class _Order:

@@ -41,6 +41,7 @@ class TpuDevice(Record):
     xla_memory_bandwidth: float  # Bytes per second by XLA's `optimal_seconds`
     source: str
     peaks: dict[str, float]  # Published operations per second by element type
+    reuses_results: bool = False  # True if XLA places temporary arrays where results will lie
 
     def topology_of(self, devices: int) -> str:
         """The smallest topology of so many devices."""

@@ -84,7 +84,7 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
         if answer is not None:
             full = [observed.note] if observed.note else []
             untried = [*untried_lines(answer)][1:]  # the screen has the first
-            full += ["Changes that are not simulated:", *untried] if untried else []
+            full += ["Changes whose gain is not known:", *untried] if untried else []
             print_lines(console, ("", *full, "") if full else ("",), 0)
             if difference is not None:
                 print_difference(difference, console, limit=limit)

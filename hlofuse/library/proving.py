@@ -68,6 +68,7 @@ def _proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verd
     found.sort(key=lambda c: ((c[0].recipe or c[0].flag) not in suggested, -c[0].touched))
     remaining = [] if v.tiles is not None else list(v.suggestions)
     helpful: list[Candidate] = []
+    untimed: list[Suggestion] = []
     tried = set[str]()
     with report.options.listener.progress("compiling changes") as progress:
         try:
@@ -88,12 +89,14 @@ def _proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verd
             is_timed = trial.us_saved is not None or base.us is None
             if trial.helps(base) and (v.tiles is None or is_timed):
                 helpful.append((replace(s, trial=trial), module))
+            elif not is_timed and (trial.helps(base) or trial.gain > (0.0, 0, 0)):
+                untimed.append(replace(s, trial=trial))
     helpful.sort(key=lambda c: tuple(-x for x in c[0].trial.gain))
     with report.options.listener.activity("comparing values"):
         new = list(_judged(helpful, start, python))
     remaining = [s for s in remaining if s.text + s.flag not in tried]
     left = v.untried if v.tiles is None else [s for s, _ in found]
-    untried = tuple(s for s in left if s.text + s.flag not in tried)
+    untried = (*untimed, *(s for s in left if s.text + s.flag not in tried))
     order = sorted([*new, *remaining], key=lambda s: (s.kind == "report", *(-x for x in s.trial.gain)))
     return replace(v, suggestions=tuple(order), untried=untried, compiled=len(tried))
 

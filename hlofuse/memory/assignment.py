@@ -8,17 +8,19 @@ from itertools import accumulate, chain, pairwise
 from math import inf
 
 from hlofuse.analysis.alias_info import AliasInfo
-from hlofuse.analysis.heap_simulator import Block, HeapSimulation, LiveRanges, Range, pack
+from hlofuse.analysis.heap_simulator import Block, HeapSimulation, LiveRanges, Range, pack, pack_by_start
 from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_value import HloValue, Index, shape_tree
 from hlofuse.analysis.memory_scheduler import live_ranges, with_least_memory
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.tpu import TpuDevice
 from hlofuse.ir import Instruction, Module, Record, Shape, callees, reach
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.releases import AROUND_FUSION
 
 _ALIGNMENT = {"gpu": 256, "tpu": 512}
 _CPU_ALIGNMENT, _HBM_ALIGNMENT = 64, 16384
+_MARGIN = 5 << 29  # bytes of a TPU's memory that a fast packing has to leave
 _VMEM, _HOST = 1, 5
 """The memory spaces of a TPU's VMEM and of the host."""
 
@@ -85,12 +87,12 @@ class Assignment:
 def assign(
     module: Module,
     backend: str,
-    device: DeviceDescription | None = None,
+    device: DeviceDescription | TpuDevice | None = None,
     other: Assignment | None = None,
     cost: Callable[[Instruction], float] | None = None,
 ) -> Assignment:
     """The memory of a module in the order of its schedule, or, without one, in post-order. `backend` is
-    `cpu`, `gpu` or `tpu`; the rules of a GPU's kernels need its `device`. For TPUs it is that of HBM; `vmem`
+    `cpu`, `gpu` or `tpu`; a GPU's and a TPU's rules need their `device`. For TPUs it is that of HBM; `vmem`
     has the rest. With `other`, in another order, arrays die as early as they can; `cost`: `live_ranges`."""
     return _Assigner(module, backend, device, other, cost).result()
 
@@ -128,18 +130,20 @@ class _Assigner:
         self,
         module: Module,
         backend: str,
-        device: DeviceDescription | None,
+        device: DeviceDescription | TpuDevice | None,
         other: Assignment | None,
         cost: Callable[[Instruction], float] | None,
     ) -> None:
         self._module = module
         self._backend = backend
         self._info = AliasInfo(AROUND_FUSION)
-        if backend == "gpu" and device is not None:
+        if isinstance(device, DeviceDescription):
             self._info = GpuAliasInfo(device, AROUND_FUSION)
+        self._tpu = device if isinstance(device, TpuDevice) else None
         self._alignment = _ALIGNMENT.get(backend, _CPU_ALIGNMENT)
         self._alias = HloAlias(module, self._info) if other is None else other.live.alias
         self._dataflow = self._alias.dataflow
+        self._may_reuse = backend != "tpu" or (self._tpu is not None and self._tpu.reuses_results)
         self._sizes = self._alias.sizes()
         self._buffers = list(self._sizes)
         if backend == "tpu":
@@ -166,7 +170,7 @@ class _Assigner:
         for space in sorted(self._delayed):
             values = self._delayed[space]
             found = HeapSimulation(values, self._alias, self._live, self._sizes, self._info).blocks
-            self._allocations.append(_Allocation(pack(found, self._pitch(space)), space))
+            self._allocations.append(_Allocation(self._packed(found, space), space))
             blocks += found if self._is_device(space) else []
         # Computations applied element by element, also in fusions (`GatherComputationsByAllocationType`).
         runs = self._live.spans
@@ -199,11 +203,20 @@ class _Assigner:
             donated=tuple(self._donated),
         )
 
+    def _packed(self, blocks: list[Block], space: int) -> int:
+        """Bytes of all blocks at their places, in HBM found fast if they fit, as in XLA:TPU."""
+        if self._is_hbm(space):
+            size = pack_by_start(blocks, self._pitch(space))
+            used = size + sum(a.size for a in self._allocations if not a.space)
+            if self._tpu is None or used <= self._tpu.device_memory_size - _MARGIN:
+                return size
+        return pack(blocks, self._pitch(space))
+
     def _of_hbm(self, end: int, blocks: list[Block]) -> int:
         """Temporary bytes of HBM: XLA:TPU counts rounding twice; tuples and unwritten scalars take none."""
         if not any(map(_is_of_kernel, self._delayed.get(0, ()))):
             return 0
-        arrays = max(_over_time(blocks, self._live), default=0)
+        arrays = _peak_of_trace(blocks)
         tuples = sum(a.size for a in self._allocations if a.is_tuple and a.is_temporary)
         return 2 * -(-end // _HBM_ALIGNMENT) * _HBM_ALIGNMENT - arrays - tuples
 
@@ -211,9 +224,12 @@ class _Assigner:
         """True for the memory of the device: all but the host's, on a TPU HBM alone."""
         return space != _HOST and (self._backend != "tpu" or not space)
 
+    def _is_hbm(self, space: int) -> bool:
+        return self._backend == "tpu" and not space
+
     def _pitch(self, space: int) -> int:
         """Temporary arrays begin at multiples of it."""
-        return _HBM_ALIGNMENT if self._backend == "tpu" and not space else self._alignment
+        return _HBM_ALIGNMENT if self._is_hbm(space) else self._alignment
 
     def _in_order(self) -> list[HloBuffer]:
         """Buffers of what runs, the largest first (`AssignBuffersForComputations`)."""
@@ -247,7 +263,7 @@ class _Assigner:
                 return
         if any(v.shape.is_tuple for v in buffer.values):
             self._add(buffer, is_tuple=True)
-        elif self._backend == "tpu" or not self._reuse(buffer):
+        elif not self._may_reuse or not self._reuse(buffer):
             if buffer in self._results:
                 self._open.append(self._add(buffer))
             else:
@@ -363,10 +379,26 @@ def _moved_to_end(allocations: list[_Allocation]) -> list[_Allocation]:
 def _over_time(blocks: Iterable[Block], live: LiveRanges) -> list[int]:
     changes = [0] * (live.end + 2)
     for block in blocks:
-        for start, end in _merged(live.ranges[v] for v in block.values):
-            changes[start] += block.size
-            changes[end + 1] -= block.size
+        after = 0
+        for start, end in sorted(live.ranges[v] for v in block.values):
+            if end >= after:
+                changes[max(start, after)] += block.size
+                after = end + 1
+                changes[after] -= block.size
     return list(accumulate(changes))[: live.end + 1]
+
+
+def _peak_of_trace(blocks: Iterable[Block]) -> int:
+    """The most bytes alive by XLA's trace (`ComputePeakMemoryLogicalBuffers`): a place that passes from one
+    value to another while both live counts until the first one ends."""
+    changes: dict[int, int] = {}
+    for block in blocks:
+        latest = -1
+        for start, end in zip(block.starts, block.ends, strict=True):
+            if start > latest:
+                changes |= {start: block.size, end: -block.size}
+            latest = max(latest, end)
+    return max(accumulate(changes[n] for n in sorted(changes)), default=0)
 
 
 def _is_of_kernel(value: HloValue) -> bool:
@@ -374,16 +406,6 @@ def _is_of_kernel(value: HloValue) -> bool:
     x = value.instruction
     is_carried = x.opcode in ("while", "conditional", "parameter")
     return not is_carried and not all(i.shape.is_effective_scalar for i in (x, *x.operands))
-
-
-def _merged(ranges: Iterable[Range]) -> list[Range]:
-    found: list[Range] = []
-    for start, end in sorted(ranges):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
-        else:
-            found.append((start, end))
-    return found
 
 
 def _space(buffer: HloBuffer) -> int:

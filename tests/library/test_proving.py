@@ -12,6 +12,7 @@ import pytest
 
 from hlofuse.capture import CaptureError
 from hlofuse.library import proving
+from hlofuse.reports.whatif.model import Trial
 from ..fixtures import unpacked
 from ..running import Run
 
@@ -103,7 +104,7 @@ def test_other_values_are_not_offered(hlofuse: Run, program: Path, compiler: Com
 
 
 def test_a_tpu_lists_what_may_apply_and_says_what_compiling_needs(
-    hlofuse: Run, tmp_path: Path, compiler: Compiler
+    hlofuse: Run, tmp_path: Path, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unpacked(TPU, tmp_path)
     case = tmp_path / "tpu" / "softmax"
@@ -120,3 +121,10 @@ def test_a_tpu_lists_what_may_apply_and_says_what_compiling_needs(
     for columns in (80, 160):
         shown = hlofuse("explain", case, "--prove", columns=columns).out
         assert f"Not simulated: {compiler.refusal}" in " ".join(shown.split())
+    # What XLA made better stays in the list where nothing says how long it takes.
+    compiler.refusal = ""
+    for bytes_saved, is_listed in ((8, True), (-8, False)):
+        trial = Trial(None, "compiled by XLA", None, 0, 0, bytes_saved)
+        monkeypatch.setattr(proving, "_trial", lambda *_, trial=trial: trial)
+        shown = hlofuse("explain", case, "--prove").out
+        assert ("take-not-onehot" in shown) == is_listed

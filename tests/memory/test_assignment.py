@@ -17,7 +17,8 @@ import pytest
 from hlofuse import open as open_input
 from hlofuse.compilation import compile
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.ir import parse_module
+from hlofuse.cost.tpu import tpu_devices
+from hlofuse.ir import parse_module, replace
 from hlofuse.memory import Assignment, assign
 from hlofuse.pipelines.stage import Stage
 from ..fixtures import packed
@@ -100,6 +101,34 @@ ENTRY e { p = A parameter(0)  a = A negate(p)  b = A exponential(a)
     text = text.replace("GIVEN", "(A, A)" if start else "()")
     found = assign(parse_module(re.sub(r"\bA\b", "f32[65536]{0:T(1024)}", text)), "tpu")
     assert max(found.over_time) == 3 * 4 * 65536 + 512
+
+
+UNET = """a 256 p,b 1024 a,c 4194304 p,d 8388608 c,e 2097152 d,f 8388608 d,g 4194304 b e,\
+h 8388608 b g,i 8388608 f h,j 8388608 i,r 1024 j"""
+
+
+def test_a_tpu_places_arrays_as_they_begin() -> None:
+    """XLA's figure for a U-Net on a v3; where that leaves too little, the best places are searched for."""
+    call = '{} = f32[{}]{{0:T(1024)}} custom-call({}), custom_call_target="k"'
+    rows = (row.split(" ", 2) for row in UNET.split(","))
+    lines = [call.format(name, count, ", ".join(of.split())) for name, count, of in rows]
+    head = "HloModule m, is_scheduled=true\nENTRY e { p = f32[1024]{0:T(1024)} parameter(0)"
+    module, v3 = parse_module("\n".join([head, *lines[:-1], f"ROOT {lines[-1]} }}"])), tpu_devices()["v3"]
+    assert assign(module, "tpu", v3).temporary == 134_283_264
+    assert assign(module, "tpu", replace(v3, device_memory_size=2_800_000_000)).temporary == 100_663_296
+
+
+@pytest.mark.parametrize(("lists", "size"), [("", 524_288), ('{"indices":["0","1"]}', 262_144)])
+def test_a_kernel_of_a_tpu_says_what_it_overwrites(lists: str, size: int) -> None:
+    """Only on a v4 do temporary arrays lie where the result will be."""
+    text = """HloModule m, is_scheduled=true
+double { x = A parameter(0)  ROOT y = A add(x, x) }
+ENTRY e { p = A parameter(0)  a = A reverse(p), dimensions={0}
+  b = A fusion(a), kind=kLoop, calls=double, backend_config={"aliasing_operands":{"lists":[LISTS]}}
+  c = A reverse(b), dimensions={0}  ROOT r = A reverse(c), dimensions={0} }""".replace("LISTS", lists)
+    module = parse_module(re.sub(r"\bA\b", "f32[65536]{0:T(1024)}", text))
+    assert assign(module, "tpu", tpu_devices()["v4"]).temporary == size
+    assert assign(module, "tpu", tpu_devices()["v5e"]).temporary == 524_288
 
 
 def cpu(text: str) -> Assignment:

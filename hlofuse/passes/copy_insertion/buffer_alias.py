@@ -170,7 +170,9 @@ class GpuAliasInfo(AliasInfo):
     def _model(self) -> KernelModel:
         return KernelModel(self._device, self._release)
 
-    def may_alias(self, operand: Instruction, user: Instruction, user_index: Index) -> bool | None:
+    def may_alias(
+        self, operand: Instruction, operand_index: Index, user: Instruction, user_index: Index
+    ) -> bool | None:
         if user.opcode in ("all-reduce", "collective-broadcast"):
             return len(user.operands) == 1 or (
                 len(user_index) == 1 and user.operands[user_index[0]] is operand
