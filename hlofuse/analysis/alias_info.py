@@ -49,8 +49,8 @@ class AliasInfo:
     ) -> bool | None:
         """The backend's own answer; None where the common rules decide (`MayAlias`). XLA:TPU writes it into a
         kernel: groups of leaves that share a place, counted over the operands and then the result."""
-        _, is_known, text = (user.raw("backend_config") or "").partition('"aliasing_operands"')
-        if not is_known:
+        _, has_own, text = (user.raw("backend_config") or "").partition('"aliasing_operands"')
+        if not has_own:
             return None
         values = (*user.operands, user)
         leaves = dict(enumerate((x, index) for x in values for index, _ in x.shape.leaves()))

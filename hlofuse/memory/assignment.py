@@ -20,7 +20,6 @@ from hlofuse.releases import AROUND_FUSION
 
 _ALIGNMENT = {"gpu": 256, "tpu": 512}
 _CPU_ALIGNMENT, _HBM_ALIGNMENT = 64, 16384
-_MARGIN = 5 << 29  # bytes of a TPU's memory that a fast packing has to leave
 _VMEM, _HOST = 1, 5
 """The memory spaces of a TPU's VMEM and of the host."""
 
@@ -139,11 +138,10 @@ class _Assigner:
         self._info = AliasInfo(AROUND_FUSION)
         if isinstance(device, DeviceDescription):
             self._info = GpuAliasInfo(device, AROUND_FUSION)
-        self._tpu = device if isinstance(device, TpuDevice) else None
         self._alignment = _ALIGNMENT.get(backend, _CPU_ALIGNMENT)
         self._alias = HloAlias(module, self._info) if other is None else other.live.alias
         self._dataflow = self._alias.dataflow
-        self._may_reuse = backend != "tpu" or (self._tpu is not None and self._tpu.reuses_results)
+        self._may_reuse = device.reuses_results if isinstance(device, TpuDevice) else backend != "tpu"
         self._sizes = self._alias.sizes()
         self._buffers = list(self._sizes)
         if backend == "tpu":
@@ -170,7 +168,9 @@ class _Assigner:
         for space in sorted(self._delayed):
             values = self._delayed[space]
             found = HeapSimulation(values, self._alias, self._live, self._sizes, self._info).blocks
-            self._allocations.append(_Allocation(self._packed(found, space), space))
+            pitch = self._pitch(space)
+            packed = pack_by_start if pitch == _HBM_ALIGNMENT else pack
+            self._allocations.append(_Allocation(packed(found, pitch), space))
             blocks += found if self._is_device(space) else []
         # Computations applied element by element, also in fusions (`GatherComputationsByAllocationType`).
         runs = self._live.spans
@@ -203,15 +203,6 @@ class _Assigner:
             donated=tuple(self._donated),
         )
 
-    def _packed(self, blocks: list[Block], space: int) -> int:
-        """Bytes of all blocks at their places, in HBM found fast if they fit, as in XLA:TPU."""
-        if self._is_hbm(space):
-            size = pack_by_start(blocks, self._pitch(space))
-            used = size + sum(a.size for a in self._allocations if not a.space)
-            if self._tpu is None or used <= self._tpu.device_memory_size - _MARGIN:
-                return size
-        return pack(blocks, self._pitch(space))
-
     def _of_hbm(self, end: int, blocks: list[Block]) -> int:
         """Temporary bytes of HBM: XLA:TPU counts rounding twice; tuples and unwritten scalars take none."""
         if not any(map(_is_of_kernel, self._delayed.get(0, ()))):
@@ -224,12 +215,9 @@ class _Assigner:
         """True for the memory of the device: all but the host's, on a TPU HBM alone."""
         return space != _HOST and (self._backend != "tpu" or not space)
 
-    def _is_hbm(self, space: int) -> bool:
-        return self._backend == "tpu" and not space
-
     def _pitch(self, space: int) -> int:
         """Temporary arrays begin at multiples of it."""
-        return _HBM_ALIGNMENT if self._is_hbm(space) else self._alignment
+        return _HBM_ALIGNMENT if self._backend == "tpu" and not space else self._alignment
 
     def _in_order(self) -> list[HloBuffer]:
         """Buffers of what runs, the largest first (`AssignBuffersForComputations`)."""

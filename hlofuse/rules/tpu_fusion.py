@@ -1,10 +1,12 @@
 """Conditions under which XLA:TPU leaves two operations in two kernels: codes TP… They were learnt from
 compiled programs and are not XLA's, whose source for a TPU is not public."""
 
+import math
 import re
 
 from hlofuse.analysis.elementwise import is_elementwise, without_bitcasts
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import with_trait
 from .catalogue import catalogue
 from .instruction_fusion import CandidatePair
 from .verdict import condition
@@ -12,7 +14,8 @@ from .verdict import condition
 _ON_ITS_OWN = frozenset(
     "reduce reshape sort concatenate dynamic-update-slice gather scatter reduce-window custom-call"
     " select-and-scatter transpose rng-bit-generator reverse".split()
-)
+) | with_trait("collective")
+_MOVES = with_trait("collective") | {"copy"}
 _KINDS = ("dynamic-update-slice", "scatter", "convolution", "reduce", "reduce-window")
 _MOST_CHAINED_BYTES = 16_000_000
 
@@ -30,8 +33,8 @@ def kind(kernel: Instruction) -> str:
 
 
 def is_loop(x: Instruction) -> bool:
-    """Computed element by element; XLA:TPU treats a copy as a move of data."""
-    return is_elementwise(x) and x.opcode != "copy"
+    """Computed element by element; XLA:TPU treats copies and collectives as moves of data."""
+    return is_elementwise(x) and x.opcode not in _MOVES
 
 
 def readers(producer: Instruction, consumer: Instruction) -> list[tuple[Instruction, int]]:
@@ -46,13 +49,26 @@ def _takes_in(reader: Instruction, number: int, value: Instruction) -> bool:
     """True if a kernel may compute the operand while it computes the reader."""
     inside = reader.fusion_around is not None
     opcode = reader.opcode
-    if opcode == "bitcast":
+    if opcode == "bitcast" and _tile(reader) == _tile(reader.operands[0]):
         return inside or (bool(reader.users) and all(_takes_all(reader, u) for u in reader.users))
     if opcode == "slice":
         return value.opcode == "pad"
     if opcode == "dynamic-update-slice":
         return number <= 1 and (inside or len(reader.operands[0].users) == 1)
     return opcode in ("reduce", "convolution", "scatter") or (is_loop(reader) and opcode != "fusion")
+
+
+def _tile(x: Instruction) -> int:
+    """Elements of a tile; 1 without tiles."""
+    layout = x.shape.layout
+    return math.prod(layout.tiles[0] if layout is not None and layout.tiles else ())
+
+
+def _leaves_gaps(x: Instruction) -> bool:
+    """True for a slice of every second element or so, and for padding between elements."""
+    if x.opcode == "slice":
+        return any(stride > 1 for stride in x.attributes["slice"].strides)
+    return x.opcode == "pad" and any(part.count("_") > 1 for part in (x.raw("padding") or "").split("x"))
 
 
 def _takes_all(producer: Instruction, user: Instruction) -> bool:
@@ -74,7 +90,7 @@ def producer_on_its_own(pair: CandidatePair) -> bool:
         return not (in_product and producer.operands[0].opcode != "bitcast")
     if producer.opcode == "fusion":
         return not (is_created(producer) and kind(producer) == "loop")
-    return producer.opcode in _ON_ITS_OWN
+    return producer.opcode in _ON_ITS_OWN or _leaves_gaps(producer)
 
 
 @condition("TP003", "The producer is a scalar")

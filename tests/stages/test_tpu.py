@@ -151,6 +151,9 @@ SUM = "z = f32[] constant(0)\n  x = f32[8] reduce(p, z), dimensions={1}, to_appl
 PRODUCT = "x = f32[8,8] convolution(p, p), dim_labels=bf_io->bf"
 FIRST = PRODUCT.replace("x =", "c =")
 AFTER = "f32[8,8] convolution(p, x), dim_labels=bf_io->bf"
+VECTOR = """p = f32[{0}]{{0:T({0})}} parameter(0)
+  x = f32[{0}]{{0:T({0})}} negate(p)
+  b = f32[1,{0}]{{1,0:T(1,128)}} bitcast(x)"""
 HALF = "y = f32[8,4] slice(x), slice={[0:8], [0:4]}"
 
 
@@ -161,6 +164,11 @@ HALF = "y = f32[8,4] slice(x), slice={[0:8], [0:4]}"
         ((P, "x = f32[8,8] exponential(p)", f"ROOT {HALF}"), "TP001"),
         ((P, SUM, "ROOT y = f32[8] negate(x)"), "TP002"),
         (("p = f32[] parameter(0)", "x = f32[] negate(p)", "ROOT y = f32[] exponential(x)"), "TP003"),
+        # A tile of 256 elements is read as two of 128, one of 128 as it is.
+        ((VECTOR.format(256), "ROOT y = f32[1,256]{1,0:T(1,128)} exponential(b)"), "TP001"),
+        ((VECTOR.format(128), "ROOT y = f32[1,128]{1,0:T(1,128)} exponential(b)"), None),
+        ((P, "x = f32[4,8] slice(p), slice={[0:8:2], [0:8]}", "ROOT y = f32[4,8] negate(x)"), "TP002"),
+        ((P, "x = f32[4,8] slice(p), slice={[0:4], [0:8]}", "ROOT y = f32[4,8] negate(x)"), None),
         # A product's kernel goes on while one value of its size leaves it.
         ((P, PRODUCT, "ROOT y = f32[8,8] negate(x)"), None),
         ((P, PRODUCT, HALF, "ROOT w = f32[8,4] negate(y)"), "TP001"),
