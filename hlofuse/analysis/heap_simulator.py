@@ -211,15 +211,13 @@ def pack(blocks: Collection[Block], alignment: int) -> int:
     """Give every block its offset, and return the bytes of all together (`ChooseBestHeapAlgorithm`). Of two
     orders, the largest or the longest lived first, the one that needs less counts."""
     placed = [b for b in blocks if b.size]
-    best: list[int] | None = None
-    least = 0
     by_size = sorted(placed, key=lambda b: (-b.size, b.starts[0] - b.ends[0], b.values[0].id))
     by_duration = sorted(placed, key=lambda b: (min(b.starts) - max(b.ends), -b.size, b.values[0].id))
-    for blocks in (by_size, by_duration):
-        size = _pack_in_order(blocks, alignment)
-        if best is None or size < least:
-            best, least = [b.offset for b in placed], size
-    for block, offset in zip(placed, best or (), strict=True):
+    found: dict[int, list[int]] = {}
+    for order in (by_size, by_duration):
+        found.setdefault(_pack_in_order(order, alignment), [b.offset for b in placed])
+    least = min(found)
+    for block, offset in zip(placed, found[least], strict=True):
         block.offset = offset
     return least
 

@@ -103,31 +103,16 @@ ENTRY e { p = A parameter(0)  a = A negate(p)  b = A exponential(a)
     assert max(found.over_time) == 3 * 4 * 65536 + 512
 
 
-UNET = """a 256 p,b 1024 a,c 4194304 p,d 8388608 c,e 2097152 d,f 8388608 d,g 4194304 b e,\
-h 8388608 b g,i 8388608 f h,j 8388608 i,r 1024 j"""
+def tpu(text: str, device: str) -> int:
+    return assign(parse_module(text), "tpu", tpu_devices()[device]).temporary
 
 
-def test_a_tpu_places_arrays_as_they_begin() -> None:
-    """XLA's figure for a U-Net on a v3."""
-    call = '{} = f32[{}]{{0:T(1024)}} custom-call({}), custom_call_target="k"'
-    rows = (row.split(" ", 2) for row in UNET.split(","))
-    lines = [call.format(name, count, ", ".join(of.split())) for name, count, of in rows]
-    head = "HloModule m, is_scheduled=true\nENTRY e { p = f32[1024]{0:T(1024)} parameter(0)"
-    module, v3 = parse_module("\n".join([head, *lines[:-1], f"ROOT {lines[-1]} }}"])), tpu_devices()["v3"]
-    assert assign(module, "tpu", v3).temporary == 134_283_264
-
-
-@pytest.mark.parametrize(("lists", "size"), [("", 524_288), ('{"indices":["0","1"]}', 262_144)])
-def test_a_kernel_of_a_tpu_says_what_it_overwrites(lists: str, size: int) -> None:
-    """Only on a v4 do temporary arrays lie where the result will be."""
-    text = """HloModule m, is_scheduled=true
-double { x = A parameter(0)  ROOT y = A add(x, x) }
-ENTRY e { p = A parameter(0)  a = A reverse(p), dimensions={0}
-  b = A fusion(a), kind=kLoop, calls=double, backend_config={"aliasing_operands":{"lists":[LISTS]}}
-  c = A reverse(b), dimensions={0}  ROOT r = A reverse(c), dimensions={0} }""".replace("LISTS", lists)
-    module = parse_module(re.sub(r"\bA\b", "f32[65536]{0:T(1024)}", text))
-    assert assign(module, "tpu", tpu_devices()["v4"]).temporary == size
-    assert assign(module, "tpu", tpu_devices()["v5e"]).temporary == 524_288
+def test_a_tpu_places_arrays_as_they_begin_and_says_what_kernels_overwrite() -> None:
+    """XLA's figure. Only on a v4 do temporary arrays lie where the result will be."""
+    packing, text = (Path(__file__).with_name(f"{n}.hlo").read_text() for n in ("packing", "overwritten"))
+    assert tpu(packing, "v3") == 134_283_264
+    shared = text.replace('"lists":[]', '"lists":[{"indices":["0","1"]}]')
+    assert (tpu(text, "v4"), tpu(shared, "v4"), tpu(shared, "v5e")) == (524_288, 262_144, 524_288)
 
 
 def cpu(text: str) -> Assignment:
