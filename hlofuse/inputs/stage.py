@@ -155,7 +155,7 @@ def require_input_stage(module: Module, target: str = "cpu", stage: ShownStage |
         if stage.name == BEFORE and name != "this input":
             lines.append(f"Or compile it ahead of time: hlofuse capture {name} --explain")
     if stage.is_fused:
-        lines.append("(explain, kernels, check, stats, diff and render accept it as it is.)")
+        lines.append("(explain, kernels, check, stats, diff, render and explore accept it as it is.)")
     raise StageError("\n".join(lines), stage)
 
 
@@ -166,7 +166,7 @@ def _for_another_backend(backend: str) -> str:
     return (
         f"The fusion passes of {backend.upper()} are not public and cannot be replayed. explain shows what"
         " was fused, and with --prove what its compiler makes of changes; kernels, check, stats, diff,"
-        " render, timeline and trace-op accept it as it is."
+        " render, explore, timeline and trace-op accept it as it is."
     )
 
 
