@@ -289,7 +289,7 @@ class Batch:
         return make.reshape(self.loop, self._leading(x.shape), whole)
 
     def _starts(self, starts: Sequence[Instruction]) -> list[Instruction]:
-        """Where a part of each row begins that is at the same place in all; nothing for others."""
+        """The start of a part of each row that is at the same place in all; nothing for others."""
         if not all(o in self.fixed for o in starts):
             return []
         return [make.zero(self.loop, starts[0].element_type), *(self.fixed[o] for o in starts)]
