@@ -348,7 +348,7 @@ class Account:
         totals = replace(totals_of(self.rows, timed=timed), devices=self.module.devices)
         if totals.per_iteration:
             most = [counted_trips(x, most=True) or 0 for x in self._open_loops]
-            totals = replace(totals, most_iterations=max(most) if all(most) else None)
+            totals = replace(totals, most_iterations=max(most) if most and all(most) else None)
         if self.times is not None and totals.modelled_us is not None:
             work = self.call_work | self.times.handoff_work(totals.cost.flops, totals.modelled_us)
             call = self.times.device.us(work) or 0.0
