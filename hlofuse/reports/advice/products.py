@@ -14,11 +14,11 @@ from hlofuse.ir import Instruction, computation_of, grouped, module_of
 from hlofuse.ir import replace as replaced
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
-from hlofuse.passes.common.dots import DotDimensions, dot_like
+from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.literals import Elements, scalar_of
-from hlofuse.passes.common.shapes import array, with_dimensions, without, without_ones
+from hlofuse.passes.common.shapes import array, labels_of, with_dimensions, without, without_ones
 from .contracting import (
     PRODUCTS,
     Labelled,
@@ -236,7 +236,7 @@ def _scale_each(x: Instruction) -> bool:
 
 def _small_first(x: Instruction) -> bool:
     """A product of three in the better order; one with a sum of such products or diagonals term by term."""
-    if reorder(x) or _solve_later(x):
+    if reorder(x) or _solve_later(x) or _multiply_filters(x):
         return True
     sums = [o.opcode in ("add", "subtract") and len(o.users) == 1 for o in x.operands]
     for side, value in enumerate(x.operands):
@@ -356,6 +356,49 @@ def _solved(
         terms = [multiply(whole(c), r) for c, r in zip(own, right, strict=True)]
         found.append(make.binary(x, "divide", fold(x, "add", terms), whole(total)))
     return make.concatenate(x, found, rank - 2)
+
+
+def _multiply_filters(x: Instruction) -> bool:
+    """A product of a convolution's features, as of patches, becomes a convolution with multiplied filters."""
+    dims = DotDimensions.of(x)
+    for side, value in enumerate(x.operands):
+        weights = x.operands[1 - side]
+        if value.opcode != "convolution" or value.raw("batch_group_count", "1") != "1":
+            continue
+        labels = labels_of(value)
+        if dims.contracting(side) != (labels.output.index("f"),) or weights.shape.rank != 2 or dims.lhs_batch:
+            continue
+        filters = value.operands[1]
+        groups = int(value.raw("feature_group_count") or 1)
+        along = dims.contracting(1 - side)[0]
+        features, count = (weights.shape.dimensions[d] for d in (along, 1 - along))
+        rest = labels.kernel_spatial_dimensions
+        inputs = filters.shape.dimensions[labels.rhs.index("i")]
+        taps = [filters.shape.dimensions[d] for d in rest]
+        if groups * inputs * prod(taps) * count >= features * (inputs * prod(taps) + count):
+            continue
+        order = [labels.rhs.index("o"), labels.rhs.index("i"), *rest]
+        kind = x.element_type
+        own = make.transpose(x, filters, order)
+        own = make.reshape(x, array(kind, [groups, features // groups, inputs * prod(taps)]), own)
+        factor = make.transpose(x, weights, [along, 1 - along])
+        factor = make.reshape(x, array(kind, [groups, features // groups, count]), factor)
+        joined = new_dot(x, [own, factor], [[0], [0]], [[1], [1]])
+        joined = make.reshape(x, array(kind, [groups * inputs, *taps, count]), joined)
+        back = [-1 if label == "o" else 0 if label == "i" else 1 + int(label) for label in labels.rhs]
+        joined = make.transpose(x, joined, [d % (len(taps) + 2) for d in back])
+        sizes = [
+            count if label == "f" else n
+            for label, n in zip(labels.output, value.shape.dimensions, strict=True)
+        ]
+        new = make.copy_of(value, [value.operands[0], joined], with_dimensions(value.shape, sizes))
+        new.attributes = new.attributes.without("feature_group_count")
+        place = labelled(x)[1 - side][1][1 - along]
+        names = [place if d < 0 else d for d in labelled(x)[side][1]]
+        found = new, names
+        order = [*range(x.shape.rank)]
+        return replace(x, over(x, found, order, sizes_of(found)))
+    return False
 
 
 def _narrow(x: Instruction) -> bool:
