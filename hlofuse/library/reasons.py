@@ -149,7 +149,12 @@ def draw_kernels(
     return bool(names)
 
 
-def tpu_pair(report: Program, names: Sequence[str] = (), *, is_final: bool = False) -> TpuPair | None:
+def tpu_pair(
+    report: Program,
+    names: Sequence[str] = (),
+    *,
+    is_final: bool = False,
+) -> TpuPair | None:
     """The fusions of XLA:TPU in the input's dumps, or its pairs of these names; None where it has none. With
     `is_final` names that only the final module has are in no pair."""
     options = report.options

@@ -62,28 +62,8 @@ def test_a_program_is_run_with_the_arrays_of_a_file(tmp_path: Path) -> None:
             judge.time(["a"], 0.01, profile=False, inputs=bad)
 
 
-CHOOSING = """HloModule choosing
-f { t = f32[500,4] parameter(0)
-  i = s32[6] parameter(1)
-  k = s32[] parameter(2)
-  j = s32[1] dynamic-slice(i, k), dynamic_slice_sizes={1}
-  n = s32[] constant(0)
-  m = s32[] reshape(j)
-  ROOT r = f32[1,4] dynamic-slice(t, m, n), dynamic_slice_sizes={1,4} }
-ENTRY e { t = f32[500,4] parameter(0)
-  i = s32[6] parameter(1)
-  k = s32[] parameter(2)
-  w = f32[500,4] parameter(3)
-  l = s32[6] parameter(4)
-  x = f32[1,4] fusion(t, i, k), kind=kLoop, calls=f
-  g = f32[6,1] gather(w, l), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, \
-index_vector_dim=1, slice_sizes={1,1}
-  ROOT r = (f32[1,4], f32[6,1], s32[6]) tuple(x, g, i) }
-"""
-
-
 def test_integers_that_choose_are_drawn_from_what_there_is() -> None:
-    module = parse_module(CHOOSING.replace("\\\n", ""))
+    module = parse_module(Path(__file__).with_name("choosing.hlo").read_text())
     assert index_limits(module) == {1: 500, 2: 6, 4: 500}
 
 

@@ -50,7 +50,13 @@ class Context(Struct):
     release: Release
     changed: bool = False
 
-    def replace(self, old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
+    def replace(
+        self,
+        old: Instruction,
+        new: Instruction,
+        *,
+        preserve_sharding: bool = False,
+    ) -> bool:
         """`new` takes over from `old` (`ReplaceInstruction`)."""
         done = replaced(old, new, preserve_sharding=preserve_sharding)
         self.changed |= done
@@ -71,10 +77,21 @@ class Context(Struct):
     ) -> bool:
         return self.replace(old, make.binary(old, opcode, a, b, shape))
 
-    def broadcast(self, old: Instruction, operand: Instruction, dimensions: Sequence[int] = ()) -> bool:
+    def broadcast(
+        self,
+        old: Instruction,
+        operand: Instruction,
+        dimensions: Sequence[int] = (),
+    ) -> bool:
         return self.become(old, make.broadcast, old.shape, operand, dimensions)
 
-    def is_absorbed(self, x: Instruction, value: Value, *, other: bool) -> bool:
+    def is_absorbed(
+        self,
+        x: Instruction,
+        value: Value,
+        *,
+        other: bool,
+    ) -> bool:
         """Let an operand that is `value` everywhere, or the `other` one, take the place of `x`."""
         return any(
             is_all(constant, value) and self.replace_if_compatible(x, rest if other else constant)

@@ -238,7 +238,12 @@ def _at_constant_offset(c: Context, x: Instruction) -> bool:
     return c.become(x, make.slice_of, operand, starts, limits)
 
 
-def _combine_indices(index: Instruction, inner: Instruction, bound: int, at: Instruction) -> Instruction:
+def _combine_indices(
+    index: Instruction,
+    inner: Instruction,
+    bound: int,
+    at: Instruction,
+) -> Instruction:
     """The outer index and the inner one, which does not go beyond its bounds."""
     low, high = make.scalar_like(inner, 0), make.scalar_like(inner, bound)
     clamped = make.add(inner, "clamp", inner.shape, [low, inner, high])

@@ -130,7 +130,12 @@ def scalar_like(base: Instruction, value: Value) -> Instruction:
     return derived(base, "broadcast", base.shape, [one], dimensions="{}")
 
 
-def broadcast(at: Instruction, shape: Shape, operand: Instruction, dimensions: Sequence[int]) -> Instruction:
+def broadcast(
+    at: Instruction,
+    shape: Shape,
+    operand: Instruction,
+    dimensions: Sequence[int],
+) -> Instruction:
     return add(at, "broadcast", shape, [operand], dimensions=numbers(dimensions))
 
 
@@ -161,7 +166,12 @@ def transpose(
     return add(at, "transpose", shape, [operand], dimensions=numbers(permutation))
 
 
-def unary(at: Instruction, opcode: str, operand: Instruction, shape: Shape | None = None) -> Instruction:
+def unary(
+    at: Instruction,
+    opcode: str,
+    operand: Instruction,
+    shape: Shape | None = None,
+) -> Instruction:
     return add(at, opcode, shape or operand.shape, [operand])
 
 

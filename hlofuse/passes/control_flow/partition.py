@@ -152,7 +152,12 @@ class Partition:
             self._sums[x] = summed
         return tuple(factors.get(f, ()) for f in rule.result)
 
-    def _divide_operands(self, x: Instruction, rule: "_Rule", factors: dict[int, tuple[str, ...]]) -> bool:
+    def _divide_operands(
+        self,
+        x: Instruction,
+        rule: "_Rule",
+        factors: dict[int, tuple[str, ...]],
+    ) -> bool:
         wanted = [[tuple(factors.get(f, ()) for f in places)] for places in rule.operands]
         return _WHOLE not in factors and all(self._divide(x, k, w) for k, w in enumerate(wanted))
 

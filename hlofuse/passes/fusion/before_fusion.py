@@ -37,7 +37,12 @@ class VariadicOpSplitter(Pass):
         return changed
 
 
-def _split(computation: Computation, concatenate: Instruction, batch: int, recorder: Recorder) -> None:
+def _split(
+    computation: Computation,
+    concatenate: Instruction,
+    batch: int,
+    recorder: Recorder,
+) -> None:
     parts = list(concatenate.operands)
     name, concatenates = concatenate.name, list[Instruction]()
     while len(parts) > 1:

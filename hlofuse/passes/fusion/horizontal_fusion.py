@@ -243,7 +243,13 @@ def _partition(v: list[T], first: int, last: int, is_before: Callable[[T, T], bo
         last = low
 
 
-def _insert(v: list[T], place: int, is_before: Callable[[T, T], bool], *, guarded: bool) -> None:
+def _insert(
+    v: list[T],
+    place: int,
+    is_before: Callable[[T, T], bool],
+    *,
+    guarded: bool,
+) -> None:
     value = v.pop(place)
     if guarded and is_before(value, v[0]):
         place = 0

@@ -22,7 +22,12 @@ _BATCH = 0
 _TINY_DOT_ELEMENTS = 100  # `xla_gpu_gemm_rewrite_size_threshold`
 
 
-def is_matrix(shape: Shape, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> bool:
+def is_matrix(
+    shape: Shape,
+    batch: Sequence[int],
+    rows: Sequence[int],
+    columns: Sequence[int],
+) -> bool:
     """True if batch, rows and columns are each contiguous and batch is not minor-most
     (`MatrixLayout::For`, `xla/service/gpu/matmul_utils.cc`)."""
     order = shape.minor_to_major

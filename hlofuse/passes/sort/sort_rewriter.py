@@ -185,7 +185,13 @@ def is_faster_by_radix(shape: Shape, pair: bool, device: DeviceDescription) -> b
     return shape.element_count > _MIN_ELEMENTS
 
 
-def _is_beyond(table: str, bits: int, rows: int, size: int, device: DeviceDescription) -> bool:
+def _is_beyond(
+    table: str,
+    bits: int,
+    rows: int,
+    size: int,
+    device: DeviceDescription,
+) -> bool:
     """True beyond the sizes of a table: of one row, between numbers of rows by cores, and from so many on."""
     found = _TABLES[table]
     if bits == 8:

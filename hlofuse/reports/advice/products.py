@@ -484,7 +484,12 @@ def _terms(x: Instruction, f: Instruction) -> list[Labelled]:
     return [spread_factor(f)]
 
 
-def _scaled_pair(x: Instruction, a: Labelled, b: Labelled, scale: Labelled | None) -> list[Labelled]:
+def _scaled_pair(
+    x: Instruction,
+    a: Labelled,
+    b: Labelled,
+    scale: Labelled | None,
+) -> list[Labelled]:
     """Two factors of a · b · scale, each with as few dimensions as may be."""
     if scale is None:
         return [a, b]

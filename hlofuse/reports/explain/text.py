@@ -76,7 +76,12 @@ def _print_pass(
         _print_refused(group_refusals(refused), console, limit)
 
 
-def _print_fused(groups: Sequence[FusedGroup], rules: dict[str, Rule], console: Console, limit: int) -> None:
+def _print_fused(
+    groups: Sequence[FusedGroup],
+    rules: dict[str, Rule],
+    console: Console,
+    limit: int,
+) -> None:
     shown = groups[: limit or None]
     timed = any(g.kernel is not None for g in shown)
     for g in shown:

@@ -143,7 +143,13 @@ def print_suggestions(v: Verdict, console: Console, most: int | None = None) -> 
             indented(console, part.lstrip(), len(part) - len(part.lstrip()), style)
 
 
-def suggestion_lines(v: Verdict, most: int | None, width: int, *, code: bool = True) -> Styled:
+def suggestion_lines(
+    v: Verdict,
+    most: int | None,
+    width: int,
+    *,
+    code: bool = True,
+) -> Styled:
     """The suggestions, at most so many, with code below the first; each line with its style."""
     shown = v.suggestions[:most]
     title = phrases.suggestions_title(v, len(shown)) + undivided(v.totals.devices)
@@ -161,7 +167,12 @@ def suggestion_lines(v: Verdict, most: int | None, width: int, *, code: bool = T
         yield from _whole(broken(line, width), width, "bold")
 
 
-def _head(head: Head | None, given: Sequence[str], difference: Comparison | None, width: int) -> Styled:
+def _head(
+    head: Head | None,
+    given: Sequence[str],
+    difference: Comparison | None,
+    width: int,
+) -> Styled:
     notes = [note.partition(". ")[0] for note in given]
     if head is not None:
         yield from ((line, "dim") for line in fitted(head.line(), width))

@@ -244,7 +244,12 @@ class _Trial:
         return Tried(group, exact, len(found), None not in found)
 
 
-def verify_final(input: CompilationInput, final: Module, config: ReplayConfig, name: str) -> Verdict:
+def verify_final(
+    input: CompilationInput,
+    final: Module,
+    config: ReplayConfig,
+    name: str,
+) -> Verdict:
     """Replay a module up to what is launched and compare with `final`, XLA's module after all passes."""
     start = time.perf_counter()
     target = config.target

@@ -299,25 +299,7 @@ def test_more_launches_than_eight_that_wait_next_to_one_run_at_once() -> None:
     assert next(rates) < next(rates)
 
 
-PARTS = """HloModule m, is_scheduled=true
-f {
-  p = f32[9,64,2] parameter(0)
-  i = s32[] parameter(1)
-  z = s32[] constant(0)
-  o = f32[] constant(1)
-  s = f32[1,64,2] dynamic-slice(p, i, z, z), dynamic_slice_sizes={1,64,2}
-  a = f32[1,64,1] slice(s), slice={[0:1], [0:64], [0:1]}
-  b = f32[1,64,1] slice(s), slice={[0:1], [0:64], [1:2]}
-  c = f32[1,128,1] concatenate(a, b), dimensions={1}
-  d = f32[1,64,1] broadcast(o), dimensions={}
-  ROOT e = f32[1,LENGTH,1] exponential(LAST)
-}
-ENTRY e {
-  p = f32[9,64,2] parameter(0)
-  i = s32[] parameter(1)
-  ROOT k = f32[1,LENGTH,1] fusion(p, i), kind=kLoop, calls=f
-}
-"""
+PARTS = Path(__file__).with_name("parts.hlo").read_text()
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,12 @@ class StructuralIds:
         self._next = len(ids)
         self._pairs: dict[PairId, int] = {}
 
-    def pair(self, producer: Instruction, consumer: Instruction, extra_outputs: bool) -> PairId | None:
+    def pair(
+        self,
+        producer: Instruction,
+        consumer: Instruction,
+        extra_outputs: bool,
+    ) -> PairId | None:
         """The id of the pair, to be asked before fusing; None if one of the two has no number."""
         first, second = self._numbers.get(producer), self._numbers.get(consumer)
         if first is None or second is None:

@@ -123,7 +123,12 @@ def through_bitcast(target: Instruction, source: DimensionOrder) -> Orders | Non
     return {target: result}
 
 
-def through_altering(hlo: Instruction, source: DimensionOrder, *, to_operands: bool) -> Orders | None:
+def through_altering(
+    hlo: Instruction,
+    source: DimensionOrder,
+    *,
+    to_operands: bool,
+) -> Orders | None:
     """Through what moves dimensions or makes them longer (`GetPropagatedDimOrdersForDimAlteringOp`)."""
     opcode = hlo.opcode
     if opcode == "slice" and hlo.shape.is_effective_scalar:
