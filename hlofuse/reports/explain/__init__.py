@@ -1,1 +1,5 @@
 """`explain`: what a replay decided, and what each decision is worth."""
+
+from .model import Explanation
+
+__all__ = ["Explanation"]

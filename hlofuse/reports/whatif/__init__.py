@@ -1,1 +1,5 @@
 """Sweeps over knobs and devices, and the rule that costs a module most."""
+
+from .model import Ranking, Sweep
+
+__all__ = ["Ranking", "Sweep"]
