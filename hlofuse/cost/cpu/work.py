@@ -425,6 +425,8 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
             *batch, rows, _ = (1, 1, *x.shape.dimensions) if x.opcode == "dot" else (1, 1)
             share = rows / 96 if rows < _SMALL_PRODUCT else 1.0  # as measured (jaxlib 0.11.1)
             found["ynn batch"] += (math.prod(batch) - 1) * share
+            if x.opcode == "dot":
+                found["ynn dot row"] += math.prod(batch) * rows
         elif x in products:
             found[f"ynn dot {kind}"] += 2.0 * x.shape.element_count
         elif x.opcode == "reduce" and x.operands[0] not in products:
@@ -533,13 +535,16 @@ def _convolution(x: Instruction, name: str) -> Work:
     if numbers is None or not sizes:
         return {f"{name} {kind}": flops}
     filters = max(x.shape.dimensions[numbers.output.index("f")] // groups, 1)
+    windows = x.shape.element_count / filters
+    found: Work = {}
     if groups > 1 and filters < _FEWEST_FILTERS:
         name += " of groups"
+        found[f"{name} window"] = windows
     elif len(sizes) > 2:
         name += " of three dimensions"
-    else:
-        flops *= max(1.0, _FEWEST_FILTERS / filters)
-    return {f"{name} {kind}": flops, f"{name} row": x.shape.element_count / filters * math.prod(sizes[:-1])}
+    elif filters < _FEWEST_FILTERS:
+        flops *= _FEWEST_FILTERS / filters
+    return found | {f"{name} {kind}": flops, f"{name} row": windows * math.prod(sizes[:-1])}
 
 
 def _rated(x: Instruction, name: str) -> Work:
