@@ -15,7 +15,7 @@ from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.reports.common.edits import edit_of
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.verdict import phrases
+from hlofuse.reports.verdict import candidates, phrases
 from hlofuse.reports.verdict import verdict as module
 from hlofuse.reports.verdict.model import Verdict
 from ..fixtures import packed, read_cases, unpacked
@@ -525,3 +525,27 @@ def test_what_can_only_be_changed_before_the_partitioner_is_not_tried(tmp_path: 
     v = verdict_of_partitioned("gpu/ns_attention", tmp_path)
     assert [s.recipe for s in v.untried] == ["attention-by-cudnn"]
     assert "attention-by-cudnn" not in {s.recipe for s in v.suggestions}
+
+
+POWER = """HloModule power
+ENTRY e { x = f32[1048576]{0} parameter(0)
+  c = f32[] constant(1.5)
+  b = f32[1048576]{0} broadcast(c), dimensions={}
+  n = f32[1048576]{0} negate(x)
+  s = f32[1048576]{0} negate(n)
+  ROOT r = f32[1048576]{0} power(s, b) }
+"""
+
+
+def test_an_estimated_gain_within_the_error_is_worth_trying(
+    hlofuse: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "power.hlo"
+    path.write_text(POWER)
+    worth = "Worth trying (time unknown): power-by-a-root (touches"
+    for name, value in (("_UNPROVED", 0.15), ("least_saving", lambda *_: -1.0), ("_UNPROVED", 2.0)):
+        assert worth not in hlofuse("explain", path, "--target", "cpu").out
+        monkeypatch.setattr(candidates, name, value)
+    assert worth in hlofuse("explain", path, "--target", "cpu").out
+    monkeypatch.setattr(module, "_WORTH_TRYING", 0.0)
+    assert worth not in hlofuse("explain", path, "--target", "cpu").out

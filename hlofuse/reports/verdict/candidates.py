@@ -187,6 +187,7 @@ def _tried_in_written(
         budget.rewritten[found.recipe.name] = found.module
         base, after = (budget.compiled(m, config.build.flags) for m in (start, found.module))
         if base is not None and after is not None:
+            found = replace(found, touched=share_of_change(base[1], after[1]))
             yield found, _stated(base[1], after[1], "replayed from before optimizations")
 
 
@@ -196,12 +197,12 @@ class Rewritten(Record):
     recipe: Recipe
     module: Module
     places: tuple[Place, ...]
+    touched: float = 0.0
 
     def suggestion(self, trial: Trial) -> Suggestion:
         """The change with what it gains."""
-        text = self.recipe.text
-        places = self.places
-        return Suggestion("code", text, "", lines_of(places), len(places), trial, self.recipe.name)
+        text, places, name = self.recipe.text, self.places, self.recipe.name
+        return Suggestion("code", text, "", lines_of(places), len(places), trial, name, touched=self.touched)
 
 
 def rewritten(start: Module, backend: str, *, loops: bool = False) -> Iterator[Rewritten]:

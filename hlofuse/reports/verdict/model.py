@@ -34,7 +34,7 @@ class Suggestion:
     recipe: str = ""  # The page in docs/recipes
     flag: str = ""  # For a flag: as it is given in XLA_FLAGS
     touched: float = 0.0
-    """For a change that was not tried: the share of the time of the kernels that it changes."""
+    """The share of the time of the kernels that a change changes which has no gain to state."""
     change: tuple[Recipe, tuple[Finding, ...]] | None = field(default=None, repr=False, compare=False)
     """A change at the input of fusion; None for others."""
 

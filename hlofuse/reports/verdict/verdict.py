@@ -43,6 +43,7 @@ _KINDS = {
     "host": "host",
 }
 _SECONDS = 30.0
+_WORTH_TRYING = 0.95  # the part of the time below which a change is, though the error may be larger
 _CONVERTS_LAUNCHES = Span(since="0.8")  # before, command buffers are calls in the final module
 
 
@@ -87,6 +88,8 @@ def verdict(
     def is_unknown(s: Suggestion) -> bool:
         t = s.trial
         settled = t.us_saved is not None or t.scaled_us_saved is not None or t.is_to_be_measured
+        if timed and s.touched and t.totals is not None and t.is_to_be_measured and not t.helps(base):
+            return not s.flag and (t.totals.us or 0.0) < _WORTH_TRYING * (base.us or 0.0)
         return t is UNKNOWN or (timed and not (t.us_saved if s.flag else settled or t.helps(base)))
 
     untried = list(filter(is_unknown, suggestions))
