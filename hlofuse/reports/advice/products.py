@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, computation_of, grouped, module_of
+from hlofuse.ir import Instruction, computation_of, grouped, module_of, reach
 from hlofuse.ir import replace as replaced
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
@@ -295,7 +295,8 @@ class _Triangle(NamedTuple):
         is_transposed = side == "TRANSPOSE" or "trans_x = 84" in call
         is_plain = side == "NO_TRANSPOSE" or "trans_x = 78" in call
         is_left = x.raw("left_side") == "true" or "side = 76" in call
-        has_form = is_left and (is_plain or is_transposed)
+        is_unit = x.raw("unit_diagonal") == "true" or "diag = 85" in call
+        has_form = is_left and (is_plain or is_transposed) and is_unit == lower  # as LU has it
         return cls(x.operands[0], x.operands[1], lower, is_transposed) if has_form else None
 
 
@@ -315,8 +316,11 @@ def _solve_small(x: Instruction) -> bool:
     while flipped and len(below.users) == 1 and below.users[0].opcode == "reshape":
         below = below.users[0]
     swapped = below.users[0] if flipped and below.users else source(inner.given)
+    sizes = {y.shape.element_count for y in (x, outer.given, source(outer.given), inner.given, swapped)}
     if swapped.opcode != "gather" or swapped.shape.dimensions != swapped.operands[0].shape.dimensions:
         return False
+    if len(sizes) > 1 or call not in reach([swapped.operands[1]], lambda y: y.operands):
+        return False  # in the order of its pivots
     given = inner.given if flipped else make.reshape(x, inner.given.shape, swapped.operands[0])
     return replace(swapped if flipped else x, _solved(x, call.operands[0], given, flipped))
 
