@@ -88,8 +88,9 @@ def verdict(
     def is_unknown(s: Suggestion) -> bool:
         t = s.trial
         settled = t.us_saved is not None or t.scaled_us_saved is not None or t.is_to_be_measured
-        if timed and s.touched and t.totals is not None and t.is_to_be_measured and not t.helps(base):
-            return not s.flag and (t.totals.us or 0.0) < _WORTH_TRYING * (base.us or 0.0)
+        is_within_error = timed and not s.flag and s.touched > 0 and t.is_to_be_measured
+        if is_within_error and t.totals is not None and not t.helps(base):
+            return (t.totals.us or 0.0) < _WORTH_TRYING * (base.us or 0.0)
         return t is UNKNOWN or (timed and not (t.us_saved if s.flag else settled or t.helps(base)))
 
     untried = list(filter(is_unknown, suggestions))
