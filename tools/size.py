@@ -21,6 +21,8 @@ from pathlib import Path
 MEASURED = (
     "hlofuse/cost/gpu/product_rates.csv",
     "hlofuse/cost/gpu/collective_rates.csv",
+    "hlofuse/cost/cpu/devices/epyc_1_thread.toml",
+    "hlofuse/cost/cpu/devices/epyc_2_threads.toml",
     "hlofuse/cost/cpu/devices/xeon_1_thread.toml",
     "hlofuse/cost/cpu/devices/xeon_2_threads.toml",
 )

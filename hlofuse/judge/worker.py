@@ -112,7 +112,7 @@ class Worker:
             random, shapes = self.np.random.default_rng(0), self.programs[key][1]
             values = self._given(inputs, shapes) if inputs else []
             most = [limits.get(str(k)) for k in range(len(shapes))]
-            values = values or [self._input(random, s, 0.1, 0, n) for s, n in zip(shapes, most, strict=True)]
+            values = values or [self._input(random, s, 1.0, 0, n) for s, n in zip(shapes, most, strict=True)]
             arrays[key] = [self.jax.device_put(v, self.device) for v in values]
 
         def run(key: str) -> float:

@@ -7,7 +7,7 @@ iterations of this loop read."""
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -39,6 +39,7 @@ _SET_BYTES = 16 * _LINE  # bytes of a set of the second cache
 _USABLE = 0.75  # the part of a cache that holds what is read again
 _VECTOR = 5  # elements that a slow operation computes in the time of one
 _NEAR = 8  # elements of one line are read as if they were neighbours
+_UNROLLED = 40  # elements of a row that LLVM does not unroll whole
 _SMALL_PRODUCT = 32  # a product with a side up to this length has rates of its own
 
 
@@ -107,7 +108,8 @@ def work_of(
         return None
     if emitter == "scatter emitter":
         parts, moved = 1, moved // 3  # the updates; what they change is counted by lines
-    loops = _Loops(caches, by_tiles=emitter == "tiled emitter")
+    is_guarded = emitter == "loop emitter" and _is_guarded(kernel, parts)
+    loops = _Loops(caches, by_tiles=emitter == "tiled emitter", is_serial=is_guarded)
     if not loops.follow(kernel):
         return None
     found = {name: amount / parts for name, amount in loops.counts().items()}
@@ -138,16 +140,17 @@ def at_levels(work: Work, shares: Mapping[str, float]) -> Work:
 class _Loops:
     """The reads and operations of a kernel that XLA writes as loops."""
 
-    def __init__(self, caches: Caches, *, by_tiles: bool) -> None:
+    def __init__(self, caches: Caches, *, by_tiles: bool, is_serial: bool) -> None:
         self._caches = caches
         self._by_tiles = by_tiles
         self._operations: defaultdict[tuple[str, str, bool], float] = defaultdict(float)
         self._one_by_one: set[Instruction] = set()
         self._chosen: set[Instruction] = set()
         self._awaited: set[Instruction] = set()
+        self._whole: set[Instruction] = set()  # the parts of concatenates among these are loops of their own
         self._other: defaultdict[str, float] = defaultdict(float)
         self.is_strided = False
-        self._is_serial = False
+        self._is_serial = is_serial
 
     def counts(self) -> Work:
         """Amounts by rate, of operations without the parallel tasks."""
@@ -166,7 +169,7 @@ class _Loops:
         fusion = kernel.opcode == "fusion"
         root = kernel.fused_root if fusion else kernel
         outputs = root.outputs
-        whole = {without_bitcasts(o) for o in outputs}  # the parts of these are loops of their own
+        whole = self._whole = {without_bitcasts(o) for o in outputs}
         pending: dict[Instruction, dict[object, tuple[int | None, float]]] = defaultdict(dict)
         for output in dict.fromkeys(outputs):
             shape = _first_array(output)
@@ -251,7 +254,9 @@ class _Loops:
         if opcode in ("slice", "dynamic-slice", "dynamic-update-slice"):
             return [(operands[1 if opcode == "dynamic-update-slice" else 0], own, inner, count)]
         if opcode in ("pad", "concatenate", "reverse"):
-            self._other[f"{_chosen(x, inner)} {_kind(shape)}"] += count
+            if opcode != "concatenate" or x not in self._whole:
+                name, each = _chosen(x, inner)
+                self._other[f"{name} {_kind(shape)}"] += count * each
             whole = max(shape.element_count, 1)
             parts = operands if opcode == "concatenate" else operands[:1]
             return [(o, (own, k), inner, count * o.shape.element_count / whole) for k, o in enumerate(parts)]
@@ -344,6 +349,14 @@ class _Loops:
         self._other[f"strided read {self._caches.level(size, apart)}"] += count
 
 
+def _is_guarded(kernel: Instruction, parts: float) -> bool:
+    """True where tasks of unequal length ask for each element whether it belongs to them, and the rows are
+    so short that LLVM unrolls them first: it makes no vectors then (measured with lengths from 2 to 100)."""
+    shape = _first_array(kernel)
+    sizes = [shape.dimensions[d] for d in shape.minor_to_major if shape.dimensions[d] > 1] if shape else []
+    return parts > 1 and len(sizes) > 1 and sizes[-1] % parts > 0 and sizes[0] < _UNROLLED
+
+
 def _divides_by_constant(x: Instruction) -> bool:
     """True where LLVM multiplies instead: integers, and remainders of powers of two from 1 on."""
     divisor = x.operands[1]
@@ -355,12 +368,14 @@ def _divides_by_constant(x: Instruction) -> bool:
     return is_power or _kind(x.shape) in ("s32", "s64")
 
 
-def _chosen(x: Instruction, inner: int | None) -> str:
-    """The name of a choice that is made for each element: of an operand, or of padding."""
-    if x.opcode == "concatenate":
-        return "concatenate along rows" if inner == x.dimensions[0] else "concatenate"
-    is_between = any(len(d.split("_")) > 2 for d in (x.raw("padding") or "").split("x"))
-    return "pad between" if is_between else x.opcode
+def _chosen(x: Instruction, inner: int | None) -> tuple[str, int]:
+    """The name of a choice that is made for each element, of an operand or of padding, and how often."""
+    if x.opcode != "pad":
+        along = " along rows" if x.opcode == "concatenate" and inner == x.dimensions[0] else ""
+        return x.opcode + along, 1
+    sizes = [[int(n) for n in d.split("_")] for d in (x.raw("padding") or "").split("x")]
+    between = sum(len(d) > 2 and d[2] > 0 for d in sizes)
+    return ("pad between", between) if between else ("pad", sum(map(any, sizes)))
 
 
 def _written(output: Instruction) -> int:
@@ -414,6 +429,7 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
     """A fusion for YNNPACK: its product or reduction, and what is around it, once where that is repeated."""
     found = defaultdict(float, {"ynn call": 1.0, "ynn bytes": float(moved)})
     operations = sum(is_elementwise(x) for x in computed_in(fusion))
+    longest = summed = 0.0  # rows of what is computed and of what is reduced
     sums = [x for x in computed_in(fusion) if x.opcode == "reduce" and x.to_apply.root.opcode == "add"]
     products = {x.operands[0] for x in sums if x.operands[0].opcode == "multiply"}
     # Of outer ones YNNPACK makes matrix products.
@@ -426,7 +442,7 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
             share = rows / 96 if rows < _SMALL_PRODUCT else 1.0  # as measured (jaxlib 0.11.1)
             found["ynn batch"] += (math.prod(batch) - 1) * share
             if x.opcode == "dot":
-                found["ynn dot row"] += math.prod(batch) * rows
+                found[f"ynn dot {_uneven(x)}row"] += math.prod(batch) * rows
         elif x in products:
             found[f"ynn dot {kind}"] += 2.0 * x.shape.element_count
         elif x.opcode == "reduce" and x.operands[0] not in products:
@@ -436,19 +452,36 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
             along = source.minor_to_major[0] in x.dimensions if source.minor_to_major else True
             direction = "rows" if along else "columns"
             found[f"ynn reduce {direction} {_kind(source)}"] += source.element_count
+            reduced = source.element_count / _run(source, x.dimensions)
+            found["ynn reduced row"] += reduced
+            summed = max(summed, reduced)
             if along and x.shape.is_array:
-                found["ynn reduced row"] += x.shape.element_count
                 found["ynn operation of a row"] += x.shape.element_count * operations
-            root = fusion.fused_root.shape
-            if fusion.fused_root is not x and root.rank:  # 6 ns for each row of what follows (jaxlib 0.11.1)
-                found["ynn reduced row"] += root.element_count / root.dimensions[root.minor_to_major[0]]
         elif x.opcode == "reduce-window":
             window = window_dimensions(x.raw("window"))
             found[f"ynn window {kind}"] += x.shape.element_count * math.prod(d.size for d in window)
         elif x.opcode not in _FREE and x.shape.element_count > 1:
             slow = x.opcode if x.opcode in _SLOW else "operation"
             found[f"ynn {slow} {kind}"] += x.shape.element_count
+            longest = max(longest, x.shape.element_count / _run(x.shape, x.shape.minor_to_major[:1]))
+    found["ynn row"] = max(longest - summed, 0.0)
     return dict(found)
+
+
+def _run(shape: Shape, dimensions: Sequence[int]) -> int:
+    """Elements in memory until a dimension follows that is among these where the others are not."""
+    run = 1
+    for d in shape.minor_to_major:
+        if (d in dimensions) != (shape.minor_to_major[0] in dimensions):
+            break
+        run *= shape.dimensions[d]
+    return max(run, 1)
+
+
+def _uneven(dot: Instruction) -> str:
+    """`uneven ` for few columns that are sums of a number that no vector divides: slower for each row."""
+    summed = math.prod(dot.operands[0].shape.dimensions[d] for d in dot.attributes["lhs_contracting_dims"])
+    return "uneven " if summed % 4 and summed > 2 and dot.shape.dimensions[-1] < _SMALL_PRODUCT else ""
 
 
 def _computes_again(reduce: Instruction, fusion: Instruction) -> bool:
@@ -479,6 +512,7 @@ _FACTORIZATIONS = {
     "trsm": 1.0,
 }
 """FLOP by LAPACK's routine, for m × n × min(m, n)."""
+_TALL = 11 / 6  # the ratio of sides from which LAPACK's `gesdd` decomposes a triangle
 
 
 def _custom_call(kernel: Instruction) -> Work | None:
@@ -498,6 +532,9 @@ def _custom_call(kernel: Instruction) -> Work | None:
     *batch, m, n = shape.dimensions
     kind, calls, side = _kind(shape), math.prod(batch), min(m, n)
     found: Work = {"lapack call": calls, f"{routine} {kind}": calls * m * n}
+    if routine == "gesdd" and max(m, n) > _TALL * side:  # of the square triangle of a QR
+        found = {"lapack call": calls, f"gesdd {kind}": calls * side * side}
+        found |= {f"geqrf {kind}": calls * m * n, f"orgqr {kind}": calls * m * n}
     if routine == "trsm":
         side = given.dimensions[-1]
         found[f"trsm matrix {kind}"] = calls * side * side

@@ -264,7 +264,18 @@ ENTRY e {{ x = f32[100,2] parameter(0)
 """
     work = times().work(parse_module(text).entry.root)
     assert work is not None
-    assert work["ynn reduced row"] == 100 + rows
+    assert (work["ynn reduced row"], work["ynn row"]) == (100, rows - 100)
+
+
+RATED = Path(__file__).with_name("rated.hlo").read_text().split("\n\n")
+
+
+@pytest.mark.parametrize("text", RATED, ids=lambda text: text.partition("\n")[0][3:])
+def test_the_form_of_a_kernel_decides_which_amounts_it_has(text: str) -> None:
+    """The second line has the name of an amount, and how much of it there is with two threads."""
+    name, _, amount = text.splitlines()[1].removeprefix("// AMOUNT ").partition(" = ")
+    work = times(threads=2).work(parse_module(text).entry.root) or {}
+    assert work.get(name, 0) == float(amount)
 
 
 def test_small_products_of_another_type_are_timed_as_those_of_f32() -> None:
