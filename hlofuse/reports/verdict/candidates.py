@@ -316,7 +316,7 @@ def of_flags(
         unknown = after.totals.without_time - base.totals.without_time
         touched = share_of_change(*accounts)
         if base.bounded_work != after.bounded_work or unknown:
-            least = 0.0 if unknown else _ROUNDING * (base.totals.us or 0.0)
+            least = _ROUNDING * (base.totals.us or 0.0) if base.times is not None and not unknown else 0.0
             if unknown > 0 or (trial.us_saved is not None and trial.us_saved < least):
                 continue
             if touched < _GAIN_OF_FLAG and not unknown:
