@@ -138,8 +138,6 @@ class CallSites:
 
 
 class CallOrder:
-    """The computations in that order."""
-
     def __init__(
         self, order: Iterable[Computation], callers: Callable[[Computation], Iterable[Computation]]
     ) -> None:
@@ -158,7 +156,6 @@ class CallOrder:
             self.add(caller)
 
     def listed(self) -> list[Computation]:
-        """All of them as they stand."""
         return sorted(self._since, key=self._since.__getitem__)
 
     def _with_callers(self, computation: Computation) -> list[Computation]:

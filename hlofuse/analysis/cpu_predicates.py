@@ -120,8 +120,6 @@ def _sizes(sizes: tuple[int, ...]) -> str:
     return "×".join(map(str, sizes)) or "a scalar"
 
 
-# Products that became a multiply and a reduce before fusion, recognized by their metadata.
-
 _PRODUCTS = ("dot_general", "dot")
 
 

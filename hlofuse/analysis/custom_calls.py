@@ -77,7 +77,6 @@ _COLLECTIVE = _CONSTRAINED | {"collective-permute"}
 
 
 def has_side_effect(instruction: Instruction) -> bool:
-    """True if the instruction, or anything it calls, has a side effect."""
     return has_own_side_effect(instruction) or any(
         has_side_effect(inner) for _, callee in instruction.called for inner in callee
     )

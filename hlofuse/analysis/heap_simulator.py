@@ -17,7 +17,6 @@ from .hlo_value import HloValue
 Range = tuple[int, int]
 """First and last moment, both included."""
 Order: TypeAlias = Callable[[Computation], Sequence[Instruction]]
-"""The instructions of a computation in the order in which they run."""
 
 
 class LiveRanges:

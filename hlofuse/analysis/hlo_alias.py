@@ -44,7 +44,6 @@ class InputOutputAlias:
 
 
 def alias_config(module: Module) -> InputOutputAlias:
-    """The aliases in the module's header."""
     aliases = {}
     kinds = {}
     for output, number, index, kind in _ALIAS.findall(module.attributes.raw("input_output_alias") or ""):

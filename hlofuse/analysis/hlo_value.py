@@ -150,7 +150,6 @@ class HloValue:
 
     @property
     def bytes(self) -> int:
-        """The bytes of its place."""
         return self.shape.buffer_size
 
     @property

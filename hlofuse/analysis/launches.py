@@ -236,8 +236,6 @@ def _custom_call(call: Instruction) -> Launch | None:
     return Launch("library", target)
 
 
-# What is started together.
-
 _DYNAMIC_SLICE = "DYNAMIC_SLICE_FUSION"
 COMMANDS = frozenset({"FUSION", "CUBLAS", "CUBLASLT", "CUDNN", "CUSTOM_CALL", _DYNAMIC_SLICE, "CONDITIONAL"})
 """Types of commands (`DebugOptions::CommandBufferCmdType`) that command buffers hold by default."""

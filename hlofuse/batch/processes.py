@@ -26,7 +26,6 @@ _UNITS = 200  # units of one child: a new one has no memory of the old
 
 
 def results(items: Iterable[Item], task: Task, workers: int) -> Iterator[Rows]:
-    """The rows of every item, as they come."""
     waiting: dict[Future[Rows], Item] = {}
     pool = ThreadPoolExecutor(workers)
 
@@ -47,8 +46,6 @@ def results(items: Iterable[Item], task: Task, workers: int) -> Iterator[Rows]:
     finally:
         pool.shutdown(cancel_futures=True)
 
-
-# A child works in a process of its own, which may be killed.
 
 _THREAD = threading.local()
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

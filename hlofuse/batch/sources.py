@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 @cache
 def document(name: str) -> dict[str, Any]:
-    """A data file of this package."""
     return packaged(__file__, name)
 
 
@@ -48,7 +47,6 @@ def package(name: str) -> Any:
 
 @cache
 def tables() -> dict[str, pyarrow.Schema]:
-    """The columns of every table, in their order."""
     pa = package("pyarrow")
     return {
         name: pa.schema([(column, pa.type_for_alias(kind)) for column, kind in columns.items()])

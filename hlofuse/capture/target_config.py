@@ -76,9 +76,6 @@ def _quote(value: str) -> str:
     return f'"{escaped}"'
 
 
-# What is known of the JAX releases a capture is made with.
-
-
 def advice_about(target: str, flags: str) -> str | None:
     """The advice for programs that did not reach fusion when compiled with these flags; None without one."""
     given = [f for f in FLAGS_OF_RELEASES.get(target, []) if f["flag"] in flags.split()]

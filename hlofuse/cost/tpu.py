@@ -44,7 +44,6 @@ class TpuDevice(Record):
     reuses_results: bool = False  # True if XLA places temporary arrays where results will lie
 
     def topology_of(self, devices: int) -> str:
-        """The smallest topology of so many devices."""
         name, _, text = self.topology.partition(":")
         sizes = [int(n) for n in reversed(text.split("x"))]
         while math.prod(sizes) * self.devices_per_chip < devices:
@@ -69,7 +68,6 @@ def estimated_cycles(instruction: Instruction) -> int | None:
 
 @cache
 def tpu_devices() -> dict[str, TpuDevice]:
-    """The known TPUs by name."""
     values = tomllib.loads(_PACKAGED.read_text(encoding="utf-8"))
     return {name: TpuDevice(name, **numbers) for name, numbers in values.items()}
 

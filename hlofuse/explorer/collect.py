@@ -103,7 +103,6 @@ class Boxes:
         return box
 
     def current(self) -> dict[str, int]:
-        """The boxes there are, by name."""
         return dict(self._alive)
 
     def _fuse(self, event: Event) -> list[Op]:
@@ -164,7 +163,6 @@ class Boxes:
         return Change.APPEAR, box, self._number_of(box, name)
 
     def _number_of(self, box: int, name: str) -> int:
-        """The number of a box's new name."""
         self._alive[name] = self._ever[name] = box
         self._name_of[box] = name
         self.names.append(name)
@@ -293,9 +291,6 @@ def page_of(
     pairs = kernel_pairs(first, others[0], tuple(r.kernels for r in runs)) if others else ()
     embedded = files.embedded(first.before.filename)
     return Page(printable(first.before.name), runs, rules, passes, embedded, tuple(pairs))
-
-
-# Kernels of the final module, those of two replays that correspond, and files of the user's program.
 
 
 class SourceFiles:
@@ -429,8 +424,6 @@ def _common_operations(first: Compilation, second: Compilation) -> Iterator[tupl
 
 
 class _Collector:
-    """One run's worth."""
-
     def __init__(
         self,
         label: str,

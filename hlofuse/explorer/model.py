@@ -185,8 +185,6 @@ class SourceFile(Record):
 
 
 class Page(Record):
-    """All of a page: one run, or two to be compared."""
-
     title: str
     runs: tuple[Run, ...]
     rules: tuple[RulePage, ...] = ()

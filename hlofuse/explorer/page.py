@@ -287,9 +287,6 @@ def _group(g: Group, s: Any) -> list[Any]:
     ]
 
 
-# What makes columns of the page's data small.
-
-
 class Strings:
     """Every distinct string once; number 0 is the empty one."""
 

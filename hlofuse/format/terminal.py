@@ -136,7 +136,6 @@ class Rows:
         self._rows.append(cells)
 
     def print(self, console: Console, indent: int = 2) -> None:
-        """Print the table, if it has rows."""
         if self._rows:
             print_rows(console, self._columns, self._rows, drop=self._drop, indent=indent)
 

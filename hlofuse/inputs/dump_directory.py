@@ -77,7 +77,6 @@ class DumpedModule(Struct):
 
     @property
     def of_tpu(self) -> list[DumpFile]:
-        """The dumps of XLA:TPU's fusion pipelines."""
         return [f for f in self.between if f.pipeline in TPU_PIPELINES]
 
     @property

@@ -26,8 +26,6 @@ _WHOLE = re.compile(
 
 
 class DumpFile(Record):
-    """One dump file and the parts of its name."""
-
     path: Path
     prefix: str
     module_id: int
@@ -87,7 +85,6 @@ class FusionStage(Record):
 
     @property
     def pipelines(self) -> tuple[str, ...]:
-        """All pipelines with compared passes."""
         return (self.pipeline, *dict(self.more_pipelines))
 
     def is_fused_by(self, file: DumpFile) -> bool:

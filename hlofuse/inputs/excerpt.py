@@ -37,7 +37,6 @@ class OtherFormatError(HlofuseError):
 
 class Excerpt(Record):
     text: str
-    """The module as written."""
     source: str
     note: str | None = None
     """The location of the module and its truncation; None for a text that is only a module."""
@@ -119,7 +118,6 @@ def _is_module_only(text: str, begin: int) -> bool:
 
 
 def _modules(text: str) -> list[ModuleLines]:
-    """The modules in text order."""
     found: list[ModuleLines] = []
     lines = with_attributes_joined(text.split("\n")) if "HloModule " in text else []
     pos = row = start = counted = 0  # the line that pos is in, where it begins, and how far was looked

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _FLAGS = 3  # named in a note
 
-# Front ends.
-
 _OP_NAMES = (("jit(", "JAX"), ("pmap(", "JAX"), ("pjit", "JAX"))
 _OP_TYPES = (("aten__", "PyTorch/XLA"), ("xla__", "PyTorch/XLA"), ("prim__", "PyTorch/XLA"))
 _SOURCES = (("torch_xla", "PyTorch/XLA"), ("tensorflow", "TensorFlow"), ("Reactant", "Reactant"))
@@ -114,7 +112,6 @@ def _notes(
 
 
 def identify_file(module: Module) -> Identity:
-    """The identity of a module read from a file."""
     return settled(module, choose_target(companions_of(module), read=module))[1]
 
 

@@ -114,9 +114,6 @@ def _stem(file: Path) -> str:
     return ""
 
 
-# `load`: the front door for everything that reads a module.
-
-
 def load(
     path: str | os.PathLike[str],
     module: str | None = None,

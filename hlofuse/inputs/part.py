@@ -112,7 +112,6 @@ class Part(Struct):
 
     @property
     def is_empty(self) -> bool:
-        """True if there is no instruction and no header in the text."""
         return not self.module.name and not any(self.module.instructions())
 
     @property

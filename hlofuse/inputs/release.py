@@ -18,7 +18,6 @@ from .dump_names import read_name
 from .wire_format import MLIR, PROTO
 
 Shown = tuple[frozenset[str], str]
-"""Releases, and the evidence for them."""
 
 
 class Mark(Record):
@@ -46,7 +45,6 @@ class Mark(Record):
 
 
 def releases_in(*spans: Span) -> frozenset[str]:
-    """The named releases within one of the spans."""
     return frozenset(name for name in NAMES if any(span.includes(name) for span in spans))
 
 
@@ -158,8 +156,6 @@ _SEARCHED_BYTES = 4 << 20
 
 
 class Written(Record):
-    """The releases that may have written a dump."""
-
     fact: Fact
     releases: tuple[str, ...]
     """The named releases among them, oldest first; empty where there is none."""

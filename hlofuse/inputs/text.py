@@ -47,7 +47,6 @@ def read_text(path: str | os.PathLike[str], limit: int | None = None, *, as_modu
 
 
 def input_name(path: str | os.PathLike[str]) -> str:
-    """The name of an input in messages."""
     return "standard input" if str(path) == "-" else str(path)
 
 

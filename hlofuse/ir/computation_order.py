@@ -25,7 +25,6 @@ class OnlineOrder:
         """The limit of edges visited by a backward search: min(edges^(1/2), nodes^(2/3)), rounded up."""
 
     def copy(self, computations: Mapping[Computation, Computation]) -> OnlineOrder:
-        """The same order of the copies of the computations."""
         new = OnlineOrder()
         new._level, new._index, new._id = (
             {computations[c]: value for c, value in d.items() if c in computations}

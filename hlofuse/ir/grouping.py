@@ -28,7 +28,6 @@ def unmatched(pairs: Iterable[tuple[_K, _V]], other: Counter[_K]) -> Iterator[_V
 
 
 def common_length(one: Sequence[object], other: Sequence[object]) -> int:
-    """The length of the common prefix."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

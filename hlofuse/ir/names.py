@@ -23,8 +23,6 @@ PARAMETER_NAMES = _ParameterNames()
 
 
 class _Root:
-    """The numbers taken for one root."""
-
     __slots__ = ("name", "next", "requested")
 
     name: str

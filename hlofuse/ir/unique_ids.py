@@ -26,7 +26,6 @@ class UniqueIds(Struct):
     computations: dict[str, ComputationIds] = {}
 
     def fit(self, module: Module) -> bool:
-        """True if the ids belong to this module."""
         entry = self.computations.get(module.entry.name)
         return entry is not None and module.entry.root.name in entry.by_name
 

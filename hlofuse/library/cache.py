@@ -214,8 +214,6 @@ def state_of(program: Program) -> dict[str, Any]:
     return {k: v for k, v in vars(program).items() if isinstance(getattr(kind, k, None), cached_property)}
 
 
-# A value as bytes, and back.
-
 _WORKED_OUT = {Instruction: "_places", Computation: "_order"}
 """The field of each kind of node that is None until it is needed."""
 

@@ -53,8 +53,6 @@ _MAX_GROWTH = 20
 
 
 class Value(Struct, eq=False):
-    """A value that one or more instructions compute."""
-
     index: int
     region: Region
     opcode: str
@@ -80,8 +78,6 @@ class Region(Struct, eq=False):
 
 
 class Group(Struct, eq=False):
-    """A fusion with the values computed in it."""
-
     fusion: Instruction
     region: Region
     members: dict[int, list[Instruction]] = {}  # Value to its instances here

@@ -125,7 +125,6 @@ class ModuleKeys(Struct, eq=False):
     """Keys of the results of multi-output fusions."""
 
     def names(self) -> dict[int, list[str]]:
-        """Names of the fusions by key."""
         return grouped((key, x.name) for x, key in self.keys.items() if x.opcode == "fusion")
 
     def first_missing_in(self, other: ModuleKeys) -> Instruction | None:

@@ -126,7 +126,6 @@ class Keys:
         return self._counted(attributes, self.strictness)[1]
 
     def attributes_number(self, attributes: Attributes, strictness: Strictness) -> int:
-        """The number of the attributes that count at a strictness."""
         found = self._attributes[strictness].get(id(attributes))
         return (found if found is not None else self._counted(attributes, strictness))[2]
 

@@ -16,8 +16,6 @@ from .key import Keys, Strictness, payload, result
 from .similarity import Similarity, match_changed_opcodes
 from .structure import TRIVIAL, Matching, only_pairs
 
-# Pairs of computations: the entries, then those that matched instructions call, then similar ones.
-
 
 def match_graphs(before: Graph, after: Graph, anchors: Iterable[tuple[Instruction, Instruction]]) -> Matching:
     """Match two modules. `anchors` are pairs of instructions that need no search."""

@@ -62,7 +62,6 @@ _SOFTMAX = re.compile(r"triton_softmax(?:_computation)?(?:\.(\d+))?")
 
 
 def reserve_fusion_names(module: Module) -> None:
-    """Reserve the names that the module's fusions once had."""
     module.instruction_names.reserve([f"fusion.{k}" for k in range(spent_fusion_names(module))])
 
 

@@ -63,8 +63,6 @@ class Pass:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasePass(Pass):
-    """A pass that depends on XLA's release."""
-
     release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
 
@@ -82,7 +80,6 @@ class DevicePass(Pass):
         return self.device
 
     def kernels(self, tables: SharedTables | None = None) -> KernelModel:
-        """The model of the kernels on the device."""
         from hlofuse.cost.gpu.merging import kernel_model  # costs that other targets do not need
 
         return kernel_model(self.required_device(), self.release, tables)

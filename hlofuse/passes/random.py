@@ -95,9 +95,6 @@ class _Op:
         return _Op(self.b, make.concatenate(self.x, parts, dimension))
 
 
-# Numbers in parts of 32 or 64 bits, the lowest first.
-
-
 def _of(x: _Op, element_type: str) -> _Op:
     return x if x.type == element_type else x.convert(element_type)
 

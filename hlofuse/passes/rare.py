@@ -188,7 +188,6 @@ class _Norm:
         return make.convert(self.x, count, self.shape.element_type)
 
     def sums(self, zero: Instruction, *values: Instruction) -> list[Instruction]:
-        """The sum of each over every feature."""
         add = make.reducer(self.x, "scalar_add_computation", "add", self.shape.element_type, _SIDES)
         return [make.reduce(self.x, v, zero, self.others, add) for v in values]
 

@@ -20,7 +20,6 @@ class TreeReductionRewriter(Pass):
 
     name = "tree_reduction_rewriter"
     is_skipped: Callable[[Instruction], bool]
-    """Reductions of a library."""
     window: int = 32
 
     def run(self, module: Module, recorder: Recorder) -> bool:

@@ -15,8 +15,6 @@ _BACKENDS = ("cpu", "gpu")
 
 
 class ReleaseDifference(Record):
-    """Something that not all releases have, or have alike."""
-
     kind: Kind
     name: str  # The field of `Release`, the rule's code, the pass or option, or the knob
     title: str

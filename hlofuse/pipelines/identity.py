@@ -47,8 +47,6 @@ NOTHING_GIVEN = Given()
 
 
 class ShownStage(Record):
-    """The stage of a module and its evidence."""
-
     name: Stage
     backend: str | None = None  # `cpu`, `gpu`, `tpu` or another, where the module has evidence of one
     evidence: str = ""  # The evidence in words
@@ -62,7 +60,6 @@ class ShownStage(Record):
 
     @property
     def fact(self) -> Fact:
-        """The stage with its evidence."""
         return Fact(self.name, self.source, self.evidence)
 
     def foreign_to(self, target: str) -> bool:
@@ -92,7 +89,6 @@ class Identity(Record):
 
     @property
     def stage(self) -> Fact:
-        """The stage with its evidence."""
         return self.shown.fact
 
     @property

@@ -45,8 +45,6 @@ def _steps(*steps: str | Step) -> tuple[Step, ...]:
 
 
 class Target(Record):
-    """A backend and its fusion passes in order."""
-
     name: str
     title: str
     steps: tuple[Step, ...]

@@ -53,7 +53,6 @@ class Span(Record):
     until: str = ""
 
     def includes(self, name: str) -> bool:
-        """True if the release of that name is within the span."""
         return _includes(self.since, self.until, name)
 
     def __str__(self) -> str:
@@ -101,8 +100,6 @@ def nearest(text: str) -> tuple[str, str]:
 
 
 class Behaviour(Record):
-    """A behaviour of XLA and its span."""
-
     name: str
     span: Span
 

@@ -21,7 +21,6 @@ ALERT = "#9a3412"
 
 class Style(Record):
     title: str
-    """Its line in the legend."""
     look: dict[str, str]
     """Attributes of Graphviz."""
     opcodes: str = ""
@@ -52,9 +51,6 @@ def cluster_style(kind: str) -> dict[str, str]:
 def category(opcode: str) -> str:
     """The key in `STYLES` for an opcode, asynchronous or not; every unlisted one is element-wise."""
     return _CATEGORY.get(opcode) or _CATEGORY.get(split_async(opcode)[0], "elementwise")
-
-
-# The key to a picture: only the kinds that occur in it.
 
 
 def legend(graph: Digraph, scene: Scene, place: int) -> None:

@@ -128,9 +128,6 @@ def tooltip(module: Module, instruction: Instruction, costs: KernelCosts | None 
     return lines
 
 
-# From what a person typed to what they meant.
-
-
 def lookup(module: Module, name: str) -> Instruction | Computation:
     """The instruction, or else the computation, of that name; raises `HlofuseError` with suggestions."""
     name = name.lstrip("%")
@@ -192,7 +189,6 @@ def sources(
 
 
 def leaf_bytes(leaf: Leaf) -> int:
-    """Bytes of the element."""
     shape = leaf[0].shape
     for n in leaf[1]:
         if n >= len(shape.tuple_shapes):

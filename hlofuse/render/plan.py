@@ -291,9 +291,6 @@ def _stem(name: str) -> str:
     return _DIGITS.sub("", name)
 
 
-# A picture of what lies around one instruction.
-
-
 def neighbourhoods(
     centres: Iterable[Instruction],
     options: Options,
@@ -356,9 +353,6 @@ def _neighbourhood(
     requested = [near for near in shown if near in wanted and near not in panel.open]
     panel.open |= fitting_fusions(requested, HARD_LIMIT - options.max_nodes, notices)
     return panel
-
-
-# What is drawn of one computation, and of one module.
 
 
 class PanelPlan(Struct):

@@ -38,8 +38,6 @@ class Options(Record):
 
 
 class ModulePair(Record):
-    """The two modules of a picture."""
-
     before: Module
     after: Module
     kernels: Mapping[Instruction, tuple[Instruction, ...]]
@@ -57,7 +55,6 @@ def _inside(instruction: Instruction) -> Iterable[str]:
 
 
 def pair_of(replay: Compilation) -> ModulePair:
-    """The two ends of a replay."""
     title = f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else "")
     found = grouped((name, i) for i in replay.after.instructions() for name in _inside(i))
     kernels = {i: tuple(found[i.name]) for i in replay.before.instructions() if i.name in found}

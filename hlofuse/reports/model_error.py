@@ -49,8 +49,6 @@ class KernelError(Record):
 
 
 class ModelError(Record):
-    """A module's kernels, and what they come to."""
-
     module: str
     device: str | None
     measured: Measured

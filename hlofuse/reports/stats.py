@@ -203,7 +203,6 @@ def kind_and_place(kernel: KernelStatistics) -> str:
 
 
 def print_statistics(modules: list[ModuleStatistics], console: Console) -> None:
-    """Each module after the other."""
     for number, module in enumerate(modules):
         if number:
             console.print()

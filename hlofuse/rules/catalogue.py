@@ -41,7 +41,6 @@ class Knob(Record):
 
     @property
     def summary(self) -> str:
-        """Its effect, in a sentence."""
         return texts(_KNOBS)[self.name]["summary"]
 
     def value_in(self, release: Release) -> float | int | bool:
@@ -59,7 +58,6 @@ def knob_values(release: Release) -> dict[str, float]:
 
 
 def family_of(code: str) -> str:
-    """The letters of a code."""
     return code.rstrip("0123456789")
 
 
@@ -113,7 +111,6 @@ class Rule:
     """The texts of its page; None for a rule of XLA's, whose texts are in `page_file`."""
 
     condition = _PageText()
-    """The condition on producer and consumer."""
     why = _PageText()
     """The reason for XLA's condition."""
     mirrors = _PageText()
@@ -165,7 +162,6 @@ outcome = partial(register, outcome=True)
 
 
 def catalogue() -> dict[str, Rule]:
-    """Every rule by code, in order of codes."""
     _load()
     return dict(sorted(_CATALOGUE.items()))
 

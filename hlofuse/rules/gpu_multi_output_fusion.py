@@ -54,8 +54,6 @@ class ProducerPair:
     state: MultiOutputState
 
 
-# Rules about two kernels that read the same array.
-
 _SMALL_BYTES = 1024
 
 SHARED_READ = outcome("GM001", "Two kernels that read the same array become one", allows=True)
@@ -128,8 +126,6 @@ def _only_slice(parent: Instruction, reader: Instruction) -> Instruction | None:
                 return None
     return found
 
-
-# Rules about a producer that becomes a further result of a consumer's kernel.
 
 SAVES_TIME = outcome(
     "GM002", "A producer with other users becomes another result of a consumer's kernel", allows=True

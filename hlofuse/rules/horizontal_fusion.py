@@ -111,5 +111,4 @@ def unroll_cost(instruction: Instruction) -> int:
 
 
 def figures_of(kernels: list[Instruction]) -> Figures:
-    """The numbers of kernels and outputs of a joined kernel."""
     return {"kernels": len(kernels), "outputs": sum(len(outputs_of(k)) for k in kernels)}

@@ -76,7 +76,6 @@ def parse_settings(
 
 
 def all_knobs() -> dict[str, Knob]:
-    """Every knob of the catalogue by name."""
     return {k.name: k for r in catalogue().values() for k in r.knobs}
 
 

@@ -91,8 +91,6 @@ class Atom:
 
 
 class AtomTable:
-    """Instructions to atoms, on one device."""
-
     def __init__(
         self,
         device: DeviceDescription,
@@ -107,7 +105,6 @@ class AtomTable:
         self._regions: dict[Computation, float] = {}
 
     def atom(self, instruction: Instruction) -> Atom:
-        """The atom of an instruction that is not a fusion."""
         facts = self._shapes.facts
         result = facts(instruction.shape)
         opcode = instruction.opcode

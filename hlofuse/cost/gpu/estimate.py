@@ -37,7 +37,6 @@ class Estimate:
 
     @property
     def memory(self) -> int:
-        """Ticks of reading and writing."""
         return self.read + self.write
 
     @property

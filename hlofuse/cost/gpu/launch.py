@@ -154,8 +154,7 @@ def common_transpose(kernel: FusionAnalysis) -> TiledTranspose | None:
 
 
 def slices_of_like(kernel: FusionAnalysis) -> Launch | None:
-    """The launch for several outputs that are plain slices of arrays of one shape, which
-    decides it (`IsInputFusibleNonStridedSlices`)."""
+    """The launch for outputs that are plain slices of one shape (`IsInputFusibleNonStridedSlices`)."""
     if len(kernel.roots) == 1:
         return None
     sources = []

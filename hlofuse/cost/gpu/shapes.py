@@ -39,8 +39,6 @@ class _Facts(dict[Shape, ShapeFacts]):
 
 
 class ShapeTable:
-    """Shapes to facts."""
-
     def __init__(self) -> None:
         self.facts = _Facts().__getitem__
 

@@ -41,7 +41,6 @@ class Launcher:
         consumer: Instruction,
         pair: SummaryPair,
     ) -> Launch:
-        """The launch of the producer fused into the consumer."""
         cached = pair.launch
         if cached is None:
             a = pair.producer

@@ -301,7 +301,6 @@ class SummaryTable:
         return cached
 
     def find_fused(self, fusion: Instruction, pair: SummaryPair) -> Summary:
-        """The summary of a fusion of such a pair."""
         config = fusion_config(fusion)
         if pair.fused is None:
             pair.fused = {}

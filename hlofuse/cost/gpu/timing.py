@@ -18,8 +18,6 @@ def flops_per_ns_and_fpu(device: DeviceDescription, release: Release) -> float:
 
 
 class Timing:
-    """Times on one device."""
-
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._device = device
         self._cores, self._fpus = device.core_count, device.fpus_per_core

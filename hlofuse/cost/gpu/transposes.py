@@ -1,5 +1,4 @@
-"""Transposes through shared memory. Mirrors `xla/service/gpu/ir_emission_utils.cc` and
-`xla/backends/gpu/codegen/emitters/transpose.cc`."""
+"""Transposes through shared memory. Mirrors `xla/…/ir_emission_utils.cc` and `xla/…/transpose.cc`."""
 
 from __future__ import annotations
 

@@ -163,9 +163,6 @@ def _post_order(root: TiledNode, members: set[TiledNode]) -> list[TiledNode]:
     return post_order([root], lambda node: [o for o in node.operands if o in members])
 
 
-# A dot inside a tiled fusion loops over tiles of the summed dimensions.
-
-
 def dot_contraction(kind: OpKind) -> tuple[int, ...]:
     return cast("DotDimensions", kind.instruction_key)[2]
 

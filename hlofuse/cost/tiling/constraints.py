@@ -169,7 +169,6 @@ class Tiling:
     blocks: int
     threads: int
     candidates: int
-    """The number of tilings compared."""
     parameters: tuple[int, ...] = ()
     """Tile sizes of every tiled dimension, contracting ones included."""
 

@@ -94,7 +94,6 @@ class Columns(Struct, eq=False):
         return found
 
     def condition_mask(self, condition: Condition) -> Mask | bool:
-        """Mask of tilings that satisfy the condition; True for all."""
         if condition == ALWAYS:
             return True
         found = self._masks.get(condition)

@@ -1,5 +1,4 @@
-"""Operations supported in a Triton fusion, and XLA's reasons against others
-(`xla/backends/gpu/codegen/triton/support.cc`)."""
+"""Operations supported in a Triton fusion, and XLA's reasons against others (`xla/…/support.cc`)."""
 
 from __future__ import annotations
 

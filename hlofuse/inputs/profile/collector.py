@@ -362,7 +362,6 @@ class Collector:
 
 
 def _joined(chunks: Iterable[tuple[NDArray[Any], ...]]) -> Iterator[NDArray[Any]]:
-    """Each column of the chunks in one piece."""
     return (np.concatenate(column) for column in zip(*chunks, strict=True))
 
 

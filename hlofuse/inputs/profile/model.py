@@ -61,7 +61,6 @@ class ProfiledModule:
 
     @property
     def total_us(self) -> float:
-        """The time of its kernels."""
         return sum(t.total_us for name, t in self.times.items() if name not in self.containers)
 
 
@@ -98,8 +97,6 @@ class NotProfiled(HlofuseError):
 
 
 class Profile(Record):
-    """Modules and devices of a profile."""
-
     path: str
     modules: tuple[ProfiledModule, ...]
     """Slowest first."""

@@ -55,8 +55,6 @@ class OpMetadata(Record):
         return "{" + " ".join(parts) + "}"
 
 
-# Buffers that are the same buffer.
-
 ShapeIndex = tuple[int, ...]
 
 

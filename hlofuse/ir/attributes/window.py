@@ -73,7 +73,6 @@ class PaddingConfig(tuple[PaddingDimension, ...]):
 
     @property
     def padded(self) -> list[int]:
-        """The numbers of the padded dimensions."""
         return [d for d, p in enumerate(self) if p.low or p.high or p.interior]
 
     def __str__(self) -> str:

@@ -44,7 +44,6 @@ def _cache_file() -> str | None:
 
 @cache
 def parser() -> Lark:
-    """The parser for every start rule."""
     from lark import Lark
 
     from .lexer import Callbacks, HloLexer

@@ -34,9 +34,6 @@ _SHORT, _LONG = 6, 12
 """Lengths of names: the end of a short one may differ from a known one's, a long one has two slips."""
 
 
-# Names that are nearly known ones.
-
-
 def misspelt(name: str, vocabulary: Iterable[str]) -> str | None:
     """The known name that `name` is a slip of the pen away from; None where it is a name of its own. Short
     names of one family differ at their end: `erf` and `erfc`, `sine` and `sinh`."""
@@ -78,9 +75,6 @@ def misspelt_type(name: str) -> str | None:
         if swapped in ARRAY_TYPES and swapped != name:
             return f"unknown element type {name}; did you mean {swapped}?"
     return None
-
-
-# The text with known parts only.
 
 
 class _Masked:

@@ -117,8 +117,6 @@ COMMON_ATTRIBUTES = re.compile(
 SHARDING = re.compile(r', sharding=\{(?:[^{}"\n]++|\{[^{}"\n]*+\})*+\}')
 CALLED_NAME = re.compile(rf"%?({NAME})", re.ASCII)
 
-# Lines.
-
 _PARENTHESES = nested_pattern(r"\(", r"\)", r'[^()\n"]++', 6)
 # Loose: what it finds is read, and judged, by `shapes`.
 _SHAPE = rf"(?:[a-z][^\s\"]*+|{_PARENTHESES})"

@@ -158,8 +158,7 @@ class ShadowGraph:
         self._traverse([*unused, self.root], action)
 
     def post_order(self) -> list[Node]:
-        """Operands before users, from nodes without users in id order
-        (`MakeInstructionPostOrder`), new ones last."""
+        """Operands before users, from nodes without users in id order (`MakeInstructionPostOrder`)."""
         order: list[Node] = []
         starts = [x for x in self.nodes if not x.dead and not x.users]
         starts.sort(key=lambda x: len(self.nodes) if x.source is None else x.source.id)

@@ -64,8 +64,7 @@ def _has_nothing_else(dot: Instruction, side: int) -> bool:
 
 
 def _normalize(dot: Instruction, side: int) -> Instruction:
-    """Batch dimensions first, contracted ones last, of the dot's element type
-    (`NormalizeDotOperandToBatchMajorAndContractingMinor`)."""
+    """Batch dimensions first, contracted ones last (`NormalizeDotOperandToBatchMajorAndContractingMinor`)."""
     operand = dot.operands[side]
     dims = DotDimensions.of(dot)
     order = [*dims.batch(side), *dims.free(side, operand.shape.rank), *dims.contracting(side)]

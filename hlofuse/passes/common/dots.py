@@ -12,8 +12,6 @@ from .shapes import array
 
 
 class DotDimensions(Record):
-    """Batch and contracting dimensions of both operands."""
-
     lhs_batch: tuple[int, ...] = ()
     rhs_batch: tuple[int, ...] = ()
     lhs_contracting: tuple[int, ...] = ()

@@ -160,8 +160,6 @@ _MATMUL = "__cublas$lt$matmul"
 
 
 class GpuAliasInfo(AliasInfo):
-    """NVIDIA's."""
-
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         super().__init__(release)
         self._device = device

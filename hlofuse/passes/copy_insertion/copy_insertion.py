@@ -241,7 +241,6 @@ class CopyInsertion(Pass):
 
 
 def record_copies(recorder: Recorder, reasons: dict[Instruction, str]) -> None:
-    """Record the copies that stay."""
     for copy, reason in reasons.items():
         if copy.computation is not None:
             recorder.rewrite(copy.computation.name, [], [copy], rule=COPY.code, reason=reason)

@@ -37,7 +37,6 @@ class ValueLists:
         self._heads: set[ValueNode] = set()
 
     def add(self, values: Iterable[HloValue]) -> list[ValueNode]:
-        """A new list of these values in order."""
         nodes = [ValueNode(value) for value in values]
         for k, node in enumerate(nodes):
             node.next = nodes[(k + 1) % len(nodes)]

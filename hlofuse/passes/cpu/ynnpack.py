@@ -257,8 +257,6 @@ def opcode_is_function(caller: Instruction, computation: Computation) -> bool:
 
 
 class _Growing(Struct):
-    """The fusions of one computation."""
-
     _recorder: Recorder
     _release: Release
     _fused: set[Instruction] = set()

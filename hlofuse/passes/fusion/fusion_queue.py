@@ -78,7 +78,6 @@ class ReversePostOrderQueue:
             del candidates[at]
 
     def remove(self, instruction: Instruction) -> None:
-        """Remove the instruction from the queue, as it left the computation."""
         self._order[self._position.pop(instruction)] = None
 
 
@@ -87,8 +86,7 @@ MayFuse = Callable[[Instruction, int], bool]
 
 
 def globally_unfusible(computation: Computation, may_fuse: MayFuse) -> dict[Instruction, Figures]:
-    """The producers, with what keeps each from being fused everywhere
-    (`InstructionFusion::ComputeGloballyUnfusible`)."""
+    """The producers, with what keeps each from being fused everywhere (`ComputeGloballyUnfusible`)."""
     search = _Search(computation, may_fuse)
     for producer in reversed(computation.post_order()):
         if is_effectively_at_most_unary(producer):

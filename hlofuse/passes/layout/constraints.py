@@ -24,8 +24,6 @@ class Buffer(Record, eq=False):
 
 
 class Buffers:
-    """The buffers of a module as it stands."""
-
     def __init__(self, module: Module) -> None:
         self.all: list[Buffer] = []
         self._defined: dict[Instruction, dict[Index, Buffer]] = {}

@@ -13,7 +13,6 @@ from .constraints import GIVEN_PRIORITY, ROUNDS, ComputationConstraint, row_majo
 
 
 def settle(layouts: LayoutAssignment) -> None:
-    """Find a layout for every buffer."""
     module = layouts.module
     order = module.non_fusion_computations()
     entry = layouts.constraint_of(module.entry)

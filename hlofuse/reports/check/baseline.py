@@ -155,8 +155,6 @@ def distinguishable(
     return f"{one:,.12g} {unit}", f"{other:,.12g} {unit}"
 
 
-# The baseline.
-
 VERSION = 1
 HEAD = """\
 # What XLA's fusion passes leave of each module: kernels, and where they come from. Written by

@@ -88,9 +88,6 @@ def check_modules(
     return Check(tuple(done), tuple(others), baseline_name, what_if=tuple(changes), notes=tuple(notes))
 
 
-# A profile against that of the baseline: figures first, then which kernels came of which.
-
-
 def compare(
     now: Profile,
     baseline: Profile,

@@ -148,8 +148,6 @@ class Code(StrEnum):
 
 
 class Finding(Record):
-    """One thing to say of a module."""
-
     code: Code
     level: Level
     module: str
@@ -194,7 +192,6 @@ class Check(Record):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Every finding, in the order of modules."""
         return tuple(f for m in self.modules for f in m.findings) + self.others
 
     @property

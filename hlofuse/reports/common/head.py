@@ -85,7 +85,6 @@ class Head(Record):
     result: XlaResult | None = None
     """The comparison with XLA's own result; None where that is not at hand."""
     final_names: NamesSource | None = None
-    """The source of final names; None in a report without them."""
 
     not_repeated: Callable[[], Sequence[str]] = tuple
     """The passes that would change the module and are not replayed."""
@@ -158,7 +157,6 @@ def fitted(line: str, width: int) -> list[str]:
 
 
 def print_heads(heads: Sequence[Head], console: Console) -> None:
-    """Print the line of each module."""
     for line in head_lines(heads):
         for shown in fitted(line, console.width):
             console.print(shown, style="dim")

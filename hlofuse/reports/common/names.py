@@ -117,8 +117,6 @@ def runs_in(name: str, facts: Facts) -> list[str]:
 
 
 class Named(Record):
-    """One of the things that a name means."""
-
     name: str
     """In the replay: that of the fusion input, of the result or of a fusion in between."""
     operations: tuple[str, ...] = ()

@@ -18,7 +18,6 @@ FORM = re.compile(
     r"(?P<why>.+?)\n\n```python\n(?P<code>.+?)\n```\n(?P<rest>.*)",
     re.DOTALL,
 )
-"""The form of a page."""
 
 
 class RecipePage(Record):
@@ -45,7 +44,6 @@ def _folder() -> Path:
 
 
 def recipe_text(name: str) -> str:
-    """The text of a page of the folder."""
     return (_folder() / f"{name}.md").read_text(encoding="utf-8")
 
 

@@ -29,7 +29,6 @@ class XlaResult(Record):
     same: int
     """XLA's kernels that hold the same operations as one of the replay, each paired once."""
     only_xla: tuple[str, ...]
-    """The names of XLA's other kernels."""
     only_replayed: tuple[str, ...]
     """The names of the replay's other kernels, each with the pass after fusion that created it."""
 

@@ -47,7 +47,6 @@ class Cluster(Record):
 
     @property
     def sides(self) -> list[tuple[Instruction, ...]]:
-        """The removed and the added instructions, each if there are some."""
         return [side for side in (self.removed, self.added) if side]
 
     @property

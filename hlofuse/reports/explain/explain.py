@@ -315,9 +315,6 @@ def record_check(observed: Observed) -> RecordCheck | None:
     return RecordCheck(observed.replay.input.record_file, log.total, log.agreed, tuple(log.disagreements))
 
 
-# An explanation of some kernels alone: those that a name means.
-
-
 def selected(e: Explanation, name: str, names: Names) -> Explanation:
     """The explanation with only what is about the kernels that `name` means; the totals stay the module's.
     HlofuseError where nothing that is launched has the name."""

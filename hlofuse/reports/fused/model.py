@@ -34,8 +34,6 @@ class Boundary(Record):
 
 
 class Fused(Record):
-    """A module after fusion, explained as it is."""
-
     module: str
     target: str
     device: str | None

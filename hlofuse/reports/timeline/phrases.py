@@ -111,7 +111,6 @@ def sizes_text(first: Size, last: Size) -> str:
 
 
 def headline(timeline: PassTimeline) -> str:
-    """The first line of a timeline."""
     out = f"{timeline.label}: {plural(len(timeline.steps), 'dump')}, {len(timeline.changed):,} with changes"
     if timeline.seconds is not None:
         out += f", {seconds_text(timeline.seconds)} from the first to the last"

@@ -39,8 +39,6 @@ class Group(Record):
 
 
 class StepDetails(Record):
-    """The changes of one step."""
-
     groups: tuple[Group, ...] = ()
     hidden: int = 0
 

@@ -54,8 +54,6 @@ class Event(Record):
 
 
 class FinalKernel(Record):
-    """The final kernel of an operation."""
-
     name: str
     opcode: str
     kind: str | None
@@ -80,7 +78,6 @@ class Provenance(Record):
     query: str
     trails: tuple[Trail, ...]
     first: PassDump
-    """The dump in which it was found."""
     last: PassDump
     unreadable: tuple[PassDump, ...] = ()
     measured: Measured | None = None

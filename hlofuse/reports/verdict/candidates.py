@@ -201,7 +201,6 @@ class Rewritten(Record):
     touched: float = 0.0
 
     def suggestion(self, trial: Trial) -> Suggestion:
-        """The change with what it gains."""
         text, places, name = self.recipe.text, self.places, self.recipe.name
         return Suggestion("code", text, "", lines_of(places), len(places), trial, name, touched=self.touched)
 
@@ -445,9 +444,6 @@ def combined(
     if len(helpful) < 2 or (trial.us_saved is not None and trial.us_saved <= best):
         return None
     return tuple(sorted(helpful)), trial
-
-
-# Trying a recipe: its change is written into a copy of the module, and fusion is replayed on that.
 
 
 def tried(

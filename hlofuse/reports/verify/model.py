@@ -12,8 +12,6 @@ from hlofuse.reports.common.head import Head
 
 
 class KernelSide(Record):
-    """A kernel on one side of a difference."""
-
     name: str
     opcode: str
     kind: str | None

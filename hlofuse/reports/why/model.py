@@ -33,8 +33,6 @@ class Decision(Record):
 
 
 class Story(Record):
-    """All that happened to one instruction."""
-
     described: Place
     fate: str
     """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`,
@@ -64,8 +62,6 @@ class Story(Record):
 
 
 class PairAnswer(Record):
-    """The decision about a producer and a consumer."""
-
     producer: Place
     consumer: Place
     swapped: bool  # They were named the other way round

@@ -298,9 +298,6 @@ def in_the_input(names: Sequence[str], xla: Compilation) -> list[str]:
     return [h[0] for h in holders]
 
 
-# Which pairs a question about two names is about, where a name means several things.
-
-
 Pair: TypeAlias = tuple[Named, Named]
 
 

@@ -22,7 +22,6 @@ _PAIRS = 1  # further pairs that are named, of those with the same answer
 
 
 def story_headline(s: Story) -> str:
-    """The result in one sentence."""
     name = printable(s.described.shown)
     if s.fate == "added":
         copy = f"; it copies {printable(s.copies)}" if s.copies else ""

@@ -114,9 +114,6 @@ def _toward_hero(kernel: GpuKernel, output: Instruction, hero: Atom) -> Instruct
     return output
 
 
-# Fusions that turn out to be copies.
-
-
 @runner("EM020", "A contiguous slice is a memcpy", runs="memcpy")
 def slice_copy(kernel: GpuKernel) -> Figures | None:
     slice_ = copied_slice(kernel.instruction) if kernel.modern and kernel.is_generated else None

@@ -182,9 +182,6 @@ def consumer_is_bitcast(pair: PriorityPair) -> bool:
     return is_fusible_bitcast(pair.consumer, pair.state.model.release)
 
 
-# Rules that keep reductions where their emitter can handle them.
-
-
 @condition("PF008", "Both contain a reduce", message="both the producer and the consumer contain a reduce")
 def both_reduce(pair: PriorityPair) -> bool:
     of = pair.structure
@@ -203,9 +200,6 @@ def reduction_becomes_loop(pair: PriorityPair) -> bool:
         return False
     launch = model.pair_launch(pair.producer, pair.consumer, pair.structure)
     return launch.kind == "loop"
-
-
-# Rules about scatters, which write their result over an operand.
 
 
 @requirement("PF005", "The producer is a scatter", message="do not fuse into the output of scatter")

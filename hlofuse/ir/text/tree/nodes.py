@@ -50,8 +50,6 @@ def plain_value(node: AttributeNode, text: str) -> Any:
 
 
 class CallNode(Struct):
-    """An opcode with the content of its parentheses."""
-
     opcode: Token
     operands: list[OperandNode]
     payload: Span | None

@@ -40,7 +40,6 @@ class PriorityQueue:
         """Instructions of the greatest priority, taken from the heap until each is chosen."""
 
     def set(self, producer: Instruction, priority: int) -> None:
-        """Put the producer in, or move it."""
         if self.waiting.get(producer) != priority:
             if self._equal:
                 self._equal.pop(producer, None)
@@ -55,7 +54,6 @@ class PriorityQueue:
             self._equal.pop(producer, None)
 
     def is_tied(self, priority: int, producer: Instruction) -> bool:
-        """It waits with that priority."""
         return self.waiting.get(producer) == priority
 
     def pop(self) -> tuple[Instruction, int] | None:

@@ -56,7 +56,6 @@ class TieBreaker(Observer):
         """Put the users of a producer in order before its priority is computed."""
 
     def order_consumers(self, producer: Instruction, consumers: list[Instruction]) -> list[Instruction]:
-        """The consumers in the order in which the producer is fused into them."""
         return consumers
 
 

@@ -213,8 +213,7 @@ def _batch_groups(conv: Instruction) -> int:
 
 
 def _in_groups_of_features(conv: Instruction) -> Instruction:
-    """The new convolution; the old one stays, without users
-    (`ConvertBatchGroupedToFeatureGroupedConvolution`)."""
+    """The new convolution; the old one stays (`ConvertBatchGroupedToFeatureGroupedConvolution`)."""
     groups, labels = _batch_groups(conv), labels_of(conv)
     lhs, rhs = conv.operands
     batch, feature = labels.input_batch_dimension, labels.input_feature_dimension

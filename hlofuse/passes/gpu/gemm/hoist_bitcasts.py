@@ -22,7 +22,6 @@ Exchange = tuple[Shape, tuple[int, ...]]
 
 
 def in_memory(shape: Shape) -> list[int]:
-    """Sizes from minor to major."""
     return [shape.dimensions[d] for d in shape.minor_to_major]
 
 
