@@ -83,6 +83,12 @@ def read_cases(path: Path) -> list[Case]:
     return list(cases.values())
 
 
+def companion_texts(test: str) -> dict[str, str]:
+    """The inputs of the cases in the file next to a test: `loops.hlo` for `test_loops.py`."""
+    path = Path(test)
+    return {case.name: case.text for case in read_cases(path.with_name(f"{path.stem[5:]}.hlo"))}
+
+
 def find_case(path: Path, name: str) -> Case:
     """The case of that name in a file."""
     return next(case for case in read_cases(path) if case.name == name)

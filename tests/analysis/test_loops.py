@@ -12,43 +12,11 @@ from hlofuse.account import Account
 from hlofuse.analysis.kernels import Loop, outermost_loops, trip_count_of
 from hlofuse.ir import parse_module
 from hlofuse.reports.stats import statistics
+from ..fixtures import companion_texts
 
-NESTED = """HloModule nested
+TEXTS = companion_texts(__file__)
 
-inner_body {
-  i = f32[8] parameter(0)
-  ROOT twice = f32[8] add(i, i)
-}
-
-inner_condition {
-  j = f32[8] parameter(0)
-  ROOT go = pred[] constant(true)
-}
-
-outer_body {
-  o = f32[8] parameter(0)
-  half = f32[8] negate(o)
-  ROOT inner = f32[8] while(half), condition=inner_condition, body=inner_body, TRIPS{3}
-}
-
-outer_condition {
-  k = f32[8] parameter(0)
-  ROOT on = pred[] constant(true)
-}
-
-shared {
-  s = f32[8] parameter(0)
-  ROOT c = f32[8] cosine(s)
-}
-
-ENTRY main {
-  p = f32[8] parameter(0)
-  outer = f32[8] while(p), condition=outer_condition, body=outer_body, TRIPS{5}
-  once = f32[8] call(outer), to_apply=shared
-  again = f32[8] call(once), to_apply=shared
-  ROOT endless = f32[8] while(again), condition=outer_condition, body=shared
-}
-"""
+NESTED = TEXTS["nested"]
 NESTED = re.sub(r"TRIPS\{(\d)\}", r'backend_config={"known_trip_count":{"n":"\1"}}', NESTED)
 
 
@@ -74,25 +42,7 @@ def test_loops_in_loops_multiply_and_calls_add_up() -> None:
 
 def test_the_condition_of_a_loop_of_known_trip_count_launches_nothing() -> None:
     """One that asks the device counts where the number of iterations is not known."""
-    text = """HloModule m
-
-body {
-  i = s32[] parameter(0)
-  one = s32[] constant(1)
-  ROOT next = s32[] add(i, one)
-}
-
-condition {
-  j = s32[] parameter(0)
-  end = s32[] constant(7)
-  ROOT less = pred[] compare(j, end), direction=LT
-}
-
-ENTRY main {
-  p = s32[] parameter(0)
-  ROOT loop = s32[] while(p), condition=condition, body=bodyCOUNT
-}
-"""
+    text = TEXTS["condition_loop_known"]
     counted = parse_module(text.replace("COUNT", ', backend_config={"known_trip_count":{"n":"7"}}'))
     unknown = parse_module(text.replace("COUNT", ""))
     assert outermost_loops(counted) == (Loop("loop", 7, 1),)
@@ -104,51 +54,7 @@ def test_the_outermost_loops_tell_the_kernels_of_one_turn() -> None:
     assert outermost_loops(parse_module(NESTED)) == (Loop("outer", 5, 2), Loop("endless", None, 1))
 
 
-COUNTING = """HloModule m
-
-step (a: TYPE[], b: TYPE[]) -> TYPE[] {
-  a = TYPE[] parameter(0)
-  b = TYPE[] parameter(1)
-  ROOT sum = TYPE[] add(a, b)
-}
-
-less (c: TYPE[], d: TYPE[]) -> pred[] {
-  c = TYPE[] parameter(0)
-  d = TYPE[] parameter(1)
-  ROOT go = pred[] compare(c, d), direction=DIRECTION
-}
-
-body {
-  p = (f32[8], TYPE[], TYPE[]) parameter(0)
-  x = f32[8] get-tuple-element(p), index=0
-  i = TYPE[] get-tuple-element(p), index=1
-  end = TYPE[] get-tuple-element(p), index=2
-  one = TYPE[] constant(STEP)
-  read = TYPE[] copy(i)
-  next = TYPE[] fusion(read, one), kind=kLoop, calls=step
-  y = f32[8] negate(x)
-  ROOT carried = (f32[8], TYPE[], TYPE[]) tuple(y, next, end)
-}
-
-condition {
-  q = (f32[8], TYPE[], TYPE[]) parameter(0)
-  j = TYPE[] get-tuple-element(q), index=1
-  bound = TYPE[] get-tuple-element(q), index=2
-  ROOT goes = pred[] fusion(j, bound), kind=kLoop, calls=less
-}
-
-ENTRY main {
-  v = f32[8] parameter(0)
-  start = s32[] constant(START)
-  copied = s32[] copy(start)
-  converted = TYPE[] convert(copied)
-  end = TYPE[] constant(END)
-  two = (TYPE[], TYPE[]) tuple(end, converted)
-  first = TYPE[] get-tuple-element(two), index=1
-  init = (f32[8], TYPE[], TYPE[]) tuple(v, first, end)
-  ROOT loop = (f32[8], TYPE[], TYPE[]) while(init), condition=condition, body=body
-}
-"""
+COUNTING = TEXTS["counting"]
 
 
 def counting(start: int, step: int, end: int, direction: str = "LT", type: str = "s8") -> str:

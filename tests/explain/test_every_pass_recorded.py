@@ -13,33 +13,14 @@ from hlofuse.reports.explain.json import explanation_json
 from hlofuse.reports.why import PairAnswer, Story
 from hlofuse.reports.why.story import answers
 from hlofuse.rules.catalogue import catalogue
+from ..fixtures import companion_texts
 from ..running import lowered
 
-SUM = """HloModule m
+TEXTS = companion_texts(__file__)
 
-sum {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT add = f32[] add(a, b)
-}
+SUM = TEXTS["sum"]
 
-ENTRY main {
-  x = f32[N]{0} parameter(0)
-  c = f32[N]{0} cosine(x)
-  zero = f32[] constant(0)
-  ROOT r = f32[] reduce(c, zero), dimensions={0}, to_apply=sum
-}
-"""
-
-PRODUCT = """HloModule m
-
-ENTRY main {
-  x = f32[1024,128]{1,0} parameter(0)
-  w = f32[128,256]{1,0} parameter(1)
-  d = f32[1024,256]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-END
-}
-"""
+PRODUCT = TEXTS["product"]
 TWICE = """  a = f32[1024,256]{1,0} abs(d)
   ROOT v = f32[1024,256]{1,0} multiply(d, a)"""
 TANH = "  ROOT v = f32[1024,256]{1,0} tanh(d)"

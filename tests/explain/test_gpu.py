@@ -22,7 +22,10 @@ from hlofuse.reports.explain.text import print_timed_kernel
 from hlofuse.reports.why import PairAnswer
 from hlofuse.reports.why.story import answers, why_each
 from hlofuse.trace.priority_record import read_priority_record
+from ..fixtures import companion_texts
 from ..running import Golden, Run
+
+TEXTS = companion_texts(__file__)
 
 H100 = ("--target", "gpu", "--device", "h100_sxm")
 SAMPLES = ("softmax", "gpt2_block", "../cartpole/gpu/baseline", "../cartpole/gpu/precomputed_noise")
@@ -136,17 +139,7 @@ def test_a_gpu_module_without_a_device_or_target(hlofuse: Run, deviceless: Path)
     assert "Note: the module is for GPU" in foreign.out
 
 
-TOO_EXPENSIVE = """HloModule dear
-
-ENTRY main {
-  x = f32[65536]{0} parameter(0)
-  y = f32[512,65536]{1,0} parameter(1)
-  t = f32[65536]{0} tanh(x)
-  e = f32[65536]{0} exponential(t)
-  b = f32[512,65536]{1,0} broadcast(e), dimensions={1}
-  ROOT r = f32[512,65536]{1,0} add(b, y)
-}
-"""
+TOO_EXPENSIVE = TEXTS["too_expensive"]
 
 
 def test_what_does_not_pay_is_told_with_its_price(hlofuse: Run, tmp_path: Path) -> None:
@@ -222,20 +215,7 @@ def test_multi_output_fusions_have_times(samples: Path) -> None:
         assert step.us_saved == pytest.approx(1.0, abs=0.1)  # a launch each, and hardly anything else
 
 
-SUM = """HloModule m
-
-add {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b)
-}
-
-ENTRY main {
-  x = f32[512,512]{1,0} parameter(0)
-  zero = f32[] constant(0)
-  ROOT sum = f32[512]{0} reduce(x, zero), dimensions={1}, to_apply=add
-}
-"""
+SUM = TEXTS["sum"]
 
 
 def test_what_only_a_constant_joined_keeps_its_story(hlofuse: Run, tmp_path: Path) -> None:
@@ -261,22 +241,7 @@ def test_one_user_that_refuses_keeps_the_producer_from_all(hlofuse: Run, samples
     assert [o["rule"] for o in reported["obstacles"]] == ["PF003", "PF002", "GM015"]
 
 
-SUM_OF_SUM = """HloModule sums
-
-plus {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b)
-}
-
-ENTRY main {
-  x = f32[128]{0} parameter(0)
-  y = f32[] parameter(1)
-  zero = f32[] constant(0)
-  sum = f32[] reduce(x, zero), dimensions={0}, to_apply=plus
-  ROOT r = f32[] add(sum, y)
-}
-"""
+SUM_OF_SUM = TEXTS["sum_of_sum"]
 
 
 def test_one_thread_is_one(hlofuse: Run, tmp_path: Path) -> None:

@@ -15,7 +15,10 @@ from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.releases import release_of
 from hlofuse.reports.kernels import Choice, kernel_selection
 from hlofuse.rules.catalogue import catalogue
+from ..fixtures import companion_texts
 from ..running import Golden, Run
+
+TEXTS = companion_texts(__file__)
 
 GPU = ("--target", "gpu", "--device", "h100_sxm")
 CARD = ("--target", "gpu", "--device", "rtx2080ti")
@@ -93,24 +96,7 @@ def test_wrong_input_is_told(hlofuse: Run, samples: Path, deviceless: Path) -> N
     assert "names the implementation of a kernel" in result.err
 
 
-PRODUCT_OF_A_VECTOR = """\
-HloModule m
-
-%add (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %add.1 = f32[] add(%a, %b)
-}
-
-ENTRY %main (v: f32[512], m: f32[512,1024]) -> f32[1024] {
-  %v = f32[512]{0} parameter(0)
-  %m = f32[512,1024]{1,0} parameter(1)
-  %b = f32[512,1024]{1,0} broadcast(%v), dimensions={0}, metadata={op_name="jit(f)/dot_general"}
-  %mul = f32[512,1024]{1,0} multiply(%b, %m), metadata={op_name="jit(f)/dot_general"}
-  %zero = f32[] constant(0)
-  ROOT %sum = f32[1024]{0} reduce(%mul, %zero), dimensions={0}, to_apply=%add, metadata={op_name="jit(f)/dot"}
-}
-"""
+PRODUCT_OF_A_VECTOR = TEXTS["product_of_a_vector"]
 
 
 def fused_on_gpu(text: str, device: str = "h100_sxm") -> tuple[Choice, ...]:
@@ -127,34 +113,13 @@ def test_a_product_with_a_vector_is_no_library_call() -> None:
 
 
 def test_one_row_is_one_row() -> None:
-    text = """\
-HloModule m
-%add {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %s = f32[] add(%a, %b)
-}
-ENTRY %main {
-  %p = f32[6400]{0} parameter(0)
-  %exp = f32[6400]{0} exponential(%p)
-  %zero = f32[] constant(0)
-  ROOT %sum = f32[] reduce(%exp, %zero), dimensions={0}, to_apply=%add
-}
-"""
+    text = TEXTS["row_row"]
     (kernel,) = fused_on_gpu(text)
     assert kernel.figures["reduces"] == "1 row of 6,400"
 
 
 def test_a_product_no_library_takes() -> None:
-    text = """\
-HloModule m
-
-ENTRY %main (a: s32[128,256], b: s32[256,64]) -> s32[128,64] {
-  %a = s32[128,256]{1,0} parameter(0)
-  %b = s32[256,64]{1,0} parameter(1)
-  ROOT %dot = s32[128,64]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}
-"""
+    text = TEXTS["product_library_takes"]
     (kernel,) = fused_on_gpu(text)
     # XLA made it `wrapped_dot`, 64 blocks of 128 threads.
     assert (kernel.run_by, kernel.blocks, kernel.threads) == ("loop emitter", 64, 128)

@@ -17,8 +17,10 @@ from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.why import PairAnswer
 from hlofuse.reports.why.story import answers, in_the_input
-from ..fixtures import unpacked
+from ..fixtures import companion_texts, unpacked
 from ..running import Run
+
+TEXTS = companion_texts(__file__)
 
 DATA = Path(__file__).parents[1] / "data" / "gpu.tar.xz"
 PROGRAMS = (
@@ -77,14 +79,7 @@ def test_a_view_is_no_kernel_to_compare_with(samples: Path) -> None:
     assert (of_view.outcome, of_view.cost) == ("refused", None)
 
 
-BITCAST = """HloModule seen
-ENTRY e {
-  p = f32[512,512]{1,0} parameter(0)
-  q = f32[256,1024]{1,0} parameter(1)
-  s = f32[512,512]{1,0} exponential(p)
-  b = f32[256,1024]{1,0} bitcast(s)
-  ROOT c = f32[256,1024]{1,0} custom-call(b, q), custom_call_target="library"
-}"""
+BITCAST = TEXTS["bitcast"]
 
 
 def explained(text: str) -> tuple[Explanation, PairAnswer]:
@@ -100,29 +95,7 @@ def test_a_value_read_as_a_view_is_between_the_two_kernels() -> None:
     assert answer.outcome == "refused"
 
 
-LOOP = """HloModule often
-body {
-  t = (s32[], f32[1048576]) parameter(0)
-  i = s32[] get-tuple-element(t), index=0
-  x = f32[1048576] get-tuple-element(t), index=1
-  one = s32[] constant(1)
-  j = s32[] add(i, one)
-  y = f32[1048576] negate(x)
-  ROOT u = (s32[], f32[1048576]) tuple(j, y)
-}
-cond {
-  t = (s32[], f32[1048576]) parameter(0)
-  i = s32[] get-tuple-element(t), index=0
-  n = s32[] constant(7)
-  ROOT c = pred[] compare(i, n), direction=LT
-}
-ENTRY e {
-  a = s32[] constant(0)
-  p = f32[1048576] parameter(0)
-  q = f32[1048576] exponential(p)
-  t = (s32[], f32[1048576]) tuple(a, q)
-  ROOT w = (s32[], f32[1048576]) while(t), condition=cond, body=body, backend_config=CONFIG
-}"""
+LOOP = TEXTS["loop"]
 
 
 @pytest.mark.parametrize(("config", "iterations"), [('{"known_trip_count":{"n":"7"}}', 7), ("{}", 1)])

@@ -9,72 +9,16 @@ import pytest
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module
+from ..fixtures import companion_texts
 from ..running import Run, lowered
 
-FILTER = """HloModule m
+TEXTS = companion_texts(__file__)
 
-ENTRY main {
-  x = f32[4,16,16,8]{3,2,1,0} parameter(0)
-  w = f32[3,3,8,8]{3,2,1,0} parameter(1)
-  ROOT c = f32[4,16,16,8]{3,2,1,0} convolution(x, w), window={size=3x3 pad=1_1x1_1}, \
-    dim_labels=b01f_01io->b01f
-}
-"""
-NORM = """HloModule m
-
-ENTRY main {
-  x = f32[4,8,8,16]{3,2,1,0} parameter(0)
-  s = f32[16]{0} parameter(1)
-  m = f32[16]{0} parameter(2)
-  ROOT n = f32[4,8,8,16]{3,2,1,0} batch-norm-inference(x, s, m, m, s), epsilon=0.001, feature_index=3
-}
-"""
-BITS = """HloModule m
-
-ENTRY main {
-  k = u64[2]{0} parameter(0)
-  r = (u64[2]{0}, u32[64]{0}) rng-bit-generator(k), algorithm=rng_philox
-  ROOT b = u32[64]{0} get-tuple-element(r), index=1
-}
-"""
-VECTOR = """HloModule m
-
-ENTRY main {
-  x = f32[512,8192]{1,0} parameter(0)
-  v = f32[8192]{0} parameter(1)
-  ROOT d = f32[512]{0} dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}
-"""
-LOOP = """HloModule m
-
-body {
-  p = (s32[], f32[64]{0}, f32[64]{0}) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  one = s32[] constant(1)
-  next = s32[] add(i, one)
-  v = f32[64]{0} get-tuple-element(p), index=1
-  fixed = f32[64]{0} get-tuple-element(p), index=2
-  sine = f32[64]{0} sine(fixed)
-  sum = f32[64]{0} add(v, sine)
-  ROOT t = (s32[], f32[64]{0}, f32[64]{0}) tuple(next, sum, fixed)
-}
-
-cond {
-  q = (s32[], f32[64]{0}, f32[64]{0}) parameter(0)
-  j = s32[] get-tuple-element(q), index=0
-  last = s32[] constant(TRIPS)
-  ROOT less = pred[] compare(j, last), direction=LT
-}
-
-ENTRY main {
-  a = f32[64]{0} parameter(0)
-  b = f32[64]{0} parameter(1)
-  zero = s32[] constant(0)
-  begin = (s32[], f32[64]{0}, f32[64]{0}) tuple(zero, a, b)
-  w = (s32[], f32[64]{0}, f32[64]{0}) while(begin), condition=cond, body=body
-  ROOT r = f32[64]{0} get-tuple-element(w), index=1
-}
-"""
+FILTER = TEXTS["filter"]
+NORM = TEXTS["norm"]
+BITS = TEXTS["bits"]
+VECTOR = TEXTS["vector"]
+LOOP = TEXTS["loop"]
 
 
 @pytest.mark.parametrize(

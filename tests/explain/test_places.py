@@ -13,36 +13,14 @@ from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.phrases import sources
 from hlofuse.reports.verdict.candidates import Rewritten
 from hlofuse.reports.whatif.model import Trial
+from ..fixtures import companion_texts
 from ..running import Run
+
+TEXTS = companion_texts(__file__)
 
 ROOT = Path(__file__).parents[2]
 
-TEXT = """HloModule jit_f, entry_computation_layout={(f32[8]{0})->f32[8]{0}}
-
-FileNames
-1 "/home/me/net.py"
-2 "/home/me/env/lib/python3.12/site-packages/keras/src/backend/jax/nn.py"
-
-FunctionNames
-1 "call"
-2 "relu"
-
-FileLocations
-1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=1 end_column=9}
-2 {file_name_id=2 function_name_id=2 line=35 end_line=35 column=1 end_column=9}
-
-StackFrames
-1 {file_location_id=1 parent_frame_id=1}
-2 {file_location_id=2 parent_frame_id=2}
-
-
-ENTRY %main (p: f32[8]) -> f32[8] {
-  %p = f32[8]{0} parameter(0)
-  %own = f32[8]{0} negate(%p), metadata={op_name="jit(f)/neg" stack_frame_id=1}
-  %deep = f32[8]{0} exponential(%own), metadata={op_name="jit(f)/jvp(block_0)/relu_1/exp" stack_frame_id=2}
-  ROOT %last = f32[8]{0} tanh(%deep), metadata={op_name="transpose(jvp(block_1))/tanh" stack_frame_id=2}
-}
-"""
+TEXT = TEXTS["text"]
 
 
 def test_a_line_in_an_installed_package_is_told_with_the_users_own() -> None:

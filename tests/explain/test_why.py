@@ -14,7 +14,10 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.why import PairAnswer, Story
 from hlofuse.reports.why.story import answers, story_of
+from ..fixtures import companion_texts
 from ..running import Golden, Run
+
+TEXTS = companion_texts(__file__)
 
 
 @pytest.fixture(scope="module")
@@ -146,22 +149,7 @@ def test_parts_of_a_library_fusion_stand_for_it(gpt2: Compilation, hlofuse: Run,
 
 
 def test_the_function_of_a_reduce_stands_for_the_reduce() -> None:
-    run = compile(
-        parse_module("""HloModule m
-
-%sum (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %s = f32[] add(%a, %b)
-}
-
-ENTRY %main (p: f32[8]) -> f32[] {
-  %p = f32[8]{0} parameter(0)
-  %z = f32[] constant(0)
-  ROOT %r = f32[] reduce(%p, %z), dimensions={0}, to_apply=%sum
-}
-""")
-    )
+    run = compile(parse_module(TEXTS["function_reduce_stands"]))
     found = story(run, "s")
     assert found.fate == "inside"
     assert found.holder is not None
@@ -217,17 +205,7 @@ def test_a_line_of_one_kernel_stands_for_that(hlofuse: Run, samples: Path) -> No
 
 
 def test_an_operation_that_stays_for_another_user() -> None:
-    run = compile(
-        parse_module("""HloModule m
-
-ENTRY %main (p: f32[8]) -> (f32[8], f32[8]) {
-  %p = f32[8]{0} parameter(0)
-  %n = f32[8]{0} negate(%p)
-  %a = f32[8]{0} add(%n, %n)
-  ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%a, %n)
-}
-""")
-    )
+    run = compile(parse_module(TEXTS["operation_stays_another"]))
     found = pair(run, "n", "a")
     assert found.outcome == "fused"
     assert found.settled_by is not None

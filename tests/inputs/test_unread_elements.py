@@ -8,47 +8,12 @@ from hlofuse.inputs.ordered import in_creation_order, restore_unread_elements
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.unique_ids import ComputationIds, Element, UniqueIds
+from ..fixtures import companion_texts
 
-CALL = """HloModule m
+TEXTS = companion_texts(__file__)
 
-%both (x: f32[4]) -> (f32[4], f32[4]) {
-  %x = f32[4]{0} parameter(0)
-  %sine = f32[4]{0} sine(%x)
-  %cosine = f32[4]{0} cosine(%x)
-  ROOT %two = (f32[4]{0}, f32[4]{0}) tuple(%sine, %cosine)
-}
-
-ENTRY %main (y: f32[4]) -> f32[4] {
-  %y = f32[4]{0} parameter(0)
-  %call = (f32[4]{0}, f32[4]{0}) call(%y), to_apply=%both
-  ROOT %exp = f32[4]{0} exponential(%call#0)
-}
-"""
-LOOP = """HloModule m
-
-%body (p: (s32[], f32[4], f32[4])) -> (s32[], f32[4], f32[4]) {
-  %p = (s32[], f32[4]{0}, f32[4]{0}) parameter(0)
-  %one = s32[] constant(1)
-  %next = s32[] add(%p#0, %one)
-  %sum = f32[4]{0} add(%p#1, %p#2)
-  ROOT %all = (s32[], f32[4]{0}, f32[4]{0}) tuple(%next, %sum, %p#2)
-}
-
-%condition (q: (s32[], f32[4], f32[4])) -> pred[] {
-  %q = (s32[], f32[4]{0}, f32[4]{0}) parameter(0)
-  %last = s32[] constant(9)
-  ROOT %less = pred[] compare(%q#0, %last), direction=LT
-}
-
-ENTRY %main (a: f32[4], b: f32[4]) -> f32[4] {
-  %zero = s32[] constant(0)
-  %a = f32[4]{0} parameter(0)
-  %b = f32[4]{0} parameter(1)
-  %begin = (s32[], f32[4]{0}, f32[4]{0}) tuple(%zero, %a, %b)
-  %while = (s32[], f32[4]{0}, f32[4]{0}) while(%begin), condition=%condition, body=%body
-  ROOT %exp = f32[4]{0} exponential(%while#1)
-}
-"""
+CALL = TEXTS["call"]
+LOOP = TEXTS["loop"]
 
 
 def elements(module: Module, computation: str, source: str) -> list[int]:

@@ -10,43 +10,15 @@ import pytest
 from hlofuse.compilation import compile
 from hlofuse.ir import PrintOptions, parse_module, print_module
 from hlofuse.ir.text.printer import print_computation, print_instruction
+from ..fixtures import companion_texts
+
+TEXTS = companion_texts(__file__)
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 CORPUS = os.environ.get("HLOFUSE_CORPUS")
 DUMPS = sorted(SAMPLES.rglob("*.hlo")) + (sorted(Path(CORPUS).rglob("*.hlo"))[::20] if CORPUS else [])
 
-TEXT = """HloModule m, entry_computation_layout={(f32[8]{0})->(f32[8]{0}, f32[])}
-
-FileNames
-1 "a\\"b.py"
-
-FunctionNames
-1 "f"
-
-FileLocations
-1 {file_name_id=1 function_name_id=1 line=3 end_line=3 column=1 end_column=9}
-
-StackFrames
-1 {file_location_id=1 parent_frame_id=1}
-
-
-%sum (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %c = f32[] add(%a, %b)
-}, execution_thread="side"
-
-ENTRY %main (p: f32[8]) -> (f32[8], f32[]) {
-  %p = f32[8]{0} parameter(0)
-  %n = f32[8]{0} negate(%p), metadata={op_name="neg" stack_frame_id=1}, backend_config={"a":[1]}
-  %zero = f32[] constant(0)
-  %r = f32[] reduce(%n, %zero), dimensions={0}, to_apply=%sum, control-predecessors={%n}
-  %t = (f32[8]{0}, f32[]) tuple(%n, %r)
-  %e = f32[] get-tuple-element(%t), index=1
-  ROOT %o = (f32[8]{0}, f32[]) tuple(%n, %e)
-}
-
-"""
+TEXT = TEXTS["text"] + "\n"
 
 
 @pytest.mark.parametrize("path", DUMPS, ids=lambda p: f"{p.parent.name}/{p.name}")

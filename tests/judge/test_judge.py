@@ -27,7 +27,10 @@ from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.trace.provenance import BeforeFusion
+from ..fixtures import companion_texts
 from ..running import Run
+
+TEXTS = companion_texts(__file__)
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="needs jax (Python 3.12 or newer)"
@@ -37,91 +40,9 @@ REDUCERS = """
 add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
 most { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] maximum(a, b) }
 """
-NORM = """HloModule norm
-REDUCERS
-ENTRY e {
-  x = f32[8,8] parameter(0)
-  y = f32[8,8] parameter(1)
-  zero = f32[] constant(0)
-  low = f32[] constant(-inf)
-  eps = f32[] constant(0.01)
-  sum = f32[8] reduce(x, zero), dimensions={1}, to_apply=add
-  top = f32[8] reduce(y, low), dimensions={1}, to_apply=most
-  sums = f32[8,8] broadcast(sum), dimensions={0}
-  tops = f32[8,8] broadcast(top), dimensions={0}
-  small = f32[8,8] broadcast(eps), dimensions={}
-  less = f32[8,8] subtract(x, tops)
-  exp = f32[8,8] exponential(less)
-  neg = f32[8,8] negate(exp)
-  square = f32[8,8] multiply(sums, sums)
-  away = f32[8,8] add(square, small)
-  part = f32[8,8] divide(neg, away)
-  chosen = f32[8,8] compare(x, y), direction=LT
-  ROOT r = f32[8,8] select(chosen, part, y)
-}
-""".replace("chosen = f32", "chosen = pred")
-SHAPES = """HloModule shapes
-REDUCERS
-ENTRY e {
-  x = f32[6,6] parameter(0)
-  k = s32[6] parameter(1)
-  zero = f32[] constant(0)
-  cut = f32[4,6] slice(x), slice={[1:5], [0:6]}
-  turned = f32[6,4] transpose(cut), dimensions={1,0}
-  dot = f32[4,4] dot(cut, turned), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  padded = f32[6,6] pad(dot, zero), padding=1_1x1_1
-  back = f32[6,6] reverse(padded), dimensions={1}
-  whole = s32[6,6] convert(x)
-  float = f32[6,6] convert(whole)
-  steps = s32[6] iota(), iota_dimension=0
-  both = s32[6] add(steps, k)
-  even = s32[6] and(both, steps)
-  wide = s32[6,6] broadcast(even), dimensions={0}
-  weight = f32[6,6] convert(wide)
-  joined = f32[6,12] concatenate(back, float), dimensions={1}
-  weights = f32[6,12] concatenate(weight, x), dimensions={1}
-  ROOT r = f32[6,12] multiply(joined, weights)
-}
-"""
-LOOP = """HloModule loop
-REDUCERS
-body {
-  s = (s32[], f32[5]) parameter(0)
-  n = s32[] get-tuple-element(s), index=0
-  x = f32[5] get-tuple-element(s), index=1
-  one = s32[] constant(1)
-  next = s32[] add(n, one)
-  half = f32[] constant(0.5)
-  halves = f32[5] broadcast(half), dimensions={}
-  scaled = f32[5] multiply(x, halves)
-  sin = f32[5] sine(x)
-  new = f32[5] add(scaled, sin)
-  ROOT r = (s32[], f32[5]) tuple(next, new)
-}
-less {
-  s = (s32[], f32[5]) parameter(0)
-  n = s32[] get-tuple-element(s), index=0
-  end = s32[] constant(7)
-  ROOT c = pred[] compare(n, end), direction=LT
-}
-ENTRY e {
-  p = (f32[5], (s32[5], pred[5])) parameter(0)
-  x = f32[5] get-tuple-element(p), index=0
-  q = (s32[5], pred[5]) get-tuple-element(p), index=1
-  k = s32[5] get-tuple-element(q), index=0
-  m = pred[5] get-tuple-element(q), index=1
-  zero = s32[] constant(0)
-  start = (s32[], f32[5]) tuple(zero, x)
-  loop = (s32[], f32[5]) while(start), condition=less, body=body
-  y = f32[5] get-tuple-element(loop), index=1
-  mine = f32[5] select(m, y, x)
-  three = s32[] constant(3)
-  threes = s32[5] broadcast(three), dimensions={}
-  rest = s32[5] remainder(k, threes)
-  pair = (s32[5], f32[5]) tuple(rest, mine)
-  ROOT r = (f32[5], (s32[5], f32[5])) tuple(y, pair)
-}
-"""
+NORM = TEXTS["norm"].replace("chosen = f32", "chosen = pred")
+SHAPES = TEXTS["shapes"]
+LOOP = TEXTS["loop"]
 BROKEN = [
     (NORM, "constant(0.01)", "constant(0.011)"),
     (NORM, "reduce(x, zero), dimensions={1}", "reduce(x, zero), dimensions={0}"),

@@ -9,36 +9,12 @@ import pytest
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.judge.reduction import Reduction, is_valid
+from ..fixtures import companion_texts
 from ..running import Run
 
-LOOP = """HloModule m
-cond {
-  s = (s32[], f32[128]) parameter(0)
-  k = s32[] get-tuple-element(s), index=0
-  n = s32[] constant(7)
-  ROOT less = pred[] compare(k, n), direction=LT
-}
-body {
-  s = (s32[], f32[128]) parameter(0)
-  k = s32[] get-tuple-element(s), index=0
-  one = s32[] constant(1)
-  next = s32[] add(k, one)
-  x = f32[128] get-tuple-element(s), index=1
-  y = f32[128] sine(x)
-  z = f32[128] add(y, x)
-  ROOT t = (s32[], f32[128]) tuple(next, z)
-}
-ENTRY e {
-  x = f32[128] parameter(0)
-  unused = f32[3] parameter(1)
-  a = f32[128] negate(x), metadata={op_name="a"}
-  zero = s32[] constant(0)
-  t = (s32[], f32[128]) tuple(zero, a)
-  w = (s32[], f32[128]) while(t), condition=cond, body=body
-  r = f32[128] get-tuple-element(w), index=1
-  b = f32[128] exponential(r)
-  ROOT both = (f32[128], f32[128]) tuple(b, a)
-}"""
+TEXTS = companion_texts(__file__)
+
+LOOP = TEXTS["loop"]
 
 
 @pytest.mark.parametrize(
@@ -94,14 +70,7 @@ def test_the_command_writes_the_smallest_module(hlofuse: Run, tmp_path: Path) ->
 
 def test_values_between_two_of_a_shape_go() -> None:
     """A conversion and its inverse are no step in which the shape stays."""
-    text = """HloModule m
-    ENTRY e {
-      x = f32[8] parameter(0)
-      a = f32[8] sine(x)
-      b = bf16[8] convert(a)
-      c = f32[8] convert(b)
-      ROOT d = f32[8] negate(c)
-    }"""
+    text = TEXTS["values_between_two"]
     left = Reduction(parse_module(text), lambda t: "sine(" in t and "negate(" in t).run()
     assert [i.opcode for i in parse_module(left).instructions()] == ["parameter", "sine", "negate"]
 

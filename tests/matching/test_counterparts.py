@@ -4,41 +4,12 @@ from __future__ import annotations
 
 from hlofuse.ir import parse_module
 from hlofuse.matching.pairs import counterparts
+from ..fixtures import companion_texts
 
-ONE = """HloModule one
+TEXTS = companion_texts(__file__)
 
-half {
-  a = f32[2]{0} parameter(0)
-  c = f32[2]{0} constant({0.5, 1})
-  ROOT m = f32[2]{0} multiply(a, c)
-}
-
-ENTRY e {
-  p = f32[2]{0} parameter(0)
-  first = f32[2]{0} sine(p)
-  second = f32[2]{0} sine(p)
-  unread = f32[2]{0} cosine(second)
-  called = f32[2]{0} call(second), to_apply=half
-  ROOT out = f32[2]{0} add(first, called), metadata={op_name="here"}
-}
-"""
-OTHER = """HloModule other
-
-h {
-  C = f32[2]{0} constant({0.5,1})
-  A = f32[2]{0} parameter(0)
-  ROOT M = f32[2]{0} multiply(A, C)
-}
-
-ENTRY f {
-  P = f32[2]{0} parameter(0)
-  SECOND = f32[2]{0} sine(P)
-  FIRST = f32[2]{0} sine(P)
-  CALLED = f32[2]{0} call(SECOND), to_apply=h
-  UNREAD = f32[2]{0} cosine(SECOND)
-  ROOT OUT = f32[2]{0} add(FIRST, CALLED)
-}
-"""
+ONE = TEXTS["one"]
+OTHER = TEXTS["other"]
 
 
 def pairs(other: str) -> dict[str, str] | None:
@@ -62,14 +33,7 @@ def test_modules_that_differ_have_none() -> None:
 
 
 def test_an_unread_element_may_be_missing() -> None:
-    text = """HloModule m
-
-ENTRY e {
-  p = (f32[], f32[2]) parameter(0)
-  a = f32[2] get-tuple-element(p), index=1
-  ROOT r = f32[2] negate(a)
-}
-"""
+    text = TEXTS["unread_element_may"]
     more = text.replace("  ROOT", "  b = f32[] get-tuple-element(p), index=0\n  ROOT")
     found = counterparts(parse_module(more), parse_module(text))
     assert found is not None

@@ -10,45 +10,12 @@ import pytest
 from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.reports.common.names import launched_in
+from ..fixtures import companion_texts
 from ..running import Run
 
-FINAL = """HloModule jit_f, is_scheduled=true
+TEXTS = companion_texts(__file__)
 
-%inner (p: (s32[], f32[8])) -> (s32[], f32[8]) {
-  %p = (s32[], f32[8]{0}) parameter(0)
-  %i = s32[] get-tuple-element(%p), index=0
-  %x = f32[8]{0} get-tuple-element(%p), index=1
-  %sine = f32[8]{0} sine(%x), metadata={source_file="f.py" source_line=3}
-  ROOT %r = (s32[], f32[8]{0}) tuple(%i, %sine)
-}
-
-%condition (q: (s32[], f32[8])) -> pred[] {
-  %q = (s32[], f32[8]{0}) parameter(0)
-  %n = s32[] get-tuple-element(%q), index=0
-  %four = s32[] constant(4), metadata={source_file="f.py" source_line=5}
-  ROOT %less = pred[] compare(%n, %four), direction=LT
-}
-
-%called (c: (s32[], f32[8])) -> (s32[], f32[8]) {
-  %c = (s32[], f32[8]{0}) parameter(0)
-  ROOT %loop = (s32[], f32[8]{0}) while(%c), condition=%condition, body=%inner,
-    metadata={source_file="f.py" source_line=4}
-}
-
-%branch (b: f32[8]) -> f32[8] {
-  %b = f32[8]{0} parameter(0)
-  ROOT %tanh = f32[8]{0} tanh(%b), metadata={source_file="f.py" source_line=8}
-}
-
-ENTRY %main (a: (s32[], f32[8]), which: s32[]) -> f32[8] {
-  %a = (s32[], f32[8]{0}) parameter(0)
-  %which = s32[] parameter(1)
-  %call = (s32[], f32[8]{0}) call(%a), to_apply=%called
-  %y = f32[8]{0} get-tuple-element(%call), index=1
-  ROOT %choose = f32[8]{0} conditional(%which, %y, %y), branch_computations={%branch, %branch},
-    metadata={source_file="f.py" source_line=7}
-}
-""".replace(",\n    ", ", ")
+FINAL = TEXTS["final"].replace(",\n    ", ", ")
 """A call that XLA:CPU could compile whole, and a conditional."""
 WHOLE = FINAL.replace("to_apply=%called", 'to_apply=%called, frontend_attributes={xla_cpu_small_call="true"}')
 

@@ -19,40 +19,14 @@ from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.names import Names, matching
 from hlofuse.reports.why.model import PairAnswer, Story
 from hlofuse.reports.why.story import answers
+from ..fixtures import companion_texts
 from ..running import Run
 
-TEXT = """HloModule jit_f
+TEXTS = companion_texts(__file__)
 
-FileNames
-1 "/home/me/project/net/model.py"
-2 "/home/me/env/lib/python3.12/site-packages/flax/linen.py"
-
-FunctionNames
-1 "call"
-2 "dense"
-
-FileLocations
-1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=1 end_column=9}
-2 {file_name_id=2 function_name_id=2 line=35 end_line=35 column=1 end_column=9}
-3 {file_name_id=1 function_name_id=1 line=9 end_line=9 column=1 end_column=9}
-
-StackFrames
-1 {file_location_id=1 parent_frame_id=1}
-2 {file_location_id=2 parent_frame_id=2}
-3 {file_location_id=3 parent_frame_id=1}
-
-
-ENTRY %main (p: f32[8], m: f32[8,8]) -> (f32[8], f32[8], f32[8]) {
-  %p = f32[8]{0} parameter(0)
-  %m = f32[8,8]{1,0} parameter(1)
-  %n = f32[8]{0} negate(%p), metadata={op_name="jit(f)/softmax/neg" stack_frame_id=1}
-  %e = f32[8]{0} exponential(%n), metadata={op_name="jit(f)/softmax/exp" stack_frame_id=1}
-  %d = f32[8]{0} dot(%m, %e), lhs_contracting_dims={1}, rhs_contracting_dims={0}, METADATA
-  %s = f32[8]{0} sine(%d), metadata={op_name="jit(f)/tail/sin" stack_frame_id=3}
-  %c = f32[8]{0} cosine(%d), metadata={op_name="jit(f)/tail/cos" stack_frame_id=3}
-  ROOT %t = (f32[8]{0}, f32[8]{0}, f32[8]{0}) tuple(%e, %s, %c)
-}
-""".replace("METADATA", 'metadata={op_name="jit(f)/transpose(jvp(softmax))/dot" stack_frame_id=2}')
+TEXT = TEXTS["text"].replace(
+    "METADATA", 'metadata={op_name="jit(f)/transpose(jvp(softmax))/dot" stack_frame_id=2}'
+)
 
 
 @pytest.mark.parametrize(

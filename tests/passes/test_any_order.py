@@ -18,8 +18,11 @@ from hlofuse.passes.scatter.gather_scatter import GatherSimplifier, ScatterSimpl
 from hlofuse.pipelines.targets import TARGETS, after_fusion, before_fusion
 from hlofuse.releases import REFERENCE, release_of
 from hlofuse.trace import Recorder
+from ..fixtures import companion_texts
 from ..tools.module_checks import check_module
 from .packed import archive
+
+TEXTS = companion_texts(__file__)
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 LARGEST = 20_000
@@ -77,26 +80,7 @@ def test_gathers_and_scatters_with_batch_dimensions_are_left_alone_and_recorded(
     step: Pass, kind: str
 ) -> None:
     """Their normalizer comes first in XLA's order."""
-    text = """HloModule m
-
-%add (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %s = f32[] add(%a, %b)
-}
-
-ENTRY %main (p: f32[4,8], i: s32[4,1], u: f32[4]) -> (f32[4], f32[4,8]) {
-  %p = f32[4,8]{1,0} parameter(0)
-  %i = s32[4,1]{1,0} parameter(1)
-  %u = f32[4]{0} parameter(2)
-  %g = f32[4]{0} gather(%p, %i), offset_dims={}, collapsed_slice_dims={1}, start_index_map={1}, \
-operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=1, slice_sizes={1,1}
-  %s = f32[4,8]{1,0} scatter(%p, %i, %u), update_window_dims={}, inserted_window_dims={1}, \
-scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={0}, \
-index_vector_dim=1, to_apply=%add
-  ROOT %t = (f32[4]{0}, f32[4,8]{1,0}) tuple(%g, %s)
-}
-"""
+    text = TEXTS["gathers_scatters_batch"]
     module, recorder = parse_module(text), Recorder()
     before = print_module(module)
     recorder.begin_pass(step.name)
@@ -106,31 +90,7 @@ index_vector_dim=1, to_apply=%add
 
 
 def test_a_scalar_reduction_of_triton_writes_a_further_output() -> None:
-    module = parse_module(
-        """HloModule m
-
-%add (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %s = f32[] add(%a, %b)
-}
-
-%triton (q: f32[64]) -> f32[] {
-  %q = f32[64]{0} parameter(0)
-  %z = f32[] constant(0)
-  ROOT %r = f32[] reduce(%q, %z), dimensions={0}, to_apply=%add
-}
-
-ENTRY %main (p: f32[64]) -> (f32[64], f32[]) {
-  %p = f32[64]{0} parameter(0)
-  %e = f32[64]{0} exponential(%p)
-  %f = f32[] fusion(%e), kind=kCustom, calls=%triton, backend_config={"fusion_backend_config":\
-{"kind":"__triton","block_level_fusion_config":{"num_warps":"1","output_tiles":[{"sizes":[]}],\
-"num_ctas":1,"num_stages":1}}}
-  ROOT %t = (f32[64]{0}, f32[]) tuple(%e, %f)
-}
-"""
-    )
+    module = parse_module(TEXTS["scalar_reduction_triton"])
     result = compile(module, replay_config("gpu", "h100_sxm", option="triton-multi-output"))
     check_module(result.after)
     assert [e.kind for e in result.events if e.event == "fuse"] == ["multi-output"]

@@ -7,7 +7,10 @@ from hlofuse.ir.graph import Module
 from hlofuse.passes import make_pass
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace import Event, Recorder
+from ..fixtures import companion_texts
 from ..tools.module_checks import verify_module
+
+TEXTS = companion_texts(__file__)
 
 
 def run(which: str, text: str) -> tuple[Module, list[Event], bool]:
@@ -96,37 +99,12 @@ ROOT r = f32[8] power(i, j)
 
 
 def test_outside_fusions_nothing_is_touched() -> None:
-    text = """HloModule m
-ENTRY e {
-  p = f32[8] parameter(0)
-  a = f32[8] negate(p)
-  b = f32[8] negate(p)
-  ROOT t = (f32[8], f32[8]) tuple(a, b)
-}
-"""
+    text = TEXTS["outside_fusions_nothing"]
     assert not run("cse", text)[2]
     assert run("cse(only_fusion_computations=false)", text)[2]
 
 
-MULTI_OUTPUT = """HloModule m
-f {
-  p = f32[8] parameter(0)
-  q = f32[8] parameter(1)
-  x = f32[8] negate(p)
-  y = f32[8] negate(p)
-  z = f32[8] sine(q)
-  ROOT t = (f32[8], f32[8], f32[8]) tuple(x, y, z)
-}
-ENTRY e {
-  one = f32[8] parameter(0)
-  two = f32[8] parameter(1)
-  n = f32[8] ceil(two)
-  a = (f32[8], f32[8], f32[8]) fusion(one, n), kind=kLoop, calls=f
-  g = f32[8] get-tuple-element(a), index=0
-  h = f32[8] get-tuple-element(a), index=1
-  ROOT r = f32[8] add(g, h)
-}
-"""
+MULTI_OUTPUT = TEXTS["multi_output"]
 
 
 def test_equal_outputs_then_unused_ones() -> None:
@@ -149,18 +127,7 @@ def test_equal_outputs_then_unused_ones() -> None:
 
 
 def test_dead_instructions_and_computations_go() -> None:
-    text = """HloModule m
-unused {
-  ROOT u = f32[] parameter(0)
-}
-ENTRY e {
-  p = f32[8] parameter(0)
-  a = f32[8] negate(p)
-  b = f32[8] sine(a)
-  k = f32[8] custom-call(p), custom_call_target="k", custom_call_has_side_effect=true
-  ROOT r = f32[8] ceil(p)
-}
-"""
+    text = TEXTS["dead_instructions_computations"]
     module, events, _ = run("dce", text)
     assert codes(events) == {"DC001", "DC004"}
     assert [i.name for i in module.entry] == ["p", "k", "r"]
@@ -168,18 +135,7 @@ ENTRY e {
 
 
 def test_an_unread_parameter_of_a_fusion_goes() -> None:
-    text = """HloModule m
-f {
-  p = f32[8] parameter(0)
-  q = f32[8] parameter(1)
-  ROOT x = f32[8] negate(q)
-}
-ENTRY e {
-  one = f32[8] parameter(0)
-  two = f32[8] parameter(1)
-  ROOT a = f32[8] fusion(one, two), kind=kLoop, calls=f
-}
-"""
+    text = TEXTS["unread_parameter_fusion"]
     module, events, _ = run("dce", text)
     assert codes(events) == {"DC003"}
     assert [o.name for o in module.entry.root.operands] == ["two"]
@@ -187,30 +143,12 @@ ENTRY e {
 
 
 def test_tuples_taken_apart_at_once_vanish() -> None:
-    text = """HloModule m
-ENTRY e {
-  p = (f32[8], f32[4]) parameter(0)
-  a = f32[8] get-tuple-element(p), index=0
-  b = f32[4] get-tuple-element(p), index=1
-  t = (f32[8], f32[4]) tuple(a, b)
-  n = ((f32[8], f32[4]), f32[8]) tuple(t, a)
-  g = (f32[8], f32[4]) get-tuple-element(n), index=0
-  h = f32[4] get-tuple-element(g), index=1
-  ROOT r = (f32[4], f32[8]) tuple(h, a)
-}
-"""
+    text = TEXTS["tuples_taken_apart"]
     module, events, _ = run("tuple-simplifier", text)
     assert codes(events) == {"TS001", "TS002"}
     assert sorted(i.name for i in module.entry) == ["a", "h", "p", "r"]
 
 
 def test_a_tuple_in_another_order_stays() -> None:
-    text = """HloModule m
-ENTRY e {
-  p = (f32[8], f32[8]) parameter(0)
-  a = f32[8] get-tuple-element(p), index=0
-  b = f32[8] get-tuple-element(p), index=1
-  ROOT t = (f32[8], f32[8]) tuple(b, a)
-}
-"""
+    text = TEXTS["tuple_another_order"]
     assert not run("tuple-simplifier", text)[2]

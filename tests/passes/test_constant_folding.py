@@ -12,7 +12,10 @@ from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.trace import Recorder
+from ..fixtures import companion_texts
 from ..tools.module_checks import check_module
+
+TEXTS = companion_texts(__file__)
 
 FOLDING = Path(__file__).parent / "cases" / "constant_folding.hlo"
 
@@ -26,38 +29,12 @@ def folded(text: str) -> Module:
 
 def test_a_choice_whose_branch_repeats_a_value_stays() -> None:
     """A broadcast is not folded, not even in a branch."""
-    module = parse_module("""HloModule m
-
-%one (a: f32[]) -> (f32[2]) {
-  %a = f32[] parameter(0)
-  %k = f32[2]{0} broadcast(%a), dimensions={}
-  ROOT %t = (f32[2]{0}) tuple(%k)
-}
-
-%two (b: f32[]) -> (f32[2]) {
-  %b = f32[] parameter(0)
-  %l = f32[2]{0} constant({1, 2})
-  ROOT %u = (f32[2]{0}) tuple(%l)
-}
-
-ENTRY %e () -> f32[2] {
-  %i = pred[] constant(false)
-  %c = f32[] constant(3)
-  %w = (f32[2]{0}) conditional(%i, %c, %c), true_computation=%one, false_computation=%two
-  ROOT %v = f32[2]{0} get-tuple-element(%w), index=0
-}
-""")
+    module = parse_module(TEXTS["choice_whose_branch"])
     assert not HloConstantFolding().run(module, Recorder())
 
 
 def test_the_bitcast_of_a_constant_reads_it_as_it_lies() -> None:
-    module = folded("""HloModule m
-
-ENTRY %e () -> f32[2,3] {
-  %c = f32[3,2]{1,0} constant({ { 1, 2 }, { 3, 4 }, { 5, 6 } })
-  ROOT %b = f32[2,3]{0,1} bitcast(%c)
-}
-""")
+    module = folded(TEXTS["bitcast_constant_reads"])
     assert module.entry.root.literal.canonical_text.replace(" ", "") == "{{1,3,5},{2,4,6}}"
 
 
@@ -92,43 +69,13 @@ ENTRY %e () -> (s32[{size}], s32[]) {{
 
 
 def test_a_sort_of_elements_that_a_text_leaves_out_is_folded() -> None:
-    module = folded("""HloModule m
-
-%less (a: s32[], b: s32[], k: s32[], l: s32[]) -> pred[] {
-  %a = s32[] parameter(0)
-  %b = s32[] parameter(1)
-  %k = s32[] parameter(2)
-  %l = s32[] parameter(3)
-  ROOT %c = pred[] compare(%a, %b), direction=LT
-}
-
-ENTRY %e () -> s32[20] {
-  %base = s32[20]{0} constant({...})
-  %i = s32[20]{0} iota(), iota_dimension=0
-  %s = (s32[20]{0}, s32[20]{0}) sort(%base, %i), dimensions={0}, to_apply=%less
-  ROOT %v = s32[20]{0} get-tuple-element(%s), index=1
-}
-""")
+    module = folded(TEXTS["sort_elements_text"])
     assert module.entry.root.opcode == "constant"
 
 
 def test_equal_operations_on_elements_that_a_text_leaves_out_are_one_constant() -> None:
     """XLA sees that the results are equal and merges them, which no text shows."""
-    module = folded("""HloModule m
-
-ENTRY %e () -> (f32[20], f32[20], f32[20]) {
-  %base = f32[20]{0} constant({...})
-  %two = f32[] constant(2)
-  %three = f32[] constant(3)
-  %a = f32[20]{0} broadcast(%two), dimensions={}
-  %b = f32[20]{0} broadcast(%two), dimensions={}
-  %c = f32[20]{0} broadcast(%three), dimensions={}
-  %x = f32[20]{0} power(%a, %base)
-  %y = f32[20]{0} power(%b, %base)
-  %z = f32[20]{0} power(%c, %base)
-  ROOT %r = (f32[20]{0}, f32[20]{0}, f32[20]{0}) tuple(%x, %y, %z)
-}
-""")
+    module = folded(TEXTS["equal_operations_elements"])
     x, y, z = module.entry.root.operands
     assert {x.opcode, y.opcode, z.opcode} == {"constant"}
     assert x is y

@@ -7,33 +7,11 @@ from pathlib import Path
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking, WhileLoopInvariantCodeMotion
 from hlofuse.trace import Recorder
+from ..fixtures import companion_texts
 
-LOOP = """
-HloModule m
+TEXTS = companion_texts(__file__)
 
-%less (s: (s32[], s32[])) -> pred[] {
-  %s = (s32[], s32[]) parameter(0)
-  %n = s32[] get-tuple-element(%s), index=0
-  %ten = s32[] constant(10)
-  ROOT %lt = pred[] compare(%n, %ten), direction=LT
-}
-
-%body (t: (s32[], s32[])) -> (s32[], s32[]) {
-  %t = (s32[], s32[]) parameter(0)
-  %k = s32[] get-tuple-element(%t), index=0
-  %by = s32[] get-tuple-element(%t), index=1
-  %more = s32[] add(%k, %by)
-  ROOT %next = (s32[], s32[]) tuple(%more, %by)
-}
-
-ENTRY %e (x: s32[]) -> (s32[], s32[]) {
-  %x = s32[] parameter(0)
-  %step = s32[] constant(2)
-  %unread = s32[] negate(%x)
-  %init = (s32[], s32[]) tuple(%x, %BY%)
-  ROOT %w = (s32[], s32[]) while(%init), condition=%less, body=%body
-}
-"""
+LOOP = TEXTS["loop"]
 
 
 def test_a_constant_is_made_in_the_loop_and_the_unread_stays() -> None:

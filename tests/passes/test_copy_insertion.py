@@ -24,9 +24,11 @@ from hlofuse.passes.copy_insertion.buffer_alias import (
 from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion, PostSchedulingCopyInsertion
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace import Recorder
-from ..fixtures import Case, read_cases, texts_of
+from ..fixtures import Case, companion_texts, read_cases, texts_of
 from ..tools.compare_passes import same_structure
 from ..tools.module_checks import check_module
+
+TEXTS = companion_texts(__file__)
 
 HERE = Path(__file__).parent
 CASES = read_cases(HERE / "copy_cases")
@@ -82,20 +84,7 @@ def test_a_schedule_makes_the_copies_needless_that_xla_removes() -> None:
         assert same_structure(module, parse_module(texts["rescheduled.hlo"])), name
 
 
-READ_BETWEEN = """HloModule m
-
-ENTRY main {
-  x = f32[8,64]{1,0} parameter(0)
-  two = s32[] constant(2)
-  first = f32[8,64]{1,0} copy(x)
-  rows = f32[4,60]{1,0} slice(first), slice={[0:4], [0:60]}
-  a = f32[8,64]{1,0} dynamic-update-slice(first, rows, two, two)
-  second = f32[8,64]{1,0} copy(a)
-  b = f32[8,64]{1,0} dynamic-update-slice(second, rows, two, two)
-  read = f32[4,60]{1,0} slice(a), slice={[1:5], [1:61]}
-  ROOT both = (f32[8,64]{1,0}, f32[4,60]{1,0}) tuple(b, read)
-}
-"""
+READ_BETWEEN = TEXTS["read_between"]
 
 
 def test_a_module_without_a_schedule_runs_in_the_order_that_needs_least_memory() -> None:
@@ -151,32 +140,7 @@ def test_a_copy_is_recorded_with_the_reason_for_it() -> None:
     assert event.reason == "the argument is not donated"
 
 
-LOOP = """HloModule m
-
-body {
-  state = (s32[], f32[64]{0}, f32[64]{0}) parameter(0)
-  i = s32[] get-tuple-element(state), index=0
-  a = f32[64]{0} get-tuple-element(state), index=1
-  b = f32[64]{0} get-tuple-element(state), index=2
-  one = s32[] constant(1)
-  next = s32[] add(i, one)
-  new = f32[64]{0} negate(b)
-  sum = f32[64]{0} add(a, b)
-  ROOT out = (s32[], f32[64]{0}, f32[64]{0}) tuple(next, new, sum)
-}
-
-condition {
-  state.1 = (s32[], f32[64]{0}, f32[64]{0}) parameter(0)
-  i.1 = s32[] get-tuple-element(state.1), index=0
-  limit = s32[] constant(9)
-  ROOT less = pred[] compare(i.1, limit), direction=LT
-}
-
-ENTRY main {
-  init = (s32[], f32[64]{0}, f32[64]{0}) parameter(0)
-  ROOT loop = (s32[], f32[64]{0}, f32[64]{0}) while(init), condition=condition, body=body
-}
-"""
+LOOP = TEXTS["loop"]
 
 
 def test_reads_of_a_carried_value_come_before_its_next_write() -> None:
@@ -189,14 +153,7 @@ def test_reads_of_a_carried_value_come_before_its_next_write() -> None:
 
 
 def test_calls_with_several_callers_are_left_alone() -> None:
-    twice = """HloModule m
-f { ROOT p = f32[8]{0} parameter(0) }
-ENTRY e {
-  a = f32[8]{0} parameter(0)
-  b = f32[8]{0} call(a), to_apply=f
-  ROOT c = f32[8]{0} call(b), to_apply=f
-}
-"""
+    twice = TEXTS["calls_several_callers"]
     recorder = Recorder()
     assert not CopyInsertion().run(parse_module(twice), recorder)
     assert recorder.left_alone

@@ -14,7 +14,10 @@ from hlofuse.passes.control_flow.call_graph import PropagateCallMetadata
 from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
 from hlofuse.passes.cpu.calls import ParallelTaskAssigner, SmallWhileLoopHoisting, partition_counts
 from hlofuse.trace import Recorder
+from ..fixtures import companion_texts
 from ..tools.module_checks import verify_module
+
+TEXTS = companion_texts(__file__)
 
 SMALL = 'frontend_attributes={xla_cpu_small_call="true"}'
 
@@ -162,29 +165,7 @@ def test_outer_dimensions_are_divided(shape: str, target: int, counts: list[int]
     assert partition_counts(parse_shape(shape), target) == counts
 
 
-LARGE = """HloModule m
-
-fused {
-  p = f32[1024,1024]{1,0} parameter(0)
-  ROOT s = f32[1024,1024]{1,0} negate(p)
-}
-
-update {
-  p1 = f32[1024,1024]{1,0} parameter(0)
-  up = f32[1,1024]{1,0} parameter(1)
-  i1 = s32[] parameter(2)
-  ROOT d1 = f32[1024,1024]{1,0} dynamic-update-slice(p1, up, i1, i1)
-}
-
-ENTRY e {
-  x = f32[1024,1024]{1,0} parameter(0)
-  u = f32[1,1024]{1,0} parameter(1)
-  i = s32[] parameter(2)
-  divided = f32[1024,1024]{1,0} fusion(x), kind=kLoop, calls=fused
-  in_place = f32[1024,1024]{1,0} fusion(divided, u, i), kind=kLoop, calls=update
-  ROOT product = f32[1024,1024]{1,0} dot(in_place, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}
-"""
+LARGE = TEXTS["large"]
 
 
 def test_a_large_kernel_is_divided_but_no_update_in_place_and_no_library_call() -> None:
@@ -230,16 +211,7 @@ ENTRY e {
 
 
 def test_a_barrier_gives_way_to_its_operand_and_hands_its_order_on() -> None:
-    module = parse_module("""HloModule m
-
-ENTRY e {
-  x = f32[4]{0} parameter(0)
-  first = f32[4]{0} sine(x)
-  a = f32[4]{0} cosine(x)
-  b = f32[4]{0} opt-barrier(a), control-predecessors={first}
-  ROOT t = (f32[4]{0}, f32[4]{0}) tuple(b, first)
-}
-""")
+    module = parse_module(TEXTS["barrier_gives_way"])
     assert OptimizationBarrierExpander().run(module, Recorder())
     assert [o.name for o in module.entry.root.operands] == ["a", "first"]
     after = module.find("a")

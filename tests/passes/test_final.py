@@ -23,9 +23,11 @@ from hlofuse.pipelines.flags import COMMAND_BUFFERS, command_types
 from hlofuse.pipelines.gpu.after_fusion import after_fusion
 from hlofuse.reports.verify.verify import compare_final
 from hlofuse.trace import Recorder
-from ..fixtures import Case, packed, read_cases
+from ..fixtures import Case, companion_texts, packed, read_cases
 from ..running import finished
 from ..tools.module_checks import check_module
+
+TEXTS = companion_texts(__file__)
 
 DEVICE = load_device("h100_sxm")
 DATA = Path(__file__).parent.parent / "data" / "gpu-h100_sxm-final.tar.xz"
@@ -190,25 +192,7 @@ ENTRY e {{
 
 
 # Six kernels, an all-reduce of one of them, and three more; the last is between its start and its done.
-SUMMED = """HloModule m, is_scheduled=true
-plus {
-  p = f32[] parameter(0)
-  q = f32[] parameter(1)
-  ROOT s = f32[] add(p, q)
-}
-ENTRY e {
-  x = f32[8,8]{1,0} parameter(0)
-  a = f32[8,8]{1,0} add(x, x)
-  b = f32[8,8]{1,0} negate(x)
-  c = f32[8,8]{1,0} abs(x)
-  d = f32[8,8]{1,0} sine(x)
-  f = f32[8,8]{1,0} subtract(x, x)
-  r = f32[8,8]{1,0} all-reduce(f), to_apply=plus
-  g = f32[8,8]{1,0} add(r, x)
-  h = f32[8,8]{1,0} negate(g)
-  i = f32[8,8]{1,0} sine(h)
-  ROOT t = (f32[8,8]{1,0}, f32[8,8]{1,0}) tuple(r, i)
-}"""
+SUMMED = TEXTS["summed"]
 STARTED = SUMMED.replace("all-reduce(", "all-reduce-start(").replace("add(r, x)", "add(x, x)")
 DONE = "  e = f32[8,8]{1,0} all-reduce-done(r)"
 STARTED = STARTED.replace("  ROOT t", f"{DONE}\n  ROOT t").replace("tuple(r, i)", "tuple(e, i)")
@@ -237,13 +221,7 @@ def test_a_flag_says_which_commands_are_in_buffers(text: str, value: str | None,
 
 
 def test_a_module_that_is_not_final_has_launches_too() -> None:
-    text = """HloModule m
-ENTRY e {
-  x = f32[64] parameter(0)
-  a = f32[64] add(x, x)
-  b = f32[8,8] bitcast(a)
-  ROOT c = f32[8,8] custom-call(b), custom_call_target="__cublas$lt$matmul"
-}"""
+    text = TEXTS["module_final_launches"]
     kinds = {}
     for i in parse_module(text).entry:
         launch = launch_of(i, "gpu")

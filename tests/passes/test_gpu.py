@@ -24,11 +24,13 @@ from hlofuse.passes.gpu.convolutions.padding import ConvPaddingLegalization
 from hlofuse.passes.gpu.copies import HostOffloader
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import OnlySkipped, Recorder
-from ..fixtures import Case, read_cases
+from ..fixtures import Case, companion_texts, read_cases
 from ..running import lowered
 from ..tools.compare_passes import same_structure
 from ..tools.module_checks import check_module
 from .packed import archive
+
+TEXTS = companion_texts(__file__)
 
 DEVICES = ("h100_sxm", "v100")
 CASES = read_cases(Path(__file__).parent / "cases")
@@ -105,32 +107,12 @@ _SCRATCH = r"(?<=u8\[)\d+(?=\]\{0\}\) custom-call[^\n]*\.cub_sort_)"
 
 
 def test_host_offloader_makes_equals_one_though_nothing_moves_to_the_host() -> None:
-    module = parse_module(
-        """HloModule m
-
-ENTRY %main {
-  %p = f32[8]{0} parameter(0)
-  %sine.1 = f32[8]{0} sine(%p)
-  %sine.2 = f32[8]{0} sine(%p)
-  ROOT %r = f32[8]{0} add(%sine.1, %sine.2)
-}
-"""
-    )
+    module = parse_module(TEXTS["host_offloader_makes"])
     assert HostOffloader().run(module, Recorder())
     assert [x.name for x in module.entry.root.operands] == ["sine.1", "sine.1"]
 
 
-_CONVOLUTION = """HloModule jit_f
-
-ENTRY main {
-  x = TYPE[1,16,16,32]{3,2,1,0} parameter(0)
-  w = TYPE[3,3,32,64]{3,2,1,0} parameter(1)
-  xc = f32[1,16,16,32]{3,2,1,0} convert(x)
-  wc = f32[3,3,32,64]{3,2,1,0} convert(w)
-  ROOT c = f32[1,16,16,64]{3,2,1,0} convolution(xc, wc), window={size=3x3 pad=1_1x1_1},
-    dim_labels=b01f_01io->b01f
-}
-"""
+_CONVOLUTION = TEXTS["convolution"]
 
 
 @pytest.mark.parametrize(
@@ -183,17 +165,7 @@ ENTRY main {{
 
 def test_host_offloader_copies_there_and_back_where_the_value_comes_back() -> None:
     """A value that is read on the host keeps its annotation."""
-    module = parse_module("""HloModule m
-
-ENTRY %main {
-  %p = f32[8]{0} parameter(0)
-  %h = f32[8]{0} custom-call(%p), custom_call_target="MoveToHost"
-  %d = f32[8]{0} custom-call(%h), custom_call_target="MoveToDevice"
-  %k = f32[8]{0} custom-call(%p), custom_call_target="MoveToHost"
-  %n = f32[8]{0} negate(%k)
-  ROOT %r = f32[8]{0} add(%d, %n)
-}
-""")
+    module = parse_module(TEXTS["host_offloader_copies"])
     assert HostOffloader().run(module, Recorder())
     back, negated = module.entry.root.operands
     assert (back.opcode, str(back.shape)) == ("copy", "f32[8]{0}")
@@ -203,15 +175,7 @@ ENTRY %main {
 
 def test_an_element_of_a_tuple_that_is_itself_a_constant_stays() -> None:
     """Only what a tuple was put together from is looked into."""
-    module = parse_module(
-        """HloModule m
-
-ENTRY %main {
-  %t = (s32[], s32[]) constant((1, 2))
-  ROOT %e = s32[] get-tuple-element(%t), index=1
-}
-"""
-    )
+    module = parse_module(TEXTS["element_tuple_itself"])
     assert not HloConstantFolding().run(module, Recorder())
     assert module.entry.root.opcode == "get-tuple-element"
 

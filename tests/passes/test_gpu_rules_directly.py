@@ -19,21 +19,15 @@ from hlofuse.rules.gpu_multi_output_fusion import (
 from hlofuse.rules.instruction_fusion import FusionState
 from hlofuse.rules.priority_fusion.conditions import PriorityPair, PriorityState, consumer_is_bitcast
 from hlofuse.rules.settings import Settings
+from ..fixtures import companion_texts
 from ..running import find
+
+TEXTS = companion_texts(__file__)
 
 DEVICE = "h100_sxm"
 
 
-BITCAST = """HloModule m
-
-ENTRY %main (x: f32[64]) -> (f32[8,8], f32[64]) {
-  %x = f32[64]{0} parameter(0)
-  %neg = f32[64]{0} negate(%x)
-  %view = f32[8,8]{1,0} bitcast(%neg)
-  %abs = f32[64]{0} abs(%neg)
-  ROOT %out = (f32[8,8]{1,0}, f32[64]{0}) tuple(%view, %abs)
-}
-"""
+BITCAST = TEXTS["bitcast"]
 
 
 def test_nothing_is_fused_into_a_single_bitcast() -> None:
@@ -49,23 +43,7 @@ def test_nothing_is_fused_into_a_single_bitcast() -> None:
     assert consumer_is_bitcast(into_abs) is None
 
 
-SIBLINGS = """HloModule m
-
-%a (p: f32[64]) -> (f32[64], f32[64]) {
-  %p = f32[64]{0} parameter(0)
-  %n = f32[64]{0} negate(%p)
-  %b = f32[64]{0} abs(%p)
-  ROOT %t = (f32[64]{0}, f32[64]{0}) tuple(%n, %b)
-}
-
-ENTRY %main (x: f32[64]) -> f32[64] {
-  %x = f32[64]{0} parameter(0)
-  %f = (f32[64]{0}, f32[64]{0}) fusion(%x), kind=kLoop, calls=%a
-  %g0 = f32[64]{0} get-tuple-element(%f), index=0
-  %g1 = f32[64]{0} get-tuple-element(%f), index=1
-  ROOT %sum = f32[64]{0} add(%g0, %g1)
-}
-"""
+SIBLINGS = TEXTS["siblings"]
 
 
 def test_a_multi_output_fusion_is_no_producer() -> None:

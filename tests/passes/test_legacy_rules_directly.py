@@ -16,7 +16,10 @@ from hlofuse.rules.gpu_instruction_fusion import (
     producer_is_scatter,
 )
 from hlofuse.rules.settings import AS_XLA, Settings
+from ..fixtures import companion_texts
 from ..running import find
+
+TEXTS = companion_texts(__file__)
 
 RELEASE = release_of("0.4.35")
 
@@ -28,24 +31,7 @@ def pair(module: Module, producer: str, consumer: str) -> GpuPair:
     return GpuPair(p, c, c.operands.index(p), state)
 
 
-SCATTER = """HloModule m
-
-%add (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %sum = f32[] add(%a, %b)
-}
-
-ENTRY %main (x: f32[64], i: s32[4,1], u: f32[4]) -> f32[64] {
-  %x = f32[64]{0} parameter(0)
-  %i = s32[4,1]{1,0} parameter(1)
-  %u = f32[4]{0} parameter(2)
-  %s = f32[64]{0} scatter(%x, %i, %u), update_window_dims={}, inserted_window_dims={0}, \
-scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=%add
-  %abs = f32[64]{0} abs(%s)
-  ROOT %neg = f32[64]{0} negate(%abs)
-}
-"""
+SCATTER = TEXTS["scatter"]
 
 
 def test_nothing_follows_a_scatter() -> None:
@@ -56,22 +42,7 @@ def test_nothing_follows_a_scatter() -> None:
     assert producer_is_scatter(pair(module, "abs", "neg")) is None
 
 
-SEVERAL = """HloModule m
-
-%two (p: f32[64]) -> (f32[64], f32[64]) {
-  %p = f32[64]{0} parameter(0)
-  %n = f32[64]{0} negate(%p)
-  %b = f32[64]{0} abs(%p)
-  ROOT %t = (f32[64]{0}, f32[64]{0}) tuple(%n, %b)
-}
-
-ENTRY %main (x: f32[64]) -> f32[64] {
-  %x = f32[64]{0} parameter(0)
-  %f = (f32[64]{0}, f32[64]{0}) fusion(%x), kind=kLoop, calls=%two
-  %g = f32[64]{0} get-tuple-element(%f), index=0
-  ROOT %e = f32[64]{0} exponential(%g)
-}
-"""
+SEVERAL = TEXTS["several"]
 
 
 def test_a_multi_output_fusion_is_no_producer() -> None:
@@ -80,33 +51,7 @@ def test_a_multi_output_fusion_is_no_producer() -> None:
     assert producer_has_several_results(pair(module, "g", "e")) is None
 
 
-UNTILED = """HloModule m
-
-%tiled (p: f32[64,64]) -> f32[64,64] {
-  %p = f32[64,64]{1,0} parameter(0)
-  ROOT %t = f32[64,64]{1,0} transpose(%p), dimensions={1,0}
-}
-
-%chain (q: f32[64,64]) -> f32[64,64] {
-  %q = f32[64,64]{1,0} parameter(0)
-  %a = f32[64,64]{1,0} abs(%q)
-  ROOT %n = f32[64,64]{1,0} negate(%a)
-}
-
-%deep (r: f32[64,64]) -> f32[64,64] {
-  %r = f32[64,64]{1,0} parameter(0)
-  %s = f32[64,64]{1,0} multiply(%r, %r)
-  ROOT %m = f32[64,64]{1,0} negate(%s)
-}
-
-ENTRY %main (x: f32[64,64]) -> (f32[64,64], f32[64,64]) {
-  %x = f32[64,64]{1,0} parameter(0)
-  %f = f32[64,64]{1,0} fusion(%x), kind=kInput, calls=%tiled
-  %c = f32[64,64]{1,0} fusion(%f), kind=kLoop, calls=%chain
-  %d = f32[64,64]{1,0} fusion(%f), kind=kLoop, calls=%deep
-  ROOT %o = (f32[64,64]{1,0}, f32[64,64]{1,0}) tuple(%c, %d)
-}
-"""
+UNTILED = TEXTS["untiled"]
 
 
 def test_a_tiled_transpose_stays_at_the_end() -> None:

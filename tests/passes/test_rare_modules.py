@@ -7,50 +7,17 @@ import pytest
 from hlofuse.compilation import compile
 from hlofuse.ir import parse_module, print_module
 from hlofuse.ir.errors import HlofuseError
+from ..fixtures import companion_texts
 
-CONTROL = """HloModule m
+TEXTS = companion_texts(__file__)
 
-ENTRY e {
-  p = f32[64] parameter(0)
-  a = f32[64] add(p, p)
-  n = f32[64] negate(a)
-  ROOT c = f32[64] custom-call(n), custom_call_target="f", control-predecessors={a}
-}"""
+CONTROL = TEXTS["control"]
 
-ROOT_WITH_USER = """HloModule m
+ROOT_WITH_USER = TEXTS["root_with_user"]
 
-ENTRY e {
-  p = f32[4,3] parameter(0)
-  q = f32[4,3] multiply(p, p)
-  ROOT a = f32[4,3] add(q, p)
-  s = f32[4,3] subtract(p, a)
-}"""
+PARAMETER_AS_ROOT = TEXTS["parameter_as_root"]
 
-PARAMETER_AS_ROOT = """HloModule m
-
-f {
-  ROOT r = s32[] parameter(0)
-}
-
-ENTRY e {
-  c = s32[] constant(1)
-  ROOT x = s32[] fusion(c), kind=kLoop, calls=f
-}"""
-
-UNUSED_PARAMETER = """HloModule m
-
-f {
-  a = f32[8] parameter(0)
-  b = f32[8] parameter(1)
-  ROOT r = f32[8] negate(a)
-}
-
-ENTRY e {
-  p = f32[8] parameter(0)
-  s = f32[8] sine(p)
-  t = f32[8] add(p, p)
-  ROOT x = f32[8] fusion(s, t), kind=kLoop, calls=f
-}"""
+UNUSED_PARAMETER = TEXTS["unused_parameter"]
 
 TARGETS = [("cpu", None), ("gpu", "h100_sxm"), ("gpu-legacy", "a100_sxm_40")]
 

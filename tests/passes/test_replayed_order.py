@@ -17,10 +17,12 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.order.restore import with_replayed_order
 from hlofuse.passes.common.calls import clone_computation
 from hlofuse.trace.priority_record import FusionStep, PriorityRecord, PriorityStep
-from ..fixtures import find_case
+from ..fixtures import companion_texts, find_case
 from ..pipelines.gpu_cases import cases
 from ..running import lowered
 from .packed import archive
+
+TEXTS = companion_texts(__file__)
 
 CASES = Path(__file__).parent / "cases"
 CHANGED_DECISIONS = find_case(CASES / "broadcasts.hlo", "broadcast_turned")
@@ -91,28 +93,8 @@ def test_no_order_is_taken_from_another_program() -> None:
 @pytest.mark.parametrize("with_gpu", [True, False])
 def test_sorts_are_cubs_or_xlas_as_in_the_module_given(with_gpu: bool) -> None:
     """Compiled without a GPU, XLA leaves the sorts that it has no table of; the size of scratch is any."""
-    unoptimized = """HloModule m
-
-%less (a: s32[], b: s32[]) -> pred[] {
-  %a = s32[] parameter(0)
-  %b = s32[] parameter(1)
-  ROOT %lt = pred[] compare(%a, %b), direction=LT
-}
-
-ENTRY %e (x: s32[40000]) -> s32[40000] {
-  %x = s32[40000]{0} parameter(0)
-  ROOT %s = s32[40000]{0} sort(%x), dimensions={0}, to_apply=%less
-}
-"""
-    module = """HloModule m
-
-ENTRY %e (x: s32[40000]) -> s32[40000] {
-  %x = s32[40000]{0} parameter(0)
-  %c = (s32[40000]{0}, u8[177919]{0}) custom-call(%x), custom_call_target="xla.gpu.ext.cub_sort_keys", \
-api_version=API_VERSION_TYPED_FFI, backend_config={descending = false, batch_size = 1 : i64}
-  ROOT %s = s32[40000]{0} get-tuple-element(%c), index=0
-}
-"""
+    unoptimized = TEXTS["sorts_cubs_xlas"]
+    module = TEXTS["sorts_cubs_xlas_2"]
     if not with_gpu:
         module = unoptimized
     assert replayed_order(parse_module(module), parse_module(unoptimized)) is not None
@@ -131,15 +113,7 @@ def test_a_replay_of_what_was_played_keeps_its_order() -> None:
 
 def test_a_copied_computation_is_in_the_order_of_the_original() -> None:
     """`HloComputation::Clone` sorts instructions and users as they stand in the original."""
-    module = parse_module("""HloModule m
-
-ENTRY e {
-  p = f32[2]{0} parameter(0)
-  a = f32[2]{0} sine(p)
-  b = f32[2]{0} cosine(p)
-  ROOT c = f32[2]{0} add(b, a)
-}
-""")
+    module = parse_module(TEXTS["copied_computation_order"])
     p, a, b, c = module.entry
     p.users[:] = [b, a]
     module.entry.reorder([p, b, a, c])
@@ -150,12 +124,7 @@ ENTRY e {
 
 def test_a_copy_has_fused_computations_of_its_own() -> None:
     """Else what one fusion takes in is lost for the other, as in an unrolled loop around a loop."""
-    text = """HloModule m
-f { p = f32[4]{0} parameter(0)
-  ROOT n = f32[4]{0} negate(p) }
-ENTRY e { x = f32[4]{0} parameter(0)
-  ROOT y = f32[4]{0} fusion(x), kind=kLoop, calls=f }
-"""
+    text = TEXTS["copy_fused_computations"]
     module = parse_module(text)
     copy = clone_computation(module.entry)
     assert copy.root.fused_computation is not module.entry.root.fused_computation

@@ -14,7 +14,10 @@ from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.rules.instruction_fusion import NOTHING_AGAINST
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Event, Recorder
+from ..fixtures import companion_texts
 from ..tools.module_checks import verify_module
+
+TEXTS = companion_texts(__file__)
 
 
 def run(which: Pass | str, text: str) -> tuple[Module, list[Event]]:
@@ -66,15 +69,7 @@ class RefusesMultiOutput(InstructionFusion):
 
 SIDE = """c = f32[8] sine(b)
   k = f32[8] custom-call(b), custom_call_target="k", custom_call_has_side_effect=true"""
-CHAIN = """HloModule m
-ENTRY e {
-  p = f32[8] parameter(0)
-  a = f32[8] negate(p)
-  b = f32[8] exponential(a)
-  c = f32[8] sine(b)
-  ROOT d = f32[8] add(b, c)
-}
-"""
+CHAIN = TEXTS["chain"]
 
 
 def test_if030_the_base_class_fuses_what_nothing_speaks_against() -> None:
@@ -108,26 +103,13 @@ def test_multi_output_fusion_in_the_driver_keeps_the_other_users() -> None:
 
 
 def test_if022_a_value_between_the_two_would_close_a_cycle() -> None:
-    text = """HloModule m
-ENTRY e {
-  p = f32[8,8] parameter(0)
-  a = f32[8,8] negate(p)
-  k = f32[8,8] custom-call(a), custom_call_target="k", custom_call_has_side_effect=true
-  ROOT b = f32[8,8] add(a, k)
-}
-"""
+    text = TEXTS["if022_value_between"]
     _, events = run(MultiOutput(release=RELEASE, may_duplicate=False), text)
     assert "IF022" in codes(events)
 
 
 def test_if003_the_result_is_not_fused_into_a_user() -> None:
-    text = """HloModule m
-ENTRY e {
-  p = f32[8] parameter(0)
-  ROOT n = f32[8] negate(p)
-  s = f32[8] sine(n)
-}
-"""
+    text = TEXTS["if003_result_fused"]
     _, events = run("fusion", text)
     assert [(e.rule, e.producer, e.consumer) for e in events if e.rule == "IF003"] == [("IF003", "n", "s")]
 
@@ -148,37 +130,14 @@ def test_if010_the_buffer_twice_among_the_operands() -> None:
 
 
 def test_if011_a_producer_fusion_of_two_data_movements() -> None:
-    text = """HloModule m
-f {
-  p = f32[8,8] parameter(0)
-  r = f32[8,8] reverse(p), dimensions={0}
-  ROOT s = f32[4,8] slice(r), slice={[0:4], [0:8]}
-}
-ENTRY e {
-  p = f32[8,8] parameter(0)
-  i = s32[] parameter(1)
-  c = f32[4,8] fusion(p), kind=kLoop, calls=f
-  ROOT d = f32[8,8] dynamic-update-slice(p, c, i, i)
-}
-"""
+    text = TEXTS["if011_producer_fusion"]
     assert "IF011" in codes(run(Plain(release=RELEASE), text)[1])
     one = text.replace("  r = f32[8,8] reverse(p), dimensions={0}\n", "").replace("slice(r)", "slice(p)")
     assert "IF011" not in codes(run(Plain(release=RELEASE), one)[1])
 
 
 def test_cpu011_a_fusion_in_the_input_stays_a_producer() -> None:
-    text = """HloModule m
-f {
-  p = f32[8] parameter(0)
-  n = f32[8] negate(p)
-  ROOT s = f32[8] ceil(n)
-}
-ENTRY e {
-  p = f32[8] parameter(0)
-  c = f32[8] fusion(p), kind=kLoop, calls=f
-  ROOT d = f32[8] sine(c)
-}
-"""
+    text = TEXTS["cpu011_fusion_input"]
     assert "CPU011" in codes(run("fusion", text)[1])
 
 
@@ -222,24 +181,7 @@ def test_mo012_dead_kernels_are_left_to_dce() -> None:
 
 
 def test_mo013_results_taken_as_a_whole() -> None:
-    text = """HloModule m
-f {
-  p = f32[8] parameter(0)
-  n = f32[8] negate(p)
-  c = f32[8] cosine(p)
-  ROOT t = (f32[8], f32[8]) tuple(n, c)
-}
-g {
-  p = f32[8] parameter(0)
-  ROOT n = f32[8] sine(p)
-}
-ENTRY e {
-  p = f32[8] parameter(0)
-  a = (f32[8], f32[8]) fusion(p), kind=kLoop, calls=f
-  b = f32[8] fusion(p), kind=kLoop, calls=g
-  ROOT t = ((f32[8], f32[8]), f32[8]) tuple(a, b)
-}
-"""
+    text = TEXTS["mo013_results_taken"]
     assert "MO013" in codes(run("cpu_multi_output_fusion", text)[1])
 
 

@@ -15,8 +15,10 @@ from hlofuse.passes.dot.dot_merger import DotMerger
 from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import behaviours, release_of
 from hlofuse.trace import OnlySkipped
+from ..fixtures import companion_texts
 
-_SUM = "s {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b)\n}\n"
+TEXTS = companion_texts(__file__)
+
 _LOOP = """HloModule m
 cond {{
   s = (s32[], f32[{n}]) parameter(0)
@@ -52,304 +54,46 @@ _PLACED = {
 
 _MOVED = {"sine": 1, "transpose": 2, "copy": 3, "negate": 1}
 CASES = {
-    "floats_reassociated": (
-        """HloModule m
-        ENTRY e {
-          x = f32[] parameter(0)
-          five = f32[] constant(5)
-          three = f32[] constant(3)
-          y = f32[] multiply(x, five)
-          ROOT z = f32[] multiply(y, three)
-        }""",
-        {"multiply": 1},
-        {"multiply": 2},
-    ),
-    "cpu_keeps_bf16": (
-        """HloModule m
-        ENTRY e {
-          x = bf16[64,64] parameter(0)
-          y = bf16[64,64] parameter(1)
-          p = bf16[64,64] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          ROOT m = bf16[64,64] maximum(p, y)
-        }""",
-        {"fusion": 1, "convert": 5, "maximum": 1},
-        {"fusion": 1, "maximum": 1},
-    ),
-    "ynn_reduces_at_length": (
-        "HloModule m\n"
-        + _SUM
-        + """ENTRY e {
-          x = f32[31,1024] parameter(0)
-          zero = f32[] constant(0)
-          ROOT y = f32[31] reduce(x, zero), dimensions={1}, to_apply=s
-        }""",
-        {"reduce-window": 1, "reduce": 1},
-        {"fusion": 1},
-    ),
-    "ynn_ends_in_arithmetic": (
-        "HloModule m\n"
-        + _SUM
-        + """ENTRY e {
-          x = f32[64,128] parameter(0)
-          zero = f32[] constant(0)
-          y = f32[64] reduce(x, zero), dimensions={1}, to_apply=s
-          ROOT b = f32[64,128] broadcast(y), dimensions={0}
-        }""",
-        {"fusion": 1},
-        {"fusion": 1, "broadcast": 1},
-    ),
-    "ynn_computes_angles": (
-        "HloModule m\n"
-        + _SUM
-        + """ENTRY e {
-          x = f32[64,128] parameter(0)
-          zero = f32[] constant(0)
-          y = f32[64,128] tan(x)
-          ROOT z = f32[64] reduce(y, zero), dimensions={1}, to_apply=s
-        }""",
-        {"tan": 1, "fusion": 1},
-        {"fusion": 1},
-    ),
-    "products_fused_by_tiling": (
-        """HloModule m
-        ENTRY e {
-          x = f32[256,64] parameter(0)
-          y = f32[8,64,128] parameter(1)
-          t = f32[64,8,128] transpose(y), dimensions={1,0,2}
-          r = f32[64,1024] reshape(t)
-          ROOT p = f32[256,1024] dot(x, r), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-        }""",
-        {"fusion": 1, "transpose": 1},
-        {"fusion": 1},
-    ),
-    "slices_past_ones": (
-        """HloModule m
-        ENTRY e {
-          c = f32[2,2] parameter(0)
-          s = f32[1,2] slice(c), slice={[1:2], [0:2]}
-          r = f32[2] reshape(s)
-          a = f32[1] slice(r), slice={[0:1]}
-          b = f32[1] slice(r), slice={[1:2]}
-          d = f32[] reshape(a)
-          f = f32[] reshape(b)
-          ROOT m = f32[] multiply(d, f)
-        }""",
-        {"slice": 3, "multiply": 1},
-        {"slice": 2, "multiply": 1},
-    ),
+    "floats_reassociated": ({"multiply": 1}, {"multiply": 2}),
+    "cpu_keeps_bf16": ({"fusion": 1, "convert": 5, "maximum": 1}, {"fusion": 1, "maximum": 1}),
+    "ynn_reduces_at_length": ({"reduce-window": 1, "reduce": 1}, {"fusion": 1}),
+    "ynn_ends_in_arithmetic": ({"fusion": 1}, {"fusion": 1, "broadcast": 1}),
+    "ynn_computes_angles": ({"tan": 1, "fusion": 1}, {"fusion": 1}),
+    "products_fused_by_tiling": ({"fusion": 1, "transpose": 1}, {"fusion": 1}),
+    "slices_past_ones": ({"slice": 3, "multiply": 1}, {"slice": 2, "multiply": 1}),
     "slices_of_updates": (
-        """HloModule m
-        ENTRY e {
-          p = f32[8,16] parameter(0)
-          u = f32[4,8] parameter(1)
-          a = s32[] constant(6)
-          b = s32[] constant(0)
-          d = f32[8,16] dynamic-update-slice(p, u, a, b)
-          s = f32[4,8] slice(d), slice={[4:8], [0:8]}
-          n = f32[4,8] negate(s)
-          ROOT t = (f32[4,8], f32[8,16]) tuple(n, d)
-        }""",
         {"dynamic-update-slice": 1, "slice": 1, "negate": 1},
         {"dynamic-update-slice": 1, "negate": 1},
     ),
     "filters_padded_whole": (
-        """HloModule m
-        ENTRY e {
-          x = f32[8,16,16,4] parameter(0)
-          g = f32[8,8,8,4] parameter(1)
-          zero = f32[] constant(0)
-          p = f32[8,21,21,4] pad(x, zero), padding=0_0x2_3x2_3x0_0
-          w = f32[7,7,4,4] convolution(x, g), window={size=8x8 pad=2_3x2_3 rhs_dilate=2x2},
-            dim_labels=f01b_i01o->01bf
-          ROOT t = (f32[7,7,4,4], f32[8,21,21,4]) tuple(w, p)
-        }""",
         {"pad": 2, "custom-call": 1, "transpose": 1},
         {"pad": 1, "custom-call": 1, "transpose": 1},
     ),
-    "joins_unlike_loops": (
-        """HloModule m
-        ENTRY e {
-          x = f32[64] parameter(0)
-          y = f32[64] parameter(1)
-          a = f32[64] sine(x)
-          b = f32[64] cosine(y)
-          c = f32[64] exponential(b)
-          ROOT t = (f32[64], f32[64]) tuple(a, c)
-        }""",
-        {"fusion": 2},
-        {"fusion": 1},
-    ),
+    "joins_unlike_loops": ({"fusion": 2}, {"fusion": 1}),
     "simplifies_conditionals": (
-        """HloModule m
-        f {
-          p = f32[8] parameter(0)
-          ROOT n = f32[8] sine(p)
-        }
-        g {
-          p = f32[8] parameter(0)
-          ROOT n = f32[8] negate(p)
-        }
-        ENTRY e {
-          x = f32[8] parameter(0)
-          c = pred[] parameter(1)
-          i = s32[] convert(c)
-          ROOT r = f32[8] conditional(i, x, x), branch_computations={f, g}
-        }""",
         {"convert": 1, "conditional": 1},
         {"broadcast": 1, "sine": 1, "negate": 1, "select": 1},
     ),
-    "products_end_in_sums": (
-        """HloModule m
-        ENTRY e {
-          x = f32[256,64] parameter(0)
-          y = f32[64,128] parameter(1)
-          z = f32[256,128] parameter(2)
-          p = f32[256,128] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          n = f32[256,128] multiply(p, z)
-          ROOT s = f32[256,128] add(n, z)
-        }""",
-        {"fusion": 1, "add": 1},
-        {"fusion": 1},
-    ),
-    "weighs_merged_products": (
-        """HloModule m
-        ENTRY e {
-          x = f32[256,64] parameter(0)
-          y = f32[64,1024] parameter(1)
-          z = f32[64,8] parameter(2)
-          p = f32[256,1024] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          q = f32[256,8] dot(x, z), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          ROOT t = (f32[256,1024], f32[256,8]) tuple(p, q)
-        }""",
-        {"concatenate": 1, "fusion": 1, "slice": 2},
-        {"fusion": 2},
-    ),
-    "cpu_sums_products": (
-        """HloModule m
-        ENTRY e {
-          x = f32[16] parameter(0)
-          y = f32[16] parameter(1)
-          ROOT p = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
-        }""",
-        {"dot": 1},
-        {"multiply": 1, "reduce": 1},
-    ),
+    "products_end_in_sums": ({"fusion": 1, "add": 1}, {"fusion": 1}),
+    "weighs_merged_products": ({"concatenate": 1, "fusion": 1, "slice": 2}, {"fusion": 2}),
+    "cpu_sums_products": ({"dot": 1}, {"multiply": 1, "reduce": 1}),
     "inverts_broadcasts": (
-        """HloModule m
-        ENTRY e {
-          x = f32[64,8] parameter(0)
-          y = f32[64] parameter(1)
-          s = f32[64] sine(y)
-          b = f32[64,8] broadcast(s), dimensions={0}
-          ROOT q = f32[64,8] divide(x, b)
-        }""",
         {"sine": 1, "broadcast": 1, "divide": 1},
         {"sine": 1, "broadcast": 2, "divide": 1, "multiply": 1},
     ),
-    "undoes_transposes_past_ones": (
-        """HloModule m
-        ENTRY e {
-          x = f32[64,8] parameter(0)
-          s = f32[64,8] sine(x)
-          t = f32[8,64] transpose(s), dimensions={1,0}
-          r = f32[8,1,64] reshape(t)
-          u = f32[64,1,8] transpose(r), dimensions={2,1,0}
-          v = f32[64,8] reshape(u)
-          ROOT n = f32[64,8] negate(v)
-        }""",
-        _MOVED,
-        {"sine": 1, "negate": 1},
-    ),
-    "undoes_chains_of_bitcasts": (
-        """HloModule m
-        ENTRY e {
-          x = f32[64,8] parameter(0)
-          s = f32[64,8] sine(x)
-          r = f32[64,1,8] reshape(s)
-          t = f32[8,1,64] transpose(r), dimensions={2,1,0}
-          u = f32[8,64] reshape(t)
-          v = f32[64,8] transpose(u), dimensions={1,0}
-          ROOT n = f32[64,8] negate(v)
-        }""",
-        _MOVED,
-        {"sine": 1, "negate": 1},
-    ),
-    "hoists_transposes": (
-        """HloModule m
-        ENTRY e {
-          y = f32[64,48] parameter(0)
-          z = f32[16,64] parameter(1)
-          w = f32[64,16] parameter(2)
-          r = f32[8,8,6,8] reshape(y)
-          t = f32[6,8,8,8] transpose(r), dimensions={2,3,0,1}
-          u = f32[48,64] reshape(t)
-          p = f32[16,48] dot(z, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          q = f32[48,16] dot(u, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          ROOT o = (f32[16,48], f32[48,16]) tuple(p, q)
-        }""",
-        {"fusion": 2},
-        {"transpose": 2, "concatenate": 1, "fusion": 1, "slice": 2},
-    ),
+    "undoes_transposes_past_ones": (_MOVED, {"sine": 1, "negate": 1}),
+    "undoes_chains_of_bitcasts": (_MOVED, {"sine": 1, "negate": 1}),
+    "hoists_transposes": ({"fusion": 2}, {"transpose": 2, "concatenate": 1, "fusion": 1, "slice": 2}),
     "gathers_from_any_dimension": (
-        """HloModule m
-        ENTRY e {
-          p = f32[4,16,8] parameter(0)
-          i = s32[32,1] parameter(1)
-          q = f32[4,16,8] sine(p)
-          g = f32[4,32,8] gather(q, i), offset_dims={0,2}, collapsed_slice_dims={1}, start_index_map={1},
-            index_vector_dim=1, slice_sizes={4,1,8}
-          ROOT r = f32[4,32,8] negate(g)
-        }""",
         {"sine": 1, "transpose": 2, "copy": 2, "gather": 1, "negate": 1},
         {"sine": 1, "transpose": 1, "copy": 1, "gather": 1, "negate": 1},
     ),
-    "undoes_squares_and_exponentials": (
-        """HloModule m
-        ENTRY e {
-          x = f32[64] parameter(0)
-          s = f32[64] multiply(x, x)
-          r = f32[64] sqrt(s)
-          e = f32[64] exponential(x)
-          l = f32[64] log(e)
-          ROOT t = (f32[64], f32[64]) tuple(r, l)
-        }""",
-        {"abs": 1},
-        {"multiply": 1, "sqrt": 1, "exponential": 1, "log": 1},
-    ),
+    "undoes_squares_and_exponentials": ({"abs": 1}, {"multiply": 1, "sqrt": 1, "exponential": 1, "log": 1}),
     "scatters_into_any_dimension": (
-        _SUM.join(
-            (
-                "HloModule m\n",
-                """ENTRY e {
-          p = f32[4,16,8] parameter(0)
-          i = s32[32,1] parameter(1)
-          u = f32[4,32,8] parameter(2)
-          q = f32[4,16,8] sine(p)
-          ROOT r = f32[4,16,8] scatter(q, i, u), update_window_dims={0,2}, inserted_window_dims={1},
-            scatter_dims_to_operand_dims={1}, index_vector_dim=1, to_apply=s
-        }""",
-            )
-        ),
         {"sine": 1, "transpose": 3, "scatter": 1},
         {"sine": 1, "transpose": 1, "scatter": 1},
     ),
-    "places_one_update_anywhere": (
-        _SUM.join(
-            (
-                "HloModule m\n",
-                """ENTRY e {
-          p = f32[8,41] parameter(0)
-          i = s32[1] parameter(1)
-          u = f32[8,1] parameter(2)
-          q = f32[8,41] sine(p)
-          ROOT r = f32[8,41] scatter(q, i, u), update_window_dims={0,1}, inserted_window_dims={},
-            scatter_dims_to_operand_dims={1}, index_vector_dim=0, to_apply=s
-        }""",
-            )
-        ),
-        _PLACED,
-        {**_PLACED, "broadcast": 3, "iota": 1, "multiply": 1},
-    ),
+    "places_one_update_anywhere": (_PLACED, {**_PLACED, "broadcast": 3, "iota": 1, "multiply": 1}),
 }
 _RELEASES = {
     "places_one_update_anywhere": ("0.8.3", "0.12.0.1"),
@@ -399,7 +143,7 @@ def opcodes(
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_release_as_xla_answered(name: str) -> None:
-    text, earlier, later = CASES[name]
+    text, (earlier, later) = TEXTS[name], CASES[name]
     old, new = _RELEASES.get(name, ("0.11.1", "0.12.0.1"))
     on_gpu = name in _ON_GPU
     until = Stage.SCHEDULED if name in _AFTER_FUSION else Stage.INPUT
@@ -409,13 +153,7 @@ def test_each_release_as_xla_answered(name: str) -> None:
 
 def test_the_logarithm_of_a_power_is_a_product() -> None:
     """Zero where the exponent is zero."""
-    text = """HloModule m
-    ENTRY e {
-      x = f32[64] parameter(0)
-      y = f32[64] parameter(1)
-      p = f32[64] power(x, y)
-      ROOT l = f32[64] log(p)
-    }"""
+    text = TEXTS["logarithm_power_product"]
     found = opcodes(text, "0.11.1")
     assert {o: n for o, n in found.items() if o != "broadcast"} == dict.fromkeys(
         ("abs", "log", "multiply", "compare", "select"), 1
@@ -424,8 +162,7 @@ def test_the_logarithm_of_a_power_is_a_product() -> None:
 
 @pytest.mark.parametrize(("release", "transposes"), [("0.8.3", 3), ("0.9.2", 1), ("0.12.0.1", 1)])
 def test_scatters_on_cpus_put_dimensions_first_until_0_8(release: str, transposes: int) -> None:
-    text, *_ = CASES["scatters_into_any_dimension"]
-    assert opcodes(text, release)["transpose"] == transposes
+    assert opcodes(TEXTS["scatters_into_any_dimension"], release)["transpose"] == transposes
 
 
 @pytest.mark.parametrize(
@@ -442,7 +179,7 @@ def test_scatters_on_cpus_put_dimensions_first_until_0_8(release: str, transpose
 def test_ynnpack_reduces_since_0_9(release: str, shape: str, windows: int, fusions: int) -> None:
     """In 0.9 at 32,768 elements or more, and 1,024 of them at a time."""
     text = (
-        CASES["ynn_reduces_at_length"][0]
+        TEXTS["ynn_reduces_at_length"]
         .replace("31,1024", shape)
         .replace("f32[31]", f"f32[{shape.split(',')[0]}]")
     )
@@ -552,13 +289,7 @@ def test_a_slice_of_whole_rows_goes_ahead_of_the_reshape(size: str, fewer: int) 
 
 def test_products_of_single_pictures_are_chosen_from_one_of_all() -> None:
     """The gradient of a kernel for each feature alone."""
-    text = """HloModule m
-    ENTRY e {
-      x = f32[4,6,6,2] parameter(0)
-      y = f32[4,6,6,2] parameter(1)
-      ROOT w = f32[3,3,1,2] convolution(x, y), window={size=6x6 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf,
-        batch_group_count=2
-    }"""
+    text = TEXTS["products_single_pictures"]
     found = opcodes(text, "0.12.0.1")
     assert (found["convolution"], found["select"], found["reduce-window"]) == (1, 1, 1)
 
@@ -612,32 +343,14 @@ def test_sums_go_to_triton_after_fusion_since_0_7(release: str, kind: str) -> No
 
 @pytest.mark.parametrize(("release", "products"), [("0.10.2", 2), ("0.11.1", 1)])
 def test_products_are_merged_below_reshapes_since_0_11(release: str, products: int) -> None:
-    module = parse_module("""HloModule m
-    ENTRY e {
-      x = f32[4,64,16] parameter(0)
-      y = f32[16,8] parameter(1)
-      z = f32[16,8] parameter(2)
-      r = f32[256,16] reshape(x)
-      p = f32[4,64,8] dot(x, y), lhs_contracting_dims={2}, rhs_contracting_dims={0}
-      q = f32[256,8] dot(r, z), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      ROOT t = (f32[4,64,8], f32[256,8]) tuple(p, q)
-    }""")
+    module = parse_module(TEXTS["products_merged_below"])
     DotMerger(1 << 25, release_of(release)).run(module, OnlySkipped())
     assert sum(i.opcode == "dot" for i in module.entry) == products
 
 
 @pytest.mark.parametrize("release", ["0.10.2", "0.11.1"])
 def test_products_of_an_array_and_of_its_transpose_are_one(release: str) -> None:
-    module = parse_module("""HloModule m
-    ENTRY e {
-      x = f32[64,16] parameter(0)
-      y = f32[16,8] parameter(1)
-      z = f32[16,8] parameter(2)
-      r = f32[16,64] transpose(x), dimensions={1,0}
-      p = f32[64,8] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      q = f32[8,64] dot(z, r), lhs_contracting_dims={0}, rhs_contracting_dims={0}
-      ROOT t = (f32[64,8], f32[8,64]) tuple(p, q)
-    }""")
+    module = parse_module(TEXTS["products_array_transpose"])
     DotMerger(1 << 25, release_of(release)).run(module, OnlySkipped())
     assert sum(i.opcode == "dot" for i in module.entry) == 1
 

@@ -22,9 +22,11 @@ from hlofuse.reports.common.refusals import refusals
 from hlofuse.reports.fused.boundaries import gpu_boundaries, recreated_boundaries, split_fusions
 from hlofuse.reports.fused.model import Boundary
 from hlofuse.rules.gpu_multi_output_fusion import CONNECTED
-from ..fixtures import unpacked
+from ..fixtures import companion_texts, unpacked
 from ..running import Golden, Run, find
 from ..tools.module_checks import check_module
+
+TEXTS = companion_texts(__file__)
 
 DATA = Path(__file__).parent.parent / "data"
 CPU = ("softmax_column", "layer_norm", "mlp_grad_bf16", "conv_block", "rms_norm", "sibling_reductions")
@@ -115,23 +117,7 @@ def test_taking_apart_undoes_fusing(corpus: Path) -> None:
         assert kinds <= {"kCustom"}
 
 
-SEVERAL = """HloModule m
-
-f {
-  a = f32[8]{0} parameter(0)
-  n = f32[8]{0} negate(a)
-  s = f32[8]{0} sqrt(n)
-  ROOT t = (f32[8]{0}, f32[8]{0}) tuple(n, s)
-}
-
-ENTRY e {
-  p = f32[8]{0} parameter(0)
-  x = (f32[8]{0}, f32[8]{0}) fusion(p), kind=kLoop, calls=f
-  first = f32[8]{0} get-tuple-element(x), index=0
-  second = f32[8]{0} get-tuple-element(x), index=1
-  ROOT r = f32[8]{0} add(first, second)
-}
-"""
+SEVERAL = TEXTS["several"]
 
 
 def test_a_fusion_with_several_results_is_taken_apart() -> None:
@@ -185,31 +171,7 @@ def test_a_whole_gpu_dump_names_the_better_file(gpt2_whole: Path, hlofuse: Run) 
     assert "0057.fusion.after_pipeline-start" in out
 
 
-RESULTS = """HloModule m
-
-both (p: f32[1024]) -> (f32[1024], f32[1024]) {
-  p = f32[1024]{0} parameter(0)
-  n = f32[1024]{0} negate(p)
-  e = f32[1024]{0} exponential(p)
-  ROOT t = (f32[1024]{0}, f32[1024]{0}) tuple(n, e)
-}
-
-sum (a: f32[1024], b: f32[1024]) -> f32[1024] {
-  a = f32[1024]{0} parameter(0)
-  b = f32[1024]{0} parameter(1)
-  ROOT s = f32[1024]{0} add(a, b)
-}
-
-ENTRY main (x: f32[1024], y: f32[1024]) -> (f32[1024], f32[1024]) {
-  x = f32[1024]{0} parameter(0)
-  y = f32[1024]{0} parameter(1)
-  f = (f32[1024]{0}, f32[1024]{0}) fusion(x), kind=kLoop, calls=both
-  first = f32[1024]{0} get-tuple-element(f), index=0
-  second = f32[1024]{0} get-tuple-element(f), index=1
-  g = f32[1024]{0} fusion(y, first), kind=kLoop, calls=sum
-  ROOT out = (f32[1024]{0}, f32[1024]{0}) tuple(g, second)
-}
-"""
+RESULTS = TEXTS["results"]
 
 
 def test_gpu_kernels_that_read_one_of_several_results_are_asked_about() -> None:

@@ -12,29 +12,14 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.stage import BEFORE, INPUT, stage_of
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from ..fixtures import unpacked
+from ..fixtures import companion_texts, unpacked
 from ..running import Run, lowered
 from ..tools.module_checks import check_module
 
+TEXTS = companion_texts(__file__)
+
 DATA = Path(__file__).parent.parent / "data" / "gpu-dump-directory.tar.xz"
-TEXT = """HloModule jit_f
-
-half {
-  a = f32[8,2]{1,0} parameter(0)
-  c = f32[] constant(0.5)
-  b = f32[8,2]{1,0} broadcast(c), dimensions={}
-  ROOT m = f32[8,2]{1,0} multiply(a, b)
-}
-
-ENTRY e {
-  p = f32[16]{0} parameter(0)
-  r = f32[8,2]{1,0} reshape(p)
-  x = f32[8,2]{1,0} call(r), to_apply=half
-  y = f32[8,2]{1,0} call(x), to_apply=half
-  dead = f32[8,2]{1,0} negate(x)
-  ROOT s = f32[8,2]{1,0} add(x, y)
-}
-"""
+TEXT = TEXTS["text"]
 
 
 @pytest.fixture(scope="module")
@@ -184,15 +169,7 @@ def test_a_stated_release_settles_that_a_text_of_an_earlier_one_is_before_optimi
 ) -> None:
     """Metadata comes from the front end, whatever XLA compiles the module: 0.11.1 has 2 kernels for it."""
     path = tmp_path / "m.hlo"
-    path.write_text("""HloModule jit_f
-
-ENTRY main.1 {
-  Arg_0.1 = f32[8,10,10,16]{3,2,1,0} parameter(0)
-  Arg_1.1 = f32[3,3,16,16]{3,2,1,0} parameter(1)
-  ROOT convolution.1 = f32[8,8,8,16]{3,2,1,0} convolution(Arg_0.1, Arg_1.1), window={size=3x3},
-    dim_labels=b01f_01io->b01f, metadata={source_file="-" source_line=4 source_end_line=4 source_column=12}
-}
-""")
+    path.write_text(TEXTS["stated_release_settles"])
     found = hlofuse("explain", path, "--device", "h100_sxm", "--xla", "0.11.1", "--format", "json")
     document = json.loads(found.out)
     assert (document["stage"], document["totals"]["kernels"]) == ("before-optimizations", 2)

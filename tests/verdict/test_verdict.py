@@ -18,44 +18,19 @@ from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.verdict import candidates, phrases
 from hlofuse.reports.verdict import verdict as module
 from hlofuse.reports.verdict.model import Verdict
-from ..fixtures import packed, read_cases, unpacked
+from ..fixtures import companion_texts, packed, read_cases, unpacked
 from ..running import Run
+
+TEXTS = companion_texts(__file__)
 
 PARTITIONED = Path(__file__).parents[1] / "data" / "partitioned.tar.xz"
 RECIPES = Path(__file__).parents[1] / "recipes" / "data.tar.xz"
 H100 = ("--target", "gpu", "--device", "h100_sxm")
 
 # rsqrt(mean(x²) + ε): XLA makes two kernels of it, and one where the summands are scaled (7.06 → 6.05 µs).
-RMS = """HloModule rms
-plus { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b) }
-ENTRY e {
-  x = f32[4096,1024]{1,0} parameter(0)
-  square = f32[4096,1024]{1,0} multiply(x, x)
-  zero = f32[] constant(0)
-  sum = f32[4096]{0} reduce(square, zero), dimensions={1}, to_apply=plus
-  n = f32[] constant(0.0009765625)
-  scale = f32[4096]{0} broadcast(n), dimensions={}
-  mean = f32[4096]{0} multiply(sum, scale)
-  small = f32[] constant(1e-06)
-  epsilon = f32[4096]{0} broadcast(small), dimensions={}
-  moved = f32[4096]{0} add(mean, epsilon)
-  ROOT root = f32[4096]{0} rsqrt(moved)
-}
-"""
+RMS = TEXTS["rms"]
 # A sum over 33 elements on CPU: three kernels, one without tree_reduction_rewriter, as XLA compiles it.
-COS_SUM = """HloModule cos_sum
-plus { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b) }
-ENTRY e {
-  x = f32[33]{0} parameter(0)
-  cosine = f32[33]{0} cosine(x)
-  zero = f32[] constant(0)
-  ROOT sum = f32[] reduce(cosine, zero), dimensions={0}, to_apply=plus
-}
-"""
+COS_SUM = TEXTS["cos_sum"]
 
 
 def rms() -> Verdict:
@@ -235,36 +210,10 @@ def test_a_flag_that_takes_work_from_a_library_counts_by_its_time(hlofuse: Run, 
     assert flag["gain"]["time_us"] > document["totals"]["time_us"] / 2
 
 
-DISTANCES = """HloModule distances
-plus { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT r = f32[] add(a, b) }
-ENTRY e { p = f32[512,3]{1,0} parameter(0)
-  a = f32[512,512,3]{2,1,0} broadcast(p), dimensions={0,2}
-  b = f32[512,512,3]{2,1,0} broadcast(p), dimensions={1,2}
-  s = f32[512,512,3]{2,1,0} subtract(a, b)
-  m = f32[512,512,3]{2,1,0} multiply(s, s)
-  z = f32[] constant(0)
-  ROOT r = f32[512,512]{1,0} reduce(m, z), dimensions={2}, to_apply=plus }
-"""
+DISTANCES = TEXTS["distances"]
 
 # Halved until all are small: XLA tells no number of iterations.
-LOOP = """HloModule loop
-least { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] minimum(a, b) }
-condition { x = f32[65536]{0} parameter(0)
-  large = f32[] constant(inf)
-  smallest = f32[] reduce(x, large), dimensions={0}, to_apply=least
-  one = f32[] constant(1)
-  ROOT more = pred[] compare(smallest, one), direction=GT }
-body { y = f32[65536]{0} parameter(0)
-  half = f32[] constant(0.5)
-  halves = f32[65536]{0} broadcast(half), dimensions={}
-  ROOT less = f32[65536]{0} multiply(y, halves) }
-ENTRY e { start = f32[65536]{0} parameter(0)
-  ROOT end = f32[65536]{0} while(start), condition=condition, body=body }
-"""
+LOOP = TEXTS["loop"]
 
 
 def test_what_is_counted_for_one_iteration_has_gain_with_the_total(hlofuse: Run, tmp_path: Path) -> None:
@@ -287,21 +236,7 @@ def test_what_is_counted_for_one_iteration_has_gain_with_the_total(hlofuse: Run,
     assert "µs per iteration of a loop of unknown length" in named
 
 
-DUPLICATES = """HloModule m, is_scheduled=true
-plus { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b) }
-ENTRY e {
-  x = f32[8,1024]{1,0} parameter(0)
-  y = f32[8,1024]{1,0} parameter(1)
-  z = f32[8,16]{1,0} parameter(2)
-  zero = f32[] constant(0)
-  sum.1 = f32[8]{0} reduce(x, zero), dimensions={1}, to_apply=plus
-  sum.2 = f32[8]{0} reduce(y, zero), dimensions={1}, to_apply=plus
-  sum.3 = f32[8]{0} reduce(z, zero), dimensions={1}, to_apply=plus
-  ROOT r = (f32[8]{0}, f32[8]{0}, f32[8]{0}) tuple(sum.1, sum.2, sum.3)
-}
-"""
+DUPLICATES = TEXTS["duplicates"]
 
 
 def test_kernels_are_a_row_where_they_are_alike(hlofuse: Run, tmp_path: Path) -> None:
@@ -319,19 +254,7 @@ def test_kernels_are_a_row_where_they_are_alike(hlofuse: Run, tmp_path: Path) ->
     assert phrases.kernels_title(verdict, 2, 2) == "Slowest kernels (launch overhead included), 2 of 3"
 
 
-BRANCHES = """HloModule m, is_scheduled=true
-small { p = f32[8]{0} parameter(0)
-  ROOT n = f32[8]{0} negate(p) }
-large { q = f32[8]{0} parameter(0)
-  e = f32[8]{0} exponential(q)
-  ROOT f = f32[8]{0} sine(e) }
-ENTRY main {
-  c = pred[] parameter(0)
-  x = f32[8]{0} parameter(1)
-  y = f32[8]{0} cosine(x)
-  ROOT r = f32[8]{0} conditional(c, y, y), true_computation=small, false_computation=large
-}
-"""
+BRANCHES = TEXTS["branches"]
 
 
 def test_launches_of_a_branch_are_marked(hlofuse: Run, tmp_path: Path) -> None:
@@ -368,24 +291,7 @@ def test_small_updates_of_several_results_are_found_too(hlofuse: Run, tmp_path: 
     assert "hlofuse recipe update-as-one-vector · 8 → 1 kernels" in out
 
 
-OPEN = """HloModule open
-plus { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b) }
-ENTRY e {
-  x = f32[1000,8]{1,0} parameter(0)
-  i = s32[50000,1]{1,0} parameter(1)
-  u = f32[50000,8]{1,0} parameter(2)
-  w = f32[8,8]{1,0} parameter(3)
-  z = u32[4096]{0} parameter(4)
-  s = f32[1000,8]{1,0} scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0},
-    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=plus
-  k = (u32[4096]{0}, u8[1000]{0}) custom-call(z), custom_call_target="xla.gpu.ext.cub_sort_keys"
-  g = u32[4096]{0} get-tuple-element(k), index=0
-  d = f32[1000,8]{1,0} dot(s, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT t = (f32[1000,8]{1,0}, u32[4096]{0}) tuple(d, g)
-}
-"""
+OPEN = TEXTS["open"]
 
 
 def test_kernels_that_may_take_far_longer_than_their_bound_are_named(hlofuse: Run, tmp_path: Path) -> None:
@@ -399,22 +305,7 @@ def test_kernels_that_may_take_far_longer_than_their_bound_are_named(hlofuse: Ru
         assert re.search(r"Time: launches .* · matmuls ≥ .* · sorts ≥ ", out)
 
 
-TWO_CHANGES = """HloModule together
-
-less { p = f32[] parameter(0) q = f32[] parameter(1) ROOT r = pred[] compare(p, q), direction=LT }
-
-ENTRY main {
-  a = f32[512,512]{1,0} parameter(0)
-  b = f32[512,512]{1,0} parameter(1)
-  x = f32[512,16]{1,0} parameter(2)
-  z = f32[4096,256]{1,0} parameter(3)
-  ab = f32[512,512]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  y = f32[512,16]{1,0} dot(ab, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  s = f32[4096,256]{1,0} sort(z), dimensions={1}, to_apply=less
-  first = f32[4096,1]{1,0} slice(s), slice={[0:4096], [0:1]}
-  ROOT t = (f32[512,16]{1,0}, f32[4096,1]{1,0}) tuple(y, first)
-}
-"""
+TWO_CHANGES = TEXTS["two_changes"]
 
 
 def test_changes_of_the_module_before_optimizations_are_tried_together(hlofuse: Run, tmp_path: Path) -> None:
@@ -433,13 +324,7 @@ def test_launches_of_kernels_without_a_time_are_no_part_of_the_total(hlofuse: Ru
     """There are no measurements of small products of 64-bit numbers."""
     file = tmp_path / "product.hlo"
     file.write_text(
-        """HloModule m
-ENTRY e {
-  a = f64[3,3]{1,0} parameter(0)
-  p = f64[3,3]{1,0} dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT s = f64[3,3]{1,0} sine(p)
-}
-""",
+        TEXTS["launches_kernels_without"],
         encoding="utf-8",
     )
     document = json.loads(hlofuse("explain", file, "--target", "cpu", "--format", "json").out)
@@ -527,14 +412,7 @@ def test_what_can_only_be_changed_before_the_partitioner_is_not_tried(tmp_path: 
     assert "attention-by-cudnn" not in {s.recipe for s in v.suggestions}
 
 
-POWER = """HloModule power
-ENTRY e { x = f32[1048576]{0} parameter(0)
-  c = f32[] constant(1.5)
-  b = f32[1048576]{0} broadcast(c), dimensions={}
-  n = f32[1048576]{0} negate(x)
-  s = f32[1048576]{0} negate(n)
-  ROOT r = f32[1048576]{0} power(s, b) }
-"""
+POWER = TEXTS["power"]
 
 
 def test_an_estimated_gain_within_the_error_is_worth_trying(

@@ -18,36 +18,16 @@ from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.rules.gpu_fusible import is_small_constant, may_be_fused
-from ...fixtures import Case
+from ...fixtures import Case, companion_texts
 from ..records import device_of
 from .first_priorities import COMPACT, load_compact
+
+TEXTS = companion_texts(__file__)
 
 V100 = load_device("v100")
 _FUSED = frozenset({"broadcast", "reduce", "transpose", "slice", "concatenate", "pad", "reverse", "gather"})
 
-LAYERS = """HloModule layers
-
-%sum (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %r = f32[] add(%a, %b)
-}
-
-ENTRY %main (x: f32[64,1000], w: f32[1000]) -> f32[64] {
-  %x = f32[64,1000]{1,0} parameter(0)
-  %w = f32[1000]{0} parameter(1)
-  %zero = f32[] constant(0)
-  %wide.0 = f32[64,1000]{1,0} broadcast(%w), dimensions={1}
-  %m.0 = f32[64,1000]{1,0} multiply(%x, %wide.0)
-  %e.0 = f32[64,1000]{1,0} exponential(%m.0)
-  %s.0 = f32[64,1000]{1,0} add(%e.0, %x)
-  %wide.1 = f32[64,1000]{1,0} broadcast(%w), dimensions={1}
-  %m.1 = f32[64,1000]{1,0} multiply(%s.0, %wide.1)
-  %e.1 = f32[64,1000]{1,0} exponential(%m.1)
-  %s.1 = f32[64,1000]{1,0} add(%e.1, %s.0)
-  ROOT %out = f32[64]{0} reduce(%s.1, %zero), dimensions={1}, to_apply=%sum
-}
-"""
+LAYERS = TEXTS["layers"]
 
 
 def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> Instruction:
