@@ -26,12 +26,10 @@ class Cost(NamedTuple):
     """Operations and bytes of an instruction or a sum of them, all exact counts."""
 
     flops: int = 0
-    transcendentals: int = 0
-    """exp, log, tanh and similar ones; not part of `flops`."""
+    transcendentals: int = 0  # exp, log, tanh and similar ones; not part of `flops`
     bytes_read: int = 0
     bytes_written: int = 0
-    unknown: int = 0
-    """Custom calls, about which nothing is known."""
+    unknown: int = 0  # Custom calls, about which nothing is known
 
     @property
     def bytes_accessed(self) -> int:

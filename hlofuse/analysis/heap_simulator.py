@@ -124,8 +124,7 @@ class Block(Struct, eq=False):
     size: int
     values: list[HloValue]
     starts: list[int]
-    ends: list[int] = []
-    """The numbers of the events that end the values; -1 before."""
+    ends: list[int] = []  # The numbers of the events that end the values; -1 before
     offset: int = 0
 
 

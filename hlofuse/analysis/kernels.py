@@ -329,10 +329,8 @@ class Loop:
     """A loop whose kernels are counted once."""
 
     name: str
-    trips: int | None
-    """Its iterations; None where the dump has no trip count."""
-    kernels: int
-    """Launched by one turn."""
+    trips: int | None  # Its iterations; None where the dump has no trip count
+    kernels: int  # Launched by one turn
 
 
 def outermost_loops(module: Module) -> tuple[Loop, ...]:

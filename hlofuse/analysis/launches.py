@@ -24,8 +24,7 @@ class Launch:
     """A launch of an instruction that its computation runs."""
 
     kind: LaunchKind
-    note: str = ""
-    """Its library or its parts, where the kind does not name them."""
+    note: str = ""  # Its library or its parts, where the kind does not name them
 
 
 _KERNEL, _LIBRARY, _COPY = Launch("kernel"), Launch("library"), Launch("copy")
@@ -292,10 +291,8 @@ class CommandBuffers:
 
     commands: frozenset[str] = COMMANDS
     smallest: int = 5
-    launch_us: float = 6.5
-    """From one launch outside a command buffer to the next."""
-    buffer_us: float = 12.5
-    """From one launch of a command buffer to the next."""
+    launch_us: float = 6.5  # From one launch outside a command buffer to the next
+    buffer_us: float = 12.5  # From one launch of a command buffer to the next
     condition_us: float = 9.0
     """For a condition to be copied to the host and read there, launches not included."""
 

@@ -35,8 +35,7 @@ class Task(Record):
 
     request: Mapping[str, Any] = field(default_factory=dict)
     """Options of the replay: the fields of `ReplayOptions` that are not of one module."""
-    suggests: bool = True
-    """Try changes, too, for what each could gain. It takes most of the time."""
+    suggests: bool = True  # Try changes, too, for what each could gain. It takes most of the time.
     seconds: float = 600
     memory_bytes: int = 4 << 30
     file_bytes: int = field(default_factory=input_limit)

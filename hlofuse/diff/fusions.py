@@ -26,17 +26,13 @@ class MatchedFusion(Struct, eq=False):
 
     group: Group
     members: frozenset[int]
-    core: frozenset[int]
-    """Values that identify its origin: only those of both sides."""
-    own: frozenset[int]
-    """Members of the core's sort that the other side has nowhere."""
-    outputs: tuple[int, ...]
-    """Results, in any order, which does not matter for a multi-output fusion."""
+    core: frozenset[int]  # Values that identify its origin: only those of both sides
+    own: frozenset[int]  # Members of the core's sort that the other side has nowhere
+    outputs: tuple[int, ...]  # Results, in any order, which does not matter for a multi-output fusion
     sources: list[MatchedFusion] = []
     """For a fusion of AFTER: those of BEFORE that explain it; for one of BEFORE: where it went."""
     same_as: MatchedFusion | None = None
-    loose: frozenset[int] = frozenset()
-    """Values of its core outside of fusions on the other side."""
+    loose: frozenset[int] = frozenset()  # Values of its core outside of fusions on the other side
 
 
 class FusionChanges:

@@ -229,8 +229,7 @@ def _order(
     return order | first
 
 
-_Kernel: TypeAlias = tuple[int, tuple[int, ...]]
-"""A box, and the operations inside."""
+_Kernel: TypeAlias = tuple[int, tuple[int, ...]]  # A box, and the operations inside
 
 
 def _parts(kernels: Iterable[_Kernel], operations: Sequence[Operation]) -> Iterable[list[_Kernel]]:

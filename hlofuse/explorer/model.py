@@ -59,18 +59,12 @@ def passes_of(
 class Change(IntEnum):
     """A change of a box; each takes the box and a second number."""
 
-    MOVE = 0
-    """The content of the box moves into the second, and the box is removed."""
-    COPY = 1
-    """The second box gets a copy of everything in the box, which lives on."""
-    REMOVE = 2
-    """The box is removed; second number unused."""
-    REPLACE = 3
-    """The box is replaced by the second, also for its readers."""
-    RENAME = 4
-    """The box is a fusion of another name from here on: the second is an index into `Run.names`."""
-    APPEAR = 5
-    """The box comes to be, empty; the second is its name's index into `Run.names`."""
+    MOVE = 0  # The content of the box moves into the second, and the box is removed
+    COPY = 1  # The second box gets a copy of everything in the box, which lives on
+    REMOVE = 2  # The box is removed; second number unused
+    REPLACE = 3  # The box is replaced by the second, also for its readers
+    RENAME = 4  # The box is a fusion of another name from here on: the second is an index into `Run.names`
+    APPEAR = 5  # The box comes to be, empty; the second is its name's index into `Run.names`
 
 
 Op: TypeAlias = tuple[Change, int, int]

@@ -37,14 +37,12 @@ MANIFEST = "manifest.json"
 class Stamp(Record):
     """Versions, device and flags with which a module was compiled."""
 
-    jaxlib: str
-    """The version of jaxlib; empty where the file lacks it, as for the other fields."""
+    jaxlib: str  # The version of jaxlib; empty where the file lacks it, as for the other fields
     backend: str
     device: str
     flags: str
     file: str
-    error: str = ""
-    """The compiler's error, after which the module was captured; empty without one."""
+    error: str = ""  # The compiler's error, after which the module was captured; empty without one
 
 
 class Companions:
@@ -363,8 +361,7 @@ def device_of_names(names: Iterable[str]) -> RecordedDevice | None:
 
 class RecordedDevice(Record):
     device: DeviceDescription
-    note: str = ""
-    """The device and its source, where the file has another purpose; otherwise empty."""
+    note: str = ""  # The device and its source, where the file has another purpose; otherwise empty
 
 
 def _stamped_device(stamp: Stamp) -> RecordedDevice | None:

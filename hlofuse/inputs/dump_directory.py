@@ -29,8 +29,7 @@ class DumpedModule(Struct):
     name: str
     module_id: int
     prefix: str = ""
-    between: list[DumpFile] = []
-    """Dumps between passes, by number."""
+    between: list[DumpFile] = []  # Dumps between passes, by number
     whole: dict[str, Path] = {}
     numbers: tuple[int, ...] = ()
     """Its earlier numbers: where XLA:TPU rewrites 64-bit types it goes on with a clone that has its own."""

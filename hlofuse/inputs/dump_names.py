@@ -30,8 +30,7 @@ class DumpFile(Record):
     prefix: str
     module_id: int
     module: str
-    number: int | None = None
-    """The number of the file within one compilation, in writing order."""
+    number: int | None = None  # The number of the file within one compilation, in writing order
     pipeline: str | None = None
     after: str | None = None
     before: str | None = None
@@ -74,14 +73,12 @@ class FusionStage(Record):
     """The passes whose results are compared, in order; the first one's input is the fusion input."""
     next_pipeline: str | None
     """The pipeline right after them; its first dump ends the stage where no pass changed the module."""
-    flags: str
-    """XLA_FLAGS that write all needed dumps."""
+    flags: str  # XLA_FLAGS that write all needed dumps
     more_pipelines: tuple[tuple[str, str], ...] = ()
     """Further compared pipelines right after the first, each with its first pass."""
     also_before: tuple[str, ...] = ()
     """Earlier passes that a replay can also start before: those between change nothing."""
-    next_follows: bool = True
-    """True if no pass runs between the last of these and the next pipeline."""
+    next_follows: bool = True  # True if no pass runs between the last of these and the next pipeline
 
     @property
     def pipelines(self) -> tuple[str, ...]:

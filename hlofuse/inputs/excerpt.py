@@ -42,10 +42,8 @@ class Excerpt(Record):
     """The location of the module and its truncation; None for a text that is only a module."""
     literal: int | None = None
     """The offset of the module's string literal; None if its lines have the line numbers of the source."""
-    part: Part | None = None
-    """What there is of a module whose entry is not whole; None for others."""
-    header: str = ""
-    """The line that begins with HloModule; empty for a text that is not looked into."""
+    part: Part | None = None  # What there is of a module whose entry is not whole; None for others
+    header: str = ""  # The line that begins with HloModule; empty for a text that is not looked into
 
     def locate(self, error: HloParseError) -> HloParseError:
         """The error at its place in the source."""

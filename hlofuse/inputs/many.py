@@ -42,12 +42,9 @@ _SUFFIXES = (".hlo", ".hlo.gz", ".txt", ".txt.gz")
 
 class Many(Struct):
     files: dict[str, Path] = {}
-    skipped: list[str] = []
-    """Modules without a dump, each with the reason."""
-    are_final: bool = False
-    """The files are final modules; False for files without stages."""
-    fused: set[Path] = set()
-    """Files that are those after fusion, the latest that there are."""
+    skipped: list[str] = []  # Modules without a dump, each with the reason
+    are_final: bool = False  # The files are final modules; False for files without stages
+    fused: set[Path] = set()  # Files that are those after fusion, the latest that there are
 
     def pick(self, name: str | None = None) -> Path:
         """The module of that name (`jit_f` or `f`), or the only one; `HlofuseError` for another name."""

@@ -26,11 +26,9 @@ class ModuleLines(Struct):
     """The lines of one module without log prefixes; other lines between them are blank."""
 
     name: str
-    first: int
-    """The number of its first line in the text, from 0."""
+    first: int  # The number of its first line in the text, from 0
     lines: list[str]
-    heads: list[int] = []
-    """Indices in `lines` of the first lines of computations."""
+    heads: list[int] = []  # Indices in `lines` of the first lines of computations
     has_entry: bool = False
     literal: int | None = None
     """The offset of its string literal in the text; None for one that stands in none."""

@@ -25,10 +25,8 @@ class Mark(Record):
 
     pattern: str
     spans: tuple[Span, ...]
-    without: str = ""
-    """A pattern that must not match."""
-    shown: str = ""
-    """The name of the evidence; the pattern itself where empty."""
+    without: str = ""  # A pattern that must not match
+    shown: str = ""  # The name of the evidence; the pattern itself where empty
     printer: str = ""
     """The only printer in which it holds: `dump`, `stablehlo` or `bytecode`; any where empty."""
 
@@ -157,12 +155,9 @@ _SEARCHED_BYTES = 4 << 20
 
 class Written(Record):
     fact: Fact
-    releases: tuple[str, ...]
-    """The named releases among them, oldest first; empty where there is none."""
-    replayed: str
-    """The replayed one: the reference release if possible, else the newest of them."""
-    note: str = ""
-    """The named release that replaces an unnamed writer."""
+    releases: tuple[str, ...]  # The named releases among them, oldest first; empty where there is none
+    replayed: str  # The replayed one: the reference release if possible, else the newest of them
+    note: str = ""  # The named release that replaces an unnamed writer
 
 
 def written_by(

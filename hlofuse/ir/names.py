@@ -26,10 +26,8 @@ class _Root:
     __slots__ = ("name", "next", "requested")
 
     name: str
-    next: int
-    """The number from which a search continues: all smaller ones are taken."""
-    requested: set[int]
-    """Larger numbers taken because a name asked for them."""
+    next: int  # The number from which a search continues: all smaller ones are taken
+    requested: set[int]  # Larger numbers taken because a name asked for them
 
 
 def _new_root(name: str) -> _Root:

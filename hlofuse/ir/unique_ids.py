@@ -11,8 +11,7 @@ class Element(NamedTuple):
     """A get-tuple-element that a text may write as `%operand#index`, without its name and metadata."""
 
     name: str
-    has_metadata: bool
-    """True if the operand's metadata applies; XLA's passes create elements without."""
+    has_metadata: bool  # True if the operand's metadata applies; XLA's passes create elements without
 
 
 class ComputationIds(Struct):

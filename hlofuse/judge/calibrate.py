@@ -35,8 +35,7 @@ _PULL = 0.001  # to where a rate begins, by the gradient of one sample of weight
 class Sample(Record):
     """A measured time and what it was needed for."""
 
-    kind: str
-    """The emitter or library of a kernel; `call` and `program` for those."""
+    kind: str  # The emitter or library of a kernel; `call` and `program` for those
     work: Work
     us: float
     weight: float = 1.0

@@ -57,8 +57,7 @@ class Difference(Record):
 class Timed(Record):
     """Measured times of a program in microseconds."""
 
-    runs: Sequence[float]
-    """Each run, as the caller sees it."""
+    runs: Sequence[float]  # Each run, as the caller sees it
     kernels: Mapping[str, tuple[int, float]]
     """Launches of each instruction in one run, and their time together; empty without a profile."""
 

@@ -121,8 +121,7 @@ class ModuleKeys(Struct, eq=False):
     keys: dict[Instruction, int] = {}
     computations: dict[Computation, int] = {}
     orders: dict[Computation, list[Instruction]] = {}
-    results: dict[Instruction, tuple[int, ...]] = {}
-    """Keys of the results of multi-output fusions."""
+    results: dict[Instruction, tuple[int, ...]] = {}  # Keys of the results of multi-output fusions
 
     def names(self) -> dict[int, list[str]]:
         return grouped((key, x.name) for x, key in self.keys.items() if x.opcode == "fusion")

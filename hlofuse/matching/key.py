@@ -15,14 +15,10 @@ class Strictness(IntEnum):
 
     WRITTEN = 0
     """All but metadata. Called computations and control predecessors are compared as edges of the graph."""
-    PROGRAM = 1
-    """Without the origin of values."""
-    IDENTICAL = 2
-    """Without annotations (`HloInstruction::Identical`)."""
-    COMPUTED = 3
-    """Without the configuration of the backend and the memory that a library call works in."""
-    OPERATION = 4
-    """Without numbers of channels."""
+    PROGRAM = 1  # Without the origin of values
+    IDENTICAL = 2  # Without annotations (`HloInstruction::Identical`)
+    COMPUTED = 3  # Without the configuration of the backend and the memory that a library call works in
+    OPERATION = 4  # Without numbers of channels
 
 
 _IGNORED_FROM: dict[str, Strictness] = {

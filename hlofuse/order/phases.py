@@ -25,24 +25,16 @@ class Phase(IntEnum):
     """Passes of `GpuCompiler`, in the order in which they run last."""
 
     FRONT_END = 0
-    CALLS = 1
-    """CallInliner clones callees after everything else."""
-    SIMPLIFIED = 3
-    """AlgebraicSimplifier, first run."""
-    SIMPLIFIED_AGAIN = 4
-    """AlgebraicSimplifier and ReshapeMover afterwards."""
-    DOTS = 5
-    """DotMerger and the padding of products."""
+    CALLS = 1  # CallInliner clones callees after everything else
+    SIMPLIFIED = 3  # AlgebraicSimplifier, first run
+    SIMPLIFIED_AGAIN = 4  # AlgebraicSimplifier and ReshapeMover afterwards
+    DOTS = 5  # DotMerger and the padding of products
     LAYOUTS = 6
-    FUSIONS = 8
-    """Triton fusions and library calls."""
-    REDUCTIONS = 9
-    """ReductionLayoutNormalizer, ReductionDimensionGrouper, TreeReductionRewriter."""
+    FUSIONS = 8  # Triton fusions and library calls
+    REDUCTIONS = 9  # ReductionLayoutNormalizer, ReductionDimensionGrouper, TreeReductionRewriter
     FLOATS = 10
-    SIMPLIFIED_LAST = 11
-    """AlgebraicSimplifier, last run."""
-    BITCASTS = 12
-    """Any pass: numbers decide."""
+    SIMPLIFIED_LAST = 11  # AlgebraicSimplifier, last run
+    BITCASTS = 12  # Any pass: numbers decide
 
 
 class Evidence:

@@ -38,8 +38,7 @@ class Pass:
         def name(self) -> str:
             """XLA's name, as in its dump files; most passes have it as a class variable."""
 
-    settings: Settings = field(default=AS_XLA, compare=False, repr=False)
-    """The changes of a what-if run."""
+    settings: Settings = field(default=AS_XLA, compare=False, repr=False)  # The changes of a what-if run
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         """Rewrite `module`; True if anything changed."""
@@ -116,8 +115,7 @@ class FixedPoint(_Combined):
     """A pass until it changes nothing (`xla/hlo/pass/hlo_pass_fix.h`)."""
 
     of: Pass
-    limit: int = 25
-    """XLA's. Passes that undo each other's work would never end."""
+    limit: int = 25  # XLA's. Passes that undo each other's work would never end.
     must_end: bool = False
     """HlofuseError at the limit: XLA goes on, but a user who lists passes wants to know."""
 

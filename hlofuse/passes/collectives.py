@@ -34,8 +34,7 @@ class CollectiveCombiner(Pass):
     max_bytes: int | None = DEFAULT_BYTES
     """The size of the results of one; None for no limit, 0 to combine nothing."""
     max_count: int = DEFAULT_COUNT
-    by_dimension: bool = False
-    """Combine only those that gather or scatter the same dimension."""
+    by_dimension: bool = False  # Combine only those that gather or scatter the same dimension
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

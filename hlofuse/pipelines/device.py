@@ -52,12 +52,9 @@ def device_of(
 class XlaBuild(Record):
     """The four values that decide XLA's treatment of a module."""
 
-    release: str
-    """As jaxlib counts releases, such as `0.11.1`."""
-    backend: str
-    """`cpu` or `gpu`."""
-    device: DeviceDescription | None = None
-    """None for a backend that fuses the same on every device."""
+    release: str  # As jaxlib counts releases, such as `0.11.1`
+    backend: str  # `cpu` or `gpu`
+    device: DeviceDescription | None = None  # None for a backend that fuses the same on every device
     flags: tuple[str, ...] = ()
     """XLA flags that change fusion, as `XLA_FLAGS` takes them; those at their defaults are left out."""
 

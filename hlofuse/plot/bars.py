@@ -37,10 +37,8 @@ class Row(Record):
 
     label: str
     values: tuple[tuple[float | None, ...], ...]
-    note: str = ""
-    """Tooltip of the bars."""
-    source: str = ""
-    """The source line, below the label."""
+    note: str = ""  # Tooltip of the bars
+    source: str = ""  # The source line, below the label
 
 
 class Series(Record):

@@ -14,10 +14,8 @@ from hlofuse.ir.texts import texts
 class NamedRelease(Record):
     """A release that was compared with XLA."""
 
-    name: str
-    """The jaxlib version, such as `0.8.3`, for its whole series."""
-    source: str
-    """The tag or commit of XLA's source that was read; empty where only its behaviour was tested."""
+    name: str  # The jaxlib version, such as `0.8.3`, for its whole series
+    source: str  # The tag or commit of XLA's source that was read; empty where only its behaviour was tested
 
     @property
     def series(self) -> str:
@@ -128,8 +126,7 @@ _around = partial(_holds, around=True)
 class Release:
     """One XLA release: the differences of its fusion and cost models, then of the passes around them."""
 
-    name: str
-    """The jaxlib version, such as `0.8.3`."""
+    name: str  # The jaxlib version, such as `0.8.3`
     flipped: frozenset[str]
     """Codes of rules, texts of passes, names of knobs toggled against XLA's release; empty for XLA's."""
     in_place_through_bitcasts: bool = _holds(since="0.10")

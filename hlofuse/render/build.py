@@ -78,8 +78,7 @@ class _PanelBuilder(Struct):
     panel: Panel
     box: dict[Instruction, Box] = {}
     outline: dict[Instruction, Outline] = {}
-    written: dict[Instruction, str] = {}
-    """Values without a box: their text in the boxes of their users."""
+    written: dict[Instruction, str] = {}  # Values without a box: their text in the boxes of their users
     computation_of: dict[str, str] = {}
     arrows: dict[tuple[str, str, bool], Arrow] = {}
 

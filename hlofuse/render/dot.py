@@ -21,8 +21,7 @@ ALERT = "#9a3412"
 
 class Style(Record):
     title: str
-    look: dict[str, str]
-    """Attributes of Graphviz."""
+    look: dict[str, str]  # Attributes of Graphviz
     opcodes: str = ""
     slack: tuple[float, float, float] | None = None
     """For a shape other than a box: width per text width, width and height to add, in points."""

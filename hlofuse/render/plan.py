@@ -199,8 +199,7 @@ _DIGITS = re.compile(r"\d+")
 
 class Part(Struct):
     number: int
-    scope: str
-    """Their scope in the user's program; empty where the dump has none."""
+    scope: str  # Their scope in the user's program; empty where the dump has none
     instructions: list[Instruction]
 
 
@@ -359,12 +358,9 @@ class PanelPlan(Struct):
     """One computation to draw, with its options."""
 
     computation: Computation
-    open: set[Instruction] = set()
-    """Fusions drawn with their contents."""
-    parts: list[Part] = []
-    """Lists of instructions drawn as one box; empty where nothing is collapsed."""
-    shown: set[Instruction] | None = None
-    """The only instructions drawn; None for all."""
+    open: set[Instruction] = set()  # Fusions drawn with their contents
+    parts: list[Part] = []  # Lists of instructions drawn as one box; empty where nothing is collapsed
+    shown: set[Instruction] | None = None  # The only instructions drawn; None for all
     marked: frozenset[Instruction] = frozenset()
 
 

@@ -24,10 +24,8 @@ _LARGE_SHARE = 0.01  # the part of all bytes from which a kernel shows what band
 class KernelError(Record):
     place: Place
     measured: MeasuredTime
-    measured_us: float
-    """The time of all its launches in one run of the program."""
-    estimate_us: float
-    """The same by XLA's model, with its launch overhead; a lower bound where `is_floor`."""
+    measured_us: float  # The time of all its launches in one run of the program
+    estimate_us: float  # The same by XLA's model, with its launch overhead; a lower bound where `is_floor`
     is_floor: bool
     runs: int
     cycles: float | None = None
@@ -52,8 +50,7 @@ class ModelError(Record):
     module: str
     device: str | None
     measured: Measured
-    kernels: tuple[KernelError, ...]
-    """Worst first: by how far the estimate is off in one run."""
+    kernels: tuple[KernelError, ...]  # Worst first: by how far the estimate is off in one run
     backend: str
     bandwidth: float | None = None
     """Without a model: the bytes per second of the best kernel, which stand in for one."""

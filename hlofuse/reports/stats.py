@@ -25,16 +25,11 @@ from .common.phrases import measured_text, times_text
 class KernelStatistics(Record):
     name: str
     computation: str
-    holds: int
-    """Operations inside, parameters and constants not counted; 1 for what is no fusion."""
-    row: Launched
-    """Its runs, as far as the dump has trip counts, and the cost of one launch."""
-    source: str | None
-    """The line of the user's program, where the dump has it."""
-    layer: str
-    """The model's layer; empty where the names show none."""
-    final: str | None
-    """XLA's final name, which a profiler shows; None where it is not known."""
+    holds: int  # Operations inside, parameters and constants not counted; 1 for what is no fusion
+    row: Launched  # Its runs, as far as the dump has trip counts, and the cost of one launch
+    source: str | None  # The line of the user's program, where the dump has it
+    layer: str  # The model's layer; empty where the names show none
+    final: str | None  # XLA's final name, which a profiler shows; None where it is not known
 
     @property
     def shown(self) -> str:
@@ -46,16 +41,13 @@ class ComputationStatistics(Record):
     """One computation that runs: the entry, a loop's body, a branch."""
 
     name: str
-    role: str
-    """`entry`, or how it is called: `while body`, `while condition`, `branch`, `call`…"""
+    role: str  # `entry`, or how it is called: `while body`, `while condition`, `branch`, `call`…
     iterations: int
     """Its runs, as far as the dump has trip counts; 0 for the condition of a loop of known trip count."""
     instructions: int
     kernels: int
-    opcodes: dict[str, int]
-    """Opcode to count, most frequent first."""
-    cost: Cost
-    """The cost of its own kernels, times their runs."""
+    opcodes: dict[str, int]  # Opcode to count, most frequent first
+    cost: Cost  # The cost of its own kernels, times their runs
 
 
 class ModuleStatistics(Record):
@@ -63,14 +55,11 @@ class ModuleStatistics(Record):
     filename: str | None
     stage: str
     backend: str | None
-    instructions: int
-    """Instructions of all computations, including those of fusions."""
+    instructions: int  # Instructions of all computations, including those of fusions
     opcodes: dict[str, int]
     totals: Totals
-    fusions: dict[str, int]
-    """Fusions among the kernels by kind."""
-    computations: tuple[ComputationStatistics, ...]
-    """Computations that run, the entry first."""
+    fusions: dict[str, int]  # Fusions among the kernels by kind
+    computations: tuple[ComputationStatistics, ...]  # Computations that run, the entry first
     fusion_bodies: int
     applied_computations: int
     """Functions applied by reduce, sort, scatter and so on, and computations without a caller."""

@@ -87,38 +87,28 @@ class Rule:
 
     code: str
     title: str
-    message: str = ""
-    """XLA's own words, as in its logs; empty where XLA logs nothing."""
-    allows: bool = False
-    """True for a rule that settles a pair by allowing it."""
+    message: str = ""  # XLA's own words, as in its logs; empty where XLA logs nothing
+    allows: bool = False  # True for a rule that settles a pair by allowing it
     knobs: tuple[Knob, ...] = field(default=())
     span: Span = ANY
     essential: bool = False
     """Without it the program would be wrong or could not be compiled: a what-if run cannot disable it."""
-    lasting: bool = False
-    """A fusion it refuses a producer is refused that producer however it grows."""
+    lasting: bool = False  # A fusion it refuses a producer is refused that producer however it grows
     estimated: bool = False
     """XLA's cost model says that fusing takes longer: without the rule the program only gets slower."""
     outcome: bool = False
     """It names the result of a pass and has no condition of its own: there is nothing to disable."""
-    runs: str = ""
-    """The implementation of a kernel, as `hlofuse kernels` prints it; empty for other rules."""
-    pass_name: str = ""
-    """For a pass outside fusion: XLA's name of it."""
-    flag: str = ""
-    """The flag that makes XLA leave that pass out."""
+    runs: str = ""  # The implementation of a kernel, as `hlofuse kernels` prints it; empty for other rules
+    pass_name: str = ""  # For a pass outside fusion: XLA's name of it
+    flag: str = ""  # The flag that makes XLA leave that pass out
     page: Mapping[str, str] | None = field(default=None, compare=False)
     """The texts of its page; None for a rule of XLA's, whose texts are in `page_file`."""
 
     condition = _PageText()
-    why = _PageText()
-    """The reason for XLA's condition."""
-    mirrors = _PageText()
-    """XLA file and function."""
-    advice = _PageText()
-    """A user's remedy; empty where there is none."""
-    history = _PageText()
-    """Other differences between releases."""
+    why = _PageText()  # The reason for XLA's condition
+    mirrors = _PageText()  # XLA file and function
+    advice = _PageText()  # A user's remedy; empty where there is none
+    history = _PageText()  # Other differences between releases
 
     @property
     def fixed(self) -> str:

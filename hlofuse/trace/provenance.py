@@ -13,19 +13,16 @@ class Change(Record):
     """An instruction gave way to another one, or to none."""
 
     name: str
-    what: str
-    """`replaced`, `copied`, `removed`, or `renamed` if it stayed, by no pass in particular."""
+    what: str  # `replaced`, `copied`, `removed`, or `renamed` if it stayed, by no pass in particular
     pass_name: str
-    by: str | None = None
-    """The replacement from then on; None for a removed instruction."""
+    by: str | None = None  # The replacement from then on; None for a removed instruction
 
 
 class Fate(Record):
     """The way of one instruction through the passes."""
 
     changes: tuple[Change, ...]
-    survivor: str | None
-    """The final name of what stands for it; None where it was removed."""
+    survivor: str | None  # The final name of what stands for it; None where it was removed
 
 
 class Provenance:

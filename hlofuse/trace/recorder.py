@@ -21,27 +21,20 @@ class Event(NamedTuple):
     event: str
     pass_name: str
     computation: str
-    step: int
-    """Counts decisions of one pass run from 1; events of one decision share it."""
+    step: int  # Counts decisions of one pass run from 1; events of one decision share it
     producer: str | None = None
     consumer: str | None = None
-    fusion: str | None = None
-    """fuse: the fusion instruction that now holds the producer."""
-    kind: str | None = None
-    """fuse: `producer-consumer`, `multi-output` or `sibling`."""
-    created: bool = False
-    """fuse: the fusion is new (it replaced the consumer)."""
-    duplicated: bool = False
-    """fuse: the producer lives on for its other users."""
-    rule: str | None = None
-    """Catalogue code of the rule that settled it."""
+    fusion: str | None = None  # fuse: the fusion instruction that now holds the producer
+    kind: str | None = None  # fuse: `producer-consumer`, `multi-output` or `sibling`
+    created: bool = False  # fuse: the fusion is new (it replaced the consumer)
+    duplicated: bool = False  # fuse: the producer lives on for its other users
+    rule: str | None = None  # Catalogue code of the rule that settled it
     reason: str | None = None
     figures: Figures = NO_FIGURES
     consumers: tuple[str, ...] = ()
     us_fused: float | None = None
     us_unfused: float | None = None
-    removed: tuple[str, ...] = ()
-    """rewrite: instructions that went (`from` in JSON)."""
+    removed: tuple[str, ...] = ()  # rewrite: instructions that went (`from` in JSON)
     added: tuple[str, ...] = ()
     """rewrite: instructions that came, or stand for the removed ones (`to` in JSON)."""
     origins: tuple[Origin, ...] = ()

@@ -169,8 +169,7 @@ class Tiling:
     blocks: int
     threads: int
     candidates: int
-    parameters: tuple[int, ...] = ()
-    """Tile sizes of every tiled dimension, contracting ones included."""
+    parameters: tuple[int, ...] = ()  # Tile sizes of every tiled dimension, contracting ones included
 
     @property
     def block_level(self) -> BlockLevelParameters:

@@ -24,8 +24,7 @@ class Expr:
     value: int
     lhs: Expr
     rhs: Expr
-    order: tuple[object, ...]
-    """A key in the order of `SymbolicExpr::operator<`."""
+    order: tuple[object, ...]  # A key in the order of `SymbolicExpr::operator<`
     _canonical: Expr | None
 
     def __init__(

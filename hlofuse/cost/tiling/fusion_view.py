@@ -15,10 +15,8 @@ class FusionView:
     instructions: list[Instruction]
     kinds: list[OpKind]
     operands: list[tuple[int, ...]]
-    inside: list[bool]
-    """False for arrays that the fusion reads from memory."""
-    roots: tuple[int, ...]
-    """The number of each output, -1 for one that the real root does not depend on."""
+    inside: list[bool]  # False for arrays that the fusion reads from memory
+    roots: tuple[int, ...]  # The number of each output, -1 for one that the real root does not depend on
     key: tuple[object, ...]
 
 

@@ -35,8 +35,7 @@ class TilingCosts(Record):
     bytes_written: int
     blocks: Column
     num_warps: Column
-    outputs: list[Column]
-    """The position of the written node for each output (see `multi_output`)."""
+    outputs: list[Column]  # The position of the written node for each output (see `multi_output`)
     reads: dict[int, tuple[Value, NDArray[np.float64]]]
     """Bytes read and the attained share of the bandwidth, by number of the operation."""
 
@@ -230,10 +229,8 @@ def tiling_costs(
 class TileRead(NamedTuple):
     operand: Instruction
     size: int
-    read: int
-    """Bytes read by all blocks together."""
-    share: float
-    """The mean attained share of the memory bandwidth over its tiles."""
+    read: int  # Bytes read by all blocks together
+    share: float  # The mean attained share of the memory bandwidth over its tiles
     ticks: int
 
 

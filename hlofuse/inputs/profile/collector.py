@@ -28,10 +28,8 @@ class Fields(Record):
     rows: Ints
     number: Ints
     wire: Ints
-    value: Ints
-    """The number, or the length of text, bytes or a message."""
-    at: Ints
-    """Offset of the content, or for a number its end."""
+    value: Ints  # The number, or the length of text, bytes or a message
+    at: Ints  # Offset of the content, or for a number its end
 
 
 def fields_of(data: Bytes, starts: Ints, ends: Ints) -> Iterator[Fields]:
@@ -172,8 +170,7 @@ class Key(NamedTuple):
     module: str
     program: int | None
     kernel: str
-    within: str = ""
-    """The CUDA graph or control flow that started a kernel known by its kernel name only."""
+    within: str = ""  # The CUDA graph or control flow that started a kernel known by its kernel name only
 
     @property
     def label(self) -> Label:

@@ -17,15 +17,12 @@ class MeasuredTime(Record):
     """Time of an instruction over all devices and launches of the profile, in microseconds."""
 
     name: str
-    calls: int
-    """Launches; an instruction with several kernels counts once."""
+    calls: int  # Launches; an instruction with several kernels counts once
     total_us: float
-    median_us: float
-    """The median of one launch; the sum of medians for several kernels, as for the next two."""
+    median_us: float  # The median of one launch; the sum of medians for several kernels, as for the next two
     min_us: float
     max_us: float
-    kernels: tuple[str, ...] = ()
-    """Names of the device's kernels, slowest first."""
+    kernels: tuple[str, ...] = ()  # Names of the device's kernels, slowest first
     lines: int = 1
 
     @property
@@ -51,8 +48,7 @@ class ProfiledModule:
     """Reads its HloProto; None where the profile lacks the module."""
     containers: frozenset[str] = frozenset()
     """Loops, conditionals and calls, whose time is that of their contents."""
-    is_warm: bool = False
-    """The first run on each device is left out."""
+    is_warm: bool = False  # The first run on each device is left out
 
     @property
     def label(self) -> str:
@@ -69,27 +65,21 @@ class DeviceTime(Record):
 
     name: str
     kind: DeviceKind
-    span_us: float
-    """From the start of its first event to the end of its last."""
-    busy_us: float
-    """Time with at least one event running."""
+    span_us: float  # From the start of its first event to the end of its last
+    busy_us: float  # Time with at least one event running
     gaps: int
     longest_gap_us: float
-    copies_us: float
-    """Copies between devices, host and device, or within a device."""
+    copies_us: float  # Copies between devices, host and device, or within a device
     collectives_us: float
-    other_us: float
-    """Time of kernels without an HLO instruction."""
-    exposed_us: float
-    """Time of copies and collectives while no other kernel ran."""
+    other_us: float  # Time of kernels without an HLO instruction
+    exposed_us: float  # Time of copies and collectives while no other kernel ran
 
 
 class DeviceNumbers(Record):
     vendor: str
     compute_capability: tuple[int, int]
     core_count: int
-    memory_bandwidth: int
-    """Bytes per second; 0 where not recorded."""
+    memory_bandwidth: int  # Bytes per second; 0 where not recorded
 
 
 class NotProfiled(HlofuseError):
@@ -98,23 +88,18 @@ class NotProfiled(HlofuseError):
 
 class Profile(Record):
     path: str
-    modules: tuple[ProfiledModule, ...]
-    """Slowest first."""
+    modules: tuple[ProfiledModule, ...]  # Slowest first
     devices: tuple[DeviceTime, ...]
     numbers: DeviceNumbers | None = None
-    jaxlib: str = ""
-    """The version of jaxlib; empty where not recorded."""
-    tpu_kind: str = ""
-    """`TPU v5 lite`; empty for other devices and where it is not recorded."""
+    jaxlib: str = ""  # The version of jaxlib; empty where not recorded
+    tpu_kind: str = ""  # `TPU v5 lite`; empty for other devices and where it is not recorded
     hosts: int = 1
     run_us: float | None = None
     """The lower quartile of the program's runs as the caller sees them; None where that was not measured."""
     fastest_us: float = 0.0
     run_count: int = 0
-    inputs: str = ""
-    """Random, or from a file: with `run_us`."""
-    noise: float = 0.0
-    """The part by which the two halves of the measurement differ."""
+    inputs: str = ""  # Random, or from a file: with `run_us`
+    noise: float = 0.0  # The part by which the two halves of the measurement differ
 
     @property
     def total_us(self) -> float:

@@ -55,8 +55,7 @@ class _Plane(Struct):
     data: mmap.mmap
     name: str = ""
     lines: list[tuple[int, int]] = []
-    events: dict[int, tuple[int, int]] = {}
-    """The offsets of event metadata by id."""
+    events: dict[int, tuple[int, int]] = {}  # The offsets of event metadata by id
     stat_names: dict[int, str] = {}
     stats: list[bytes] = []
 

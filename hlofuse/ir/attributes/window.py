@@ -15,10 +15,8 @@ class WindowDimension(Record):
     stride: int = 1
     padding_low: int = 0
     padding_high: int = 0
-    window_dilation: int = 1
-    """Written `rhs_dilate`."""
-    base_dilation: int = 1
-    """Written `lhs_dilate`."""
+    window_dilation: int = 1  # Written `rhs_dilate`
+    base_dilation: int = 1  # Written `lhs_dilate`
     window_reversal: bool = False
 
 

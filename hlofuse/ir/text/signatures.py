@@ -31,8 +31,7 @@ class Signature(Record):
     operands: int
     required: frozenset[str]
     allowed: frozenset[str]
-    infers_shape: bool = True
-    """False where the text must say the result's shape."""
+    infers_shape: bool = True  # False where the text must say the result's shape
 
 
 # XLA's `CanInferShape` says no, or would go on with no shape at all.

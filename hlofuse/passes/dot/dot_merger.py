@@ -28,11 +28,9 @@ class Usage(Record):
 
     dot: Instruction
     side: int
-    source: Instruction
-    """The source of the shared operand below reshapes and transposes."""
+    source: Instruction  # The source of the shared operand below reshapes and transposes
     other_source: Instruction
-    size: int
-    """Elements in the free dimensions of the other operand."""
+    size: int  # Elements in the free dimensions of the other operand
 
     @property
     def shared(self) -> Instruction:

@@ -29,10 +29,8 @@ class FloatNormalization(Pass):
 
     low: str
     high: str
-    is_skipped: Callable[[Instruction], bool]
-    """Instructions that a library computes in the narrow type."""
-    enters_custom_fusions: bool = False
-    """Fusions for Triton or a library, too (`ShouldSkipComputationsOf`)."""
+    is_skipped: Callable[[Instruction], bool]  # Instructions that a library computes in the narrow type
+    enters_custom_fusions: bool = False  # Fusions for Triton or a library, too (`ShouldSkipComputationsOf`)
 
     @property
     def name(self) -> str:

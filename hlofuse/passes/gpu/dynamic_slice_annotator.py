@@ -23,8 +23,7 @@ _Series = dict[Instruction, list[int]]  # an offset in each iteration of its loo
 
 
 class _Place(NamedTuple):
-    offset: int
-    """Bytes, at the first turn."""
+    offset: int  # Bytes, at the first turn
     stride: int
     in_loop: bool
 

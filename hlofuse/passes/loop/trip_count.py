@@ -97,8 +97,7 @@ class Counter(Record):
     index: int
     init: int
     step: int
-    bound: int
-    """The first number it must not have."""
+    bound: int  # The first number it must not have
 
     @property
     def trips(self) -> int:

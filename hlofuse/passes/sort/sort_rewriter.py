@@ -25,8 +25,7 @@ class Comparator(Record):
 
     key: int
     descending: bool
-    numpy_order: bool
-    """Zeros are equal and every NaN comes last, not in the order of the bits."""
+    numpy_order: bool  # Zeros are equal and every NaN comes last, not in the order of the bits
     key_type: str
     value_type: str | None
 

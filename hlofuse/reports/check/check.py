@@ -32,11 +32,9 @@ class Measured(Record):
 
     profile: Profile
     file: str
-    refused_edges: RefusedEdges
-    """Asked where something broke only: it takes longer than everything else."""
+    refused_edges: RefusedEdges  # Asked where something broke only: it takes longer than everything else
     changes: tuple[str, ...] = ()
-    note: str = ""
-    """The origin of the module; empty where XLA wrote it."""
+    note: str = ""  # The origin of the module; empty where XLA wrote it
     head: Head | None = None
     verdict: Callable[[], Verdict | None] = lambda: None
     """The headroom and the suggestions; called for a module that failed."""

@@ -18,8 +18,7 @@ class Where:
     """A place in the user's program; `file` is relative to the project where that can be determined."""
 
     file: str = ""
-    line: int = 0
-    """0 where it is not known."""
+    line: int = 0  # 0 where it is not known
     function: str = ""
     layer: str = field(default="", compare=False)
     """The model's layer, where the dump's names show one; it is no part of equality or of a baseline."""
@@ -37,13 +36,11 @@ class Where:
 class BaselineKernel(Record):
     """One kernel after fusion, identified by its contents, as names change with every compilation."""
 
-    what: str
-    """`kLoop: divide, subtract`; the operations inside by name, or the opcode of what is no fusion."""
+    what: str  # `kLoop: divide, subtract`; the operations inside by name, or the opcode of what is no fusion
     where: Where = Where()
     name: str = ""
     """Its final name in the module at hand, which a profiler shows; empty for a kernel of a baseline."""
-    input_name: str = ""
-    """Its name at the end of fusion."""
+    input_name: str = ""  # Its name at the end of fusion
 
     @property
     def shown(self) -> str:
@@ -61,8 +58,7 @@ class Figures:
     """A module in the numbers that can be bounded."""
 
     kernels: int
-    bytes: int
-    """Bytes read and written, as XLA's cost analysis counts them; a loop's body once."""
+    bytes: int  # Bytes read and written, as XLA's cost analysis counts them; a loop's body once
     us: float | None = None
     """Estimated microseconds, launches included, to 0.01; None for targets without a model of it."""
     measured_us: float | None = None
@@ -71,19 +67,16 @@ class Figures:
     """Bytes of arguments, results, temporaries and constants; None where they are not known."""
     devices: int = field(default=1, compare=False)
     """Devices that the program is yet to be divided over; in no baseline."""
-    has_floors: bool = field(default=False, compare=False)
-    """`us` has lower bounds in it; in no baseline."""
+    has_floors: bool = field(default=False, compare=False)  # `us` has lower bounds in it; in no baseline
 
 
 class Profile(Record):
     """The kernels and totals of one module after fusion, as a baseline stores and a check measures them."""
 
-    name: str
-    """The key for pairing: the module's name, or its folder's in a corpus."""
+    name: str  # The key for pairing: the module's name, or its folder's in a corpus
     target: str
     device: str | None
-    release: str
-    """The XLA that was repeated; empty for a module that was taken as XLA left it."""
+    release: str  # The XLA that was repeated; empty for a module that was taken as XLA left it
     figures: Figures
     kernels: tuple[BaselineKernel, ...]
     loops: tuple[Loop, ...] = ()
@@ -102,8 +95,7 @@ class RefusedEdge(Record):
     advice: str
     producer: Place
     consumer: Place | None
-    kernels: frozenset[str]
-    """The kernels on either side, by their names at the end of fusion."""
+    kernels: frozenset[str]  # The kernels on either side, by their names at the end of fusion
     where: Where
     bytes_between: int
     us_at_stake: float | None
@@ -169,8 +161,7 @@ class ModuleCheck(Record):
     file: str
     baseline: Profile | None
     findings: tuple[Finding, ...]
-    verdict: Verdict | None = None
-    """The headroom of a module that failed; None where it was not replayed."""
+    verdict: Verdict | None = None  # The headroom of a module that failed; None where it was not replayed
 
     @property
     def failed(self) -> bool:
@@ -180,15 +171,11 @@ class ModuleCheck(Record):
 
 class Check(Record):
     modules: tuple[ModuleCheck, ...]
-    others: tuple[Finding, ...] = ()
-    """Findings of no module at hand."""
-    baseline: str | None = None
-    """The file or folder that was compared with."""
-    updated: bool = False
-    """The baseline has been rewritten."""
+    others: tuple[Finding, ...] = ()  # Findings of no module at hand
+    baseline: str | None = None  # The file or folder that was compared with
+    updated: bool = False  # The baseline has been rewritten
     what_if: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    """The origins of modules that XLA did not write."""
+    notes: tuple[str, ...] = ()  # The origins of modules that XLA did not write
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -80,10 +80,8 @@ class Head(Record):
     order: OrderSource | None = None
     """The order that decisions rest on; None where none does, and for a module that is not replayed."""
     follows_log: bool = False
-    build: XlaBuild | None = None
-    """The replayed build; None for a module that is not replayed."""
-    result: XlaResult | None = None
-    """The comparison with XLA's own result; None where that is not at hand."""
+    build: XlaBuild | None = None  # The replayed build; None for a module that is not replayed
+    result: XlaResult | None = None  # The comparison with XLA's own result; None where that is not at hand
     final_names: NamesSource | None = None
 
     not_repeated: Callable[[], Sequence[str]] = tuple

@@ -17,10 +17,8 @@ class CreatedBy(Record):
     pass_name: str
     rule: Rule
     reason: str
-    created: tuple[str, ...]
-    """At the input of fusion; of a refusal the producer, then the consumer."""
-    removed: tuple[str, ...] = ()
-    """Whose place it has taken; empty for a refusal."""
+    created: tuple[str, ...]  # At the input of fusion; of a refusal the producer, then the consumer
+    removed: tuple[str, ...] = ()  # Whose place it has taken; empty for a refusal
 
 
 def both_names(final: str, at_fusion: str) -> str:
@@ -34,12 +32,9 @@ class Place(Record):
     name: str
     opcode: str = ""
     shape: str = ""
-    source: str | None = None
-    """`file:line function`, where the dump says."""
-    op_name: str | None = None
-    """The framework's name of the operation."""
-    called_from: str | None = None
-    """The user's own line where `source` is in an installed package."""
+    source: str | None = None  # `file:line function`, where the dump says
+    op_name: str | None = None  # The framework's name of the operation
+    called_from: str | None = None  # The user's own line where `source` is in an installed package
     final: str | None = None
     """XLA's final name, which a profiler shows; None where it is not known or nothing runs under one."""
     measured: MeasuredTime | None = None
@@ -67,18 +62,13 @@ def lines_of(places: Iterable[Place]) -> tuple[str, ...]:
 
 class FinalKernel(Record):
     place: Place
-    input_name: str | None
-    """Its name at the end of fusion; None for what later passes made, such as copies."""
+    input_name: str | None  # Its name at the end of fusion; None for what later passes made, such as copies
     kind: str
     runs: int
-    per_iteration: bool
-    """It is in a loop that does not tell how often it runs: `runs` counts one iteration."""
-    bytes_accessed: int
-    """Bytes of one run."""
-    us: float | None
-    """The time of one run in microseconds, launch included."""
-    is_floor: bool
-    """`us` is a lower bound."""
+    per_iteration: bool  # It is in a loop that does not tell how often it runs: `runs` counts one iteration
+    bytes_accessed: int  # Bytes of one run
+    us: float | None  # The time of one run in microseconds, launch included
+    is_floor: bool  # `us` is a lower bound
     measured: MeasuredTime | None = None
     in_branch: bool = False
     """It runs in a branch of a conditional only; `runs` is 0 if that is not the costliest."""
@@ -88,10 +78,8 @@ class Refusal(Record):
     """A pair that was considered and stays apart; repeats are one."""
 
     producer: Place
-    consumer: str | None
-    """Under its final name; None where no consumer was asked about."""
-    consumer_then: str | None
-    """Under its name when it was last refused: the name `why` finds it by, too."""
+    consumer: str | None  # Under its final name; None where no consumer was asked about
+    consumer_then: str | None  # Under its name when it was last refused: the name `why` finds it by, too
     rule: str | None
     reason: str | None
     figures: Figures
@@ -105,8 +93,7 @@ class Refusal(Record):
     """The user that was asked about, where that is another: priority fusion takes all users or none."""
     kernel: str | None = None
     """The final kernel that computes the producer's value, below views; None where none does."""
-    consumer_final: str | None = None
-    """XLA's final name of the consumer, where it is known."""
+    consumer_final: str | None = None  # XLA's final name of the consumer, where it is known
     created_by: tuple[CreatedBy, ...] = ()
     """Decisions before fusion about the two; those about both come first."""
     us_at_stake: float | None = None

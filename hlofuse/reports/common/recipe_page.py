@@ -26,15 +26,11 @@ class RecipePage(Record):
     symptom: str
     rules: str
     devices: str
-    before: str
-    """The operation to change, in a line."""
-    after: str
-    """The form to write in its place."""
+    before: str  # The operation to change, in a line
+    after: str  # The form to write in its place
     why: str
-    code: str
-    """A program that defines `before` and `after`."""
-    figures: str
-    """XLA's figures for each device as a table of Markdown, and measured times."""
+    code: str  # A program that defines `before` and `after`
+    figures: str  # XLA's figures for each device as a table of Markdown, and measured times
 
 
 def _folder() -> Path:

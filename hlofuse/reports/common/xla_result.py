@@ -21,13 +21,10 @@ class XlaResult(Record):
     """XLA's kernels, and how many of them a replay has as well."""
 
     file: str
-    is_final: bool
-    """The file shows the module after all passes; else after fusion."""
-    kernels: int
-    """XLA's."""
+    is_final: bool  # The file shows the module after all passes; else after fusion
+    kernels: int  # XLA's
     replayed: int
-    same: int
-    """XLA's kernels that hold the same operations as one of the replay, each paired once."""
+    same: int  # XLA's kernels that hold the same operations as one of the replay, each paired once
     only_xla: tuple[str, ...]
     only_replayed: tuple[str, ...]
     """The names of the replay's other kernels, each with the pass after fusion that created it."""

@@ -33,18 +33,13 @@ class ChangedEdge(Record):
 class Comparison(Record):
     """Two compilations of one module."""
 
-    xla: Totals
-    """The totals of the first."""
-    replayed: Totals
-    """The totals of the second."""
-    fused: tuple[ChangedEdge, ...]
-    """Edges inside a kernel of the second and between kernels of the first."""
-    parted: tuple[ChangedEdge, ...]
-    """Edges inside a kernel of the first and between kernels of the second."""
+    xla: Totals  # The totals of the first
+    replayed: Totals  # The totals of the second
+    fused: tuple[ChangedEdge, ...]  # Edges inside a kernel of the second and between kernels of the first
+    parted: tuple[ChangedEdge, ...]  # Edges inside a kernel of the first and between kernels of the second
     changes: tuple[str, ...] = ()
     """The differences from XLA in words: of the second for a what-if, otherwise of both."""
-    other_model: bool = False
-    """The times are by different models: numbers of the device differ."""
+    other_model: bool = False  # The times are by different models: numbers of the device differ
 
     @property
     def flipped(self) -> tuple[ChangedEdge, ...]:

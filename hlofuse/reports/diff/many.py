@@ -23,18 +23,15 @@ class ModuleChange(Record):
     files: tuple[str, str]
     kernels: tuple[int, int] = (0, 0)
     bytes: tuple[int, int] = (0, 0)
-    unknown: tuple[int, int] = (0, 0)
-    """Custom calls, which `bytes` leave out."""
+    unknown: tuple[int, int] = (0, 0)  # Custom calls, which `bytes` leave out
     us: tuple[float, float] | None = None
     temporary: tuple[int, int] | None = None
     """Bytes of temporary memory at its peak; None where one side's is not known."""
     flags: tuple[FlagChange, ...] = ()
     same: bool = False
-    same_program: bool = False
-    """Nothing but fusions differs, or notes for later passes and the runtime."""
+    same_program: bool = False  # Nothing but fusions differs, or notes for later passes and the runtime
     fusions: Mapping[FusionKind, int] | None = None
-    error: str | None = None
-    """Why it could not be compared."""
+    error: str | None = None  # Why it could not be compared
 
     @property
     def weight(self) -> float:
@@ -44,12 +41,10 @@ class ModuleChange(Record):
 
 
 class BatchDiff(Record):
-    modules: tuple[ModuleChange, ...]
-    """The largest change first, equal modules last."""
+    modules: tuple[ModuleChange, ...]  # The largest change first, equal modules last
     only_before: tuple[str, ...] = ()
     only_after: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
-    """Inputs that could not be read, with the reason."""
+    skipped: tuple[str, ...] = ()  # Inputs that could not be read, with the reason
 
     @property
     def same(self) -> bool:

@@ -35,8 +35,7 @@ class Cluster(Record):
 
     removed: tuple[Instruction, ...] = ()
     added: tuple[Instruction, ...] = ()
-    copy: bool = False
-    """It computes once more what is computed anyway."""
+    copy: bool = False  # It computes once more what is computed anyway
     unused: bool = False
 
     @property
@@ -127,20 +126,15 @@ class Summary(Record):
     diff: ModuleDiff
     fusions: tuple[tuple[FusionChange, ...], ...]
     """Each group: changes alike in everything but names, in the order of the first of each."""
-    clusters: tuple[tuple[Cluster, ...], ...]
-    """Each group: clusters alike in everything but names."""
-    changes: tuple[tuple[Changed, ...], ...]
-    """Each group: instructions that changed in the same way."""
+    clusters: tuple[tuple[Cluster, ...], ...]  # Each group: clusters alike in everything but names
+    changes: tuple[tuple[Changed, ...], ...]  # Each group: instructions that changed in the same way
     moved: Mapping[tuple[str, str], Sequence[Instruction]]
     """By computation before and after, the instructions that went from the one to the other, as BEFORE's."""
-    following: int
-    """Changes that follow from those reported."""
+    following: int  # Changes that follow from those reported
     sources: tuple[SourceLine, ...]
-    moved_lines: Mapping[str, str]
-    """Lines of BEFORE that have another number in AFTER."""
+    moved_lines: Mapping[str, str]  # Lines of BEFORE that have another number in AFTER
     duplicated: tuple[Matched, ...]
-    duplicated_trivial: int
-    """Constants, broadcasts and similar among the duplicated."""
+    duplicated_trivial: int  # Constants, broadcasts and similar among the duplicated
     accounts: Accounts
     measured: tuple[MeasuredChange, ...] = ()
     """Measured time kernel by kernel, worst first; empty without it on both sides."""
@@ -170,12 +164,9 @@ def summarize(diff: ModuleDiff, accounts: Accounts | None = None) -> Summary:
 class SourceLine(Record):
     """The cost of a line of the user's program."""
 
-    source: str
-    """As it is numbered in AFTER."""
-    source_before: str
-    """As it is numbered in BEFORE; another where an edit moved the line."""
-    removed: bool
-    """The number is that of another line in AFTER, which has nothing of this one."""
+    source: str  # As it is numbered in AFTER
+    source_before: str  # As it is numbered in BEFORE; another where an edit moved the line
+    removed: bool  # The number is that of another line in AFTER, which has nothing of this one
     kernels_before: int
     kernels_after: int
     bytes_before: int

@@ -43,8 +43,7 @@ _TRIES = 4  # arrays that are tried, the largest first, for a change that is abo
 
 
 class MemoryChange(Record):
-    text: str
-    """The action; of a flag, the words to set."""
+    text: str  # The action; of a flag, the words to set
     trial: Trial
     sources: tuple[str, ...] = ()
     flag: str = ""

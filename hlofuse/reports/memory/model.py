@@ -21,21 +21,15 @@ _LARGE = 0.1
 class AliveArray(Record):
     """A temporary array that is alive when the most bytes are."""
 
-    name: str
-    """The instruction that writes it; of a value that a loop carries, the loop or its parameter."""
-    index: tuple[int, ...]
-    """The element of its result; empty for the whole."""
+    name: str  # The instruction that writes it; of a value that a loop carries, the loop or its parameter
+    index: tuple[int, ...]  # The element of its result; empty for the whole
     opcode: str
     shape: str
-    bytes: int
-    """The bytes of its place."""
-    source: str | None
-    """The line of the user's program, where the dump has it."""
-    last_reader: str | None
-    """The last instruction that reads it, None where it is only handed on."""
+    bytes: int  # The bytes of its place
+    source: str | None  # The line of the user's program, where the dump has it
+    last_reader: str | None  # The last instruction that reads it, None where it is only handed on
     last_reader_source: str | None
-    reason: str = ""
-    """The reason for a place of its own; empty where the module shows none."""
+    reason: str = ""  # The reason for a place of its own; empty where the module shows none
 
 
 class Untried(NamedTuple):
@@ -53,28 +47,19 @@ class MemoryUse(Record):
     arguments: int
     results: int
     temporary: int
-    aliased: int
-    """Bytes of results that lie in donated arguments."""
+    aliased: int  # Bytes of results that lie in donated arguments
     constants: int
-    vmem: int
-    """Bytes of temporary arrays in a TPU's VMEM, at least; the others are of HBM."""
+    vmem: int  # Bytes of temporary arrays in a TPU's VMEM, at least; the others are of HBM
     total: int
-    peak: int
-    """Bytes of temporary arrays alive at once, at most; `temporary` has room for them."""
-    alive: tuple[AliveArray, ...]
-    """The largest first."""
-    available: int | None = None
-    """Bytes of memory that there are; None where they are not known."""
-    device: str = ""
-    """The device that has them; empty where the user says it."""
-    devices: int = 1
-    """Devices that the program is yet to be divided over; `available` are of one."""
-    is_estimated: bool = False
-    """True for a replayed module, whose instructions XLA may run in another order."""
+    peak: int  # Bytes of temporary arrays alive at once, at most; `temporary` has room for them
+    alive: tuple[AliveArray, ...]  # The largest first
+    available: int | None = None  # Bytes of memory that there are; None where they are not known
+    device: str = ""  # The device that has them; empty where the user says it
+    devices: int = 1  # Devices that the program is yet to be divided over; `available` are of one
+    is_estimated: bool = False  # True for a replayed module, whose instructions XLA may run in another order
     recorded_temporary: int | None = None
     """`temporary` by the dump of XLA's buffer assignment; None without one."""
-    recorded_total: int | None = None
-    """`total` by XLA's memory usage report; None without one."""
+    recorded_total: int | None = None  # `total` by XLA's memory usage report; None without one
     rematerialized: tuple[int, float | None] = (0, None)
     """Kernels that XLA computes again to save memory, and the microseconds of all launches, or None."""
     changes: tuple[MemoryChange, ...] = ()

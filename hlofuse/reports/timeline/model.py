@@ -32,13 +32,10 @@ class PassDump(Record):
     """One dump of a module and where in the compilation it was written."""
 
     path: Path
-    number: int | None = None
-    """Counts a module's dumps; None for `before_optimizations` and others."""
+    number: int | None = None  # Counts a module's dumps; None for `before_optimizations` and others
     pipeline: str = ""
-    after: str = ""
-    """The pass that had just run, `pipeline-start`, or `before_optimizations` and others."""
-    text: str | None = None
-    """The module where hlofuse repeated the pass; `path` is then what it began with."""
+    after: str = ""  # The pass that had just run, `pipeline-start`, or `before_optimizations` and others
+    text: str | None = None  # The module where hlofuse repeated the pass; `path` is then what it began with
 
     @property
     def name(self) -> str:
@@ -50,45 +47,36 @@ class PassDump(Record):
 class Replacement(Record):
     """Groups of instructions that were replaced, removed or added alike."""
 
-    kind: str
-    """`replaced`, `removed` or `added`."""
-    removed: tuple[str, ...]
-    """Opcodes of one group, the telling first."""
+    kind: str  # `replaced`, `removed` or `added`
+    removed: tuple[str, ...]  # Opcodes of one group, the telling first
     added: tuple[str, ...]
     count: int
-    example: str
-    """The first instruction of the first group."""
+    example: str  # The first instruction of the first group
 
 
 class Size(Record):
     instructions: int
     kernels: int
     fusions: int
-    loops: tuple[Loop, ...] = ()
-    """The outermost that launch kernels."""
+    loops: tuple[Loop, ...] = ()  # The outermost that launch kernels
 
 
 class Step(Record):
     """From one dump to the next that could be read."""
 
     dump: PassDump
-    since: PassDump | None
-    """The dump it is compared with; None for the first."""
-    problem: str | None = None
-    """Why the dump could not be read; then nothing else is known of it."""
+    since: PassDump | None  # The dump it is compared with; None for the first
+    problem: str | None = None  # Why the dump could not be read; then nothing else is known of it
     before: Size | None = None
     after: Size | None = None
     opcodes: tuple[tuple[str, int, int], ...] = ()
     """Opcodes whose number changed: before and after, the largest change first."""
     rewrites: tuple[Replacement, ...] = ()
-    fusions: tuple[tuple[str, int], ...] = ()
-    """Changes of fusions (`new`, `merged`…), each with its number."""
+    fusions: tuple[tuple[str, int], ...] = ()  # Changes of fusions (`new`, `merged`…), each with its number
     changes: tuple[tuple[str, int], ...] = ()
     """Other changes of instructions that stayed (`layout`, `type`, `operand`…), each with its number."""
-    header: tuple[str, ...] = ()
-    """Attributes of the module that changed."""
-    weight: int = 0
-    """Instructions touched: what steps are ranked by."""
+    header: tuple[str, ...] = ()  # Attributes of the module that changed
+    weight: int = 0  # Instructions touched: what steps are ranked by
     changed: bool = False
     seconds: float | None = None
     """From the time the dump ahead was written to the time this was; None where file times do not tell."""
@@ -99,12 +87,9 @@ class PassTimeline:
     """One module's way through a compilation."""
 
     label: str
-    steps: tuple[Step, ...] = field(repr=False)
-    """One for each dump, in order."""
-    notes: tuple[str, ...] = ()
-    """Notes on missing, damaged or doubtful dumps."""
-    times: str = ""
-    """Why there are no times; empty where there are."""
+    steps: tuple[Step, ...] = field(repr=False)  # One for each dump, in order
+    notes: tuple[str, ...] = ()  # Notes on missing, damaged or doubtful dumps
+    times: str = ""  # Why there are no times; empty where there are
     measured: Measured | None = None
 
     @cached_property
@@ -137,8 +122,7 @@ _CORPUS_STEP = re.compile(r"(\d+)-(?:(.+)\.)?([^.]+)\.hlo(?:\.gz)?")
 class DumpSequence(Record):
     label: str
     dumps: tuple[PassDump, ...]
-    notes: tuple[str, ...] = ()
-    """Gaps and doubles in the numbers."""
+    notes: tuple[str, ...] = ()  # Gaps and doubles in the numbers
     final_copy: Path | None = None
     """Another copy of a corpus folder's last dump; its time is the same where files kept it."""
 

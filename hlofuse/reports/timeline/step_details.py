@@ -30,12 +30,9 @@ class Group(Record):
     text: str
     count: int
     notes: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
-    """Lines of the first of them that went, or as they were."""
-    after: tuple[str, ...] = ()
-    """Lines that came, or as they are."""
-    hidden: int = 0
-    """Lines of it that are left out."""
+    before: tuple[str, ...] = ()  # Lines of the first of them that went, or as they were
+    after: tuple[str, ...] = ()  # Lines that came, or as they are
+    hidden: int = 0  # Lines of it that are left out
 
 
 class StepDetails(Record):

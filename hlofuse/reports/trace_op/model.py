@@ -17,10 +17,8 @@ class How(StrEnum):
     """The change of an operation at a step."""
 
     FOUND = "found"
-    CREATED = "made"
-    """No earlier dump has it."""
-    CHANGED = "changed"
-    """Another name, opcode, shape or place, the same value."""
+    CREATED = "made"  # No earlier dump has it
+    CHANGED = "changed"  # Another name, opcode, shape or place, the same value
     FUSED = "fused"
     UNFUSED = "unfused"
     REPLACED = "replaced"
@@ -47,10 +45,8 @@ class Event(Record):
 
     dump: PassDump
     how: How
-    locations: tuple[Location, ...]
-    """Several if it is computed more than once; empty if it is removed."""
-    instead_of: tuple[str, ...] = ()
-    """Opcodes that were replaced, where it was created."""
+    locations: tuple[Location, ...]  # Several if it is computed more than once; empty if it is removed
+    instead_of: tuple[str, ...] = ()  # Opcodes that were replaced, where it was created
 
 
 class FinalKernel(Record):
@@ -67,8 +63,7 @@ class Trail(Struct):
     source: str
     op_name: str
     events: list[Event] = []
-    ends: tuple[FinalKernel, ...] = ()
-    """Its kernels in the last dump; empty if it is removed."""
+    ends: tuple[FinalKernel, ...] = ()  # Its kernels in the last dump; empty if it is removed
 
 
 class Provenance(Record):

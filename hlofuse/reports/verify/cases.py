@@ -33,12 +33,10 @@ class Case(Record):
     """Dumps after the passes that changed something, in order; None where that is not known."""
     recorded: tuple[str, ...] | None = None
     """The passes whose dumps were kept if they left one, where not all were."""
-    record: Path | None = None
-    """XLA's own record of PriorityFusion."""
+    record: Path | None = None  # XLA's own record of PriorityFusion
     complete: bool = True
     """Every pass that changed the module left a dump. False where the directory may lack some."""
-    doubt: str | None = None
-    """Why `before` may not be the module as it enters the fusion passes."""
+    doubt: str | None = None  # Why `before` may not be the module as it enters the fusion passes
 
     def load(self) -> tuple[Module, Module, list[tuple[str, Module]] | None]:
         """Everything parsed; a file that stands for two things is read once."""

@@ -18,31 +18,24 @@ class KernelSide(Record):
     shape: str
     computation: str
     operands: tuple[str, ...]
-    contents: tuple[str, ...]
-    """Opcodes of the operations inside a fusion, in order."""
+    contents: tuple[str, ...]  # Opcodes of the operations inside a fusion, in order
 
 
 class FirstDifference(Record):
     """The first place where the two sides part."""
 
-    pass_name: str | None
-    """The pass after which it shows; None where only the end was compared."""
-    ours: KernelSide | None
-    """None: XLA has one more."""
-    xla: KernelSide | None
-    """None: we have one more."""
-    decision: str | None = None
-    """Our last decision about that kernel, in words."""
+    pass_name: str | None  # The pass after which it shows; None where only the end was compared
+    ours: KernelSide | None  # None: XLA has one more
+    xla: KernelSide | None  # None: we have one more
+    decision: str | None = None  # Our last decision about that kernel, in words
 
 
 class PassVerdict(Record):
     """The modules after one pass compared."""
 
     name: str
-    exact: bool
-    """The same kernels, also in the order of multi-output fusions' results (L1x)."""
-    partition: bool
-    """The same kernels up to that order (L1)."""
+    exact: bool  # The same kernels, also in the order of multi-output fusions' results (L1x)
+    partition: bool  # The same kernels up to that order (L1)
     changed_actual: bool
     changed_xla: bool
 
@@ -50,41 +43,29 @@ class PassVerdict(Record):
 class RecordVerdict(Record):
     """Our decisions against XLA's own record of PriorityFusion."""
 
-    in_order: bool
-    """The same fusions in the same order (L2)."""
+    in_order: bool  # The same fusions in the same order (L2)
     any_order: bool
-    priorities: int
-    """XLA's priorities that match the replay to 1e-3 (L3)."""
+    priorities: int  # XLA's priorities that match the replay to 1e-3 (L3)
     priorities_total: int
-    refusals: int
-    """XLA's refusals that match the replay word for word (L4)."""
+    refusals: int  # XLA's refusals that match the replay word for word (L4)
     refusals_total: int
     difference: Disagreement | None
-    followed: bool = False
-    """XLA's choice among equal priorities was taken from the record."""
+    followed: bool = False  # XLA's choice among equal priorities was taken from the record
 
 
 class FinalVerdict(Record):
     """The launches of the replayed final module against those of XLA's."""
 
-    named: int
-    """XLA's kernels whose name a replayed kernel has."""
-    kernels: int
-    """XLA's kernels, without copies."""
+    named: int  # XLA's kernels whose name a replayed kernel has
+    kernels: int  # XLA's kernels, without copies
     same_names: bool
-    same_kernels: bool
-    """Equal kernels, each as often: their operations, shapes and attributes."""
-    same_copies: bool
-    """Copies of the same shapes, each as often."""
-    copies: int
-    """XLA's copies."""
+    same_kernels: bool  # Equal kernels, each as often: their operations, shapes and attributes
+    same_copies: bool  # Copies of the same shapes, each as often
+    copies: int  # XLA's copies
     copies_actual: int
-    only_xla: tuple[KernelSide, ...] = ()
-    """Kernels and then copies of XLA's that the replay lacks."""
-    only_actual: tuple[KernelSide, ...] = ()
-    """Kernels and then copies of the replay that XLA lacks."""
-    renamed: tuple[str, ...] = ()
-    """Names of XLA's kernels that no replayed kernel has."""
+    only_xla: tuple[KernelSide, ...] = ()  # Kernels and then copies of XLA's that the replay lacks
+    only_actual: tuple[KernelSide, ...] = ()  # Kernels and then copies of the replay that XLA lacks
+    renamed: tuple[str, ...] = ()  # Names of XLA's kernels that no replayed kernel has
 
     @property
     def agrees(self) -> bool:
@@ -98,31 +79,23 @@ class Verdict(Record):
     name: str
     exact: bool
     partition: bool
-    passes: tuple[PassVerdict, ...]
-    """Passes whose result could be compared."""
-    fusion_names: int
-    """Fusions made by the passes that are named as XLA names them."""
-    fusions: int
-    """Fusions XLA's passes made."""
+    passes: tuple[PassVerdict, ...]  # Passes whose result could be compared
+    fusion_names: int  # Fusions made by the passes that are named as XLA names them
+    fusions: int  # Fusions XLA's passes made
     kernels: int
     difference: FirstDifference | None
-    error: str | None
-    """Why there was no comparison; everything else then says nothing."""
-    seconds: float
-    """Time the replay took."""
-    record: RecordVerdict | None = None
-    """None where XLA left no record of its steps."""
+    error: str | None  # Why there was no comparison; everything else then says nothing
+    seconds: float  # Time the replay took
+    record: RecordVerdict | None = None  # None where XLA left no record of its steps
     note: str | None = None
     """A possible reason for a difference: files of other stages than the compared ones."""
     not_dumped: tuple[str, ...] = ()
     """Passes that changed our module and may have changed XLA's, but left no dump to compare with."""
-    order: OrderSource = "text"
-    """The source of the replay's ids and use-lists."""
+    order: OrderSource = "text"  # The source of the replay's ids and use-lists
     head: Head | None = None
     final: FinalVerdict | None = None
     """The final modules compared; None where those at the end of fusion were."""
-    reordered: int = 0
-    """Kernels with XLA's results in another order."""
+    reordered: int = 0  # Kernels with XLA's results in another order
 
     @property
     def same_kernels(self) -> bool:
@@ -138,10 +111,8 @@ class Verdict(Record):
 class Tried(Record):
     """The modules replayed as one of the releases that the dumps leave open."""
 
-    releases: tuple[str, ...]
-    """The releases with equal decisions, oldest first."""
-    exact: int
-    """Modules that are exact so; unless `complete`, this many at most."""
+    releases: tuple[str, ...]  # The releases with equal decisions, oldest first
+    exact: int  # Modules that are exact so; unless `complete`, this many at most
     compared: int
     complete: bool
     """Every module was replayed so; otherwise only those that differ as the release that was tried first."""
@@ -150,10 +121,8 @@ class Tried(Record):
 class Report(Record):
     target: str
     verdicts: tuple[Verdict, ...]
-    skipped: tuple[str, ...]
-    """Modules of a dump directory that lack the dumps to compare, with the reason."""
-    tried: tuple[Tried, ...] = ()
-    """The releases that were tried, the best first; empty where one was enough."""
+    skipped: tuple[str, ...]  # Modules of a dump directory that lack the dumps to compare, with the reason
+    tried: tuple[Tried, ...] = ()  # The releases that were tried, the best first; empty where one was enough
 
     @property
     def compared(self) -> list[Verdict]:

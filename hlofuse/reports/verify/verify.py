@@ -36,21 +36,16 @@ from .model import FinalVerdict, FirstDifference, KernelSide, Report, Tried, Ver
 class Job(Record):
     case: Case
     target: str = "cpu"
-    device: str | None = None
-    """A name or file; None where the dump decides."""
-    xla: str | None = None
-    """The release that is asked for; None where the dump decides."""
+    device: str | None = None  # A name or file; None where the dump decides
+    xla: str | None = None  # The release that is asked for; None where the dump decides
     option: str | None = None
     order: OrderSource | None = None
     """The only source of ids and use-lists; None for the best one next to the module."""
     ids: str | None = None
     ties_from_record: bool = False
-    until: Until = "fusion"
-    """With `end` the final modules are compared."""
-    flags: tuple[str, ...] = ()
-    """XLA flags in addition to those of the dump."""
-    tried: str | None = None
-    """A release to replay as, of those that the dump leaves open."""
+    until: Until = "fusion"  # With `end` the final modules are compared
+    flags: tuple[str, ...] = ()  # XLA flags in addition to those of the dump
+    tried: str | None = None  # A release to replay as, of those that the dump leaves open
 
 
 def _device(job: Job) -> str | DeviceDescription | None:

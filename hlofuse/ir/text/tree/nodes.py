@@ -52,8 +52,7 @@ def plain_value(node: AttributeNode, text: str) -> Any:
 class CallNode(Struct):
     opcode: Token
     operands: list[OperandNode]
-    payload: Span | None
-    """The text between the parentheses of a constant or parameter."""
+    payload: Span | None  # The text between the parentheses of a constant or parameter
     end: int
     depth: int = 1
 

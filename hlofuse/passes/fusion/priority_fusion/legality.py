@@ -79,14 +79,11 @@ class _Alone:
 
     __slots__ = ("as_consumer", "as_producer", "never_in_place", "summary", "works_in_place")
 
-    as_producer: Verdict | None
-    """None where no rule forbids it."""
+    as_producer: Verdict | None  # None where no rule forbids it
     as_consumer: Verdict | None
-    summary: Summary | None
-    """None until first use, like the next one."""
+    summary: Summary | None  # None until first use, like the next one
     works_in_place: bool | None
-    never_in_place: bool
-    """Nor will it with something fused in."""
+    never_in_place: bool  # Nor will it with something fused in
 
 
 class Legality:

@@ -66,10 +66,8 @@ _Placed: TypeAlias = "tuple[int, PriorityStep | IneligibleStep]"
 class Disagreement(Record):
     """A decision in XLA's fusion log and the replay's; None where one side has none."""
 
-    kind: str
-    """choice, fusion, priority or refusal."""
-    step: int
-    """Fusions made before."""
+    kind: str  # choice, fusion, priority or refusal
+    step: int  # Fusions made before
     producer: str
     xla: str | None
     ours: str | None

@@ -156,10 +156,8 @@ class DotProperties(Record):
     """A value of a dot that a fusion grows from (`DotProperties`, `triton_tiling_propagation.cc`)."""
 
     device: DeviceDescription
-    free: int
-    """The dimension that is neither batch nor contracted; -1 for the result."""
-    splittable: int
-    """The dimension that may be split once; -1 for none."""
+    free: int  # The dimension that is neither batch nor contracted; -1 for the result
+    splittable: int  # The dimension that may be split once; -1 for none
 
 
 def carried(
