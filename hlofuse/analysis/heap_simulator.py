@@ -14,8 +14,7 @@ from .call_sites import is_asynchronous, run_by
 from .hlo_alias import HloAlias, HloBuffer
 from .hlo_value import HloValue
 
-Range = tuple[int, int]
-"""First and last moment, both included."""
+Range = tuple[int, int]  # First and last moment, both included
 Order: TypeAlias = Callable[[Computation], Sequence[Instruction]]
 
 

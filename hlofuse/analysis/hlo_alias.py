@@ -10,8 +10,7 @@ from .call_sites import CallSites
 from .hlo_dataflow import HloDataflow
 from .hlo_value import HloValue, Index
 
-Argument = tuple[int, Index]
-"""A parameter of the entry computation, or an element of it."""
+Argument = tuple[int, Index]  # A parameter of the entry computation, or an element of it
 
 # What a module says of its arguments' memory (`xla/hlo/ir/hlo_input_output_alias_config.h`): which results
 # lie there, and which arguments are given up, as the first line of its text holds it.

@@ -10,8 +10,7 @@ from typing import NamedTuple, TypeAlias
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 
-Index: TypeAlias = tuple[int, ...]
-"""XLA's `ShapeIndex`: the element numbers that lead to a subshape."""
+Index: TypeAlias = tuple[int, ...]  # XLA's `ShapeIndex`: the element numbers that lead to a subshape
 
 
 class ShapeTree:

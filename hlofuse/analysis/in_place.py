@@ -96,8 +96,7 @@ class ReusedOperands:
 
 # Elements of tuples, and their sources (`FollowTupleIndirection`, `FollowNoOpIndirection`).
 
-Index = tuple[int, ...]
-"""A path into a nested tuple (`ShapeIndex`)."""
+Index = tuple[int, ...]  # A path into a nested tuple (`ShapeIndex`)
 
 
 def follow_tuples(instruction: Instruction, index: Index) -> tuple[Instruction, Index]:
@@ -118,8 +117,7 @@ def follow_tuples_and_bitcasts(instruction: Instruction, index: Index) -> tuple[
 
 
 _NEVER = ELEMENTWISE_OPCODES | {"broadcast", "concatenate", "constant", "reduce", "slice", "transpose"}
-InPlacePair: TypeAlias = OutputAlias
-"""An operand (or an element of it) and the output that shares its buffer."""
+InPlacePair: TypeAlias = OutputAlias  # An operand (or an element of it) and the output that shares its buffer
 
 
 def in_place_pairs(instruction: Instruction, release: Release) -> list[InPlacePair]:

@@ -19,8 +19,7 @@ from .work import Rows, Task
 if TYPE_CHECKING:
     import duckdb
 
-_ROWS, _SECONDS = 500, 20.0
-"""Modules and time after which a part is written: what a killed run loses at most."""
+_ROWS, _SECONDS = 500, 20.0  # Modules and time after which a part is written: what a killed run loses at most
 _BATCH = 100_000  # rows of a table that are written at once
 
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     import duckdb
 
 Row: TypeAlias = dict[str, Any]
-Sections: TypeAlias = dict[str, list[Row]]
-"""Results of queries by their titles."""
+Sections: TypeAlias = dict[str, list[Row]]  # Results of queries by their titles
 
 _JSON = (str, int, float, type(None))  # types that JSON has; other values become text
 _QUERY = "query"  # the title of a user's own query

@@ -21,14 +21,11 @@ class CaptureError(HlofuseError):
 
 
 class Destination(Record):
-    target: str
-    """One of TARGETS."""
-    device: str | None = None
-    """The GPU, a name of `hlofuse devices` or a file; only with `gpu`."""
+    target: str  # One of TARGETS
+    device: str | None = None  # The GPU, a name of `hlofuse devices` or a file; only with `gpu`
     topology: str | None = None
     """With `tpu` `v5e:2x2`; with `gpu` slices, hosts of each and GPUs of each host: `1x2x8`."""
-    mesh: Mesh = ()
-    """The mesh over which the program is divided."""
+    mesh: Mesh = ()  # The mesh over which the program is divided
 
     def __post_init__(self) -> None:
         if self.target not in TARGETS:
@@ -79,8 +76,7 @@ class CapturedModule(Record):
 
     name: str
     folder: Path
-    passes: tuple[str, ...]
-    """The passes that changed the module between before.hlo and after.hlo, in order."""
+    passes: tuple[str, ...]  # The passes that changed the module between before.hlo and after.hlo, in order
 
     @property
     def before(self) -> Path:

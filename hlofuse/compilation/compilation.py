@@ -327,8 +327,7 @@ class Checkpoint(Struct):
     """A compilation in its state before one of the fusion passes. The first run that is given it stores
     itself here. Later runs of the module go on from here; the passes before must be the same."""
 
-    before_pass: str
-    """A pass as the list of passes has it."""
+    before_pass: str  # A pass as the list of passes has it
     earlier: Checkpoint | None = None
     """The checkpoint to go on from until a run has been stored here; filled as well."""
     _stored: Compilation | None = None

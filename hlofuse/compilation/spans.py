@@ -26,8 +26,7 @@ from .config import ReplayConfig
 class PassResult(Struct):
     """The work of one pass."""
 
-    name: str
-    """XLA's name, as in its dump files."""
+    name: str  # XLA's name, as in its dump files
     changed: bool
     events: list[Event]
     module_text: str | None = None
@@ -39,10 +38,8 @@ class Span(Struct):
 
     module: Module
     passes: list[PassResult] = []
-    events: Sequence[Event] = ()
-    """Decisions; those before fusion are under the names of `module`."""
-    left_alone: Sequence[Skipped] = ()
-    """Instructions that XLA rewrites and the passes could not."""
+    events: Sequence[Event] = ()  # Decisions; those before fusion are under the names of `module`
+    left_alone: Sequence[Skipped] = ()  # Instructions that XLA rewrites and the passes could not
     not_repeated: Mapping[str, Counter[str]] = {}
     """Passes that are not implemented and had something to work on: the number of each opcode."""
     provenance: Provenance | None = None

@@ -27,8 +27,7 @@ class Kind(StrEnum):
     SHAPE = "shape"
     LAYOUT = "layout"
     OPERAND = "operand"
-    ORDER = "order"
-    """The same operands in another order."""
+    ORDER = "order"  # The same operands in another order
     ATTRIBUTE = "attribute"
     ANNOTATION = "annotation"
     LITERAL = "literal"
@@ -55,8 +54,7 @@ class Detail(Record):
     """One thing that differs, old and new; None where there is none."""
 
     kind: Kind
-    name: str
-    """The attribute, or which operand; empty where the kind says it all."""
+    name: str  # The attribute, or which operand; empty where the kind says it all
     before: str | None
     after: str | None
 
@@ -83,10 +81,8 @@ class Added(Record):
     """Only in AFTER."""
 
     after: tuple[Occurrence, ...]
-    because: tuple[Instruction, ...] = ()
-    """The added instructions it only serves."""
-    copy_of: Instruction | None = None
-    """It computes once more what this one, there before, computes."""
+    because: tuple[Instruction, ...] = ()  # The added instructions it only serves
+    copy_of: Instruction | None = None  # It computes once more what this one, there before, computes
 
 
 class Removed(Record):
@@ -108,30 +104,22 @@ class FusionChange(Record):
     after: tuple[Instruction, ...] = ()
     joined: tuple[Instruction, ...] = ()
     """Instructions of BEFORE that were outside fusions and are inside now."""
-    left: tuple[Instruction, ...] = ()
-    """Instructions of AFTER that were inside fusions and are outside now."""
-    added: tuple[Instruction, ...] = ()
-    """Instructions in these fusions of AFTER that BEFORE has nowhere."""
-    removed: tuple[Instruction, ...] = ()
-    """Instructions in these fusions of BEFORE that AFTER has nowhere."""
-    members: tuple[Instruction, ...] = ()
-    """The content of the fusions of AFTER; without one, of BEFORE."""
-    details: tuple[Detail, ...] = ()
-    """Kind, backend_config or results that changed."""
+    left: tuple[Instruction, ...] = ()  # Instructions of AFTER that were inside fusions and are outside now
+    added: tuple[Instruction, ...] = ()  # Instructions in these fusions of AFTER that BEFORE has nowhere
+    removed: tuple[Instruction, ...] = ()  # Instructions in these fusions of BEFORE that AFTER has nowhere
+    members: tuple[Instruction, ...] = ()  # The content of the fusions of AFTER; without one, of BEFORE
+    details: tuple[Detail, ...] = ()  # Kind, backend_config or results that changed
     cost_before: Cost | None = None
     """Cost of `before` and joined instructions; None where other fusions took part: sums would mislead."""
-    cost_after: Cost | None = None
-    """Cost of `after` and of instructions that left."""
+    cost_after: Cost | None = None  # Cost of `after` and of instructions that left
 
 
 class ModuleSide(Record):
     module: Module
-    instructions: int
-    """Reachable from the entry, fusions' parameters included."""
+    instructions: int  # Reachable from the entry, fusions' parameters included
     kernels: int
     fusions: int
-    unreachable: int
-    """Computations without a caller, which are not compared."""
+    unreachable: int  # Computations without a caller, which are not compared
 
 
 @dataclass(frozen=True)
@@ -199,17 +187,13 @@ def changed_flags(before: Iterable[str] | None, after: Iterable[str] | None) -> 
 
 
 class Accounts(Record):
-    before: Account
-    """The account of the final module for BEFORE."""
+    before: Account  # The account of the final module for BEFORE
     after: Account
-    compared: tuple[Account, Account]
-    """The accounts of the two compared modules."""
-    devices: tuple[str, str] | None = None
-    """The devices of the estimated times, if any."""
+    compared: tuple[Account, Account]  # The accounts of the two compared modules
+    devices: tuple[str, str] | None = None  # The devices of the estimated times, if any
     counted: tuple[Counted | None, Counted | None] = (None, None)
     """`xla` or `replayed`: whose final modules `before` and `after` are of; None for other modules."""
-    flags: tuple[FlagChange, ...] = ()
-    """The flags that differ, where both sides state their flags."""
+    flags: tuple[FlagChange, ...] = ()  # The flags that differ, where both sides state their flags
 
     @property
     def temporary_bytes(self) -> tuple[int, int] | None:

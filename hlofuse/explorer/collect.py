@@ -183,12 +183,9 @@ class Boxes:
 # and end with a scope of the framework where there is a choice.
 
 
-MOST_OPERATIONS = 64
-"""Operations of a region, unless one kernel alone holds more."""
-ENOUGH_OPERATIONS = 32
-"""From here on a region ends with its scope."""
-FEW_OPERATIONS = 12
-"""So few operations are no region of their own, whatever comes next."""
+MOST_OPERATIONS = 64  # Operations of a region, unless one kernel alone holds more
+ENOUGH_OPERATIONS = 32  # From here on a region ends with its scope
+FEW_OPERATIONS = 12  # So few operations are no region of their own, whatever comes next
 
 
 def regions_of(boxes: Boxes, operations: Sequence[Operation]) -> tuple[Region, ...]:

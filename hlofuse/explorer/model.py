@@ -69,8 +69,7 @@ class Change(IntEnum):
 
 Op: TypeAlias = tuple[Change, int, int]
 
-Line: TypeAlias = tuple[int, int]
-"""A line of the user's program: index into `Page.files`, and its number."""
+Line: TypeAlias = tuple[int, int]  # A line of the user's program: index into `Page.files`, and its number
 NOWHERE: Line = (-1, 0)
 
 

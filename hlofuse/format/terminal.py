@@ -181,8 +181,7 @@ def print_rest(console: Console, rows: Sized, limit: int, *, indent: int = 2) ->
     print_more(console, len(rows) - (limit or len(rows)), indent=indent)
 
 
-NO_BREAK = "\ue000"
-"""A space without a line break; no text of a dump has this character."""
+NO_BREAK = "\ue000"  # A space without a line break; no text of a dump has this character
 
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _TOGETHER = re.compile(
@@ -233,8 +232,7 @@ def printed(draw: Callable[[Console], None], width: int, *, colored: bool = Fals
     return "\n".join(line.rstrip() for line in file.getvalue().replace(NO_BREAK, " ").split("\n"))
 
 
-WIDTH = 10_000
-"""The width of a page, enough for any line."""
+WIDTH = 10_000  # The width of a page, enough for any line
 
 _NAME = Style(meta={"name": True})
 _BOLD = re.compile(r"(not )?bold")

@@ -14,8 +14,7 @@ from .dump_names import AFTER_CODEGEN, FUSION_STAGES, TPU_PIPELINES, DumpFile, F
 from .suggest import did_you_mean
 
 _T = TypeVar("_T")
-RANKED = "hlofuse batch DIR -o OUT ranks them by time"
-"""The hint where several modules could be meant."""
+RANKED = "hlofuse batch DIR -o OUT ranks them by time"  # The hint where several modules could be meant
 
 _LISTED = 12
 _SEARCHED = 2_000  # the limit of entries searched in each level below a folder without dumps

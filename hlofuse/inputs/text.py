@@ -14,11 +14,9 @@ from hlofuse.ir.errors import HlofuseError
 from .excerpt import find_module
 from .suggest import close_matches, names_meant
 
-DEFAULT_LIMIT = 1 << 30
-"""The limit of decompressed text: 1 GiB."""
+DEFAULT_LIMIT = 1 << 30  # The limit of decompressed text: 1 GiB
 
-LIMIT_VARIABLE = "HLOFUSE_MAX_INPUT_BYTES"
-"""The environment variable for another limit."""
+LIMIT_VARIABLE = "HLOFUSE_MAX_INPUT_BYTES"  # The environment variable for another limit
 
 _CHUNK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"

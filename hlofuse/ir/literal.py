@@ -6,8 +6,7 @@ from functools import cached_property
 
 from .shape import Shape
 
-ELIDED = "{...}"
-"""The text of a constant whose elements the dump leaves out."""
+ELIDED = "{...}"  # The text of a constant whose elements the dump leaves out
 _TOKEN = re.compile(r"[^\s{},/]+")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 

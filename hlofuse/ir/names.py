@@ -18,8 +18,7 @@ class _ParameterNames(dict[int, str]):
         return name
 
 
-PARAMETER_NAMES = _ParameterNames()
-"""Names of a fusion's parameters by number, before they are made unique."""
+PARAMETER_NAMES = _ParameterNames()  # Names of a fusion's parameters by number, before they are made unique
 
 
 class _Root:

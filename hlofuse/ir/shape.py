@@ -60,10 +60,8 @@ def type_number(element_type: str) -> int:
 
 
 POINTER_SIZE = 8
-_TPU_UNIT, _SEMAPHORES = 512, 2
-"""The least bytes of a buffer on a TPU, and its memory space of semaphores."""
-UNBOUNDED = -1
-"""The size of an unbounded dimension, written `?`."""
+_TPU_UNIT, _SEMAPHORES = 512, 2  # The least bytes of a buffer on a TPU, and its memory space of semaphores
+UNBOUNDED = -1  # The size of an unbounded dimension, written `?`
 
 
 class Layout(Record):
@@ -104,8 +102,7 @@ class Layout(Record):
         return f"{{{order}:{self.suffix}}}" if self.suffix else f"{{{order}}}"
 
 
-COMBINED = 0
-"""In a tile: this dimension is combined with the next one (`Tile::kCombineDimension`)."""
+COMBINED = 0  # In a tile: this dimension is combined with the next one (`Tile::kCombineDimension`)
 
 
 @cache

@@ -12,8 +12,7 @@ from hlofuse.passes.control_flow.call_graph import HloComputationDeduplicator
 from hlofuse.passes.dce import HloDCE
 from hlofuse.trace import Recorder
 
-Condition = Callable[[str], bool]
-"""True for the text of a module that is still of interest."""
+Condition = Callable[[str], bool]  # True for the text of a module that is still of interest
 _CONTROL_FLOW = ("while", "conditional", "call")
 _Edit = Callable[[Module, Sequence[str]], None]
 _STEPS_ABOVE = 4

@@ -41,10 +41,8 @@ from hlofuse.rules.catalogue import Rule, catalogue
 from .options import Listener, ReplayOptions
 from .program import Program
 
-VARIABLE = "HLOFUSE_CACHE"
-"""The environment variable: a folder to use, or `off`."""
-LIMIT = 1_000_000_000
-"""Bytes of all entries; beyond them those that were not used for longest go."""
+VARIABLE = "HLOFUSE_CACHE"  # The environment variable: a folder to use, or `off`
+LIMIT = 1_000_000_000  # Bytes of all entries; beyond them those that were not used for longest go
 _ENDINGS = _ENTRY, _TEMPORARY = ".replay", ".part"
 _KEY_BYTES = 20
 _DIGEST = 32

@@ -46,8 +46,7 @@ class Fixed(Struct):
     before: Totals
     after: Totals
     text: str
-    flags: list[str]
-    """Flags that help by a replay; they are set in the environment."""
+    flags: list[str]  # Flags that help by a replay; they are set in the environment
     fixes: list[Fix] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     """Forms that were tried and are not offered, by reason."""

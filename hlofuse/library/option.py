@@ -11,15 +11,12 @@ class Option(Record):
     """The form of a field on the command line: an argument without `flags`, a flag without `value`."""
 
     flags: str
-    value: str | Sequence[str]
-    """The placeholder of the value, or the choices."""
+    value: str | Sequence[str]  # The placeholder of the value, or the choices
     help: str
-    kind: str = "text"
-    """`text`, `path`, `int` or `float`."""
+    kind: str = "text"  # `text`, `path`, `int` or `float`
     least: float | None = None
     multiple: bool = False
-    convert: Callable[[Any], Any] | None = None
-    """From the text on the command line to the value of the field."""
+    convert: Callable[[Any], Any] | None = None  # From the text on the command line to the value of the field
 
 
 def option(flags: str, value: str | Sequence[str], help: str, default: Any = None, **more: Any) -> Any:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from hlofuse.ir.graph import Module, OrderSource
 
 
-Progress = Callable[[int, int], None]
-"""Called with how many steps are done, of how many."""
+Progress = Callable[[int, int], None]  # Called with how many steps are done, of how many
 
 
 class Listener(Record):

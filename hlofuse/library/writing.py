@@ -20,8 +20,7 @@ class Replayed(Record):
     loaded: Loaded
     module: Module
     events: Sequence[Event]
-    passes: Sequence[PassResult] = ()
-    """Fusion passes that changed the module, with its text."""
+    passes: Sequence[PassResult] = ()  # Fusion passes that changed the module, with its text
     not_repeated: Sequence[str] = ()
     note: str = ""
     was_fused: bool = False

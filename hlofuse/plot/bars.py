@@ -21,8 +21,7 @@ _FIGURE = 62.0
 _THICK = 11.0
 
 _MOMENTS = 600  # parts of the schedule that a plot of memory shows
-MOST = 30
-"""The limit of kernels with a row of their own."""
+MOST = 30  # The limit of kernels with a row of their own
 
 
 class Column(Record):

@@ -9,8 +9,7 @@ from hlofuse.render.dot import ALERT, FAINT, FONT, INK
 from hlofuse.render.drawing import document, inline, zoomable
 from hlofuse.render.scene import text_width
 
-Position = tuple[float, float]
-"""Points of 1/72 inch, to the right and up."""
+Position = tuple[float, float]  # Points of 1/72 inch, to the right and up
 
 # Of Okabe and Ito's hues, which stay apart under every common colour blindness.
 COLORS = ("#0072b2", "#d55e00")

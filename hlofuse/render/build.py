@@ -29,8 +29,7 @@ from .scene import Arrow, Box, Outline, Panel
 
 MANY_RESULTS = 24
 
-CROWD = 6
-"""The limit of arrows from a parameter; with more readers it is written into their boxes."""
+CROWD = 6  # The limit of arrows from a parameter; with more readers it is written into their boxes
 
 
 class Builder(Struct):

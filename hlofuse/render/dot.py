@@ -86,8 +86,7 @@ def legend(graph: Digraph, scene: Scene, place: int) -> None:
             cluster.edge(f"legend{n - 1}", f"legend{n}", style="invis")
 
 
-LABELLED = 150
-"""The limit of labelled arrows; with more, only large values have labels, others a tooltip."""
+LABELLED = 150  # The limit of labelled arrows; with more, only large values have labels, others a tooltip
 
 
 def to_dot(scene: Scene) -> str:

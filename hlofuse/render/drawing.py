@@ -20,8 +20,7 @@ from hlofuse.format.escape import printable
 from hlofuse.ir import HlofuseError
 from .scene import Scene, text_width
 
-TIMEOUT = 60.0
-"""Seconds for one layout. The limits on boxes make a few seconds usual."""
+TIMEOUT = 60.0  # Seconds for one layout. The limits on boxes make a few seconds usual.
 
 # Graphviz 2.43 dies in the routing of curved edges around some clusters; straight ones it draws.
 _STRAIGHT = "-Gsplines=line"

@@ -152,8 +152,7 @@ def part_number(name: str) -> int | None:
 # A fusion drawn open has no box of its own: its results come out of boxes inside, its parameters are
 # the operands outside. Tuples and get-tuple-elements only thread values through; arrows skip them.
 
-Leaf = tuple[Instruction, tuple[int, ...]]
-"""An instruction and the index of an element of its result."""
+Leaf = tuple[Instruction, tuple[int, ...]]  # An instruction and the index of an element of its result
 
 
 def sources(

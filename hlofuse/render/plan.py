@@ -437,8 +437,7 @@ def _cyclic_groups(
 # the picture, once for every layer.
 
 MANY = 60
-PER_BOX = 1.8
-"""A panel is thinned when it has more than `MANY` arrows and more than this many to a box."""
+PER_BOX = 1.8  # A panel is thinned when it has more than `MANY` arrows and more than this many to a box
 
 
 def thin(panel: Panel) -> int:

@@ -13,11 +13,9 @@ from hlofuse.ir.texts import packaged
 
 TABLES = packaged(__file__, "palette")
 VIEWS = ("before", "after", "both")
-MAX_NODES = 250
-"""The limit of boxes a side, for readers and for the speed of `dot`."""
+MAX_NODES = 250  # The limit of boxes a side, for readers and for the speed of `dot`
 
-HARD_LIMIT = 1_500
-"""The maximum of boxes in one picture: `dot` takes minutes with more."""
+HARD_LIMIT = 1_500  # The maximum of boxes in one picture: `dot` takes minutes with more
 
 
 class Options(Record):
@@ -121,8 +119,7 @@ class Scene(Struct):
     legend: bool = True
 
 
-SMALL = 8.5
-"""The smallest font size, in points: 11.3 pixels at a picture's natural size."""
+SMALL = 8.5  # The smallest font size, in points: 11.3 pixels at a picture's natural size
 
 # How wide a text is, without asking a font: Helvetica's own widths.
 #

@@ -28,10 +28,8 @@ class Cause(Record):
     """One change between the releases that changes what is launched."""
 
     difference: ReleaseDifference
-    totals: Totals
-    """Totals of the old release with this one change, or of the new one without it."""
-    is_undone: bool = False
-    """`totals` are of the new release without the change: alone it does nothing."""
+    totals: Totals  # Totals of the old release with this one change, or of the new one without it
+    is_undone: bool = False  # `totals` are of the new release without the change: alone it does nothing
 
 
 class Upgrade(Record):

@@ -11,8 +11,7 @@ from hlofuse.ir.names import NO_ORIGIN, Origin
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Figures, Verdict
 
-NO_FIGURES: Figures = {}
-"""Shared by all events that have none."""
+NO_FIGURES: Figures = {}  # Shared by all events that have none
 
 
 class Event(NamedTuple):

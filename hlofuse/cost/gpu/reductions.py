@@ -14,8 +14,7 @@ _MAX_THREADS_OF_ROW = 1024
 _ELEMENTS_OF_THREAD = 16
 _THREADS_TARGET = 256
 _TILE = 32
-RACE_FREE_ROWS = 8
-"""The limit of most major reduced rows for one block (`BatchedReductionRaceFreeBound`)."""
+RACE_FREE_ROWS = 8  # The limit of most major reduced rows for one block (`BatchedReductionRaceFreeBound`)
 
 
 class Reduction(NamedTuple):

@@ -23,8 +23,7 @@ from .expressions import (
     summands,
 )
 
-Interval = tuple[int, int]
-"""Lower and upper bound, both included; empty if the upper one is smaller."""
+Interval = tuple[int, int]  # Lower and upper bound, both included; empty if the upper one is smaller
 
 
 def intersect(a: Interval, b: Interval) -> Interval:

@@ -19,8 +19,7 @@ from .simplifier import Simplifier
 from .tick_columns import KernelTimes, Ticks, dot_problem, dot_times
 from .tilings import NO_TILE, Column, Columns, Mask, TilingSet, Value, output_nodes
 
-REGISTER_SHARE = 0.4
-"""The share of a block's registers that one tile may take before XLA expects spilling."""
+REGISTER_SHARE = 0.4  # The share of a block's registers that one tile may take before XLA expects spilling
 
 
 class TilingCosts(Record):

@@ -19,8 +19,7 @@ Ints: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
 Chunk: TypeAlias = tuple[Bytes, Ints, Ints, list[tuple[int, int | bytes]]]
 
-PADDING = 16
-"""Padding after a buffer, so that a field at its end can be read beyond it."""
+PADDING = 16  # Padding after a buffer, so that a field at its end can be read beyond it
 _CHUNK = 4 << 20
 
 
@@ -148,8 +147,7 @@ _DERIVED = ("Steps", "XLA ", "Framework ", "Source code", "Launch Stats")
 """Prefixes of lines that xprof adds to a GPU's plane: they repeat its events."""
 
 Events: TypeAlias = tuple[NDArray[np.int32], Ints, Ints]
-Label: TypeAlias = tuple[str, int | None]
-"""Name and program id of a module."""
+Label: TypeAlias = tuple[str, int | None]  # Name and program id of a module
 
 
 def kind_of(plane: str) -> DeviceKind:

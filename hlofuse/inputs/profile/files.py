@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 _XPLANE, _TRACES, _NSIGHT = ".xplane.pb", (".trace.json.gz", ".trace.json", "trace.json.gz"), ".sqlite"
 _REPORTS = (".nsys-rep", ".qdrep", ".ncu-rep")
 _RUNS = ("plugins", "profile")
-PROFILE = "profile"
-"""The folder in a capture with its profile."""
+PROFILE = "profile"  # The folder in a capture with its profile
 
 
 def is_profile(path: str) -> bool:

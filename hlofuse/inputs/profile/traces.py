@@ -123,8 +123,7 @@ _KERNELS = (
 )
 _COPIES = " UNION ALL SELECT deviceId, streamId, start, end, NULL, '{0}' FROM CUPTI_ACTIVITY_KIND_{0}"
 
-Names: TypeAlias = tuple[str, str, int | None]
-"""Instruction, module and program id; empty text where missing."""
+Names: TypeAlias = tuple[str, str, int | None]  # Instruction, module and program id; empty text where missing
 
 
 def read_nsight(path: Path, collector: Collector) -> None:

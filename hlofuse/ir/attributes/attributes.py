@@ -29,8 +29,7 @@ def split_attributes(text: str) -> dict[str, str]:
     return {name: raw for name, (raw, _) in parse_attributes(text).items()}
 
 
-UNREAD = "\0"
-"""Marks a value that has not been read yet."""
+UNREAD = "\0"  # Marks a value that has not been read yet
 
 
 class Attributes(Mapping[str, Any]):

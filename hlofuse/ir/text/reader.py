@@ -33,8 +33,7 @@ from .patterns import (
 from .signatures import COMMON
 from .text import bare, unquote
 
-STRETCH = 1 << 16
-"""Characters matched at once: enough for a cheap loop, few enough for flat memory."""
+STRETCH = 1 << 16  # Characters matched at once: enough for a cheap loop, few enough for flat memory
 
 # What XLA renames when it takes a name over, or refuses: `x.01` becomes `x.1`, `__x` is its own.
 _ALIASES = re.compile(r", input_output_alias=\{ ([^\n]*?) \}(?:, |\Z)")

@@ -66,8 +66,7 @@ def _is_constant(operand: Instruction) -> bool:
     return operand.opcode in ("constant", "iota")
 
 
-MOST_FOLDED = 45_000_000
-"""XLA folds nothing with more elements than that (`kMaximumConstantSizeElements`)."""
+MOST_FOLDED = 45_000_000  # XLA folds nothing with more elements than that (`kMaximumConstantSizeElements`)
 
 
 class _UnknownElements:

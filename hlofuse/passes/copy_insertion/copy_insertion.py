@@ -29,8 +29,7 @@ from hlofuse.rules.rewrites import COPY
 from hlofuse.trace import OnlySkipped, Recorder
 from .removing import remove_copies
 
-Because = Callable[[Instruction, str], None]
-"""Takes a copy and the reason why it is there."""
+Because = Callable[[Instruction, str], None]  # Takes a copy and the reason why it is there
 
 _NON_COPYABLE = frozenset({"send", "recv", "copy-start"})
 _DISJOINT = ("xla_disjoint_read_write_regions", "xla.disjoint_read_write_regions")

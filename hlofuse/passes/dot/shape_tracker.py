@@ -142,8 +142,7 @@ def sliced(views: Sequence[View], part: View) -> tuple[list[View], View] | None:
     return out, part
 
 
-Step = tuple[str, tuple[int, ...]]
-"""`reshape` with sizes or `transpose` with a permutation."""
+Step = tuple[str, tuple[int, ...]]  # `reshape` with sizes or `transpose` with a permutation
 
 
 class NotTracked(Exception):

@@ -8,8 +8,7 @@ from hlofuse.ir import Computation, Instruction, Module, Record, Shape
 from hlofuse.passes.base import visit
 from hlofuse.passes.common.shapes import descending
 
-Index = tuple[int, ...]
-"""The way to an element of a tuple."""
+Index = tuple[int, ...]  # The way to an element of a tuple
 
 _FORWARDING = frozenset("add-dependency bitcast domain opt-barrier".split())
 
@@ -90,12 +89,10 @@ class Buffers:
         return buffer
 
 
-Order = tuple[int, ...]
-"""Dimensions from minor to major."""
+Order = tuple[int, ...]  # Dimensions from minor to major
 
 DEFAULT_PRIORITY, GIVEN_PRIORITY = -2, 3
-ROUNDS = 2
-"""`kNumberOfPropagationRounds`."""
+ROUNDS = 2  # `kNumberOfPropagationRounds`
 _MOST_UPDATES = 2
 
 

@@ -96,8 +96,7 @@ def most_significant(refused_edges: Iterable[RefusedEdge]) -> tuple[RefusedEdge,
     return tuple(by_producer.values())[:_MOST_REASONS]
 
 
-RefusedEdges: TypeAlias = Callable[[], list[RefusedEdge]]
-"""Asked only where something is to be explained."""
+RefusedEdges: TypeAlias = Callable[[], list[RefusedEdge]]  # Asked only where something is to be explained
 
 
 def over_budget(profile: Profile, budgets: Iterable[Budget], refused_edges: RefusedEdges) -> list[Finding]:

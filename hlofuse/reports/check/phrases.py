@@ -7,8 +7,7 @@ from hlofuse.format.units import bytes_text, listing, plural, undivided, us_text
 from hlofuse.ir.grouping import grouped
 from .model import BaselineKernel, Check, Figures, Finding, Level, RefusedEdge, Where
 
-MOST_KERNELS = 8
-"""Kernels of one side that are listed for a finding."""
+MOST_KERNELS = 8  # Kernels of one side that are listed for a finding
 
 
 def figures(f: Figures) -> str:

@@ -27,8 +27,7 @@ _OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Compare, ast.Subscript)
 
 Found: TypeAlias = dict[str, Any]
 """The nodes that letters of a form stand for; `*R`: texts; `definitions`: assignments that were followed."""
-Place: TypeAlias = tuple[ast.expr, Found, tuple[str, ...]]
-"""A node, the letters, and the forms to write."""
+Place: TypeAlias = tuple[ast.expr, Found, tuple[str, ...]]  # A node, the letters, and the forms to write
 
 
 class Edit(NamedTuple):

@@ -22,8 +22,7 @@ FURTHER_RESULTS = frozenset(
 )
 """Passes that only make one kernel with several results of what those before them have left apart."""
 
-EdgeNames: TypeAlias = tuple[str, str]
-"""Producer and consumer in the input."""
+EdgeNames: TypeAlias = tuple[str, str]  # Producer and consumer in the input
 _FREE = frozenset({"bitcast", "constant"})
 
 

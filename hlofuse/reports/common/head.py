@@ -182,8 +182,7 @@ def _common(values: Sequence[Any]) -> Any:
     return values[0] if all(v == values[0] for v in values) else None
 
 
-BRIEF = "approximate: from a module before optimizations"
-"""The note where there is room for one line."""
+BRIEF = "approximate: from a module before optimizations"  # The note where there is room for one line
 
 _BEFORE = "APPROXIMATE: this is a module before optimizations. "
 _COUNTED = "Figures are those of XLA's final module; the decisions are replayed from before optimizations. "

@@ -14,8 +14,7 @@ from .facts import FURTHER_RESULTS, Facts
 from .lineage import is_view, readers, through_views, view_read
 from .model import Refusal
 
-KernelNames = tuple[str, str | None]
-"""Producer and consumer, by their final names."""
+KernelNames = tuple[str, str | None]  # Producer and consumer, by their final names
 
 
 def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:

@@ -19,8 +19,7 @@ from hlofuse.inputs.many import dump_text
 from hlofuse.ir import HlofuseError, Module, Record, parse_module
 from hlofuse.pipelines import TARGETS
 
-Until = Literal["fusion", "end"]
-"""The end of a replay: after the fusion passes, or with the launched kernels."""
+Until = Literal["fusion", "end"]  # The end of a replay: after the fusion passes, or with the launched kernels
 _NUMBERED = re.compile(r"(\d{1,6})-(.+)\.hlo(?:\.gz)?")
 _OF_PIPELINE = re.compile(r"([^.]+)\.(.+?)(?:-(\d))?")
 

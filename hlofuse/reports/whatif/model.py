@@ -17,20 +17,16 @@ class SweepAxis(Record):
     """A knob, or device number, and the values it takes in a sweep."""
 
     name: str
-    values: tuple[str, ...]
-    """As the user wrote them."""
+    values: tuple[str, ...]  # As the user wrote them
     unit: str = ""
     summary: str = ""
 
 
 class Point(Record):
     device: str | None
-    values: tuple[str, ...]
-    """One for each axis; empty for XLA's own replay on the device."""
-    is_xla: bool
-    """Every knob has XLA's value, and nothing else is changed."""
-    difference: Comparison
-    """Against XLA's own replay on the same device."""
+    values: tuple[str, ...]  # One for each axis; empty for XLA's own replay on the device
+    is_xla: bool  # Every knob has XLA's value, and nothing else is changed
+    difference: Comparison  # Against XLA's own replay on the same device
 
     @property
     def totals(self) -> Totals:
@@ -62,8 +58,7 @@ class Sweep(Record):
         return all(t.us is not None for t in self.xla)
 
 
-MIN_TEMPORARY = 1 << 20
-"""The least temporary memory that is worth saving, in bytes."""
+MIN_TEMPORARY = 1 << 20  # The least temporary memory that is worth saving, in bytes
 _SLOWER = 0.01  # the part of the time that saved memory may cost
 _MEMORY = 0.25  # the part of the temporary memory that makes a change worth naming, whatever its time
 _MORE_WORK, _MORE_CODE = 1.02, 1.1
@@ -73,28 +68,21 @@ _MORE_WORK, _MORE_CODE = 1.02, 1.1
 class Trial(Record):
     """The result of a change on this module."""
 
-    totals: Totals | None
-    """The totals with the change; None where nothing was replayed."""
-    how: str
-    """The way in which it was tried, in words."""
-    us_saved: float | None
-    """None where no time is estimated."""
+    totals: Totals | None  # The totals with the change; None where nothing was replayed
+    how: str  # The way in which it was tried, in words
+    us_saved: float | None  # None where no time is estimated
     kernels_saved: int
     launches_saved: int
     bytes_saved: int
     scaled_us_saved: float | None = None
     """`us_saved` scaled to the measured time of the kernels that change; None where nothing says that."""
-    temporary_saved: int | None = None
-    """Bytes of temporary memory; None where they are not known."""
-    memory_saved: int | None = None
-    """Bytes of all memory."""
+    temporary_saved: int | None = None  # Bytes of temporary memory; None where they are not known
+    memory_saved: int | None = None  # Bytes of all memory
     has_fewer_library_calls: bool = False
     """XLA's own code does what a library did, which may have been faster."""
-    has_more_code: bool = False
-    """The module grows or computes more, which no estimated time accounts for."""
+    has_more_code: bool = False  # The module grows or computes more, which no estimated time accounts for
 
-    roughly_timed: str = ""
-    """Kernels whose time rests on one measurement of one shape; empty for none."""
+    roughly_timed: str = ""  # Kernels whose time rests on one measurement of one shape; empty for none
 
     @property
     def is_to_be_measured(self) -> bool:
@@ -175,8 +163,7 @@ class RelaxedRule(Record):
     difference: Comparison
     blocks: tuple[Refusal, ...]
     """The edges between kernels that it keeps apart in XLA's result, greatest value first."""
-    refusals: int
-    """Pairs that it refused in XLA's replay."""
+    refusals: int  # Pairs that it refused in XLA's replay
 
     @property
     def trial(self) -> Trial:
@@ -194,8 +181,7 @@ class FixedRule(Record):
     """A rule that refused something and cannot be relaxed."""
 
     rule: Rule
-    reason: str
-    """Why not."""
+    reason: str  # Why not
     blocks: tuple[Refusal, ...]
     refusals: int
 

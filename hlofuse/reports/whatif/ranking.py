@@ -24,8 +24,7 @@ _OF_JOINS = "GM"
 _NO_RULES_OF_JOINS = frozenset({"variadic-op-splitter", "sort-iota-fusion", PRIORITY_FUSION, "cse", "dce"})
 
 
-Progress = Callable[[int, int], None]
-"""Called with how many replays are done, of how many."""
+Progress = Callable[[int, int], None]  # Called with how many replays are done, of how many
 
 
 def rank(

@@ -12,8 +12,7 @@ from hlofuse.ir.text.text import signed
 
 Handler = Callable[[list[Any]], Any]
 
-HANDLERS: dict[str, Handler] = {}
-"""Handlers by rule (or alias), registered by the modules that define them."""
+HANDLERS: dict[str, Handler] = {}  # Handlers by rule (or alias), registered by the modules that define them
 
 
 class Span(Struct):
