@@ -112,7 +112,7 @@ def _axes(node: ast.expr) -> list[str]:
 
 def parse_mesh(text: str) -> Mesh:
     """The axes of a mesh, each with name and size, from the user's text: `4` or `data=2,model=4`."""
-    axes: list[tuple[str | None, int]] = []
+    axes = []
     for part in text.split(","):
         name, equals, size = part.strip().rpartition("=")
         if not size.strip().isdecimal() or int(size) < 1 or (equals and not name.strip().isidentifier()):

@@ -55,7 +55,7 @@ class _Profiler:
 
 def main(folder: str, script: str, *arguments: str) -> None:
     """Run the script as Python would, and write its profile into `folder`."""
-    results: list[object] = []  # arrays of the script, which may not have been computed yet
+    results = []  # arrays of the script, which may not have been computed yet
     profiler = _Profiler(folder)
     sys.argv = [script, *arguments]
     sys.path[0] = str(Path(script).resolve().parent)

@@ -42,7 +42,7 @@ def command(codes: tuple[str, ...], out: Output) -> int:
 
 def _requested_rules(codes: tuple[str, ...], rules_by_code: dict[str, Rule]) -> list[Rule]:
     families = grouped((family_of(code), rule) for code, rule in rules_by_code.items())
-    found: list[Rule] = []
+    found = []
     for word in codes:
         code = word.upper()
         if code in rules_by_code:

@@ -273,7 +273,7 @@ class Compilation(Struct):
     @property
     def final_names(self) -> Mapping[str, str]:
         """Names at the end of fusion to final names; of several the same name, else the first."""
-        found: dict[str, str] = {}
+        found = {}
         for final, name in self.names_at_fusion.items():
             if final == name or name not in found:
                 found[name] = final
@@ -307,7 +307,7 @@ def _of_lowering(config: ReplayConfig, ran: set[str]) -> tuple[object, ...]:
 def _names_at_fusion(after: Module, final: Module) -> dict[str, str]:
     """The name in `after`, the fused module, of each instruction of `final` that was there."""
     successors = final_instructions(final.instructions())
-    names: dict[str, str] = {}
+    names = {}
     for instruction in after.instructions():
         last = successors.get(instruction.name)
         if last is None:

@@ -167,7 +167,7 @@ class Changes(Struct):
 
     def _because(self, b: Value, a: Value) -> tuple[Instruction, ...]:
         """The reasons of a change if every one of its details has one elsewhere."""
-        reasons: dict[Instruction, None] = {}
+        reasons = {}
         for detail in self.details[b.index]:
             found = list(self._reasons(detail, b, a))
             if not found:
@@ -314,8 +314,8 @@ def moved_lines(diff: ModuleDiff) -> dict[str, str]:
     texts: Counter[tuple[str, str]] = Counter()
     for (one, other), count in votes.items():
         texts[source_text(one), source_text(other)] += count
-    found: dict[str, str] = {}
-    taken: set[str] = set()
+    found = {}
+    taken = set()
     for (old_text, new_text), _ in sorted(texts.items(), key=lambda item: (-item[1], item[0])):
         if old_text not in found and new_text not in taken:
             found[old_text] = new_text

@@ -86,7 +86,7 @@ class FusionChanges:
                         near.setdefault(f, []).append(source)
                         near.setdefault(source, []).append(f)
         place = {f: n for n, f in enumerate((*self.before, *self.after))}
-        seen: set[MatchedFusion] = set()
+        seen = set()
         for start in self.before:
             if start in seen or start not in near:
                 continue

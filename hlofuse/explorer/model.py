@@ -44,7 +44,7 @@ def passes_of(
     sequence: DumpSequence, module: Module | None = None, progress: Callable[[int, int], None] | None = None
 ) -> Passes:
     """Compare every dump with the one ahead; `module` is the one that was replayed."""
-    closeups: dict[int, StepDetails] = {}
+    closeups = {}
 
     def watch(step: int, found: ModuleDiff) -> None:
         if not found.same:

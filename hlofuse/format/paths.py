@@ -83,7 +83,7 @@ def scopes_of(op_name: str | None) -> tuple[tuple[str, ...], Direction]:
     """The scopes around an operation, outermost first, and its place in the derivative of the program."""
     *around, _ = _segments((op_name or "").split(";", 1)[0])
     shown: list[str] = []
-    found: set[str] = set()
+    found = set()
     for segment in around:
         if segment == "rematted_computation":
             found.add(segment)

@@ -74,7 +74,7 @@ def undivided(devices: int) -> str:
 
 def ranges(numbers: list[int]) -> str:
     """Ascending numbers with runs joined: `1–4, 9`."""
-    parts: list[str] = []
+    parts = []
     start = previous = None
     for n in [*numbers, None]:
         if previous is not None and n == previous + 1:

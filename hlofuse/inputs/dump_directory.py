@@ -179,7 +179,7 @@ def _listed_names(folder: Path) -> list[str]:
 def _dumped_modules(folder: Path, names: Sequence[str]) -> list[DumpedModule]:
     """The modules whose dumps these are; a text is taken where the same dump is there as a proto, too."""
     found: dict[tuple[str, int, str], DumpedModule] = {}
-    same: dict[DumpFile, DumpFile] = {}
+    same = {}
     for name in sorted(names, key=lambda name: name.endswith((".pb", ".pb.gz")), reverse=True):
         file = read_name(folder / name)
         if file is None:
@@ -332,7 +332,7 @@ def corpus_cases(folder: Path) -> list[Path]:
 
 def folders_with_dumps(folder: Path) -> list[Path]:
     """Dump directories, captures and corpora up to two levels below a folder."""
-    found: list[Path] = []
+    found = []
     for pattern in ("*", "*/*"):
         found += [
             child

@@ -116,7 +116,7 @@ def _is_module_only(text: str, begin: int) -> bool:
 
 
 def _modules(text: str) -> list[ModuleLines]:
-    found: list[ModuleLines] = []
+    found = []
     lines = with_attributes_joined(text.split("\n")) if "HloModule " in text else []
     pos = row = start = counted = 0  # the line that pos is in, where it begins, and how far was looked
     while (pos := text.find("HloModule ", pos)) >= 0:

@@ -101,7 +101,7 @@ def module_lines(lines: list[str], name: str, first: int, column: int) -> Module
 
 def sections(lines: list[str]) -> list[ModuleLines]:
     """The parts between `// -----` with computations, and fenced ones with an entry; no headers needed."""
-    found: list[ModuleLines] = []
+    found = []
     current: ModuleLines | None = None
     fenced = False
     for number, line in enumerate(lines):

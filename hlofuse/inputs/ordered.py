@@ -29,7 +29,7 @@ def restore_unread_elements(module: Module, ids: UniqueIds | None) -> None:
     """Add elements after their tuples, before optimizations: those in `ids`, else all that existed."""
     for computation in module.computations:
         ids_here = ids.computations.get(computation.name) if ids is not None else None
-        order: list[Instruction] = []
+        order = []
         for i in list(computation):
             if i.opcode != "get-tuple-element":
                 order.append(i)
@@ -63,7 +63,7 @@ def _elements(source: Instruction, ids_here: ComputationIds | None) -> list[Inst
     """All of one instruction and those of its elements that are tuples themselves, added where they miss."""
     assert source.computation is not None
     read = grouped((user.tuple_index, user) for user in source.users if user.opcode == "get-tuple-element")
-    found: list[Instruction] = []
+    found = []
     for index in sorted({*read, *_frontend_elements(source, ids_here, max(read, default=-1))}):
         if index not in read:
             new = implied_element(source, index, f"{source.name}#{index}")

@@ -166,7 +166,7 @@ def read_part(lines: Sequence[str], first: int = 0, header: str = "") -> Part:
     name, _, attributes = header.removeprefix("HloModule ").partition(",")
     found = Part(Module(name.strip(), Attributes(raw=_attributes(f",{attributes}"))))
     shapes = ShapeCache(_lenient_shape)
-    called: dict[str, None] = {}
+    called = {}
     inside: Fragment | None = None
     cut_in = Fragment(Computation(""), 0)
     for number, line in enumerate(with_attributes_joined(lines), first):

@@ -121,13 +121,13 @@ LaunchOrder: TypeAlias = dict[str, tuple[str, list[str]]]
 
 def launch_order(data: bytes) -> LaunchOrder:
     """The launch order of a scheduled HloProto, or {}; raises `ValueError` or `IndexError` for other data."""
-    instructions: dict[int, tuple[str, str, int]] = {}
+    instructions = {}
     for instruction in instructions_of(data):
         own = dict(fields(instruction))
         unique, called = (next(numbers(instruction, number), -1) for number in (_ID, _CALLED))
         instructions[unique] = _text(own, _NAME), _text(own, _OPCODE), called
     module = module_proto(data)
-    sequences: dict[int, list[int]] = {}
+    sequences = {}
     for schedule in messages(module, _SCHEDULE):
         for pair in messages(schedule, 1):
             sequence = b"".join(messages(pair, 2))

@@ -87,7 +87,7 @@ class OnlineOrder:
     def _search_backward(self, start: Computation) -> tuple[list[Computation], bool]:
         """Callers on the same level, each after its own callers; True if the search was cut off."""
         found = []
-        visited: set[Computation] = set()
+        visited = set()
         edges = 0
         agenda = [(start, False)]
         while agenda:
@@ -110,7 +110,7 @@ class OnlineOrder:
 
     def _search_forward(self, start: Computation, found: list[Computation]) -> None:
         """Raise the callees of `start` that have to move; `found` gets each after its callees."""
-        visited: set[Computation] = set()
+        visited = set()
         raised, agenda = {start}, [(start, False)]
         while agenda:
             computation, is_done = agenda.pop()

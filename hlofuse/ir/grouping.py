@@ -33,8 +33,8 @@ def common_length(one: Sequence[object], other: Sequence[object]) -> int:
 
 def post_order(starts: Iterable[_K], onwards: Callable[[_K], Iterable[_K]]) -> list[_K]:
     """`starts` and all that they lead to, each once and after what it leads to."""
-    order: list[_K] = []
-    entered: set[_K] = set()
+    order = []
+    entered = set()
     stack: list[tuple[list[_K], Iterator[_K]]] = [([], iter(starts))]
     while stack:
         here, rest = stack[-1]

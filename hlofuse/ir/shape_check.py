@@ -19,7 +19,7 @@ def first_misfit(module: Module) -> tuple[Instruction, str] | None:
     """The first instruction whose shapes do not fit, and the expected ones; None if all fit."""
     check_of = _CHECKS.get
     # Most instructions are like another, up to names and metadata. The module keeps the shapes alive.
-    passed: set[tuple[object, ...]] = set()
+    passed = set()
     for computation in module.computations:
         for x in computation._slots:
             check = check_of(x.opcode) if x is not None else None

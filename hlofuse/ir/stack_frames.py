@@ -67,7 +67,7 @@ class StackFrames:
 
     def with_callers(self, frame_id: int) -> Iterator[int]:
         """The frame and its callers, outwards; stops at a loop in damaged tables."""
-        seen: set[int] = set()
+        seen = set()
         while frame_id > 0 and frame_id not in seen:
             seen.add(frame_id)
             yield frame_id

@@ -152,7 +152,7 @@ class Judge(AbstractContextManager["Judge", None]):
         """Judge whether `b` computes what `a` does, up to ten times the effect of moving inputs by an ulp."""
         if _signature(a) != _signature(b):
             raise HlofuseError("the modules have different parameters or results")
-        found: dict[str, Compiled] = {}
+        found = {}
         try:
             for key, module in (("a", a), ("b", b)):
                 found[key] = self.compile(module, key=key)

@@ -55,8 +55,8 @@ def measured_changes(
     with each of `flags` as well has the flag as its key, and each `changed` module its place. Each flag has a
     process, and all run alternately. A change that XLA does not compile is missing."""
     with ExitStack() as stack:
-        judges: dict[str, Judge] = {}
-        keys: dict[str, int] = {}
+        judges = {}
+        keys = {}
         for flag in ("", *flags):
             judge = stack.enter_context(Judge(xla_flags=[*own, *flag.split()]))
             with suppress(Refused):

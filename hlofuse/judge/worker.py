@@ -71,7 +71,7 @@ class Worker:
 
     def run(self, key: str, scales: list[float], seed: int) -> dict[str, Any]:
         """Run a program on random inputs; `a` also with moved ones, another to be compared with it."""
-        rows: list[Any] = []
+        rows = []
         for place in ((n, sign) for n in range(len(scales)) for sign in (0, 1, -1)):
             random, scale = self.np.random.default_rng([seed, *map(abs, place)]), scales[place[0]]
             values = [self._input(random, s, scale, place[1]) for s in self.programs[key][1]]
@@ -246,8 +246,8 @@ Launches = list[tuple[str, float, float]]
 def launched(lines: Any, containers: Any) -> dict[Any, Launches]:
     """By run: the instruction of each launch, its start and its end in nanoseconds; `lines` are threads. XLA
     reports an end on the thread that finishes the last task, after all that this thread starts then."""
-    begun: list[Any] = []
-    ended: dict[Any, tuple[float, int]] = {}
+    begun = []
+    ended = {}
     starts: list[list[float]] = []
     for line in lines:
         own = []

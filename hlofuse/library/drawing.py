@@ -39,7 +39,7 @@ def drawn(
     """`Report.render`: names are any names, and what limits the replay stands in the picture."""
     listener = program.options.listener
     shown: Module | Compilation = program.module
-    names: dict[str, str] = {}
+    names = {}
     view = shown_view(program, view)
     if view != "before":
         shown, names = program.replay, renamed_kernels(program.replay)

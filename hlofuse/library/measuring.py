@@ -42,8 +42,8 @@ def measure_all(
     the profiles that they will be held against: those tell the device where nothing else does."""
     listener = replace(requests[0].listener, note=cache(requests[0].listener.note))  # of many modules once
     requests = [replace(r, listener=listener) for r in requests]
-    found: list[Measured] = []
-    absent: list[NotProfiled] = []
+    found = []
+    absent = []
     for one, name in (pair for r in requests for pair in each_module(r)):
         try:
             found.append(_one(one, name, root, baseline or {}))
@@ -140,7 +140,7 @@ def checked(
     if baseline is not None and (is_there or not update):
         stored = read_baseline(baseline)
     measured = measure_all(requests, Path(options.root), stored.profiles)
-    files: dict[Path, str] = {}
+    files = {}
     if update and baseline is not None:
         files = updated_files(baseline, [m.profile for m in measured])
         stored.profiles = {}

@@ -67,8 +67,8 @@ def _proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verd
     found = list(_candidates(report, v, start))
     found.sort(key=lambda c: ((c[0].recipe or c[0].flag) not in suggested, -c[0].touched))
     remaining = [] if v.tiles is not None else list(v.suggestions)
-    helpful: list[Candidate] = []
-    untimed: list[Suggestion] = []
+    helpful = []
+    untimed = []
     tried = set[str]()
     with report.options.listener.progress("compiling changes") as progress:
         try:

@@ -99,7 +99,7 @@ OBJECTIVES = ("time", "measured-time", "kernels", "bytes", "ops", "peak-memory")
 
 def _axes(sweeps: Sequence[str]) -> dict[str, list[str]]:
     """The values to try by the name of their knob."""
-    axes: dict[str, list[str]] = {}
+    axes = {}
     for text in sweeps:
         name, equals, values = text.partition("=")
         listed = [v.strip() for v in values.split(",")]

@@ -146,7 +146,7 @@ class Graph:
         fusion: Instruction | None,
         depth: int,
     ) -> dict[Instruction, _Result]:
-        results: dict[Instruction, _Result] = {}
+        results = {}
         self._opened += len(computation)
         for i in computation.post_order():
             opcode = i.opcode
@@ -242,7 +242,7 @@ class Graph:
 
 def _left_closed(order: list[Computation]) -> set[Computation]:
     """Bodies of fusions nested too deep to be opened; they are compared as computations."""
-    closed: set[Computation] = set()
+    closed = set()
     regions = [c for c in order if c.fusion is None]
     for region in regions:  # grows while it is walked
         stack = [(region, 0)]

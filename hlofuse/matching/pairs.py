@@ -259,8 +259,8 @@ class Pairs:
             for x in computation
             if (candidates := self._candidates(x))
         ]
-        pairs: dict[Instruction, Instruction] = {}
-        taken: set[Instruction] = set()
+        pairs = {}
+        taken = set()
         for only_certain in (True, False):
             for new, candidates in choices:
                 if new in pairs or (only_certain and len(candidates) > 1):

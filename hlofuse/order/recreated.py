@@ -48,11 +48,11 @@ def _read_moved(phases: Phases) -> Iterable[Instruction]:
 
 def _chain_to_mean(phases: Phases) -> Iterable[Instruction]:
     """A mean that keeps its dimensions, and the operations between it and moved ones."""
-    found: dict[Instruction, None] = {}
+    found = {}
     for x in phases:
         if not _is_moved(x, phases):
             continue
-        path: list[Instruction] = []
+        path = []
         arrays = arrays_read_by(x)
         while len(arrays) == 1 and phases.get(arrays[0]) in _EARLIER:
             if arrays[0].opcode not in ELEMENTWISE_OPCODES or len(arrays[0].users) != 1:
@@ -138,8 +138,8 @@ def alone_in_layout(phases: Phases) -> list[Instruction]:
         if phase == Phase.LAYOUTS and is_of_program(x) and x.opcode in ELEMENTWISE_OPCODES
     ]
     members = set(shared)
-    found: list[Instruction] = []
-    seen: set[Instruction] = set()
+    found = []
+    seen = set()
     for start in shared:
         if start in seen:
             continue
@@ -178,10 +178,10 @@ def phases_by_number(phases: Phases) -> Phases:
         late = phases[x] == Phase.SIMPLIFIED_LAST and x.opcode != "broadcast"
         return phases[x] in _CERTAINTY and not late and not is_of_program(x)
 
-    found: Phases = {}
+    found = {}
     for chain in chains_of(phases, may_be_dated):
         agreed = [0] * len(iterations)
-        came_from: list[list[int]] = []
+        came_from = []
         for x in chain:
             best, step = 0, []
             for k in range(len(iterations)):

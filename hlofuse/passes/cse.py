@@ -54,7 +54,7 @@ class _OneComputation(Struct):
 
     def _may_have_duplicates(self) -> bool:
         """True if two instructions look alike or one reads two iotas; in most computations none do."""
-        seen: set[Hashable] = set()
+        seen = set()
         iotas = 0
         for instruction in self._computation:
             if _may_be_considered(instruction):

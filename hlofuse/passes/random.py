@@ -244,7 +244,7 @@ class RngBitGeneratorExpander(Pass):
     name = "rng-bit-generator-expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        generators: dict[Hashable, Computation] = {}
+        generators = {}
         computations = module.non_fusion_computations()
         found = [i for c in computations for i in c.post_order() if i.opcode == "rng-bit-generator"]
 

@@ -277,7 +277,7 @@ def _create(text: str, target: str, context: Mapping[str, Any]) -> Pass:
     if m is None or kind is None:
         raise ValueError(f"no pass {text!r} for target {target!r}")
     options_of_kind = {f.name: f.default for f in fields(kind) if f.compare}
-    options: dict[str, Any] = {}
+    options = {}
     for part in filter(None, (p.strip() for p in (m[2] or "").split(","))):
         key, _, value = part.partition("=")
         if key.strip() not in options_of_kind:

@@ -90,7 +90,7 @@ def plot_memory(module: Module, memory: Assignment, title: str) -> Plot:
     parts = [max(bytes_alive[k : k + step]) for k in range(0, len(bytes_alive), step)]
     width = _WIDTH * 3
     height = _WIDTH
-    places: list[tuple[float, float]] = []
+    places = []
     for k, value in enumerate(parts):
         y = value / (most or 1) * height
         places += [(k * width / len(parts), y), ((k + 1) * width / len(parts), y)]
@@ -188,7 +188,7 @@ def _kernel_rows(
 ) -> list[Row]:
     launched = {names_at_fusion.get(r.instruction.name, r.instruction.name): r for r in after.rows}
     shares: dict[str, list[float]] = {name: [] for name in launched}
-    removed: list[float] = []
+    removed = []
     for row in before.rows:
         into = dict.fromkeys(k.name for k in pair.kernels.get(row.instruction, ()))
         final = [name for name in into if name in shares]

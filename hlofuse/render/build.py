@@ -86,7 +86,7 @@ class _PanelBuilder(Struct):
         collapsed = {i: p for p in plan.parts for i in p.instructions}
         shown = [u for u in units(computation) if plan.shown is None or u in plan.shown]
         self._write_values(bool(plan.parts))
-        part_boxes: dict[int, Box] = {}
+        part_boxes = {}
         for unit in shown:
             if unit in self.written:
                 continue

@@ -63,7 +63,7 @@ def _one(builder: Builder, options: Options, line: str) -> Scene:
 
 
 def _both(pair: ModulePair, options: Options) -> Scene:
-    sides: list[dict[str, Panel]] = []
+    sides = []
     scene = Scene(shorten(pair.after.name, 70), [_change(pair)], legend=options.legend)
     names, times = options.final_names, options.times
     after = _numbered(pair.after, "a", notes=pair.notes, final_names=names, times=times)
@@ -88,7 +88,7 @@ def _before_builder(pair: ModulePair, options: Options) -> Builder:
     """Draws the module before: instructions with the kernels they are in after, in frames of these."""
     numbers, final_names = kernel_numbers(pair.after), options.final_names
     titles = {number: final_names.get(kernel.name, kernel.name) for kernel, number in numbers.items()}
-    future: dict[Instruction, str] = {}
+    future = {}
     for i, computed_in in pair.kernels.items():
         found = dict.fromkeys(numbers[k] for k in computed_in if k in numbers)
         in_kernels = sorted(found, key=lambda number: int(number[1:]))
@@ -100,7 +100,7 @@ def _before_builder(pair: ModulePair, options: Options) -> Builder:
 
 def _groups(module: Module, future: Mapping[Instruction, str]) -> dict[Instruction, str]:
     """The instructions grouped by future kernel, as far as a frame can surround them."""
-    groups: dict[Instruction, str] = {}
+    groups = {}
     for computation in module.computations:
         if computation.fusion is not None:
             continue

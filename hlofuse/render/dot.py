@@ -58,7 +58,7 @@ def legend(graph: Digraph, scene: Scene, place: int) -> None:
     used = {b.style for b in boxes}
     kinds = {f.style for p in scene.panels for f in p.outlines}
     arrows = [a for p in scene.panels for a in p.arrows]
-    rows: list[tuple[str, dict[str, str]]] = []
+    rows = []
     for name, style in STYLES.items():
         if name in used and name != "stub":
             rows.append((style.title, style.attributes_for_size(text_width(style.title, 9), 11)))

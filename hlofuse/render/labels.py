@@ -161,7 +161,7 @@ def sources(
     """The instructions that compute `value`, with the element each contributes. `keep` are those with a box
     although they only pass values on (elements of a loop's parameter, a tuple that is the result)."""
     found: dict[Leaf, None] = {}
-    seen: set[Leaf] = set()
+    seen = set()
     stack: list[Leaf] = [(value, ())]
     while stack:
         leaf = stack.pop()

@@ -157,7 +157,7 @@ def _collapse(
             raise HlofuseError(f"there is no part{min(missing)}: the overview has parts 1 to {len(parts)}")
     keep = []
     spare = HARD_LIMIT - len(parts)
-    opened: list[Instruction] = []
+    opened = []
     for part in parts:
         if len(part.instructions) == 1:
             continue
@@ -212,7 +212,7 @@ def divide(
     operands = [[index[o] for o in users_of(u) if o in index] for u in units]
     scopes = _scopes(units, operands)
     order = range(len(units))
-    groups: dict[tuple[tuple[str, ...], int], list[int]] = {}
+    groups = {}
     for depth in range(max(map(len, scopes), default=0), -1, -1):
         label = {n: scopes[n][:depth] for n in order}
         level = levels(order, operands, label)
@@ -221,7 +221,7 @@ def divide(
             break
     largest = max(1, -(-len(units) // wanted))
     cost = _crossings(units, operands)
-    parts: list[list[int]] = []
+    parts = []
     for members in groups.values():
         parts += _stretches(members, largest, cost)
     parts.sort(key=lambda p: p[0])

@@ -86,7 +86,7 @@ def upgrade(
     comparison = compare_builds(first, second)
     considered = differences(first.replay.target, (old.name, new.name))
     before, after = _totals(first.replay, new), _totals(second.replay, new)
-    causes: list[Cause] = []
+    causes = []
     if comparison.flipped or _launches(before) != _launches(after):
         sides = (first.replay, before, old, new), (second.replay, after, new, old)
         for usual, usual_totals, own, other in sides:

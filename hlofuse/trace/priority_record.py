@@ -71,9 +71,9 @@ def read_priority_record(text: str) -> PriorityRecord:
 def _steps(text: str) -> Iterator[RecordedStep]:
     for match in _STEP.finditer(text):
         kind, body = match[1], match[2]
-        names: dict[str, str] = {}
-        numbers: dict[str, float] = {}
-        consumers: list[str] = []
+        names = {}
+        numbers = {}
+        consumers = []
         for name, quoted, number in _FIELD.findall(body):
             if number:
                 numbers[name] = float(number)

@@ -66,7 +66,7 @@ class Provenance:
         start = self._named.get(name)
         if start is None:
             return None
-        before: dict[Instruction, Instruction] = {}
+        before = {}
         queue, end = [start], None
         for x in queue:  # grows while it is walked; the nearest survivor counts
             if is_in(x, self._module):
@@ -76,7 +76,7 @@ class Provenance:
                 if y is not start and y not in before:
                     before[y] = x
                     queue.append(y)
-        changes: list[Change] = []
+        changes = []
         last = end or self._last(start, before)
         if end is None:
             changes.append(Change(self._name(last), "removed", self._removed_by.get(last, "")))
@@ -204,7 +204,7 @@ def is_in(instruction: Instruction, module: Module | None) -> bool:
 def final_instructions(result: Iterable[Instruction]) -> dict[str, Instruction]:
     """By the names of a run's input, the instruction of its result that stands for each, if there is one.
     That is the instruction itself, else a clone or new one in its place, else one that took over its uses."""
-    found: dict[str, Instruction] = {}
+    found = {}
     ranks: dict[str, int] = {}
     for x in result:
         own = own_name(x.origin)

@@ -52,7 +52,7 @@ class Event(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """The object of the trace contract; fields that say nothing are left out."""
-        out: dict[str, Any] = {}
+        out = {}
         for key in (*_FIELDS, *_FIELDS_OF.get(self.event, ())):
             value = getattr(self, _NAMES.get(key, key))
             out[key] = list(value) if isinstance(value, tuple) else value

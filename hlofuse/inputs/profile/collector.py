@@ -239,7 +239,7 @@ class Collector:
     @cached_property
     def _containers(self) -> dict[Label, frozenset[str]]:
         """Control flow of each module, by opcode if the profile has the module, else by XLA's names."""
-        found: dict[Label, frozenset[str]] = {}
+        found = {}
         for label in {k.label for k in self._keys}:
             names = {k.op for k in self._keys if k.label == label and k.is_control_flow}
             if label in self.protos:
@@ -265,9 +265,9 @@ class Collector:
 
     def _name_what_graphs_start(self) -> None:
         """Find the instructions of kernels of CUDA graphs and control flow, recorded by kernel name only."""
-        namers: dict[Label, _Namer] = {}
+        namers = {}
         for label in {k.label for k in self._keys if k.within}:
-            order: LaunchOrder = {}
+            order = {}
             if label in self.protos:
                 with suppress(ValueError, IndexError):
                     order = launch_order(self.protos[label]())

@@ -37,7 +37,7 @@ def read_trace(path: Path, collector: Collector) -> None:
         is_packed = raw.read(2) == b"\x1f\x8b"
     with gzip.open(path) if is_packed else open(path, "rb") as file:
         text = io.TextIOWrapper(file, "utf-8", errors="replace")
-        names: dict[tuple[Any, Any], str] = {}
+        names = {}
         lanes: dict[tuple[Any, Any], _Lane] = {}
         for event in _events(text):
             process, thread = event.get("pid"), event.get("tid")
@@ -175,7 +175,7 @@ def _names_of_launches(connection: sqlite3.Connection) -> dict[int, Names]:
     )
     for thread, *one in connection.execute(query):
         ranges[thread].append((one[0], one[1], one[2]))
-    found: dict[int, Names] = {}
+    found = {}
     around: list[tuple[int, int, str]] = []
     place, current = 0, None
     calls = f"SELECT globalTid, start, correlationId FROM {_RUNTIME} ORDER BY globalTid, start"

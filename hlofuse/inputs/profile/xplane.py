@@ -98,7 +98,7 @@ class _Plane(Struct):
     def event(self, number: int) -> tuple[str, Values]:
         """Name and common stats of all events of that id; for a TPU's instruction its name, not its text."""
         at, end = self.events.get(number, (0, 0))
-        texts: dict[int, str] = {}
+        texts = {}
         stats = []
         for of, value in fields(self.data[at:end]):
             if of == _METADATA_STATS and isinstance(value, bytes):

@@ -26,7 +26,7 @@ class Window(tuple[WindowDimension, ...]):
     __slots__ = ()
 
     def __str__(self) -> str:
-        parts: list[str] = []
+        parts = []
 
         def add(key: str, usual: str, text: Callable[[WindowDimension], str]) -> None:
             texts = list(map(text, self))

@@ -80,7 +80,7 @@ class Builder(Operands):
 
     def header(self, nodes: list[AttributeNode], entry: Computation) -> Attributes:
         """The module's own attributes, checked against its entry."""
-        raw: dict[str, str] = {}
+        raw = {}
         for node in nodes:
             name, where = node.name, node.key.start_pos or 0
             if name in raw:
@@ -120,7 +120,7 @@ class Builder(Operands):
                 f"{name} is said to return {node.result.text_without_layout}, but its root"
                 f" {computation.root.name} is {computation.root.shape.text_without_layout}",
             )
-        seen: set[str] = set()
+        seen = set()
         for attribute in node.attributes:
             if attribute.name != "execution_thread":
                 raise Rejected(

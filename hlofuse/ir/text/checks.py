@@ -42,7 +42,7 @@ def signature_or_error(opcode: Token) -> Signature:
 
 def check_attributes(opcode: str, spec: Signature, nodes: Sequence[AttributeNode], end: int) -> None:
     """Check that attributes are known, unique and complete; `end` is the place of a missing one."""
-    seen: set[str] = set()
+    seen = set()
     for node in nodes:
         name = node.name
         where = node.key.start_pos or 0

@@ -106,7 +106,7 @@ def parse_attributes(text: str) -> dict[str, tuple[str, Any]]:
 
     try:
         nodes = parse_rule(text, "attributes")
-        out: dict[str, tuple[str, Any]] = {}
+        out = {}
         for node in nodes:
             if node.name in out:
                 raise Rejected(node.key.start_pos, f"the attribute {node.name} is given twice")

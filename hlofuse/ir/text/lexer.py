@@ -28,8 +28,8 @@ class HloLexer(Lexer):
         identifier = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
         self._keywords: dict[str, str] = {}
         self._keys: dict[str, str] = {}
-        punctuation: dict[str, str] = {}
-        patterns: list[tuple[int, str, str]] = []
+        punctuation = {}
+        patterns = []
         for name, t in terminals.items():
             regexp = t.pattern.to_regexp()
             if name in lexer_conf.ignore:

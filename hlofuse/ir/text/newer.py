@@ -39,7 +39,7 @@ def misspelt(name: str, vocabulary: Iterable[str]) -> str | None:
     names of one family differ at their end: `erf` and `erfc`, `sine` and `sinh`."""
     slips = 2 if len(name) >= _LONG else 1
     numbered = name.rstrip("0123456789")
-    found: list[tuple[int, bool, str]] = []
+    found = []
     for other in vocabulary:
         if numbered == other:
             return None

@@ -34,7 +34,7 @@ def print_module(module: Module, options: PrintOptions | None = None) -> str:
 
 
 def _callees_come_first(computations: list[Computation]) -> bool:
-    seen: set[Computation] = set()
+    seen = set()
     for computation in computations:
         for instruction in computation:
             for _, callee in instruction.called:

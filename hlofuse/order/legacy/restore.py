@@ -172,7 +172,7 @@ class GroupedTransposes:
 def _groups(dimensions: Sequence[int], merged: Sequence[int]) -> list[list[int]] | None:
     """The neighbours among `dimensions` whose product each of `merged` is; None if one is not."""
     rest = [d for d in dimensions if d != 1]
-    groups: list[list[int]] = []
+    groups = []
     for product in merged:
         group = []
         found = 1

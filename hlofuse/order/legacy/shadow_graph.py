@@ -167,7 +167,7 @@ class ShadowGraph:
 
     def _traverse(self, starts: list[Node], action: Callable[[Node], None]) -> None:
         visited = self.visited = set()
-        visiting: set[Node] = set()
+        visiting = set()
         for start in starts:
             stack = [] if start.dead else [start]
             while stack:

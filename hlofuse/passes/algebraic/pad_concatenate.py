@@ -107,7 +107,7 @@ def handle_concatenate(c: Context, x: Instruction) -> bool:
         return c.replace_if_compatible(x, new)
     if c.options.layout_sensitive:
         return False
-    flat: list[Instruction] = []
+    flat = []
     for o in operands:
         flat += o.operands if o.opcode == "concatenate" and o.dimensions == (dimension,) else [o]
     if len(flat) != len(operands):

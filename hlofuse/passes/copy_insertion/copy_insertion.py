@@ -74,7 +74,7 @@ def _add_for_loop(alias: HloAlias, loop: Instruction, because: Because) -> None:
     init, dataflow = loop.operands[0], alias.dataflow
     if has_no_loop_copies(loop) or not dataflow.covers(loop):
         return
-    indices: set[Index] = set()
+    indices = set()
     for index, before, after in zip(
         shape_tree(loop.shape).indices, dataflow.values_of(init), dataflow.values_of(loop), strict=True
     ):
@@ -129,7 +129,7 @@ def _pairs(alias_info: AliasInfo, x: Instruction) -> list[InPlacePair]:
 
 def _add_for_in_place(x: Instruction, pairs: list[InPlacePair], because: Because) -> None:
     """Copy what is overwritten (`AddCopiesForInPlaceOperation`)."""
-    copied: set[int] = set()
+    copied = set()
     for pair in pairs:
         number = pair.operand_number
         if number in copied or number >= len(x.operands):

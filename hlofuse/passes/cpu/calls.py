@@ -119,7 +119,7 @@ def _indexed_shape(x: Instruction) -> Shape | None:
 
 def partition_counts(shape: Shape, target: int) -> list[int]:
     """Parts of the outermost dimensions, in all at most `target` (`ShapePartitionAssigner::Run`)."""
-    outer: list[int] = []
+    outer = []
     size = 1
     layout = shape.layout
     order = layout.minor_to_major if layout is not None else tuple(reversed(range(shape.rank)))

@@ -216,7 +216,7 @@ class DynamicDimensionSimplifier(Pass):
 def _concatenate_of_concatenates(concatenate: Instruction) -> bool:
     if concatenate.opcode != "concatenate":
         return False
-    parts: list[Instruction] = []
+    parts = []
     for operand in concatenate.operands:
         nested = operand.opcode == "concatenate" and operand.dimensions == concatenate.dimensions
         parts += operand.operands if nested else [operand]

@@ -184,8 +184,8 @@ class TransposeFolding(Pass):
     into_convolutions: bool = False
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        found: list[tuple[Instruction, list[int]]] = []
-        convolutions: list[Instruction] = []
+        found = []
+        convolutions = []
 
         def look(x: Instruction) -> None:
             if x.opcode == "convolution" and any(o.opcode == "transpose" for o in x.operands):

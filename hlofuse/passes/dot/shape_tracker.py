@@ -62,11 +62,11 @@ def packed(view: View) -> View:
 
 def split(view: View, sizes: Sequence[int]) -> list[View] | None:
     """The view of every dimension when it is cut into these; None where a cut goes through a piece."""
-    parts: list[View] = []
+    parts = []
     remaining = iter(view)
     stride, left = next(remaining)
     for size in sizes:
-        part: list[tuple[int, int]] = []
+        part = []
         missing = size
         while missing > 1:
             taken = min(left, missing)
@@ -93,7 +93,7 @@ def sorted_transposed(view: View) -> tuple[list[int], list[int]]:
 def intersection(view: View, other: View) -> View | None:
     """The part of `other` in `view`, in the order of `view`; None where strides do not divide each other."""
     second = normalized(other)
-    out: list[tuple[int, int]] = []
+    out = []
     for stride, extent in view:
         for other_stride, other_extent in second:
             low, high = sorted((stride, other_stride))
@@ -121,7 +121,7 @@ def fold(views: list[View]) -> None:
 def sliced(views: Sequence[View], part: View) -> tuple[list[View], View] | None:
     """The views of some of the elements only, and where these are finally (`SliceProjectionChain`)."""
     expected = elements(part)
-    out: list[View] = []
+    out = []
     for view in views:
         overlap = intersection(view, part)
         if overlap is None or elements(overlap) != expected:
@@ -284,7 +284,7 @@ class ShapeTracker(Struct):
 
     def steps(self) -> list[Step]:
         """Reshapes, by sizes, and transposes, by permutation, that do the same."""
-        out: list[Step] = []
+        out = []
         sizes = self.source
         if math.prod(self.source) != 1:
             for k, view in enumerate(self.views):

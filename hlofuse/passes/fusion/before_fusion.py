@@ -46,7 +46,7 @@ def _split(
     parts = list(concatenate.operands)
     name, concatenates = concatenate.name, list[Instruction]()
     while len(parts) > 1:
-        joined: list[Instruction] = []
+        joined = []
         for start in range(0, len(parts), batch):
             if start and start + batch > len(parts):
                 joined += parts[start:]
@@ -100,7 +100,7 @@ _ENTERED = with_trait("control-flow")
 
 def reached(entry: Computation) -> Iterator[Instruction]:
     """Instructions in post-order, those of called control flow in place of its first caller."""
-    entered: set[Computation] = set()
+    entered = set()
     stack: list[Iterator[Computation | Instruction]] = [iter((entry,))]
     while stack:
         for x in stack[-1]:

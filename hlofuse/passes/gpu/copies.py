@@ -206,7 +206,7 @@ class CopyFusion(DevicePass):
 
     def _users(self, fusion: Instruction, model: KernelModel) -> tuple[list[Instruction], list[Instruction]]:
         """The copies of its results that it may write, and what else reads it."""
-        copies: list[Instruction] = []
+        copies = []
         others = []
         for user in fusion.users:
             copy = user

@@ -38,7 +38,7 @@ class SoftmaxRewriterTriton(ReleasePass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         matcher = _Matcher(TritonSupport(self.device, self.release))
-        found: list[tuple[Instruction, Instruction]] = []
+        found = []
         for computation in module.non_fusion_computations():
             if any(caller.opcode == "custom-call" for caller in computation.callers):
                 continue
@@ -257,7 +257,7 @@ _TRITON = '{"fusion_backend_config":{"kind":"__triton"}}'
 def _extracted(body: Computation) -> Module:
     """The computation as a module of its own (`ExtractComputationIntoNewModule`)."""
     alone = Module("extracted")
-    called: dict[Computation, Computation] = {}
+    called = {}
 
     def copied(callee: Computation) -> Computation:
         if callee not in called:

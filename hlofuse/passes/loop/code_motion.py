@@ -23,7 +23,7 @@ class WhileLoopConstantSinking(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         pending: list[Computation] = [module.entry]
-        visited: set[Computation] = set()
+        visited = set()
         while pending:
             computation = pending.pop()
             if computation in visited:
@@ -112,7 +112,7 @@ def hoist_invariants(loop: Instruction, recorder: Recorder) -> list[Instruction]
     if not waiting:
         return []
     hoisted: dict[Instruction, Instruction] = {}
-    moved: list[Instruction] = []
+    moved = []
     for i in body.post_order():
         if has_side_effect(i) or i.opcode in ("after-all", "parameter") or i.control_predecessors:
             continue

@@ -89,7 +89,7 @@ def _used_elements(loop: Instruction, size: int) -> set[int]:
     if not loop.is_root and all(u.opcode == "get-tuple-element" for u in loop.users):
         after = {u.tuple_index for u in loop.users}
     groups = _Groups()
-    depends: dict[Instruction, int] = {}
+    depends = {}
     """The elements that an instruction is computed from, one bit each."""
     acting_bits = 0
     for part in (body, condition):
@@ -207,7 +207,7 @@ def _merge(loop: Instruction, duplicates: Iterable[list[int]], *, from_init: boo
         return loop
     for part in (body_of(loop), condition_of(loop)):
         parameter = part.parameters[0]
-        survivors: dict[int, Instruction] = {}
+        survivors = {}
         for reader in list(parameter.users):
             if reader.opcode != "get-tuple-element" or reader.tuple_index not in duplicate_of:
                 continue

@@ -23,7 +23,7 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
     if init.opcode != "tuple" or body.root.opcode != "tuple":
         return None
     counter: int | None = None
-    steps: dict[int, Instruction] = {}
+    steps = {}
     for k, o in enumerate(body.root.operands):
         step = _increment(o, body.parameters[0], k, lambda x: x)
         if step is None or step.element_type != element_type or not scalar_constant(step):

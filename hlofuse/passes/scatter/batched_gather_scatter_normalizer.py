@@ -177,7 +177,7 @@ def _sizes_read(scatter: Instruction) -> Sequence[int] | None:
     if not base or not is_simplified_scatter(scatter):
         return None
     read = list(base)
-    seen: set[Instruction] = set()
+    seen = set()
 
     def cuts(slice_: Instruction) -> bool:
         for d, taken in enumerate(slice_.attributes["slice"]):

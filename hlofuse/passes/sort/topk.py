@@ -76,7 +76,7 @@ class TopkDecomposer(Pass):
     of_calls: bool = True
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        found: list[Instruction] = []
+        found = []
 
         def look(x: Instruction) -> None:
             if x.opcode == "topk" or (self.of_calls and is_topk_call(x)):

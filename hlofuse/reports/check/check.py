@@ -228,7 +228,7 @@ def _related_groups(
 ) -> tuple[list[_Group], list[BaselineKernel], list[BaselineKernel]]:
     """Groups of kernels at one place that share an operation with one of the other side; and the rest."""
     group_of: dict[tuple[object, str], _Group] = {}
-    merged: dict[int, _Group] = {}
+    merged = {}
     there, here = ({(place(k), op) for k in side for op in _contents(k)} for side in (old, new))
     shared = there & here
     rest: tuple[list[BaselineKernel], list[BaselineKernel]] = ([], [])

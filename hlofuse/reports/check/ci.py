@@ -221,7 +221,7 @@ class _Parts:
 
     def table(self, modules: list[ModuleCheck]) -> None:
         """Rows take half of the room at most."""
-        rows: list[list[str]] = []
+        rows = []
         left = self._room // 2
         for m in modules:
             base = figures(m.baseline.figures) if m.baseline is not None else ""

@@ -57,8 +57,8 @@ def factor_text(factor: float) -> str:
 
 def why_saves(cost: StepCost, producer_opcode: str) -> str:
     """The gains and costs of a fusion in order of weight, in one line."""
-    gains: list[tuple[float, str]] = []
-    pays: list[tuple[float, str]] = []
+    gains = []
+    pays = []
     if cost.leaves:
         shared = f" shared by {cost.consumers}" if cost.consumers > 1 else ""
         gains.append((cost.us_launch / cost.consumers, f"one launch ({us_text(cost.us_launch)}){shared}"))

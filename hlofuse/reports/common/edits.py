@@ -192,7 +192,7 @@ class _Program:
 
     def changed(self, recipe: str, places: Sequence[Place], number: int) -> str | None:
         """The program with a form at each place; None where that is no other program."""
-        spans: set[tuple[int, int, str]] = set()
+        spans = set()
         for node, found, after in places:
             new = self.written(after[min(number, len(after) - 1)], found)
             if new is None:

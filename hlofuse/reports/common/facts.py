@@ -103,7 +103,7 @@ class Facts:
     @cached_property
     def last_rule_between(self) -> dict[frozenset[str], str | None]:
         """The rule that refused two instructions of the result last; a view stands for its kernels."""
-        found: dict[frozenset[str], str | None] = {}
+        found = {}
         for source, reader, rule in self._refused_pairs():
             producer, consumer = map(self.lineage.final, (source, reader))
             found[frozenset((producer, consumer))] = rule

@@ -97,7 +97,7 @@ def holder_of(name: str, facts: Facts) -> Instruction | None:
         instruction = next((i for i in module.instructions() if i.name == name), None)
     executed = facts.launched_computations_of(module)
     holder = instruction
-    seen: set[Instruction] = set()
+    seen = set()
     while holder is not None and holder.computation not in executed and holder not in seen:
         seen.add(holder)
         kernel = holder.computation
@@ -245,7 +245,7 @@ class Names:
         """The kernels of a line or of a part of an `op_name`; without any, the operations."""
         facts = self.facts
         kernels: dict[str, list[str]] = {}
-        others: list[Named] = []
+        others = []
         for i in described_by(facts.before.values(), facts.replay.before, text):
             runs_in = [k for k in facts.lineage.kernels_of(i.name) if k in facts.launched_after]
             for kernel in runs_in:

@@ -58,7 +58,7 @@ class Cluster(Record):
 def clusters(diff: ModuleDiff) -> Iterator[tuple[Cluster, ...]]:
     """Removed and added instructions, each with those that only served it; replacements as one."""
     served: dict[Instruction, list[Instruction]] = {}
-    heads: list[Added | Removed] = []
+    heads = []
     for edit in diff.edits:
         if isinstance(edit, Added | Removed):
             instruction = _places(edit)[0].instruction

@@ -202,7 +202,7 @@ def blocking_rules(
     """Refusals of each pass, those between kernels, by rule: most time at stake first, then most bytes. A
     pair refused by several passes counts once, for the last of them; those that only give a kernel further
     results count where no other had something to say."""
-    pairs: dict[tuple[str | None, str | None], Refusal] = {}
+    pairs = {}
     for name, found_by_pass in refused:
         for r in found_by_pass:
             if r.between_kernels and not (name in FURTHER_RESULTS and (r.kernel, r.consumer) in pairs):

@@ -252,7 +252,7 @@ def recreated_boundaries(
 
 def _recreated(module: Module, facts: Facts, merged: dict[str, str]) -> dict[Instruction, str]:
     """The kernels that were created again with the same content, and their new names."""
-    names_: dict[frozenset[str], str] = {}
+    names_ = {}
     for name in facts.launched_after:
         content = frozenset(m for m in facts.lineage.members(name) if m in facts.before)
         names_[_telling(content, facts)] = name

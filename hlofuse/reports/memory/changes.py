@@ -115,7 +115,7 @@ def _edited(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
     """The program with each change of the module at the input of fusion."""
     replay, before = observed.replay, facts.account_replayed.totals
     least = _LEAST * (before.peak_temporary_bytes or 0)
-    edits: list[tuple[str, Instruction, Callable[[Instruction], None]]] = []
+    edits = []
     for x in _largest(_reordered(replay.before), least):
         order = ", ".join(map(str, _order(x)))
         text = f"Keep {argument_name(x.operands[0])} as it is read: pass it transposed by ({order})"

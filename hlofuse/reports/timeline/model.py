@@ -226,7 +226,7 @@ def timeline(
 ) -> PassTimeline:
     """The changes of each pass since the last readable dump; an unreadable one is a step with a problem."""
     times, why_none = written_at(sequence)
-    steps: list[Step] = []
+    steps = []
     last: tuple[PassDump, str, Module] | None = None
     for k, dump in enumerate(sequence.dumps):
         seconds = (times[k] - times[k - 1]) / 1e9 if times and k else None

@@ -34,7 +34,7 @@ def follow(sequence: DumpSequence, text: str) -> Provenance:
     where no dump has it. Dumps that cannot be read are passed over and listed."""
     unreadable: list[PassDump] = []
     dumps = _distinct(sequence, unreadable)
-    modules: list[tuple[PassDump, Module]] = []
+    modules = []
     found: Sequence[Instruction] = ()
     for dump, module in dumps:
         modules.append((dump, module))
@@ -86,7 +86,7 @@ def _begin(
     is asked for what changed from the module in front of a number to that module."""
     source = source_text(modules[-1][1].source_of(found))
     trail = Trail(found.name, found.opcode, source, found.op_name or "")
-    events: list[Event] = []
+    events = []
     current = {found}
     k = len(modules) - 1
     while k:

@@ -108,8 +108,8 @@ def _dump_cases(
     wanted = [step.name for step in TARGETS[target].listed(option)]
     directory = DumpDirectory(path)
     chosen = [directory.pick(module)] if module is not None else directory.modules
-    cases: list[Case] = []
-    skipped: list[str] = []
+    cases = []
+    skipped = []
     for m in chosen:
         label = m.name if sum(x.name == m.name for x in directory.modules) == 1 else m.label
         try:

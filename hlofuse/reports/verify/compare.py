@@ -231,7 +231,7 @@ def _compare_passes(
 ) -> tuple[list[PassVerdict], FirstDifference | None, Module, tuple[str, ...]]:
     """Pass by pass: where XLA has no dump, the pass left the module as it was, or unless `complete` may have
     changed it. Also gives the replayed module at `after`, and passes that changed it without a dump."""
-    verdicts: list[PassVerdict] = []
+    verdicts = []
     difference = None
     end, xla = actual.after, before
     left = list(after_passes or ())

@@ -132,7 +132,7 @@ def verify(
 
 
 def _run_all(work: Sequence[Job], processes: int, progress: Callable[[int, int], None]) -> list[Verdict]:
-    verdicts: dict[int, Verdict] = {}
+    verdicts = {}
     processes = min(processes, len(work))
     if processes <= 1:
         for n, job in enumerate(work):

@@ -204,7 +204,7 @@ def _path(producer: str, consumer: str, facts: Facts) -> tuple[str, ...]:
     while queue:
         current = queue.popleft()
         if current is goal:
-            names: list[str] = []
+            names = []
             step: Instruction | None = current
             while step is not None:
                 names.append(step.name)

@@ -353,7 +353,7 @@ def confirmed(
     """The answers with only those flips that `replayed`, given `NAME=VALUE`, decides as they say."""
     if len(facts.before) > TRIED_UP_TO:
         return list(found)
-    cache: dict[str, Facts] = {}
+    cache = {}
 
     def decides(pair: PairAnswer, flip: Flip) -> bool:
         change = flip_setting(flip)
@@ -361,7 +361,7 @@ def confirmed(
             cache[change] = Facts(replayed(change).replay)
         return _is_one_kernel(pair, cache[change], observed) != _is_one_kernel(pair, facts, observed)
 
-    out: list[Answer] = []
+    out = []
     for answer in found:
         if isinstance(answer, PairAnswer) and answer.cost is not None and answer.cost.flips:
             flips = tuple(f for f in answer.cost.flips if decides(answer, f))

@@ -98,7 +98,7 @@ def _typed_literal(parts: list[Any]) -> list[tuple[Any, Span]]:
 
 @spanning("window")
 def _window(parts: list[Any]) -> Window:
-    fields: dict[str, list[Any]] = {}
+    fields = {}
     for part in parts[1:-1]:
         key, value = part.value
         # XLA takes an empty list for one not given yet, but no text writes one.
@@ -133,7 +133,7 @@ def _frontend_attribute(parts: list[Any]) -> tuple[str, str]:
 
 @spanning("metadata")
 def _metadata(parts: list[Any]) -> OpMetadata:
-    fields: dict[str, Any] = {}
+    fields = {}
     for part in parts:
         if isinstance(part, Span):
             key, value = part.value

@@ -190,7 +190,7 @@ def _split_operand(operand: Instruction, k: int, count: int, padded: int) -> Ins
         operand = added(operand, "pad", shape, [operand, filler], padding=edges)
     sizes = list(operand.shape.dimensions)
     sizes[k : k + 1] = [count, padded // count]
-    order: list[int] = []
+    order = []
     for d in operand.shape.minor_to_major:
         order += ([d + 1] if d >= k else []) + ([d] if d <= k else [])
     shape = with_layout(operand.element_type, sizes, order)

@@ -234,7 +234,7 @@ def _plan(bitcast: Instruction) -> list[_Step] | None:
 
     if not spread(bitcast.operands, bitcast.shape):
         return None
-    plan: list[_Step] = []
+    plan = []
     for i in reversed(body.post_order()):
         shape = shapes.get(i)
         if shape is None or shape.key == i.shape.key:
