@@ -428,5 +428,4 @@ def _reasons(captured: Capture) -> str:
 
 
 def module_names(paths: Sequence[Path]) -> list[tuple[str, Path]]:
-    """Files with the names of their folders."""
     return [(folder_name(p.name.split(".")[0]), p) for p in paths]

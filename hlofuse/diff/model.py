@@ -20,8 +20,6 @@ from hlofuse.matching.structure import TRIVIAL
 
 
 class Kind(StrEnum):
-    """The differing part of an instruction."""
-
     OPCODE = "opcode"
     TYPE = "type"
     SHAPE = "shape"

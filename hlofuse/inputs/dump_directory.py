@@ -40,7 +40,6 @@ class DumpedModule(Struct):
 
     @property
     def labels(self) -> list[str]:
-        """The beginnings of its files' names."""
         prefix = f"{self.prefix}." if self.prefix else ""
         return [f"{prefix}module_{n:04d}.{self.name}" for n in (self.module_id, *self.numbers)]
 

@@ -36,7 +36,6 @@ class Mark(Record):
 
     @property
     def name(self) -> str:
-        """The pattern without its special characters."""
         return self.shown or self.pattern.replace("\\", "").strip(".$").replace(
             ".after_pipeline-start.", " … "
         )

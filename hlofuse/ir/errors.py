@@ -8,7 +8,6 @@ class HlofuseError(Exception):
 
     @property
     def first_line(self) -> str:
-        """The message without details."""
         return str(self).split("\n")[0]
 
 

@@ -213,7 +213,6 @@ def append_outputs(fusion: Instruction, outputs: Sequence[Instruction]) -> bool:
 
 
 def tuple_of(elements: list[Instruction]) -> Instruction:
-    """A new tuple in no computation."""
     return Instruction("tuple", Shape.tuple_of([e.shape for e in elements]), "tuple", elements)
 
 

@@ -42,7 +42,6 @@ def with_trait(trait: str) -> frozenset[str]:
 
 
 def with_operands(count: int) -> frozenset[str]:
-    """The opcodes that always take so many operands."""
     return frozenset(opcode for opcode, facts in OPCODE_FACTS.items() if facts.operands == str(count))
 
 

@@ -41,7 +41,6 @@ class StackFrames:
     _numbers: dict[tuple[int, int], int] = field(default_factory=dict, repr=False, compare=False)
 
     def copy(self) -> StackFrames:
-        """A copy to which frames can be added."""
         return StackFrames(self.files, self.functions, self.locations, self.frames.copy())
 
     def __bool__(self) -> bool:

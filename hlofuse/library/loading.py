@@ -380,16 +380,12 @@ def _fusion_log(
     if options.xla_trace is None:  # a what-if run goes its own way
         return None if options.changes_xla else companions_of(module).record, None
     path = Path(options.xla_trace)
-    record = _read_record(path)
+    record = read_priority_record(read_text(path, as_module=False))
     if not record.steps:
         raise HlofuseError(
             f"{printable(str(path))}: expected XLA's PriorityFusion log; found no fusion steps"
         )
     return path, record
-
-
-def _read_record(path: Path) -> PriorityRecord:
-    return read_priority_record(read_text(path, as_module=False))
 
 
 class Defaults(Record):
@@ -493,7 +489,7 @@ class Loaded:
     def _with_log(self, one_of_many: bool) -> CompilationInput:
         if self.log_file is None or self.config is None:
             return self.input
-        log = _read_record(self.log_file)
+        log = read_priority_record(read_text(self.log_file, as_module=False))
         if not log.is_of(self.config.device):
             if not one_of_many:
                 name = printable(self.log_file.name)

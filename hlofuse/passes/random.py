@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from hlofuse.ir import Computation, Instruction, Module, Record, Shape, computation_of, module_of

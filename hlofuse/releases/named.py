@@ -103,7 +103,6 @@ class Behaviour(Record):
 
     @property
     def text(self) -> str:
-        """A sentence on XLA's behaviour and its change."""
         return texts(_TEXTS)[self.name]["text"]
 
     @property

@@ -97,8 +97,6 @@ class Arrow(Struct):
 
 
 class Panel(Struct):
-    """One computation of one module."""
-
     key: str
     title: str
     boxes: list[Box] = []  # Boxes outside every frame

@@ -32,7 +32,6 @@ class Devices:
 
 
 def version_of(package: str) -> str:
-    """The version of an installed package, or "unknown"."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -191,7 +191,6 @@ class EstimateCache(dict[Instruction, CacheEntry]):
         return entry
 
     def copy(self) -> EstimateCache:
-        """A copy that can be extended separately."""
         new = EstimateCache()
         for instruction, source in self.items():
             entry = new[instruction]

@@ -33,7 +33,6 @@ def compatible(a: Shape, b: Shape) -> bool:
 
 
 def signature_or_error(opcode: Token) -> Signature:
-    """The signature of the opcode; raises for an unknown one."""
     spec = signature(opcode)
     if spec is None:
         raise opcode_error(opcode.start_pos or 0, opcode)

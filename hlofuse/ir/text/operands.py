@@ -17,8 +17,6 @@ from .tree.nodes import CallNode, InstructionNode, OperandNode
 
 
 class Scope:
-    """A computation under construction."""
-
     def __init__(self, name: str, implicit_parameters: bool = False) -> None:
         self.computation = Computation(name)
         self.names: dict[str, Instruction] = {}

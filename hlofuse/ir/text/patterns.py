@@ -225,7 +225,6 @@ class ShapeCache(dict[str, Shape]):
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """Numbers with commas between them."""
     return tuple(map(int, text.split(","))) if text else ()
 
 

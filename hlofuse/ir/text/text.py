@@ -54,7 +54,6 @@ def signed(text: str) -> int:
 
 
 def values(text: str) -> frozenset[str]:
-    """The words of a text, for tables."""
     return frozenset(text.split())
 
 

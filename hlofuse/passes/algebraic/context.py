@@ -333,16 +333,12 @@ def remove_chain(c: Context, last: Instruction) -> bool:
     return c.same_shape(last.shape, source.shape) and c.replace(last, source)
 
 
-def _ones(shape: Shape) -> int:
-    return shape.dimensions.count(1)
-
-
 def _moves_a_one(x: Instruction) -> bool:
     if x.opcode not in ("reshape", "bitcast"):
         return False
     if x.opcode == "bitcast" and not reshape_is_bitcast(x.operands[0].shape, x.shape):
         return False
-    if _ones(x.shape) > 1 or _ones(x.operands[0].shape) > 1:
+    if x.shape.dimensions.count(1) > 1 or x.operands[0].shape.dimensions.count(1) > 1:
         return False
     return ones_moved(x.operands[0].shape, x.shape) is not None
 

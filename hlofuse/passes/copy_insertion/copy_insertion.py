@@ -64,15 +64,10 @@ def is_asynchronous_body(computation: Computation) -> bool:
     return caller is not None and is_asynchronous(caller)
 
 
-def has_no_loop_copies(loop: Instruction) -> bool:
-    """`HasDisableWhileLoopCopiesAttr`."""
-    return is_flagged(loop, _NO_COPIES)
-
-
 def _add_for_loop(alias: HloAlias, loop: Instruction, because: Because) -> None:
     """Copy what goes in, what an iteration begins with and what it ends with (`AddCopiesForWhile`)."""
     init, dataflow = loop.operands[0], alias.dataflow
-    if has_no_loop_copies(loop) or not dataflow.covers(loop):
+    if is_flagged(loop, _NO_COPIES) or not dataflow.covers(loop):
         return
     indices = set()
     for index, before, after in zip(
@@ -400,4 +395,4 @@ class _SpecialCases:
 
     def _is_in_loop_without_copies(self, x: Instruction) -> bool:
         """`IsWhileLoopCopyDisabled`."""
-        return any(y.opcode == "while" and has_no_loop_copies(y) for y in self.alias.calls.chain(x))
+        return any(y.opcode == "while" and is_flagged(y, _NO_COPIES) for y in self.alias.calls.chain(x))

@@ -128,10 +128,6 @@ class _Siblings:
         self._queue: list[tuple[int, int, Instruction, Instruction]] = []
         self._pushed = 0
 
-    def why_no_candidate(self, instruction: Instruction) -> Verdict | None:
-        """The verdict that excludes an instruction altogether (`IsFusible`)."""
-        return first_verdict(rules.CPU_CANDIDATE, instruction, self.settings)
-
     def why_illegal(self, fusion: Instruction, other: Instruction) -> Verdict | None:
         """The verdict against fusing the two (`LegalToFuse`)."""
         pair = Siblings(fusion, other, self._reachability, self.release, self.settings)
@@ -139,7 +135,7 @@ class _Siblings:
 
     def run(self) -> bool:
         for instruction in self._order:
-            if self.why_no_candidate(instruction) is None:
+            if first_verdict(rules.CPU_CANDIDATE, instruction, self.settings) is None:
                 self._enter(instruction)
         changed = False
         while self._queue:
@@ -180,7 +176,7 @@ class _Siblings:
                 self.recorder.ineligible(user, instruction, Verdict(rules.NOTHING_SHARED))
 
     def _why_not_entered(self, instruction: Instruction, user: Instruction) -> Verdict | None:
-        if (no_candidate := self.why_no_candidate(user)) is not None:
+        if (no_candidate := first_verdict(rules.CPU_CANDIDATE, user, self.settings)) is not None:
             return no_candidate
         pair = Siblings(instruction, user, self._reachability, self.release, self.settings)
         if (joined := rules.connected(pair)) is not None:

@@ -142,7 +142,6 @@ def packed_pairs(
 
 
 def unpacked_pairs(sort: Instruction, call: Instruction, by: Comparator) -> Instruction:
-    """The tuple that the sort had, from the sorted pairs."""
     make = partial(derived, sort)
     packed = call.shape.tuple_shapes[1]
     key_shape, value_shape = sort.operands[by.key].shape, sort.operands[1 - by.key].shape

@@ -48,7 +48,6 @@ def where_json(w: Where) -> dict[str, Any] | None:
 
 
 def kernel_json(k: BaselineKernel) -> dict[str, Any]:
-    """Names, contents and place of a kernel."""
     return {**fields(k, "name? input_name? what"), "where": where_json(k.where)}
 
 

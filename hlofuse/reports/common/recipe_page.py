@@ -44,7 +44,6 @@ def recipe_text(name: str) -> str:
 
 
 def recipe_names() -> list[str]:
-    """The names of all recipes, in the order of the alphabet."""
     return sorted(p.stem for p in _folder().glob("*.md") if p.stem.islower())
 
 

@@ -47,7 +47,6 @@ class Fused(Record):
     selected: str | None = None  # The name that these are the kernels of; None where all are here
 
     def only(self, name: str, names: Container[str]) -> Fused:
-        """The kernels of these names, and their boundaries."""
         boundaries = tuple(b for b in self.boundaries if b.producer in names or b.consumer in names)
         codes = {b.rule for b in boundaries}
         return replace(

@@ -38,7 +38,6 @@ def by_rule(f: Fused) -> list[Group]:
 
 
 def bytes_between(refused: Sequence[Boundary]) -> int:
-    """Bytes that pass between these kernels."""
     return sum(b.bytes_between for b in refused)
 
 

@@ -31,8 +31,6 @@ class How(StrEnum):
 
 
 class Location(Record):
-    """The place of an operation in one dump."""
-
     name: str
     opcode: str
     shape: str

@@ -30,7 +30,6 @@ class Point(Record):
 
     @property
     def totals(self) -> Totals:
-        """The module as the passes leave it."""
         return self.difference.replayed
 
 

@@ -16,8 +16,6 @@ HANDLERS: dict[str, Handler] = {}  # Handlers by rule (or alias), registered by 
 
 
 class Span(Struct):
-    """A rule's value with its place in the text."""
-
     value: Any
     start: int
     end: int
@@ -45,7 +43,6 @@ def spanning(*rules: str) -> Callable[[Handler], Handler]:
 
 
 def place(part: Any) -> int:
-    """The start of a token or span."""
     start: int | None = part.start_pos if isinstance(part, Token) else part.start
     return start or 0
 

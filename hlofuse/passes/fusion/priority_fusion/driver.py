@@ -172,7 +172,6 @@ class Driver:
         self._removed_times: dict[Instruction, tuple[int, int]] = {}
 
     def run(self) -> bool:
-        """Fuse; True if anything changed."""
         candidates = []
         for instruction in self._computation.post_order():
             if instruction.opcode in _READ_ACROSS:

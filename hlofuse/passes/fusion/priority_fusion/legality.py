@@ -188,7 +188,6 @@ class Legality:
         return (_ONLY_BITCASTS, None) if only_bitcasts else None
 
     def all_reasons(self, producer: Instruction) -> list[str]:
-        """The reasons of all users that refuse a producer."""
         users = [u for u in producer.users if not is_fusible_bitcast(u, self.model.release)]
         if not users:
             return [(_ONLY_BITCASTS if producer.users else _NO_USERS).reason]

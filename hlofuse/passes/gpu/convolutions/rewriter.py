@@ -55,12 +55,7 @@ config_of = partial(gpu_config, field="cudnn_conv_backend_config")
 
 
 def configure(call: Instruction, config: dict[str, Any]) -> None:
-    set_attribute(call, "backend_config", config_text(config))
-
-
-def config_text(config: dict[str, Any]) -> str:
-    """The backend config of such a call, as XLA prints it."""
-    return gpu_config_text("cudnn_conv_backend_config", config)
+    set_attribute(call, "backend_config", gpu_config_text("cudnn_conv_backend_config", config))
 
 
 def call_like(call: Instruction, operands: Sequence[Instruction], target: str) -> Instruction:
@@ -203,7 +198,7 @@ def _rewrite(conv: Instruction) -> bool:
         name=NAMES[found.target],
         raw_attributes=attributes,
         custom_call_target=f'"{found.target}"',
-        backend_config=config_text(DEFAULT),
+        backend_config=gpu_config_text("cudnn_conv_backend_config", DEFAULT),
     )
     return replaced(conv, add(conv, "get-tuple-element", conv.shape, [call], index="0"))
 

@@ -141,7 +141,7 @@ def with_activation(x: Instruction) -> bool:
         if not found:
             continue
         config = config_of(call)
-        if config["epilogue"] not in ("DEFAULT", "BIAS") or not _has_epilogues(call):
+        if config["epilogue"] not in ("DEFAULT", "BIAS") or call.element_type not in FLOATING_TYPES:
             return False
         config["epilogue"] = kind if config["epilogue"] == "DEFAULT" else f"BIAS_{kind}"
         if kind == "GELU_AUX":
@@ -205,7 +205,7 @@ def _with_vector(
     numbers = config["dot_dimension_numbers"]
     columns = call.operands[1].shape.rank - len(numbers["rhs_batch_dimensions"]) - 1
     bias = broadcast.operands[0]
-    fits = columns <= 1 and bias.shape.rank == columns and _has_epilogues(call)
+    fits = columns <= 1 and bias.shape.rank == columns and call.element_type in FLOATING_TYPES
     if config["epilogue"] != "DEFAULT" or not fits:
         return False
     if columns:
@@ -217,11 +217,6 @@ def _with_vector(
     config["epilogue"] = "BIAS"
     new = call_like(call, [*call.operands, bias], config, call.shape)
     return replaced(add, _clone(source, call, new))
-
-
-def _has_epilogues(call: Instruction) -> bool:
-    """`SupportsEpilogueFusion`."""
-    return call.element_type in FLOATING_TYPES
 
 
 def _with_matrix(add: Instruction) -> bool:
