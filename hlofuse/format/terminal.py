@@ -256,8 +256,7 @@ def print_sections(console: Console, sections: Iterable[tuple[str, str]]) -> Non
 
 
 def final_name_text(final: str | None, name: str, count: int = 1) -> Text:
-    """The final name, of several equal kernels with ` ×24`; below it the name at the end of fusion where it
-    is another."""
+    """The final name, of equal kernels with ` ×24`; below it the name at the end of fusion, if another."""
     text = name_text(final or name)
     if count > 1:
         text.append(f" ×{count}")

@@ -4,8 +4,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from rich.console import Console
-
 from hlofuse.account import Account
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
@@ -66,14 +64,11 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
         changes=changes,
     )
 
-    def draw(console: Console, limit: int = 20) -> None:
-        print_memory(found, console, limit=limit)
-
     return Answer(
         "memory",
         lambda: found,
         json=memory_json,
-        body=draw,
+        body=lambda console, limit=20: print_memory(found, console, limit=limit),
         rows_of="alive",
         note=report.loaded.note if as_it_is else report.replayed.note,
         heads=[head_of(report.loaded, replayed=False) if as_it_is else head_of(report.replay, names=True)],

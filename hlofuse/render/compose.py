@@ -1,6 +1,7 @@
 """The panels of a picture: the module as it is, after a replay, or both side by side."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -114,9 +115,7 @@ def _groups(module: Module, future: Mapping[Instruction, str]) -> dict[Instructi
             for n, i in enumerate(order)
         }
         split = convex(range(len(order)), operands, label)
-        sizes: dict[object, int] = {}
-        for n in split:
-            sizes[split[n]] = sizes.get(split[n], 0) + 1
+        sizes = Counter(split.values())
         for n, i in enumerate(order):
             # A kernel whose ops cannot stand in one frame keeps its number on each of them.
             if split[n] == label[n] and sizes[split[n]] > 1 and isinstance(label[n], str):

@@ -17,11 +17,9 @@ class FusedStep(Record):
     step: int
     producer: Place
     consumer: str
-    fusion: str
-    """The fusion that holds both, under its name at that step."""
+    fusion: str  # The fusion that holds both, under its name at that step
     created: bool
-    duplicated: bool
-    """The producer also stays, or goes elsewhere as well."""
+    duplicated: bool  # The producer also stays, or goes elsewhere as well
     kind: str
     rule: str | None
     reason: str | None
@@ -47,21 +45,18 @@ class FusedStep(Record):
 class FusedGroup(Record):
     """All that one pass put into one fusion."""
 
-    fusion: Place
-    """Under its final name."""
+    fusion: Place  # Under its final name
     computation: str
     steps: tuple[FusedStep, ...]
     bytes_saved: int
     """Bytes the operations inside move when each runs alone, less what the fusion moves. An operation copied
     into several fusions counts in equal parts, and what an earlier pass has put into the same kernel counts
     there, so that the groups add up."""
-    holds: tuple[str, ...]
-    """The instructions of the input that are inside, in the order they came."""
+    holds: tuple[str, ...]  # The instructions of the input that are inside, in the order they came
     equivalents: tuple[str, ...] = ()
     """Other fusions that take in the same operations in the same way (layers of a model)."""
     kernel: KernelTime | None = None
-    us_saved: float | None = None
-    """Microseconds saved by its steps, by the estimates at those moments."""
+    us_saved: float | None = None  # Microseconds saved by its steps, by the estimates at those moments
 
 
 class Rewrite(Record):
@@ -78,21 +73,17 @@ class Rewrite(Record):
 class PassStory(Record):
     name: str
     changed: bool
-    fused: tuple[FusedGroup, ...]
-    """Greatest saving first."""
-    refused: tuple[Refusal, ...]
-    """Final verdicts, greatest value first."""
+    fused: tuple[FusedGroup, ...]  # Greatest saving first
+    refused: tuple[Refusal, ...]  # Final verdicts, greatest value first
     rewrites: tuple[Rewrite, ...]
-    decisions: int
-    """The number of decisions, repeats counted."""
+    decisions: int  # The number of decisions, repeats counted
 
 
 class BlockingRule(Record):
     """A rule and the pairs of kernels it keeps apart."""
 
     rule: Rule
-    refusals: tuple[Refusal, ...]
-    """One for each pair, greatest value first."""
+    refusals: tuple[Refusal, ...]  # One for each pair, greatest value first
 
     @property
     def edges(self) -> int:
@@ -123,30 +114,21 @@ class HotKernel(Record):
     """A kernel of the result, or several that are alike, by what they take."""
 
     place: Place
-    kernel: KernelTime | None
-    """Time of the slowest; None without an estimate."""
-    us: float
-    """Microseconds of all launches, loop iterations included; 0 without an estimate."""
-    bytes_accessed: int = 0
-    """Bytes of all launches, loop iterations included."""
-    is_floor: bool = False
-    """`us` is a lower bound."""
+    kernel: KernelTime | None  # Time of the slowest; None without an estimate
+    us: float  # Microseconds of all launches, loop iterations included; 0 without an estimate
+    bytes_accessed: int = 0  # Bytes of all launches, loop iterations included
+    is_floor: bool = False  # `us` is a lower bound
     count: int = 1
-    iterations: int = 1
-    """Trip count of its loops, as far as known."""
+    iterations: int = 1  # Trip count of its loops, as far as known
     measured_us: float | None = None
     """Microseconds of all in one run of the program, from a profile; None without one."""
     is_collective: bool = False
-    per_iteration: bool = False
-    """In a loop of unknown length: one iteration counts."""
-    in_branch: bool = False
-    """Runs in a branch of a conditional only."""
+    per_iteration: bool = False  # In a loop of unknown length: one iteration counts
+    in_branch: bool = False  # Runs in a branch of a conditional only
     estimate: str = ""
     """On a CPU the kind of code, with the error of its estimate; else `loop for scatter`, a loop of XLA's."""
-    has_time: bool = True
-    """False if others have a time and this one has none."""
-    open_end: str = ""
-    """The reason why it may take far longer than the lower bound `us`."""
+    has_time: bool = True  # False if others have a time and this one has none
+    open_end: str = ""  # The reason why it may take far longer than the lower bound `us`
 
     @property
     def bound_by(self) -> str:
@@ -170,19 +152,16 @@ class SelectedKernel(Record):
     """A kernel that was asked for by a name."""
 
     kernel: FinalKernel
-    time: KernelTime | None
-    """None where XLA has no estimate."""
+    time: KernelTime | None  # None where XLA has no estimate
     operations: tuple[str, ...]
     """The operations of the input in it that have the name; empty where the kernel itself has it."""
-    created_by: tuple[CreatedBy, ...]
-    """The passes before fusion that created it."""
+    created_by: tuple[CreatedBy, ...]  # The passes before fusion that created it
 
 
 class Selection(Record):
     """The selected part of an explanation."""
 
-    name: str
-    """As it was given."""
+    name: str  # As it was given
     kernels: tuple[SelectedKernel, ...]
 
 
