@@ -52,7 +52,11 @@ class Reduction:
             self._without(_results, _drop_results)
             self._without(_cuttable, _cut)
             self._without(_inner, _pass_on)
-            self._shrink_shapes()
+            sizes = {int(n) for dims in _SHAPE.findall(self.text) for n in _SIZE.findall(dims)}
+            for size in sorted(sizes - {0, 1, 2}, reverse=True):
+                for smaller in dict.fromkeys((1, 2, size // 2)):
+                    if self._keep(re.sub(rf"(?<![\w.\-]){size}(?![\w.])", str(smaller), self.text)):
+                        break
             module = parse_module(self.text)
             HloComputationDeduplicator().run(module, Recorder())
             self._keep(print_module(module))
@@ -95,13 +99,6 @@ class Reduction:
             _clean(module)
             if self._keep(print_module(module)):
                 return
-
-    def _shrink_shapes(self) -> None:
-        found = {int(n) for dims in _SHAPE.findall(self.text) for n in _SIZE.findall(dims)}
-        for size in sorted(found - {0, 1, 2}, reverse=True):
-            for smaller in dict.fromkeys((1, 2, size // 2)):
-                if self._keep(re.sub(rf"(?<![\w.\-]){size}(?![\w.])", str(smaller), self.text)):
-                    break
 
 
 def is_valid(text: str) -> bool:

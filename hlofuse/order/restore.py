@@ -46,30 +46,21 @@ def restore(module: Module, target: Target, release: Release, ids: UniqueIds | N
         if release.priority_fusion_renames:
             reserve_counted_names(module)
         else:
-            reserve_names_before_renaming(module)
+            module.instruction_names.reserve(
+                [name for i in module.instructions() if (name := _name_before_renaming(i.name))]
+            )
     estimates = target.restores_use_lists or (target.has_history and release.users_by_layout_passes)
     if estimates and source != "text":
         from .legacy.restore import restore_users_order
 
         restore_users_order(module)
     if target.depends_on_order:
-        reserve_fusion_names(module)
+        module.instruction_names.reserve([f"fusion.{k}" for k in range(spent_fusion_names(module))])
     module.order_source = source
 
 
 _GAP = 8
 _SOFTMAX = re.compile(r"triton_softmax(?:_computation)?(?:\.(\d+))?")
-
-
-def reserve_fusion_names(module: Module) -> None:
-    module.instruction_names.reserve([f"fusion.{k}" for k in range(spent_fusion_names(module))])
-
-
-def reserve_names_before_renaming(module: Module) -> None:
-    """Reserve the names that instructions had before the pass `rename-instructions`."""
-    module.instruction_names.reserve(
-        [name for i in module.instructions() if (name := _name_before_renaming(i.name))]
-    )
 
 
 def _name_before_renaming(name: str) -> str | None:
@@ -142,17 +133,13 @@ def with_replayed_order(module: Module, lowered: Module) -> Module | None:
     copies = counterparts(lowered, copy)
     if copies is None:
         return None
-    _take_ids(copies, copy)
+    id_of = {own: original.id for original, own in copies.items()}
+    for computation in copy.computations:
+        # An unread element is as old as what it is taken from.
+        ids = {i: id_of.get(i, id_of.get(i.operands[0], 0) if i.operands else 0) for i in computation}
+        computation.reorder(sorted(ids, key=ids.__getitem__))
     for original, own in copies.items():
         ordered = dict.fromkeys(copies[u] for u in original.users if u in copies)
         own.users[:] = [*ordered, *(u for u in own.users if u not in ordered)]
     copy.order_source = "replayed"
     return copy
-
-
-def _take_ids(copies: dict[Instruction, Instruction], module: Module) -> None:
-    id_of = {own: original.id for original, own in copies.items()}
-    for computation in module.computations:
-        # An unread element is as old as what it is taken from.
-        ordered = {i: id_of.get(i, id_of.get(i.operands[0], 0) if i.operands else 0) for i in computation}
-        computation.reorder(sorted(ordered, key=ordered.__getitem__))

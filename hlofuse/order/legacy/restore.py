@@ -333,15 +333,11 @@ def _simplify_bitcasts(graph: ShadowGraph, *, sunk: SunkBroadcasts | None) -> No
 
     def action(node: Node) -> None:
         if node.is_bitcast:
-            _simplify_bitcast(graph, node)
+            for bitcast in graph.merged_chain(node, lambda x: x.is_bitcast):
+                operand = bitcast.operands[0]
+                if operand.shape == bitcast.shape:
+                    graph.replace(bitcast, operand)
         elif sunk is not None:
             sunk.sink(node)
 
     graph.visit(action)
-
-
-def _simplify_bitcast(graph: ShadowGraph, node: Node) -> None:
-    for bitcast in graph.merged_chain(node, lambda x: x.is_bitcast):
-        operand = bitcast.operands[0]
-        if operand.shape == bitcast.shape:
-            graph.replace(bitcast, operand)

@@ -234,7 +234,9 @@ def handle_divide(c: Context, divide: Instruction) -> bool:
     if is_all(b, 1) and c.replace_if_compatible(divide, a):
         return True
     if is_integral(divide) and (power := _power_of_two(b)) is not None:
-        return _divide_by_shifting(c, divide, power)
+        if not is_signed_integer(divide):
+            return c.binary(divide, "shift-right-logical", a, make.scalar_like(a, power))
+        return _restore_sign(c, divide, "shift-right-logical", power, make.scalar_like(a, 0))
     if b.opcode == "exponential" and c.may_reassociate(divide):
         if a.opcode == "exponential":
             difference = make.binary(divide, "subtract", a.operands[0], b.operands[0], divide.shape)
@@ -260,13 +262,6 @@ def _power_of_two(b: Instruction) -> int | None:
     if value is None or value <= 0 or int(value) & (int(value) - 1):
         return None
     return int(value).bit_length() - 1
-
-
-def _divide_by_shifting(c: Context, divide: Instruction, power: int) -> bool:
-    a = divide.operands[0]
-    if not is_signed_integer(divide):
-        return c.binary(divide, "shift-right-logical", a, make.scalar_like(a, power))
-    return _restore_sign(c, divide, "shift-right-logical", power, make.scalar_like(divide.operands[0], 0))
 
 
 def _restore_sign(

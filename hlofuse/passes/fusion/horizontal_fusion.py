@@ -215,8 +215,13 @@ def std_sorted(values: Sequence[T], is_before: Callable[[T, T], bool]) -> list[T
     """`values` in the order of `std::sort` with a comparison that need not be strict, as XLA's."""
     result = list(values)
     _partition(result, 0, len(result), is_before)
-    for k in range(1, len(result)):
-        _insert(result, k, is_before, guarded=k < _UNPARTITIONED_ELEMENTS)
+    for place in range(1, len(result)):
+        value = result.pop(place)
+        if place < _UNPARTITIONED_ELEMENTS and is_before(value, result[0]):
+            place = 0
+        while place and is_before(value, result[place - 1]):
+            place -= 1
+        result.insert(place, value)
     return result
 
 
@@ -241,21 +246,6 @@ def _partition(v: list[T], first: int, last: int, is_before: Callable[[T, T], bo
             low += 1
         _partition(v, low, last, is_before)
         last = low
-
-
-def _insert(
-    v: list[T],
-    place: int,
-    is_before: Callable[[T, T], bool],
-    *,
-    guarded: bool,
-) -> None:
-    value = v.pop(place)
-    if guarded and is_before(value, v[0]):
-        place = 0
-    while place and is_before(value, v[place - 1]):
-        place -= 1
-    v.insert(place, value)
 
 
 class HorizontalInputFusion(DevicePass):

@@ -226,8 +226,12 @@ class _GpuLayouts(LayoutAssignment):
             batch, contracting = dims.fixed(number)
             free = dims.free(number, operand.shape.rank)
             needs_result |= len(free) > 1
-            if minor:
-                self._set_minor_contracting(dot, number, batch, contracting, free)
+            if minor:  # `SetDotOperandLayoutToMinorContracting`
+                shape = operand.shape
+                are_minor = set(shape.minor_to_major[: len(contracting)]) <= set(contracting)
+                if not are_minor or not is_matrix(shape, batch, free, contracting):
+                    shape = relaid(shape, (*batch, *free, *contracting)[::-1])
+                self.set_operand_layout(dot, number, shape)
             elif batch or len(contracting) > 1 or len(free) > 1:
                 self._set_dot_operand_layout(dot, number, batch, contracting, free)
         if needs_result:
@@ -243,21 +247,6 @@ class _GpuLayouts(LayoutAssignment):
                 self.set_operand_layout(dot, number, choice)
                 return
         self.set_operand_layout(dot, number, relaid(shape, (*batch, *rows, *columns)[::-1]))
-
-    def _set_minor_contracting(
-        self,
-        dot: Instruction,
-        number: int,
-        batch: Sequence[int],
-        contracting: Sequence[int],
-        free: Sequence[int],
-    ) -> None:
-        """`SetDotOperandLayoutToMinorContracting`."""
-        shape = dot.operands[number].shape
-        are_minor = set(shape.minor_to_major[: len(contracting)]) <= set(contracting)
-        if not are_minor or not is_matrix(shape, batch, free, contracting):
-            shape = relaid(shape, (*batch, *free, *contracting)[::-1])
-        self.set_operand_layout(dot, number, shape)
 
     def _set_dot_layout(self, constraint: ComputationConstraint, dot: Instruction) -> None:
         """`SetDotLayout`: what a user wants if that is possible, else row-major."""

@@ -196,17 +196,12 @@ class TreeReductionRewriter(VisitPass):
         if is_race_free(self.device, kind) or len(dimensions) > 2:
             return False
         if kind.is_row and kind.sizes[0] > RACE_FREE_ROWS:
-            return _minor_dimension_first(reduce, dimensions[-1])
+            minor, inputs = dimensions[-1], inputs_of(reduce)  # `RewriteBatchDimensionLargerThanTile`
+            shape = Shape.maybe_tuple_of([without(i.shape, [minor]) for i in inputs])
+            first = reduce_like(reduce, shape, inputs, [minor])
+            return replaced(reduce, reduce_like(reduce, reduce.shape, _elements(reduce, first), [0]))
         k1, k2 = _factors(reduce.operands[0].shape.dimensions[dimensions[-1]], kind, self.device)
         return _split(reduce, dimensions, k1, k2)
-
-
-def _minor_dimension_first(reduce: Instruction, minor: int) -> bool:
-    """`RewriteBatchDimensionLargerThanTile`."""
-    inputs = inputs_of(reduce)
-    shape = Shape.maybe_tuple_of([without(i.shape, [minor]) for i in inputs])
-    first = reduce_like(reduce, shape, inputs, [minor])
-    return replaced(reduce, reduce_like(reduce, reduce.shape, _elements(reduce, first), [0]))
 
 
 def _factors(size: int, kind: Reduction, device: DeviceDescription) -> tuple[int, int]:

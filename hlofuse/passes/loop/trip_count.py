@@ -205,17 +205,13 @@ def _annotate(loop: Instruction) -> bool:
     if counter is not None and counter.init >= 0 and counter.trips > 0:
         config["known_trip_count"] = {"n": str(counter.trips)}
         config["known_init_step"] = {"init": str(counter.init), "step": str(counter.step)}
-        _forward_last_value(loop, counter)
+        last = counter.init + counter.step * counter.trips
+        for user in list(loop.users):
+            if user.opcode == "get-tuple-element" and user.tuple_index == counter.index and user.users:
+                user.replace_all_uses_with(make.scalar(user, user.element_type, last))
     elif init.operands[index].opcode == "constant":
         return False
     config["known_induction_variable"] = {"tuple_index": str(index)}
     config["dynamic_variables"] = []
     set_attribute(loop, "backend_config", json.dumps(config, separators=(",", ":")))
     return True
-
-
-def _forward_last_value(loop: Instruction, counter: Counter) -> None:
-    last = counter.init + counter.step * counter.trips
-    for user in list(loop.users):
-        if user.opcode == "get-tuple-element" and user.tuple_index == counter.index and user.users:
-            user.replace_all_uses_with(make.scalar(user, user.element_type, last))

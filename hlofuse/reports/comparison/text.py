@@ -18,21 +18,12 @@ def print_difference(d: Comparison, console: Console, *, limit: int) -> None:
     print_lines(console, rest, 0)
     for heading, edges in ((FUSED_HEADING, d.fused), (PARTED_HEADING, d.parted)):
         if edges:
-            _print_edges(heading, edges, console, limit)
+            rows = Rows((heading, "left"), "left", drop=(1,))
+            for e in edges[: limit or None]:
+                rows.add_row(edge_line(e), Text(printable(e.consumer.source or ""), style="dim"))
+            rows.print(console)
+            print_rest(console, edges, limit)
     console.print()
-
-
-def _print_edges(
-    heading: str,
-    edges: tuple[ChangedEdge, ...],
-    console: Console,
-    limit: int,
-) -> None:
-    rows = Rows((heading, "left"), "left", drop=(1,))
-    for e in edges[: limit or None]:
-        rows.add_row(edge_line(e), Text(printable(e.consumer.source or ""), style="dim"))
-    rows.print(console)
-    print_rest(console, edges, limit)
 
 
 _EDGES = 4  # named of those between the same two kernels

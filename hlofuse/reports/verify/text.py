@@ -8,7 +8,7 @@ from rich.text import Text
 from hlofuse.format import more, plural, printable, times
 from hlofuse.format.terminal import indented, plain_grid, print_lines
 from hlofuse.ir.grouping import grouped
-from .model import FinalVerdict, KernelSide, Report, Verdict
+from .model import KernelSide, Report, Verdict
 
 _NAMES = 5
 
@@ -16,19 +16,22 @@ _NAMES = 5
 def summary_rows(report: Report) -> list[tuple[str, str]]:
     """The compared items, and the number of agreements."""
     compared = report.compared
+    exact = f"exact on target {report.target}", f"{report.exact} of {len(compared)}"
     if finals := [v.final for v in compared if v.final is not None]:
-        return _final_rows(report, finals)
-    rows = [_exact_row(report)]
+        named, total, count = sum(f.named for f in finals), sum(f.kernels for f in finals), len(finals)
+        return [
+            exact,
+            ("the same kernel names", f"{sum(f.same_names for f in finals)} of {count}"),
+            ("the same copies", f"{sum(f.same_copies for f in finals)} of {count}"),
+            ("names of kernels", f"{named:,} of {total:,}"),
+        ]
+    rows = [exact]
     passes = grouped((p.name, p.exact) for v in compared for p in v.passes)
     rows += [(f"after {printable(name)}", f"{sum(ok)} of {len(ok)}") for name, ok in passes.items()]
     rows += _record_rows(report)
     named, total = sum(v.fusion_names for v in compared), sum(v.fusions for v in compared)
     rows.append(("names of new fusions", f"{named:,} of {total:,}"))
     return rows
-
-
-def _exact_row(report: Report) -> tuple[str, str]:
-    return f"exact on target {report.target}", f"{report.exact} of {len(report.compared)}"
 
 
 def headline(report: Report) -> str:
@@ -40,17 +43,6 @@ def headline(report: Report) -> str:
     where = "one kernel" if reordered == 1 else plural(reordered, "kernel")
     note = f" (order of results inside {where} differs)" if reordered else ""
     return f"Kernels agree: {len(same)} of {compared if compared == 1 else plural(compared, 'module')}{note}"
-
-
-def _final_rows(report: Report, finals: list[FinalVerdict]) -> list[tuple[str, str]]:
-    named, total = sum(f.named for f in finals), sum(f.kernels for f in finals)
-    count = len(finals)
-    return [
-        _exact_row(report),
-        ("the same kernel names", f"{sum(f.same_names for f in finals)} of {count}"),
-        ("the same copies", f"{sum(f.same_copies for f in finals)} of {count}"),
-        ("names of kernels", f"{named:,} of {total:,}"),
-    ]
 
 
 def release_line(report: Report) -> str:
