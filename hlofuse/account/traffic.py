@@ -11,6 +11,7 @@ from hlofuse.ir.graph import Computation, Instruction, callees_first
 SECTOR_BYTES = 32  # The minimal write of a GPU's memory
 
 _VIEWS = frozenset({"bitcast", "reshape"})
+_PARTS = frozenset({"slice", "dynamic-slice", "gather"})
 _OF_PRODUCTS = ("__cublas$", "__cudnn$")
 _OF_LIBRARIES = tuple("TopK __gpu$TopK __cub$ xla.gpu.ext.cub_ blas_ cusolver_ lapack_".split())
 
@@ -149,10 +150,12 @@ def _read_by(user: Instruction, value: Instruction, in_place: set[Instruction]) 
         return None
     if opcode == "tuple":
         return 0
-    if opcode in ("slice", "dynamic-slice", "gather") and first:
+    if opcode in _PARTS and first:
         return _array_bytes(user)
     if user in in_place and first and user.operands.count(value) == 1:
         return 0
+    if opcode == "dynamic-update-slice" and first and _PARTS.issuperset(u.opcode for u in user.users):
+        return min(_array_bytes(value), sum(map(_array_bytes, user.users)) or _array_bytes(value))
     if opcode == "fusion" and user.called:
         inside = user.fused_computation.parameters
         if without_views(user.fused_root) in inside:  # a view

@@ -68,6 +68,10 @@ def test_inputs_and_results_count_once_however_often_a_loop_runs() -> None:
     out = "out = f32[10,256]{1,0} "
     fresh = SCAN.replace(f"{out}parameter(2)", f"{out}iota(), iota_dimension=1")
     assert moved_once(Account(parse_module(fresh), backend="gpu")) == row + 10 * row + row + 10 * row
+    new = "y = f32[10,256] dynamic-update-slice(a, n, at, zero)\n  s = f32[1,256]{1,0} dynamic-slice(y,"
+    given = SCAN.replace("s = f32[1,256]{1,0} dynamic-slice(a,", "n = f32[1,1] constant({{0}})\n  " + new)
+    moved = (Account(parse_module(t), backend="gpu").totals.cost.bytes_accessed for t in (SCAN, given))
+    assert len(set(moved)) == 1
 
 
 def test_an_input_counts_as_far_as_kernels_read_it() -> None:
