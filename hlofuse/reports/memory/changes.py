@@ -58,7 +58,8 @@ def memory_changes(
     memory of its own: then `verdict` is not asked for."""
     found = [*_without_passes(facts), *_in_memory_order(facts), *_donated(facts)]
     if len(facts.before) <= TRIED_UP_TO:
-        for s in verdict().suggestions:
+        tried = verdict()
+        for s in (*tried.suggestions, *tried.slower):
             if s.kind != "report" and s.flag not in {c.flag for c in found if c.flag}:
                 found.append(MemoryChange(suggestion_text(s), s.trial, s.sources, s.flag, s.recipe))
         found += _edited(observed, facts)

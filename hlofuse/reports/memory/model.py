@@ -145,7 +145,11 @@ def _changes_of(array: LiveArray, most: int) -> Iterator[str]:
     if shape.is_tiled and shape.buffer_size >= 2 * shape.byte_size:
         used = bytes_text(shape.byte_size)
         yield f"Change its shape, such as by merging small dimensions: all but {used} is padding of tiles"
-    elif array.bytes >= 2 * most and (is_backward(x) or not any(map(is_backward, array.readers))):
+    elif (
+        array.bytes >= 2 * most
+        and not any(r.opcode == "while" for r in readers)  # a loop's state
+        and (is_backward(x) or not any(map(is_backward, array.readers)))
+    ):
         yield "Compute the array in parts (jax.lax.map): it is larger than any argument or result"
     whole = array.shape.element_count
     if array.shape.element_type != "f32" or not x.op_name:  # XLA's own conversion has no name

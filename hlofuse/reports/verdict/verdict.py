@@ -117,6 +117,7 @@ def verdict(
         replays=len(relaxed) + sum(s.kind != "report" for s in suggestions),
         is_ranked=ranking is not None and not budget.skipped,
         untried=tuple(untried),
+        slower=tuple(s for s in suggestions if s not in helpful and s.trial.frees_memory(base)),
         together=both,
         compile_time=tuple(compile_time_notes(program)) if tries and program is not None else (),
         skipped=budget.skipped,
