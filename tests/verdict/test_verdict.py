@@ -160,7 +160,7 @@ def test_check_says_what_would_win_a_budget_back(hlofuse: Run, tmp_path: Path) -
 @pytest.mark.parametrize("part", range(14))
 def test_one_screen_and_bounds_for_any_module(part: int, tmp_path: Path) -> None:
     unpacked(RECIPES, tmp_path)
-    recipe = sorted(tmp_path.iterdir())[part * 4]
+    recipe = sorted(p for p in tmp_path.iterdir() if not (p / "v5e").exists())[part * 4]
     for path in sorted(recipe.rglob("input.hlo")):
         device = path.parent.parent.name
         given = None if device == "cpu" else device

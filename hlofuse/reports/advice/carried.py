@@ -10,7 +10,7 @@ from hlofuse.analysis.kernels import CONTROL_FLOW
 from hlofuse.ir import Instruction, Shape, computation_of, grouped, module_of, reach
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
-from hlofuse.passes.common.shapes import ranges_of, with_dimensions
+from hlofuse.passes.common.shapes import array, inserted, numbers_of, ranges_of, with_dimensions
 from hlofuse.passes.loop.parts import body_of, is_element
 from .batching import Batch, carry, row_at, row_starts
 from .contracting import terms_of, total_of
@@ -21,6 +21,7 @@ from .written import Rewriting, fold, replace, row_written
 
 _FEWEST = 3  # arrays that are worth joining
 _UPDATES = ("dynamic-update-slice", "scatter")
+_ROW_DIMS = ("inserted_window_dims", "scatter_dims_to_operand_dims")
 
 
 def write_ring(loop: Instruction) -> bool:
@@ -56,6 +57,68 @@ def write_ring(loop: Instruction) -> bool:
         _put_in_order(loop, k, along, first)
         found = True
     return found
+
+
+def update_stack(loop: Instruction) -> bool:
+    """Rows that each iteration reads from one array, changes, and writes to another are changed in place, as
+    those that a scan passes from `xs` to `ys`."""
+    forward = Batch.of(loop)
+    if forward is None or len(loop.operands[0].users) > 1:
+        return False
+    found = False
+    for k, x in forward.changed():
+        row = forward.written(k)
+        changes = list[Instruction]()
+        while row is not None and (row.opcode == "reshape" or row.opcode in _UPDATES):
+            changes += [row] if row.opcode in _UPDATES else []
+            row = row.operands[0]
+        if row is None or x.opcode == "scatter" or not forward.reads_own_part(row):
+            continue
+        number, *zeros = row.operands[1:]
+        whole, stack = row.operands[0], x.operands[0]
+        is_same = whole in forward.fixed and whole.shape == x.shape and number is x.operands[2]
+        if not is_same or not all(_is_of_row(c, x) for c in changes):
+            continue
+        loop.operands[0].replace_operand(k, forward.init[whole.tuple_index])
+        row.replace_all_uses_with(make.copy_of(row, [stack, number, *zeros]))
+        for change in reversed(changes):
+            stack = _change_in_stack(change, stack, number)
+        if changes:
+            new = make.copy_of(row, [stack, number, *zeros])
+            changes[0].replace_all_uses_with(make.reshape(new, changes[0].shape, new))
+        forward.body.root.replace_operand(k, stack)
+        found = True
+    return found
+
+
+def _is_of_row(x: Instruction, stack: Instruction) -> bool:
+    """True for a change of one row, whose indices lie side by side."""
+    if x.shape.dimensions != stack.shape.dimensions[1:]:
+        return False
+    return x.opcode != "scatter" or (
+        len(x.operands) == 3 and int(x.attributes["index_vector_dim"]) >= x.operands[1].shape.rank - 1
+    )
+
+
+def _change_in_stack(x: Instruction, stack: Instruction, number: Instruction) -> Instruction:
+    """The change of one row, in the array of all rows."""
+    if x.opcode == "dynamic-update-slice":
+        part, *starts = x.operands[1:]
+        part = make.reshape(x, inserted(part.shape, 0, [1]), part)
+        starts = [number, *(make.convert(x, o, number.element_type) for o in starts)]
+        return make.dynamic_update_slice(x, stack, part, starts)
+    _, indices, part = x.operands
+    places = list(indices.shape.dimensions)
+    if int(x.attributes["index_vector_dim"]) == len(places):
+        places.append(1)
+        indices = make.reshape(x, array(indices.element_type, places), indices)
+    column = make.convert(x, number, indices.element_type)
+    column = make.broadcast(x, array(indices.element_type, [*places[:-1], 1]), column, ())
+    new = x.clone([stack, make.concatenate(x, [column, indices], len(places) - 1), part], shape=stack.shape)
+    moved = {n: [d + 1 for d in numbers_of(x, n)] for n in (*_ROW_DIMS, "input_batching_dims")}
+    texts = {n: make.numbers([0] * (n in _ROW_DIMS) + v) for n, v in moved.items() if v or n in _ROW_DIMS}
+    new.attributes = new.attributes.updated(**texts, index_vector_dim=str(len(places) - 1))
+    return computation_of(x).add_instruction(new)
 
 
 def compute_again(loop: Instruction) -> bool:
@@ -358,6 +421,7 @@ CARRIED = (
     ),
     Recipe("checkpoint-the-body", "Put jax.checkpoint around the loop's body"),
     Recipe("stack-the-state", "Stack the carried arrays into one", _stacked, stack_state),
+    Recipe("update-the-stack", "Carry the stack and update it in place, not from xs to ys"),
     Recipe("batch-the-products", "Stack the operands, multiply them in one batch"),
     Recipe("reduce-as-one-vector", "Concatenate small arrays, reduce once"),
     Recipe("update-as-one-vector", "Keep small arrays in one vector, update it", _updated, update_as_vector),
@@ -368,6 +432,7 @@ EARLY = {
     "ring-not-shift": Rewriting("while", write_ring),
     "barrier-before-the-update": Rewriting("while", wait_for_reads),
     "stack-the-state": Rewriting("while", stack_state),
+    "update-the-stack": Rewriting("while", update_stack),
     "reduce-as-one-vector": Rewriting("add maximum minimum and or", reduce_as_vector),
     "update-as-one-vector": Rewriting("tuple", update_as_vector),
     "batch-the-products": Rewriting("concatenate add", batch_operands, "gpu"),
