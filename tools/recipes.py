@@ -63,12 +63,16 @@ class Figures:
     us: float | None
     unknown: bool = False
     """It holds library calls whose bytes and time are unknown."""
+    temporary: int = 0
 
     def pays_against(self, before: Figures, speedup: float = 1.0) -> bool:
-        """True if there are fewer kernels, launches or bytes, or less time, and the time is not longer.
+        """True if there are fewer kernels, launches or bytes, or less time, and the time is not longer; or a
+        quarter of the temporary memory.
 
         `speedup` is measured, for a device without a model of time.
         """
+        if 0 < 4 * self.temporary <= before.temporary:
+            return True
         if before.us is not None and self.us is not None and self.us > before.us * 1.02:
             return False
         fewer = self.kernels < before.kernels or self.launches < before.launches
@@ -147,7 +151,9 @@ def pages(names: Sequence[str] = ()) -> list[Page]:
 def figures_of(totals: Totals) -> Figures:
     """The time is that of kernels, as measured ones are, without waits for the host."""
     us = totals.us - totals.host_wait_us if totals.us is not None else None
-    return Figures(totals.kernels, totals.launches, totals.cost.bytes_accessed, us, totals.cost.unknown > 0)
+    temporary = totals.peak_temporary_bytes or 0
+    moved = totals.cost.bytes_accessed
+    return Figures(totals.kernels, totals.launches, moved, us, totals.cost.unknown > 0, temporary)
 
 
 def xla_figures(file: Path, device: str, xla: str) -> Figures:

@@ -1,6 +1,7 @@
 """One device's part of a program, where devices exchange nothing but what is written and sums."""
 
 import re
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 
@@ -27,7 +28,7 @@ _KEEPS_PLACES = set(
     " slice sort".split()
 )
 """Each dimension of a result is that of the operands, wherever it is as long and no attribute names it."""
-_WHOLE = -1
+WHOLE = -1
 _ADDED_UP = {"convolution", "dot", "reduce", "scatter"}
 _PER_DEVICE = with_trait("collective") | {"call", "conditional", "partition-id", "replica-id", "while"}
 
@@ -133,7 +134,7 @@ class Partition:
 
     def _followed(self, x: Instruction) -> _Sharding | None:
         """The sharding of a result by its operands'; None where devices would exchange more than summands."""
-        rule = _rule(x)
+        rule = sharding_rule(x)
         factors = dict[int, tuple[str, ...]]()
         given = [self._shardings[o] or [] for o in x.operands]
         if rule is None or any(len(shardings) != 1 for shardings in given):
@@ -155,11 +156,11 @@ class Partition:
     def _divide_operands(
         self,
         x: Instruction,
-        rule: "_Rule",
+        rule: "ShardingRule",
         factors: dict[int, tuple[str, ...]],
     ) -> bool:
         wanted = [[tuple(factors.get(f, ()) for f in places)] for places in rule.operands]
-        return _WHOLE not in factors and all(self._divide(x, k, w) for k, w in enumerate(wanted))
+        return WHOLE not in factors and all(self._divide(x, k, w) for k, w in enumerate(wanted))
 
     def _divide(self, reader: Instruction, number: int, found: list[_Sharding]) -> bool:
         """True if each device can have its part of an operand, whichever device it is. One that is the same
@@ -179,7 +180,7 @@ class Partition:
                 return False
             state[x.tuple_index] = found[0]  # of a loop
         elif x not in self._module.entry.parameters or _shardings(x, "sharding"):
-            if (rule := _rule(x)) is None:
+            if (rule := sharding_rule(x)) is None:
                 return False
             factors = {f: axes for f, axes in zip(rule.result, found[0], strict=True) if axes}
             if not self._divide_operands(x, rule, factors):
@@ -215,7 +216,7 @@ class Partition:
         for x, shardings in self._shardings.items():
             if shardings is not None and (part := self._part(x.shape, shardings)) is not None:
                 x.shape = part
-                self._resize(x, shardings)
+                resize(x, shardings[0] if shardings else ())
         self._add_up(folds_sums)
         for x in entry.post_order():
             if x.opcode == "call":
@@ -235,14 +236,6 @@ class Partition:
         parameters = ", ".join(str(p.shape) for p in entry.parameters)
         layout = f"{{({parameters})->{result}}}"
         self._module.attributes = self._module.attributes.updated(entry_computation_layout=layout)
-
-    def _resize(self, x: Instruction, shardings: list[_Sharding]) -> None:
-        if x.opcode == "dynamic-slice":
-            set_attribute(x, "dynamic_slice_sizes", make.numbers(x.shape.dimensions))
-        elif x.opcode == "slice":
-            parts = zip(x.attributes["slice"], x.shape.dimensions, shardings[0], strict=True)
-            ranges = SliceRanges(SliceRange(0, size, 1) if axes else r for r, size, axes in parts)
-            set_attribute(x, "slice", ranges)
 
     def _add_up(self, folds_sums: bool) -> None:
         """All-reduces after each part of a sum (`SpmdPartitioner::AllReduceAlongShardingDims`)."""
@@ -275,6 +268,16 @@ class Partition:
         return f"{{{','.join(map(make.numbers, groups.values()))}}}"
 
 
+def resize(x: Instruction, divided: Sequence[object]) -> None:
+    """Have the attributes of a slice follow its shape along the dimensions that are divided."""
+    if x.opcode == "dynamic-slice":
+        set_attribute(x, "dynamic_slice_sizes", make.numbers(x.shape.dimensions))
+    elif x.opcode == "slice":
+        parts = zip(x.attributes["slice"], x.shape.dimensions, divided, strict=True)
+        ranges = SliceRanges(SliceRange(0, size, 1) if axes else r for r, size, axes in parts)
+        set_attribute(x, "slice", ranges)
+
+
 def _laid_out(shape: Shape, like: Shape) -> Shape:
     """`shape` in the layout of a larger one."""
     if shape.is_tuple:
@@ -282,15 +285,15 @@ def _laid_out(shape: Shape, like: Shape) -> Shape:
     return with_layout(shape.element_type, shape.dimensions, like.minor_to_major)
 
 
-class _Rule(Record):
+class ShardingRule(Record):
     """The factors that dimensions of operands and result stand for, by number (Shardy's `OpShardingRule`);
-    `_WHOLE` for those that each device needs as a whole."""
+    `WHOLE` for those that each device needs as a whole."""
 
     operands: list[list[int]]
     result: list[int]
 
 
-def _rule(x: Instruction) -> _Rule | None:
+def sharding_rule(x: Instruction) -> ShardingRule | None:
     """None for operations of which only the partitioner knows what devices exchange."""
     shape = x.shape.tuple_shapes[0] if x.shape.is_tuple else x.shape
     places = list(range(shape.rank))
@@ -303,21 +306,21 @@ def _rule(x: Instruction) -> _Rule | None:
         for o in x.operands:
             sizes = enumerate(o.shape.dimensions)
             moved |= {d for d, size in sizes if size != shape.dimensions[d]}
-        factors = [_WHOLE if d in moved else d for d in places]
-        return _Rule([factors[:rank] for rank in ranks], factors)
+        factors = [WHOLE if d in moved else d for d in places]
+        return ShardingRule([factors[:rank] for rank in ranks], factors)
     if x.opcode == "iota":
-        return _Rule([], [_WHOLE if str(d) == x.raw("iota_dimension") else d for d in places])
+        return ShardingRule([], [WHOLE if str(d) == x.raw("iota_dimension") else d for d in places])
     if x.opcode == "broadcast":
-        return _Rule([dimensions], places)
+        return ShardingRule([dimensions], places)
     if x.opcode == "transpose":
-        return _Rule([places], dimensions)
+        return ShardingRule([places], dimensions)
     if x.opcode == "reshape":
         pairs = dict(unmodified_dimensions(x.operands[0].shape, x.shape))
-        factors = [d if d in pairs.values() else _WHOLE for d in places]
-        return _Rule([[pairs.get(d, _WHOLE) for d in range(ranks[0])]], factors)
+        factors = [d if d in pairs.values() else WHOLE for d in places]
+        return ShardingRule([[pairs.get(d, WHOLE) for d in range(ranks[0])]], factors)
     if x.opcode == "reduce" and all(o.opcode == "constant" for o in x.operands if not o.shape.rank):
         every = [list(range(rank)) for rank in ranks]
-        return _Rule(every, [d for d in range(ranks[0]) if d not in dimensions])
+        return ShardingRule(every, [d for d in range(ranks[0]) if d not in dimensions])
     if x.opcode == "dot":
         return _rule_of_product(x, ranks)
     if x.opcode == "convolution":
@@ -328,11 +331,11 @@ def _rule(x: Instruction) -> _Rule | None:
         # The input features are `f` of the source and `i` of the kernel, the output's `o` and `f`.
         sides = (numbers.lhs.replace("f", "i"), numbers.rhs, numbers.output.replace("f", "o"))
         *given, out = ([("bio".find(label)) for label in side] for side in sides)
-        return _Rule(given, out)
+        return ShardingRule(given, out)
     return _rule_of_indices(x, ranks) if x.opcode in ("gather", "scatter") else None
 
 
-def _rule_of_product(x: Instruction, ranks: list[int]) -> _Rule:
+def _rule_of_product(x: Instruction, ranks: list[int]) -> ShardingRule:
     d = DotDimensions.of(x)
     factors = [dict[int, int](), dict[int, int]()]
     for places in (
@@ -345,13 +348,13 @@ def _rule_of_product(x: Instruction, ranks: list[int]) -> _Rule:
     for k, side in enumerate(factors):
         side |= {place: place + k * ranks[0] for place in d.free(k, ranks[k])}
         result += [side[place] for place in d.free(k, ranks[k])]
-    return _Rule(
+    return ShardingRule(
         [[side[place] for place in range(rank)] for side, rank in zip(factors, ranks, strict=True)],
         result,
     )
 
 
-def _rule_of_indices(x: Instruction, ranks: list[int]) -> _Rule:
+def _rule_of_indices(x: Instruction, ranks: list[int]) -> ShardingRule:
     """Each index is for the device that has it: batches of the operand go with their indices."""
     gathers = x.opcode == "gather"
     batches = numbers_of(x, "operand_batching_dims" if gathers else "input_batching_dims")
@@ -359,13 +362,13 @@ def _rule_of_indices(x: Instruction, ranks: list[int]) -> _Rule:
     windows = numbers_of(x, "offset_dims" if gathers else "update_window_dims")
     vector = int(x.raw("index_vector_dim") or 0)
     of_batch = dict(zip(batches, indexed, strict=True))
-    array = [of_batch.get(d, _WHOLE) for d in range(ranks[0])]
+    array = [of_batch.get(d, WHOLE) for d in range(ranks[0])]
     free = gathers or _adds_to_zeros(x)
-    indices = [d if d != vector and (free or d in indexed) else _WHOLE for d in range(ranks[1])]
+    indices = [d if d != vector and (free or d in indexed) else WHOLE for d in range(ranks[1])]
     left = iter([f for d, f in enumerate(indices) if d != vector])
     rank = x.shape.rank if gathers else ranks[2]
-    moved = [_WHOLE if d in windows else next(left) for d in range(rank)]
-    return _Rule([array, indices], moved) if gathers else _Rule([array, indices, moved], array)
+    moved = [WHOLE if d in windows else next(left) for d in range(rank)]
+    return ShardingRule([array, indices], moved) if gathers else ShardingRule([array, indices, moved], array)
 
 
 def _adds_to_zeros(scatter: Instruction) -> bool:

@@ -2,6 +2,7 @@
 
 from .batching import BATCHED
 from .carried import CARRIED, EARLY
+from .chunks import CHUNKS, IN_PARTS
 from .indexing import INDEXING, LAYOUT, PRODUCTS
 from .loops import LOOPS
 from .products import RESTATED
@@ -21,7 +22,8 @@ RECIPES: tuple[Recipe, ...] = (
     *INDEXING,
     *COLLECTIVES,
     *CARRIED,
+    *IN_PARTS,
 )
 
-WRITTEN = {**RESTATED, **ROWS, **WINDOWS, **BATCHED, **EARLY}
+WRITTEN = {**RESTATED, **ROWS, **WINDOWS, **BATCHED, **EARLY, **CHUNKS}
 """The recipes that are changes of a module before optimizations, by name."""
