@@ -190,6 +190,8 @@ def open_end(row: Launched) -> str:
     inside = x.fused_computation if x.opcode == "fusion" else [x]
     if any(i.opcode == "scatter" and i.raw("unique_indices") != "true" for i in inside):
         return "atomic updates of one address wait"
+    if work == "sorts" and not is_radix_sort(x):
+        return "XLA's own sort"
     return "" if is_own else _OPEN.get(work, "")
 
 

@@ -1,6 +1,4 @@
-"""A lower bound for the time of a kernel: bytes over the bandwidth, operations over the peak. It replaces
-XLA's estimate where XLA has none (library calls, sorts, matrix products on devices and of types that XLA did
-not measure), and where XLA's estimate is impossibly low."""
+"""A lower bound for the time of a kernel, where XLA has no estimate, or an impossibly low one."""
 
 import math
 import re
@@ -25,12 +23,19 @@ _DIMENSIONS = tuple(
 )
 _ATTENTION, _ATTENTION_US, _ATTENTION_RATE = "__cudnn$fmha", 5.0, 0.4
 """The start of the name of cuDNN's attention, microseconds of any call, the part of the peak it reaches."""
-_PRECISE = re.compile(r"high|f32_f32_f32|_x[369]\b", re.IGNORECASE)
+_TILE = 12  # the power of two of the elements that a block of a sort exchanges
+_EXACT = re.compile(r"highest|f32_f32_f32", re.IGNORECASE)  # `high` is TF32, too
+_PRECISE = re.compile(rf"{_EXACT.pattern}|_x[369]\b", re.IGNORECASE)
 
 
-def floor_us(kernel: Instruction, cost: Cost, device: DeviceDescription) -> float:
+def floor_us(
+    kernel: Instruction,
+    cost: Cost,
+    device: DeviceDescription,
+) -> float:
     """The lower bound of one run in microseconds, without its launch; `cost` is its work and traffic."""
-    moving = cost.bytes_accessed / device.memory_bandwidth * 1e6
+    moved = max(cost.bytes_accessed, _sorted_bytes(kernel, device))
+    moving = moved / device.memory_bandwidth * 1e6
     computing = sum(
         flops / peak / 1e3
         for flops, element_type in products(kernel)
@@ -39,19 +44,31 @@ def floor_us(kernel: Instruction, cost: Cost, device: DeviceDescription) -> floa
     return max(moving, computing)
 
 
+def _sorted_bytes(kernel: Instruction, device: DeviceDescription) -> int:
+    """Bytes of keys, beyond the L2 cache, in the passes of XLA's bitonic sort (`EmitBitonicSortLLVMIR`)."""
+    x = kernel.fused_root if kernel.opcode == "fusion" else kernel
+    if x.opcode != "sort":
+        return 0
+    keys = x.operands[0].shape
+    beyond = max((keys.dimensions[x.dimensions[0]] - 1).bit_length() - _TILE, 0)
+    passes = 1 + beyond * (beyond + 3) // 2
+    return passes * max(keys.byte_size - device.l2_cache_size, 0)
+
+
 def product_peak(device: DeviceDescription, element_type: str) -> int:
     """The maximum of operations per nanosecond; 0 where XLA has no numbers of the matrix units."""
     cores_only = device.platform == "CUDA" and device.compute_capability < (8, 0)
-    bounded = device.matrix_units or (cores_only and element_type in ("f32", "f64"))
+    bounded = device.matrix_units or (cores_only and element_type in ("f32", "f64", "cores"))
     return peak_matrix_ops(device, element_type) if bounded else 0
 
 
 def products(kernel: Instruction) -> list[tuple[int, str]]:
-    """Operations and element type of each matrix product and convolution in a kernel."""
+    """Operations and type of each product and convolution; `cores` for float32 that may not be rounded."""
     found = []
     for x in inside(kernel):
         if flops := _product_flops(x):
-            found.append((flops, x.operands[0].element_type))
+            kind = x.operands[0].element_type
+            found.append((flops, "cores" if kind == "f32" and _states(x, _EXACT) else kind))
     return found
 
 
@@ -63,10 +80,15 @@ def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float
     if len(found) != 1 or (sizes := _sizes(found[0])) is None:
         return None
     lhs, rhs = (o.element_type for o in found[0].operands[:2])
-    stated = map(found[0].attributes.raw, ("operand_precision", "algorithm", "backend_config"))
-    if lhs == "f32" and any(_PRECISE.search(text or "") for text in stated):
+    if lhs == "f32" and _states(found[0], _PRECISE):
         return None
     return tabled_product_us(device, sizes, lhs, rhs)
+
+
+def _states(x: Instruction, precision: re.Pattern[str]) -> bool:
+    """True for a product that asks for such a precision."""
+    texts = map(x.attributes.raw, ("operand_precision", "algorithm", "backend_config"))
+    return any(precision.search(text or "") for text in texts)
 
 
 def scheduled_us(

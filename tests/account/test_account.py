@@ -286,6 +286,26 @@ def test_products_take_the_time_that_xla_measured_where_it_did() -> None:
         assert unmeasured is None
 
 
+def test_the_highest_precision_has_the_bound_of_the_cores_and_a_sort_that_of_its_passes() -> None:
+    """132 processors with 128 cores at 1.98 GHz; two exchanges beyond the tile are one and five passes."""
+    device = load_device("h100_sxm")
+    more = ", operand_precision={highest,highest}"
+    exact = parse_module(_PRODUCT % {"type": "f32", "m": 4096, "k": 4096, "n": 4096, "more": more})
+    (row,) = KernelTimes(device, RELEASE).account(exact).rows
+    assert row.is_floor
+    assert row.us == pytest.approx(4096**3 / (132 * 128 * device.clock_rate_ghz * 1e3) + 1, rel=1e-4)
+    assert _product_us("h100_sxm", "f32", more=more.replace("highest", "high")) is not None
+    text = """HloModule m
+less { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=LT }
+ENTRY e { x = f32[4096,16384] parameter(0)
+  ROOT s = f32[4096,16384] sort(x), dimensions={1}, to_apply=less }"""
+    (row,) = KernelTimes(device, RELEASE).account(parse_module(text)).rows
+    read = 6 * (4096 * 16384 * 4 - device.l2_cache_size)
+    assert row.us == pytest.approx(read / device.memory_bandwidth * 1e6 + 1)
+
+
 def test_no_time_is_below_what_has_to_move() -> None:
     """A product, of which XLA's model of kernels has no estimate, takes at least its arithmetic."""
     module = parse_module(_PRODUCT % {"type": "f16", "m": 4096, "k": 4096, "n": 4096, "more": ""})
