@@ -190,6 +190,7 @@ class Resharding(Record):
     gathered_bytes: int
     is_whole: bool  # True if all devices of the program contribute
     share: int  # Each device reads at most one in so many elements
+    work: str = ""  # What each device computes of all that was gathered
 
 
 class Collective(Record):
@@ -268,7 +269,8 @@ def argument_shardings(entry: Computation) -> dict[Instruction, str | None]:
     return {i: (next(iter(s)) or None) if len(s) == 1 else None for i, s in found.items()}
 
 
-_MOVES = frozenset("bitcast copy transpose reshape convert".split())
+_MOVES = frozenset("bitcast copy transpose reshape convert get-tuple-element".split())
+_WORK = frozenset("custom-call convolution dot sort fft cholesky triangular-solve".split())
 _DEVICE_NUMBERS = frozenset({"partition-id", "replica-id"})
 
 
@@ -276,7 +278,7 @@ def resharding_of(
     gather: Instruction, exchanges: Mapping[Instruction, Exchange], devices: int
 ) -> Resharding | None:
     """The resharding that a gather, or the start of one, begins; None if anything reads its whole result."""
-    chain, largest, smallest_share, contributing = [], 0, 0, 1
+    chain, largest, smallest_share, contributing, work = [], 0, 0, 1, ""
     pending = [gather]
     while pending:
         value = pending.pop()
@@ -291,6 +293,8 @@ def resharding_of(
             return None
         for user in value.users:
             hands_on = user.opcode in _MOVES or is_async_end(user.opcode) or _is_move(user)
+            if user.opcode in _WORK or user.fusion_kind == "kCustom":
+                hands_on, work = True, user.name
             if hands_on or _collective_in(user, exchanges) is not None:
                 pending.append(user)
                 continue
@@ -300,7 +304,7 @@ def resharding_of(
             smallest_share = min(share, smallest_share or share)
     if smallest_share < 2:
         return None
-    return Resharding(tuple(chain), largest, contributing == devices, smallest_share)
+    return Resharding(tuple(chain), largest, contributing == devices, smallest_share, work)
 
 
 def _is_move(fusion: Instruction) -> bool:

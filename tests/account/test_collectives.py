@@ -289,7 +289,7 @@ def test_the_first_screen_has_the_collectives(hlofuse: Run, tmp_path: Path) -> N
     assert "  gathers the whole array (4.10 kB) on each device, then keeps 1/4:\n" in text
     found = json.loads(hlofuse("explain", *options, "--format", "json").out)
     (gather,) = found["collectives"]
-    assert gather["resharding"] == {"gathers": ["g"], "gathered_bytes": 4096, "is_whole": True, "share": 4}
+    assert list(gather["resharding"].values()) == [["g"], 4096, True, 4, None]
     assert (gather["time_kind"], gather["overlap"], gather["groups"]) == (
         "estimated",
         "synchronous",
@@ -300,6 +300,16 @@ def test_the_first_screen_has_the_collectives(hlofuse: Run, tmp_path: Path) -> N
         gather["exposed_us"],
         "estimated",
     )
+
+
+def test_work_on_a_gathered_array_of_which_a_part_is_kept(hlofuse: Run, tmp_path: Path) -> None:
+    given = {"kept": 16, "index": "id", "begin": "begin", "more": "", "more_shape": ""}
+    call = 'custom-call(g), custom_call_target="library"'
+    text = RESHARD.format(**given).replace("fusion(g), kind=kInput, calls=moved", call)
+    (tmp_path / "work.hlo").write_text(text)
+    out = hlofuse("explain", tmp_path / "work.hlo", "--target", "gpu", "--device", "h100_sxm").out
+    assert "  gathers the whole array (4.10 kB), computes with all of it, keeps 1/4:\n" in out
+    assert "    divide f by jax.shard_map (g)\n" in out
 
 
 WITHOUT_LINES = """HloModule m, num_partitions=4

@@ -11,7 +11,7 @@ from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import times_text
 
 _SHOWN = 3
-_GATHERED = "gathered_bytes is_whole share"
+_GATHERED = "gathered_bytes is_whole share work?"
 _NEAR = 50  # instructions in which a line is looked for
 _SUMS = frozenset({"all-reduce", "reduce-scatter"})
 
@@ -90,8 +90,12 @@ def collective_lines(
     for found in dict.fromkeys(r.collective.resharding for r in rows):
         if found is not None:
             what = ("the whole array " if found.is_whole else "") + f"({bytes_text(found.gathered_bytes)})"
-            yield f"  gathers {what} on each device, then keeps 1/{found.share}:"
             names = printable(", ".join(g.name for g in found.gathers))
+            if found.work:
+                yield f"  gathers {what}, computes with all of it, keeps 1/{found.share}:"
+                yield f"    divide {printable(found.work)} by jax.shard_map ({names})"
+                continue
+            yield f"  gathers {what} on each device, then keeps 1/{found.share}:"
             yield f"    name the intermediate sharding ({names})"
 
 
