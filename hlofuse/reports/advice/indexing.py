@@ -52,6 +52,7 @@ INDEXING = (
     Recipe("triangular-cumsum", "Sum by a triangular matrix"),
     Recipe("scan-not-cumsum", "Sum row by row in a scan, not by cumsum"),
     Recipe("compute-in-float32", "Compute in float32: float32 values become float64 here"),
+    Recipe("argmax-of-logits", "Take the argmax of the logits: softmax keeps their order"),
     Recipe("max-not-sort", "Use max, min, argmax or argmin, not sort"),
     Recipe("top-k-not-sort", "Use jax.lax.top_k, not sort: few are read"),
     Recipe("max-with-argmax", "Take max(x), not x at argmax(x)", each(_maximum, "gather"), _read_maximum),

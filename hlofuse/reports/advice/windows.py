@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import product
-from math import prod
+from math import inf, prod
 
 import numpy as np
 
@@ -361,6 +361,39 @@ def _extreme(x: Instruction) -> bool:
     return True
 
 
+_CHOOSING = frozenset("parameter compare and or not select tuple".split())
+
+
+def _argmax_below(x: Instruction) -> bool:
+    """The largest element is searched before growing functions, and without what is added to all."""
+    values, *others = x.operands
+    chooses = all(i.opcode in _CHOOSING for i in x.to_apply.instructions)
+    if not chooses or {e.raw("index") for e in x.users} != {"1"}:
+        return False
+    below = values
+    while _grows(below) and all(spread(o)[1][d] is None for o in below.operands[1:] for d in x.dimensions):
+        below = below.operands[0]
+    is_same = below is values or below.element_type != values.element_type
+    if is_same or scalar_of(others[len(others) // 2]) != -inf:
+        return False
+    x.replace_operand(0, below)
+    return True
+
+
+def _grows(x: Instruction) -> bool:
+    """True if a larger first operand has a larger result, which does not overflow."""
+    if x.opcode == "exponential":
+        shifted = x.operands[0]
+        return shifted.opcode == "subtract" and any(
+            combines_by(i, "maximum") and shifted.operands[0] in i.operands
+            for i in origins(shifted.operands[1])
+        )
+    if x.opcode == "divide":
+        total = source(x.operands[1])
+        return total.opcode == "reduce" and total.operands[0].opcode == "exponential"
+    return x.opcode in ("add", "subtract")
+
+
 _SORTED = 8  # rows of which more than one in so many is read are sorted as fast
 
 
@@ -409,5 +442,6 @@ WINDOWS = {
     "triangular-cumsum": Rewriting("reduce-window", _cumulate_by_product),
     "scan-not-cumsum": Rewriting("reduce-window", _cumulate_by_rows, "cpu"),
     "max-not-sort": Rewriting("sort", _extreme),
+    "argmax-of-logits": Rewriting("reduce", _argmax_below),
     "top-k-not-sort": Rewriting("sort", _few_sorted),
 }
