@@ -116,6 +116,8 @@ def _candidates(report: Program, v: Verdict, start: Module) -> Iterator[Candidat
             us[line] = us.get(line, 0.0) + k.us
     for r in rewritten(start, backend, loops=True):
         rewriting = WRITTEN.get(r.recipe.name)
+        if rewriting is not None and rewriting.rounds:
+            continue
         rough = rewriting.rough if rewriting is not None and backend != "tpu" else ""
         s = r.suggestion(replace(UNKNOWN, roughly_timed=rough))
         touched = sum(us.get(line.partition(" ")[0], 0.0) for line in s.sources)

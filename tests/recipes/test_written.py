@@ -755,6 +755,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "one-segment-sum (of a sum)": (two_sums("i"), two_sums("i", "part")),
     "write-at-once": (written((2, 3, 4)), written((2, 3, 5))),
     "attention-by-cudnn": (attention("bf16"), attention("f32")),
+    "attention-in-bfloat16": (attention("f32"), attention("bf16")),
     "ring-not-shift": (window(SUMMED), window(WEIGHED)),
     "ring-not-shift (one row)": (window(SUMMED), window(one_row(2, 3))),
     "ring-not-shift (roll)": (window(SUMMED, roll=rolled(3)), window(SUMMED, roll=rolled(2))),

@@ -415,6 +415,15 @@ def test_what_can_only_be_changed_before_the_partitioner_is_not_tried(tmp_path: 
 POWER = TEXTS["power"]
 
 
+def test_fewer_digits_are_no_suggestion(hlofuse: Run, tmp_path: Path) -> None:
+    product = "dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    text = POWER.replace("[1048576]{0}", "[4096,4096]").replace("power(s, b)", product)
+    (tmp_path / "f32.hlo").write_text(text)
+    options = (tmp_path / "f32.hlo", "--device", "h100_sxm", "--stage", "before-optimizations")
+    assert "With fewer digits (values change): multiply-in-bfloat16 −" in hlofuse("explain", *options).out
+    assert not library.open(options[0], device="h100_sxm").verdict.suggestions
+
+
 def test_an_estimated_gain_within_the_error_is_worth_trying(
     hlofuse: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

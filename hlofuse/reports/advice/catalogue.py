@@ -3,7 +3,7 @@
 from .batching import BATCHED
 from .carried import CARRIED, EARLY
 from .chunks import CHUNKS, IN_PARTS
-from .indexing import INDEXING, LAYOUT, PRODUCTS
+from .indexing import INDEXING, LAYOUT, PRODUCTS, ROUNDED
 from .loops import LOOPS
 from .products import RESTATED
 from .recipe import Recipe
@@ -23,6 +23,7 @@ RECIPES: tuple[Recipe, ...] = (
     *COLLECTIVES,
     *CARRIED,
     *IN_PARTS,
+    *ROUNDED,
 )
 
 WRITTEN = {**RESTATED, **ROWS, **WINDOWS, **BATCHED, **EARLY, **CHUNKS}

@@ -48,7 +48,11 @@ Term = tuple[Elements, Instruction | None, int | None]
 """Weights of a part of a matrix, and what scales it: a scalar, or a value for each row (0) or column (1)."""
 
 
-def _parts_of(x: Instruction, cache: dict[Instruction, Elements], depth: int = 0) -> Iterator[Term]:
+def _parts_of(
+    x: Instruction,
+    cache: dict[Instruction, Elements],
+    depth: int = 0,
+) -> Iterator[Term]:
     """The parts whose sum a matrix is; else CannotEvaluate."""
     with suppress(CannotEvaluate):
         yield elements(x, cache, MOST_EVALUATED), None, None
@@ -611,16 +615,35 @@ def _before_widening(x: Instruction) -> Instruction:
     return x.operands[0] if x.opcode == "convert" and x.element_type == "f32" else x
 
 
-def _attend(scores: Instruction) -> bool:
+def _is_default(x: Instruction) -> bool:
+    """True for a product of float32 that leaves its precision to XLA."""
+    types = {o.element_type for o in (x, *x.operands)}
+    return types == {"f32"} and not x.attributes.given("operand_precision", "algorithm")
+
+
+def _round_operands(x: Instruction) -> bool:
+    """Operands in float32 are rounded to bfloat16, and their products are summed in float32."""
+    operands = [make.convert(x, o, "bf16") for o in x.operands] if _is_default(x) else []
+    return bool(operands) and replace(x, dot_like(x, x.shape, *operands, DotDimensions.of(x)))
+
+
+def _leave_precision(x: Instruction) -> bool:
+    """A product leaves its precision to XLA: TF32 for float32 on a GPU that has it."""
+    is_exact = "highest" in (x.raw("operand_precision") or "")
+    x.attributes = x.attributes.without("operand_precision")
+    return is_exact
+
+
+def _attend(scores: Instruction, *, rounded: bool = False) -> bool:
     """Products around a softmax become cuDNN's attention, and those of its gradient become its gradient.
-    cuDNN takes float16 and bfloat16, heads of at most 256."""
+    cuDNN takes float16 and bfloat16, heads of at most 256; `rounded`: of float32, rounded to bfloat16."""
     operands = [_before_widening(o) for o in scores.operands]
     dims = DotDimensions.of(scores)
     head = 1
     for d in dims.lhs_contracting:
         head *= scores.operands[0].shape.dimensions[d]
-    is_narrow = {o.element_type for o in operands} in ({"bf16"}, {"f16"})
-    if not is_narrow or not dims.lhs_batch or head % 8 or head > 256:
+    is_taken = _is_default(scores) if rounded else {o.element_type for o in operands} in ({"bf16"}, {"f16"})
+    if not is_taken or not dims.lhs_batch or head % 8 or head > 256:
         return False
     products: dict[tuple[bool, bool], tuple[Instruction, Instruction]] = {}
     for x in computation_of(scores).post_order():
@@ -642,13 +665,14 @@ def _attend(scores: Instruction) -> bool:
     value = products.get((False, False))
     if output is None and value is None:
         return False
-    narrow = operands[0].element_type
+    narrow = "bf16" if rounded else operands[0].element_type
     config = json.dumps({"dimensions": [str(n) for n in scores.shape.dimensions]})
     raw = f'{{"cudnn_fmha_backend_config": {{"intermediate_tensor_shape": {config}}}}}'
 
     def call(name: str, given: list[Instruction], results: list[Shape]) -> list[Instruction]:
         shape = Shape.tuple_of([*results, array("u8", [0])])
         texts = {"custom_call_target": f'"__cudnn$fmhaSoftmax{name}"', "backend_config": raw}
+        given = [make.convert(scores, x, narrow) for x in given]
         new = make.add(scores, "custom-call", shape, given, copied_attributes=texts)
         return make.elements(new, range(len(results)))
 
@@ -687,6 +711,9 @@ def _repeat_row(x: Instruction) -> bool:
 RESTATED = {
     "multiply-narrow-sum-wide": Rewriting("dot", _narrow),
     "attention-by-cudnn": Rewriting("dot", _attend, "gpu", "cuDNN attention"),
+    "attention-in-bfloat16": Rewriting("dot", partial(_attend, rounded=True), "gpu", rounds=True),
+    "multiply-in-bfloat16": Rewriting("dot", _round_operands, "gpu", rounds=True),
+    "multiply-in-tf32": Rewriting("dot", _leave_precision, "gpu", rounds=True),
     "add-the-small-products": Rewriting("dot", _add_products),
     "distances-by-a-product": Rewriting("reduce dot", _multiply_differences),
     "power-by-a-root": Rewriting("power", root_for_power),

@@ -75,8 +75,7 @@ class Budget:
 
 
 def comparable(observed: Observed, written: Module | None) -> Module | None:
-    """The module before optimizations, if its figures are of as many devices as those of the replay; else
-    None. Before XLA's partitioner they are of none."""
+    """The module before optimizations, if its figures are of as many devices as the replay's; else None."""
     if written is None or not is_divided(written):
         return written
     earlier = observed.replay.input.lowering
@@ -174,8 +173,7 @@ def _tried_in_written(
     changed: Callable[[Module, str], Iterable[Rewritten]],
     budget: Budget,
 ) -> Iterator[tuple[Rewritten, Trial]]:
-    """The changes of a module before optimizations, each with its trial; not tried where its figures cannot
-    be compared with those of the replay."""
+    """The changes of a module before optimizations, each with its trial, where figures can be compared."""
     config = observed.replay.config
     if not before_fusion(config.target, config.device) or config.changes:
         return

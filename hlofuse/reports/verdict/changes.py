@@ -160,7 +160,7 @@ def print_changes(
         )
     idle = [r.rule.code for r in ranking.relaxed if not r.changes_anything]
     unchanged = [f"Nothing changes without {', '.join(idle)}."] if idle else []
-    print_lines(console, (*unchanged, *phrases.untried_lines(v)), 2, "dim")
+    print_lines(console, (*unchanged, *phrases.rounding_lines(v), *phrases.untried_lines(v)), 2, "dim")
     _print_fixed(ranking.fixed, console, limit)
 
 

@@ -36,7 +36,7 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
             **(fields(v, "compiled not_proved") if v.compiled or v.not_proved else {}),
         },
         **profile_json(v.measured),
-        **fields(v, "suggestions untried", _suggestion),
+        **fields(v, "suggestions untried rounding", _suggestion),
         "functions": functions_json(v.functions),
         "together": {"suggestions": list(both[0]), "gain": _gain(both[1])} if both is not None else None,
         **fields(v, "collectives", collective_json),

@@ -70,6 +70,7 @@ class Verdict(Record):
     """Recipes whose symptom is there, and of which nothing says what they gain here, most touched first."""
     slower: tuple[Suggestion, ...] = ()
     """Changes that save memory and take longer."""
+    rounding: tuple[Suggestion, ...] = ()  # Changes of code that save time and lose digits
     measured: Measured | None = None  # The profile's times of the program; None without a profile
     tiles: Tiles | None = None  # Padding and layout copies; of a TPU's final module
     time_source: str = ""  # The source of estimated times where it is not XLA's model with launches

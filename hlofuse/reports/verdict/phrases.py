@@ -242,6 +242,13 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     return f"Suggestions, {tried}{_SOON if v.skipped else more}"
 
 
+def rounding_lines(v: Verdict) -> Iterator[str]:
+    """The changes that lose digits, and what they gain."""
+    names = [f"{s.recipe} {next(_gains(s.trial, v.totals))}" for s in v.rounding]
+    if names:
+        yield f"With fewer digits (values change): {listing(names, 3)}"
+
+
 def untried_lines(v: Verdict) -> Iterator[str]:
     """The recipes and flags that may apply, by name, then each with its lines, most touched first."""
     if v.untried:

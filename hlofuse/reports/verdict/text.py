@@ -159,6 +159,7 @@ def suggestion_lines(
         yield from _whole(broken(f"   {phrases.trial_line(s, v, width - 3)}", width), width)
         if number == 1 and code:
             yield from ((f"   {line}", "cyan") for line in phrases.code_lines(s, width - 3))
+    yield from _whole(phrases.rounding_lines(v), width)
     if v.together is not None and shown:
         numbers, trial = v.together
         names = listing([*map(str, numbers)], 5)

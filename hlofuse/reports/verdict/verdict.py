@@ -13,6 +13,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.ir import Instruction, Module, replace
 from hlofuse.releases import Release, Span
+from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.advice.recipe import Situation
 from hlofuse.reports.advice.written import compile_time_notes
 from hlofuse.reports.common.facts import Facts, place_of
@@ -44,6 +45,7 @@ _KINDS = {
 }
 _SECONDS = 30.0
 _WORTH_TRYING = 0.95  # the part of the time below which a change is, though the error may be larger
+_ROUNDING = 0.05  # the part of the time that is worth digits
 _CONVERTS_LAUNCHES = Span(since="0.8")  # before, command buffers are calls in the final module
 
 
@@ -71,7 +73,8 @@ def verdict(
     if about_all:
         suggestions += of_recipes(situation, observed, written, budget if tries else None)
     names = {s.recipe for s in early}
-    suggestions = [s for s in suggestions if s.recipe not in names or s.trial is not UNKNOWN] + early
+    suggestions = [s for s in suggestions if s.recipe not in names or s.trial is not UNKNOWN]
+    suggestions += [s for s in early if not WRITTEN[s.recipe].rounds]
     if tries and about_all:
         suggestions += of_flags(observed, facts, written, budget)
         if ranking is None and budget.allows():
@@ -118,6 +121,11 @@ def verdict(
         is_ranked=ranking is not None and not budget.skipped,
         untried=tuple(untried),
         slower=tuple(s for s in suggestions if s not in helpful and s.trial.frees_memory(base)),
+        rounding=tuple(
+            s
+            for s in early
+            if WRITTEN[s.recipe].rounds and (s.trial.us_saved or 0.0) >= _ROUNDING * (base.us or inf)
+        ),
         together=both,
         compile_time=tuple(compile_time_notes(program)) if tries and program is not None else (),
         skipped=budget.skipped,
