@@ -623,8 +623,8 @@ def _is_default(x: Instruction) -> bool:
 
 def _round_operands(x: Instruction) -> bool:
     """Operands in float32 are rounded to bfloat16, and their products are summed in float32."""
-    operands = [make.convert(x, o, "bf16") for o in x.operands] if _is_default(x) else []
-    return bool(operands) and replace(x, dot_like(x, x.shape, *operands, DotDimensions.of(x)))
+    lhs, rhs = (make.convert(x, o, "bf16") for o in x.operands)
+    return _is_default(x) and replace(x, dot_like(x, x.shape, lhs, rhs, DotDimensions.of(x)))
 
 
 def _leave_precision(x: Instruction) -> bool:
