@@ -14,7 +14,7 @@ from hlofuse.reports.trace_op import follow
 from hlofuse.reports.trace_op.follow import with_replayed_passes
 from hlofuse.reports.trace_op.model import How, Trail
 from ..running import Golden, Run, lowered
-from .dump_directory import ALL, FUSED, PLAIN, SIMPLER, write
+from .dump_directory import ALL, FUSED, PLAIN, SIMPLER, text, write
 
 
 def only(folder: Path, requested: str) -> Trail:
@@ -48,6 +48,17 @@ def test_what_is_removed_is_gone(tmp_path: Path) -> None:
     trail = only(write(tmp_path, (dead, dead, SIMPLER, FUSED, FUSED)), "z")
     assert trail.events[-1].how is How.REMOVED
     assert trail.ends == ()
+
+
+def test_what_a_reader_takes_in_or_takes_instead_is_followed(tmp_path: Path) -> None:
+    slices = "  i = f32[6]{0} slice(p), slice={[1:7]}", "  j = f32[4]{0} slice(i), slice={[1:5]}"
+    two = text(*slices, "  ROOT n = f32[4]{0} negate(j)")
+    one = text("  r = f32[4]{0} slice(p), slice={[2:6]}", "  ROOT n = f32[4]{0} negate(r)")
+    merged = only(write(tmp_path, (two, two, one, one, one)), "i")
+    assert (merged.events[-1].how, [k.name for k in merged.ends]) == (How.MERGED, ["r"])
+    twice = SIMPLER.replace("negate(m)", "negate(t)").replace("  n =", "  t = f32[8]{0} abs(m)\n  n =")
+    replaced = only(write(tmp_path, (twice, twice, SIMPLER, SIMPLER, SIMPLER)), "t")
+    assert (replaced.events[-1].how, [k.name for k in replaced.ends]) == (How.REPLACED, ["m"])
 
 
 def test_an_operation_of_a_gpt2_block_from_its_line_to_its_kernel(gpt2_whole: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hlofuse.analysis.kernels import NO_KERNEL, computed_in, source_line
 from hlofuse.compilation import CompilationInput, ModuleTexts, ReplayConfig, compile
-from hlofuse.diff import Added, ModuleDiff, diff
+from hlofuse.diff import Added, Changed, Kind, ModuleDiff, diff
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import shown_file, source_text
 from hlofuse.inputs import load
@@ -17,7 +17,7 @@ from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir import HlofuseError, Instruction, Module, reach, replace
 from hlofuse.pipelines.stage import Stage
-from hlofuse.reports.common.lineage import outermost
+from hlofuse.reports.common.lineage import outermost, through_views
 from hlofuse.reports.common.names import described_by
 from hlofuse.reports.diff.model import Cluster, summarize
 from hlofuse.reports.timeline.model import DumpSequence, PassDump, read
@@ -27,6 +27,8 @@ _MOVES_ONLY = frozenset(
     "bitcast bitcast-convert broadcast concatenate convert copy pad reshape reverse slice transpose".split()
 )
 """These say less of a line than what it computes: they are listed last."""
+_SAME_OPERATION = frozenset({Kind.OPERAND, Kind.TYPE, Kind.SHAPE, Kind.LAYOUT, Kind.ANNOTATION})
+"""A reader that differs in these alone computes what it did, from another operand."""
 
 
 def follow(sequence: DumpSequence, text: str) -> Provenance:
@@ -34,7 +36,7 @@ def follow(sequence: DumpSequence, text: str) -> Provenance:
     where no dump has it. Dumps that cannot be read are passed over and listed."""
     unreadable: list[PassDump] = []
     dumps = _distinct(sequence, unreadable)
-    modules = []
+    modules: list[tuple[PassDump, Module]] = []
     found: Sequence[Instruction] = ()
     for dump, module in dumps:
         modules.append((dump, module))
@@ -59,7 +61,8 @@ def follow(sequence: DumpSequence, text: str) -> Provenance:
                 current[n] = _advance(trail, current[n], step, clusters, last)
         previous = module
     for n, trail in enumerate(trails):
-        trail.ends = tuple(dict.fromkeys(_kernel(i) for i in _sorted(current[n])))
+        ends = (through_views(outermost(i)) for i in _sorted(current[n]))
+        trail.ends = tuple(dict.fromkeys(_kernel(i) for i in ends if i.opcode not in NO_KERNEL))
     last = next((f for f in reversed(sequence.dumps) if f not in unreadable), last)
     return Provenance(sequence.label, text, tuple(trails), first, last, tuple(unreadable))
 
@@ -80,13 +83,15 @@ def _distinct(sequence: DumpSequence, unreadable: list[PassDump]) -> Iterator[tu
 
 
 def _begin(
-    modules: Sequence[tuple[PassDump, Module]], found: Instruction, steps: Callable[[int], ModuleDiff]
+    modules: Sequence[tuple[PassDump, Module]],
+    found: Instruction,
+    steps: Callable[[int], ModuleDiff],
 ) -> Trail:
     """A trail up to the last of `modules`, where it was found; its way there is looked up backwards. `steps`
     is asked for what changed from the module in front of a number to that module."""
     source = source_text(modules[-1][1].source_of(found))
     trail = Trail(found.name, found.opcode, source, found.op_name or "")
-    events = []
+    events: list[Event] = []
     current = {found}
     k = len(modules) - 1
     while k:
@@ -144,8 +149,22 @@ def _advance(
         # The cluster of what is new has no reader in common with what it stands for.
         parts = {i for c in clusters if in_place & set(c.added) for i in parts_of(c, most=0)}
         return note(How.REPLACED, parts or in_place)
+    operands = {p.instruction for i in current for x in i.operands for p in step.pairs.after_of(x)}
+    for edit, stand_in in _read_instead(step, {i.name for i in current}):
+        if {d.kind for d in edit.details} <= _SAME_OPERATION:
+            return note(How.REPLACED, {stand_in})
+        if stand_in in operands:
+            return note(How.MERGED, {edit.after[0].instruction})
     namesakes = set(_namesakes(step, trail.op_name))
     return note(How.NAMESAKE if namesakes else How.REMOVED, namesakes)
+
+
+def _read_instead(step: ModuleDiff, removed: set[str]) -> Iterator[tuple[Changed, Instruction]]:
+    """The changed readers of values that are removed, each with what it reads in their place."""
+    for edit in step.edits:
+        if isinstance(edit, Changed):
+            names = (d.after for d in edit.details if d.kind is Kind.OPERAND and d.before in removed)
+            yield from ((edit, x) for name in names if (x := step.after.module.find(name or "")) is not None)
 
 
 def _results(step: ModuleDiff) -> Iterator[tuple[Instruction, Instruction]]:
@@ -191,6 +210,7 @@ def _locations(instructions: Iterable[Instruction]) -> tuple[Location, ...]:
 
 
 def location_of(i: Instruction) -> Location:
+    """The place of an operation in its dump."""
     outer = outermost(i)
     if outer is i:
         return Location(i.name, i.opcode, str(i.shape))

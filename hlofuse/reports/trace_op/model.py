@@ -17,20 +17,26 @@ class How(StrEnum):
     """The change of an operation at a step."""
 
     FOUND = "found"
-    CREATED = "made"  # No earlier dump has it
-    CHANGED = "changed"  # Another name, opcode, shape or place, the same value
+    CREATED = "made"
+    """No earlier dump has it."""
+    CHANGED = "changed"
+    """Another name, opcode, shape or place, the same value."""
     FUSED = "fused"
     UNFUSED = "unfused"
     REPLACED = "replaced"
     """Its users have another value in its place."""
     REWRITTEN = "rewritten"
     """Removed with its neighbours; the replacement has an instruction with its opcode."""
+    MERGED = "merged"
+    """Its reader computes both now."""
     NAMESAKE = "namesake"
     """Removed; new instructions have its op_name. Probable, not certain."""
     REMOVED = "gone"
 
 
 class Location(Record):
+    """The place of an operation in one dump."""
+
     name: str
     opcode: str
     shape: str
@@ -43,11 +49,15 @@ class Event(Record):
 
     dump: PassDump
     how: How
-    locations: tuple[Location, ...]  # Several if it is computed more than once; empty if it is removed
-    instead_of: tuple[str, ...] = ()  # Opcodes that were replaced, where it was created
+    locations: tuple[Location, ...]
+    """Several if it is computed more than once; empty if it is removed."""
+    instead_of: tuple[str, ...] = ()
+    """Opcodes that were replaced, where it was created."""
 
 
 class FinalKernel(Record):
+    """The final kernel of an operation."""
+
     name: str
     opcode: str
     kind: str | None
@@ -61,7 +71,8 @@ class Trail(Struct):
     source: str
     op_name: str
     events: list[Event] = []
-    ends: tuple[FinalKernel, ...] = ()  # Its kernels in the last dump; empty if it is removed
+    ends: tuple[FinalKernel, ...] = ()
+    """Its kernels in the last dump; empty if it is removed."""
 
 
 class Provenance(Record):
@@ -71,6 +82,7 @@ class Provenance(Record):
     query: str
     trails: tuple[Trail, ...]
     first: PassDump
+    """The dump in which it was found."""
     last: PassDump
     unreadable: tuple[PassDump, ...] = ()
     measured: Measured | None = None

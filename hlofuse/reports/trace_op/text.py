@@ -13,6 +13,15 @@ from hlofuse.reports.timeline.phrases import opcodes_text, pass_name
 from .model import Event, FinalKernel, How, Location, Provenance, Trail
 
 _MAX_LOCATIONS = 4
+_TEXTS = {
+    How.FOUND: "is {}",
+    How.REPLACED: "replaced by {}",
+    How.REWRITTEN: "rewritten, now {}",
+    How.MERGED: "merged into its reader {}",
+    How.NAMESAKE: "removed; new with the same op_name, probably its replacement: {}",
+    How.REMOVED: "removed without replacement",
+    How.UNFUSED: "moved out of its fusion: {}",
+}
 
 
 def headline(provenance: Provenance) -> str:
@@ -27,23 +36,13 @@ def headline(provenance: Provenance) -> str:
 def event_text(event: Event, before: Event | None) -> str:
     """The change of the operation in this dump."""
     shown = locations_text(event.locations)
-    if event.how is How.FOUND:
-        return f"is {shown}"
     if event.how is How.CREATED:
         instead = f", replacing {opcodes_text(event.instead_of)}" if event.instead_of else ""
         return f"created: {shown}{instead}"
-    if event.how is How.REPLACED:
-        return f"replaced by {shown}"
-    if event.how is How.REWRITTEN:
-        return f"rewritten, now {shown}"
-    if event.how is How.NAMESAKE:
-        return f"removed; new with the same op_name, probably its replacement: {shown}"
-    if event.how is How.REMOVED:
-        return "removed without replacement"
+    if event.how in _TEXTS:
+        return _TEXTS[event.how].format(shown)
     if event.how is How.FUSED:
         return f"fused, now in {fusions_text(event.locations)}"
-    if event.how is How.UNFUSED:
-        return f"moved out of its fusion: {shown}"
     return (
         ", ".join(_changes(before.locations if before is not None else (), event.locations)) or f"is {shown}"
     )
