@@ -13,6 +13,7 @@ from hlofuse.capture.arguments import parse_arguments, parse_mesh
 from hlofuse.capture.capturing import capture_function, function_in
 from hlofuse.capture.model import settled_destination
 from hlofuse.format.escape import printable
+from hlofuse.format.units import broken, listing
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.fixing import CPU, Fixed, fixed
 from hlofuse.reports.verdict.phrases import totals_line
@@ -82,7 +83,8 @@ def _print(found: Fixed, console: Console, *, is_written: bool) -> None:
     console.print(totals_line(found.before), style="bold")
     for number, fix in enumerate(found.fixes, 1):
         recipe = f" · hlofuse recipe {fix.recipe}" if fix.recipe else ""
-        console.print(f"\n{number}. line {fix.line}: {fix.gain}{recipe}", style="bold")
+        head = broken(f"\n{number}. line {fix.line}: {fix.gain}{recipe}", console.width)
+        console.print("\n".join(head), style="bold")
         console.print(f"   {' · '.join(fix.proof)}\n", style="cyan")
         for line in fix.diff.splitlines():
             style = {"+": "green", "-": "red"}.get(line[:1], "dim")
@@ -90,9 +92,9 @@ def _print(found: Fixed, console: Console, *, is_written: bool) -> None:
     console.print()
     for setting in found.flags:
         console.print(f"Without an edit, by a replay: {printable(setting)}", style="dim")
-    tried = ", ".join(f"{count} × {printable(reason)}" for reason, count in found.refused.most_common())
-    if tried:
-        console.print(f"Not offered: {tried}", style="dim")
+    for reason, forms in found.refused.items():
+        names = listing([printable(name) for name in dict.fromkeys(forms)], 4)
+        console.print(f"Not offered, {printable(reason)}: {names}", style="dim")
     if not found.fixes:
         console.print("No edit is proved to help. Nothing is written.")
         return

@@ -1,6 +1,5 @@
 """The answer of `fix`: edits of a program that compilation, equal values and measurement prove."""
 
-from collections import Counter
 from collections.abc import Callable
 from difflib import unified_diff
 from functools import cached_property
@@ -46,10 +45,11 @@ class Fixed(Struct):
     before: Totals
     after: Totals
     text: str
-    flags: list[str]  # Flags that help by a replay; they are set in the environment
+    flags: list[str]
+    """Flags that help by a replay; they are set in the environment."""
     fixes: list[Fix] = field(default_factory=list)
-    refused: Counter[str] = field(default_factory=Counter)
-    """Forms that were tried and are not offered, by reason."""
+    refused: dict[str, list[str]] = field(default_factory=dict)
+    """Forms that were tried and are not offered, by reason, each with its line."""
 
 
 class _Version:
@@ -65,9 +65,12 @@ class _Version:
     ) -> None:
         self.text, self._folder, self._compile, self._to = text, folder, compile, to
         self._file = _written(text, folder / "program", program)
-        captured = compile(self._file, to, folder / "captured")
-        if captured.errors:
-            raise HlofuseError(next(iter(captured.errors.values())))
+        try:
+            captured = compile(self._file, to, folder / "captured")
+            if captured.errors:
+                raise HlofuseError(next(iter(captured.errors.values())))
+        except HlofuseError as error:  # it names the copy that is compiled
+            raise HlofuseError(str(error).replace(str(self._file), str(program))) from None
         self.report = open_report(str(captured.largest.before))
 
     @cached_property
@@ -139,12 +142,13 @@ def fixed(
             base, most, fix = best, 0.0, None
             for form in edit.texts:
                 number += 1
+                what = f"{edit.recipe or 'an edit'} at line {edit.line}"
                 try:
-                    with listener.activity(f"trying {edit.recipe or 'an edit'} at line {edit.line}"):
+                    with listener.activity(f"trying {what}"):
                         new = version(number, form)
                         saved, gain, proof = _proved(base, new, judge, measure=measure)
                 except HlofuseError as error:
-                    found.refused[str(error).splitlines()[0][:80]] += 1
+                    found.refused.setdefault(str(error).splitlines()[0][:80], []).append(what)
                     saved = 0.0
                 if saved <= most and fix is not None:
                     break
@@ -160,7 +164,11 @@ def fixed(
 
 
 def _proved(
-    old: _Version, new: _Version, judge: Judge, *, measure: bool
+    old: _Version,
+    new: _Version,
+    judge: Judge,
+    *,
+    measure: bool,
 ) -> tuple[float, str, tuple[str, ...]]:
     """The saving, for comparisons and in words, and what proves it. HlofuseError for a reason against it."""
     before, after = old.report.totals, new.report.totals
