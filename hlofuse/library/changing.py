@@ -57,7 +57,10 @@ def what_if(report: Program, options: WhatIf) -> Answer[Any]:
 
 
 def _ranked(
-    report: Program, name: str | None, also: Sequence[Program], also_flags: Sequence[str]
+    report: Program,
+    name: str | None,
+    also: Sequence[Program],
+    also_flags: Sequence[str],
 ) -> Answer[Ranking]:
     """Every change that was tried, greatest gain first."""
     options, loaded = report.options, report.at_fusion
@@ -74,6 +77,7 @@ def _ranked(
     facts = Facts(observed.replay, observed.costs)
     unoptimized = partial(unoptimized_of, observed.replay)
     answer = verdict(observed, facts, ranking=found, unoptimized=unoptimized, about_all=name is None)
+    answer = report.with_measured_changes(answer)
     rows = [
         *(with_module(facts.account_replayed, other, path) for other, path in others),
         *(with_flags(observed, facts.account_replayed, flags, unoptimized()) for flags in also_flags),
@@ -127,7 +131,9 @@ def _without_passes(report: Program, names: Sequence[str], confirm: bool) -> Ans
 
 
 def _swept(
-    report: Program, axes: Mapping[str, Iterable[float | str]], more_devices: Sequence[str]
+    report: Program,
+    axes: Mapping[str, Iterable[float | str]],
+    more_devices: Sequence[str],
 ) -> Answer[Sweep]:
     """The module under each value of some knobs."""
     options, loaded = report.options, report.at_fusion

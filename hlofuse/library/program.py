@@ -149,6 +149,10 @@ class Program:
 
         with self._listener.activity("trying changes", draw and preview):
             found = verdict(self.observed, self.facts, unoptimized=self.unoptimized)
+        return self.with_measured_changes(found)
+
+    def with_measured_changes(self, found: Verdict) -> Verdict:
+        """The verdict with measured gains of its changes, where the call asks for measurements."""
         if not self.options.measure or (module := self.unoptimized()) is None:
             return found
         from hlofuse.reports.verdict.measured import with_measured_changes

@@ -21,10 +21,12 @@ from hlofuse.reports.verdict import phrases
 from hlofuse.reports.whatif.model import FixedRule, Ranking, Trial, trial_of
 from hlofuse.reports.whatif.text import CHANGED_DECISIONS, edges_text
 from .candidates import comparable, comparable_times, compiled
-from .model import Verdict
+from .model import MEASURED, Verdict
 
 
 class Change(Record):
+    """A row of the what-if table."""
+
     label: str  # `scale-the-summands`, a flag, `without PF009`, or `with other.hlo`
     title: str
     trial: Trial
@@ -168,7 +170,10 @@ def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
     figures = [("kernels", "right"), ("launches", "right"), ("moved", "right")]
     if v.totals.us is not None:
         figures.append(("est. time", "right"))
-        figures += [("measured, scaled", "right")] if v.totals.measured_us is not None else []
+    scaled = [c.trial.how for c in rows if c.trial.scaled_us_saved is not None]
+    totals = v.totals if scaled else replace(v.totals, measured_us=None)
+    if scaled:
+        figures.append(("measured" if MEASURED in scaled else "measured, scaled", "right"))
     with_memory = any(c.trial.temporary_saved for c in rows)
     figures += [("temporary", "right")] if with_memory else []
     decides = any(c.edges.strip("–") for c in rows)
@@ -177,7 +182,7 @@ def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
     for number, c in enumerate(rows, 1):
         cells = [
             str(number),
-            *_figures(c.trial, v.totals, with_memory),
+            *_figures(c.trial, totals, with_memory),
             *([c.edges or "–"] if decides else []),
         ]
         style = "" if c.trial.helps(v.totals) else "dim"
@@ -197,7 +202,7 @@ def _figures(t: Trial, totals: Totals, with_memory: bool) -> Iterator[str]:
     yield signed(-t.launches_saved)
     yield phrases.delta(totals.cost.bytes_accessed, -t.bytes_saved, bytes_text)
     for total, saved in ((totals.us, t.us_saved), (totals.measured_us, t.scaled_us_saved)):
-        if total is not None and totals.us is not None:
+        if total is not None:
             yield phrases.delta(total, -saved, us_text) if saved is not None else "–"
     if with_memory:
         yield "–" if t.temporary_saved is None else phrases.delta(0, -t.temporary_saved, bytes_text)

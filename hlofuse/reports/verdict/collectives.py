@@ -17,6 +17,8 @@ _SUMS = frozenset({"all-reduce", "reduce-scatter"})
 
 
 class CollectiveRow(Record):
+    """A collective for a reader."""
+
     place: Place
     near: str
     """Without a line of its own: `for a.py:3`, its reader, or `from a.py:3`, its operand's; "" if unknown."""

@@ -14,7 +14,10 @@ _MOST = 6  # flags that are run, and changes of code
 
 
 def with_measured_changes(
-    v: Verdict, module: Module, own: Sequence[str], inputs: str | None = None
+    v: Verdict,
+    module: Module,
+    own: Sequence[str],
+    inputs: str | None = None,
 ) -> Verdict:
     """The verdict with the changes that make the program faster, by so much; the others are left out.
     `module` is the one before optimizations, `own` its flags. Of the changes of code, those that can be made

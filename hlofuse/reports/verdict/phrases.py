@@ -249,14 +249,14 @@ def rounding_lines(v: Verdict) -> Iterator[str]:
         yield f"With fewer digits (values change): {listing(names, 3)}"
 
 
-def untried_lines(v: Verdict) -> Iterator[str]:
-    """The recipes and flags that may apply, by name, then each with its lines, most touched first."""
+def untried_lines(v: Verdict, *, brief: bool = False) -> Iterator[str]:
+    """The recipes and flags that may apply, most touched first: each with its lines, or `brief` by name."""
     if v.untried:
         what = "time" if v.totals.us is not None else "bytes"
         names = [(s.recipe or s.flag) + _touched(s, what) for s in v.untried]
         how = "time unknown" if any(s.trial.totals for s in v.untried) else "not simulated"
-        yield f"Worth trying ({how}): {listing(names, 2)}"
-    for s in v.untried:
+        yield f"Worth trying ({how}):{f' {listing(names, 2)}' if brief else ''}"
+    for s in () if brief else v.untried:
         parts = suggestion_text(s), where_text(s.sources, s.places), name_text(s)
         yield "  " + " · ".join(filter(None, (*parts, _touched(s, what).strip(" ()"))))
 

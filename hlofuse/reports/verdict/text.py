@@ -19,7 +19,8 @@ from .collectives import collective_lines
 from .model import Verdict
 from .tiles import tile_lines
 
-Styled: TypeAlias = Iterator[tuple[str, str]]  # Lines, each with its style
+Styled: TypeAlias = Iterator[tuple[str, str]]
+"""Lines, each with its style."""
 _LINES = 24  # of a terminal as it opens
 _SUGGESTIONS = 3
 _KERNELS = 5
@@ -131,7 +132,7 @@ def advice_lines(
     """A blank line, then at most so many suggestions (0: all), and recipes that were not tried."""
     yield "", ""
     yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None, width, code=code)
-    if (line := next(phrases.untried_lines(v), None)) is not None:
+    if (line := next(phrases.untried_lines(v, brief=True), None)) is not None:
         yield line, "dim"
 
 
