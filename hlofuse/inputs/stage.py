@@ -75,6 +75,8 @@ def stage_of(module: Module, target: str = "cpu", given: Given = NOTHING_GIVEN) 
         stamp = companions_of(module).stamp
         source: Source = "directory" if stamp is None else "stamp"
         return ShownStage(INPUT, backend, "before.hlo, next to after.hlo", right, source)
+    if file.name.startswith("before_optimizations.hlo") and companions_of(module).stamp is not None:
+        return ShownStage(BEFORE, backend, "before_optimizations.hlo of a capture", right, "stamp")
     name, evidence = _by_contents(module, target, backend, given)
     return ShownStage(name, backend, evidence, right)
 
@@ -256,7 +258,7 @@ _LEAST_NUMBERED = 8
 
 def _numbered_evidence(module: Module) -> str | None:
     """Evidence that all names have distinct numbers: front ends count all instructions, XLA by stem."""
-    numbers = []
+    numbers: list[int] = []
     for name in (n for c in module.computations for n in (c.name, *(i.name for i in c))):
         stem, dot, number = name.rpartition(".")
         if not dot or not stem or not number.isascii() or not number.isdigit():

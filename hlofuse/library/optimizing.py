@@ -7,6 +7,7 @@ from typing import Any, get_args
 from rich.console import Console
 
 from hlofuse.format.terminal import print_command
+from hlofuse.inputs.stage import require_input_stage
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.common.profile import joined_line, profile_json
 from hlofuse.search.report import found_json, print_found
@@ -35,6 +36,8 @@ def optimized(report: Program, options: Optimize) -> Answer[Any]:
     ):
         if value not in choices:
             raise HlofuseError(f"{name} {value!r}: expected one of {', '.join(filter(None, choices))}")
+    if (stage := report.identity.shown).foreign_to(report.loaded.target):
+        require_input_stage(report.module, report.loaded.target, stage)  # it says what there is instead
     loaded = report.before_optimizations("optimize")
     assert loaded.config is not None
     loaded.note_device()
@@ -42,10 +45,10 @@ def optimized(report: Program, options: Optimize) -> Answer[Any]:
     if objective is None:
         objective = "time" if attach is None else "measured-time"
     began = time.monotonic()
-    with report.options.listener.progress("searching") as progress:
+    with report.options.listener.progress("searching, seconds") as progress:
 
         def searching(_tries: int, _best: float) -> None:
-            progress(int(10 * (time.monotonic() - began)), int(10 * seconds))
+            progress(min(int(time.monotonic() - began), int(seconds)), int(seconds))
 
         kinds: Any = _SPACES[space]
         searched = Space(loaded.module, loaded.config, objective, kinds, attach)

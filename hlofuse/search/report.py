@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from hlofuse.format import bytes_text, printable, us_text
-from hlofuse.format.terminal import indented, print_rows
+from hlofuse.format.terminal import print_rows
 from hlofuse.pipelines.flags import joined
 from .space import ACTIONS, FIELDS, Objective, Score
 from .strategies import Found
@@ -32,8 +32,8 @@ _FIGURES: tuple[_Figure, ...] = (
 
 
 def change(before: float, after: float) -> str:
-    """`−12.3%`, `× 42` for more than tenfold, or `same`."""
-    if before == after:
+    """`−12.3%`, `× 42` for more than tenfold, or `same`, up to a twentieth of a percent."""
+    if abs(after - before) <= 0.0005 * abs(before):
         return "same"
     if after > 10 * before:
         return f"× {after / before:,.0f}" if before else "from nothing"
@@ -87,7 +87,8 @@ def print_found(found: Found, objective: Objective, how: str, console: Console) 
     if flags:
         console.print()
         console.print("To apply it, set these flags:")
-        indented(console, f"XLA_FLAGS={printable(' '.join(flags))}", 2, "green")
+        text = f'  XLA_FLAGS="{printable(" ".join(flags))}"'
+        console.print(text, style="green", soft_wrap=True)  # a command is not broken
 
 
 def found_json(found: Found, objective: Objective, **request: Any) -> dict[str, Any]:
