@@ -103,6 +103,7 @@ class Boxes:
         return box
 
     def current(self) -> dict[str, int]:
+        """The boxes there are, by name."""
         return dict(self._alive)
 
     def _fuse(self, event: Event) -> list[Op]:
@@ -163,6 +164,7 @@ class Boxes:
         return Change.APPEAR, box, self._number_of(box, name)
 
     def _number_of(self, box: int, name: str) -> int:
+        """The number of a box's new name."""
         self._alive[name] = self._ever[name] = box
         self._name_of[box] = name
         self.names.append(name)
@@ -183,9 +185,12 @@ class Boxes:
 # and end with a scope of the framework where there is a choice.
 
 
-MOST_OPERATIONS = 64  # Operations of a region, unless one kernel alone holds more
-ENOUGH_OPERATIONS = 32  # From here on a region ends with its scope
-FEW_OPERATIONS = 12  # So few operations are no region of their own, whatever comes next
+MOST_OPERATIONS = 64
+"""Operations of a region, unless one kernel alone holds more."""
+ENOUGH_OPERATIONS = 32
+"""From here on a region ends with its scope."""
+FEW_OPERATIONS = 12
+"""So few operations are no region of their own, whatever comes next."""
 
 
 def regions_of(boxes: Boxes, operations: Sequence[Operation]) -> tuple[Region, ...]:
@@ -226,7 +231,8 @@ def _order(
     return order | first
 
 
-_Kernel: TypeAlias = tuple[int, tuple[int, ...]]  # A box, and the operations inside
+_Kernel: TypeAlias = tuple[int, tuple[int, ...]]
+"""A box, and the operations inside."""
 
 
 def _parts(kernels: Iterable[_Kernel], operations: Sequence[Operation]) -> Iterable[list[_Kernel]]:
@@ -287,6 +293,9 @@ def page_of(
     pairs = kernel_pairs(first, others[0], tuple(r.kernels for r in runs)) if others else ()
     embedded = files.embedded(first.before.filename)
     return Page(printable(first.before.name), runs, rules, passes, embedded, tuple(pairs))
+
+
+# Kernels of the final module, those of two replays that correspond, and files of the user's program.
 
 
 class SourceFiles:
@@ -420,6 +429,8 @@ def _common_operations(first: Compilation, second: Compilation) -> Iterator[tupl
 
 
 class _Collector:
+    """One run's worth."""
+
     def __init__(
         self,
         label: str,

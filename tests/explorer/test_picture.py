@@ -255,7 +255,7 @@ def test_what_is_looked_for_is_unfolded(large: Visit) -> None:
     large.page.click("#views [data-key=scope]")
     large.page.click("#tab-kernels")
     row = large.page.locator("#panel [role=option]").first
-    name = row.locator(".first").inner_text().partition(" ×")[0]
+    name = row.locator(".first").inner_text().rpartition("× ")[2]
     row.click()
     assert large.page.locator(".group.chosen .name").inner_html() == name
     assert large.page.locator(".container .name, .titles .name").count() >= 1

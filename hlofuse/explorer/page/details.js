@@ -163,7 +163,7 @@ function slowest(app) {
   if (!run.slowest.length) return null;
   const timed = run.after.time_us !== null, more = run.kernels.length - run.slowest.length;
   return el("table", { class: "totals slowest" },
-    el("caption", {}, `${run.isMeasured ? "Slowest kernels, measured" : timed ? "Slowest kernels, launch overhead included" : "Kernels that move most bytes"}${more > 0 ? ` (${run.slowest.length} of ${numberText(run.kernels.length)})` : ""}`),
+    el("caption", {}, `${run.isMeasured ? "Slowest kernels, measured" : timed ? `Slowest kernels${run.isFused ? "" : ", launch overhead included"}` : "Kernels that move most bytes"}${more > 0 ? ` (${run.slowest.length} of ${numberText(run.kernels.length)})` : ""}`),
     el("tbody", {}, ...run.slowest.map(([name, figure, share, shown, source, bound]) => el("tr", {},
       el("td", {}, figure, el("div", { class: "soft" }, share)),
       el("td", {}, namedKernel(app, name, shown), el("div", { class: "soft" }, [source, bound].filter(Boolean).join(" · ")))))));

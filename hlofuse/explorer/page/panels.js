@@ -185,7 +185,7 @@ class Panels {
 
   // A kernel, or the sums of equal ones.
   kernelRow(row) {
-    const own = [row].flat(), k = own[0], name = own.length > 1 ? `${k.name} ×${own.length}` : k.name;
+    const own = [row].flat(), k = own[0], name = own.length > 1 ? `${own.length} × ${k.name}` : k.name;  // the end of a long name is cut
     const timed = k.us !== null, us = sumOf(own, totalUs), bytes = sumOf(own, totalBytes);
     const bar = el("span", { class: "bar-line", "aria-hidden": "true" });
     const { run } = this.app, estimate = timed ? kernelTime(k, us) : "";
