@@ -20,8 +20,8 @@ from .common.output import Output
 @option(
     "--scale", "S", "Magnitude of random floats; repeatable.  [default: 0.1, 1]", multiple=True, type=float
 )
-@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the random inputs.  [default: 0]")
-@option("--timeout", "FLOAT", "Time limit in seconds for each compilation and run.", type=float, default=300)
+@option("--seed", "N", "Seed of the random inputs.", type=click.IntRange(0), default=0)
+@option("--timeout", "S", "Time limit in seconds for each compilation and run.", type=float, default=300)
 @report_options
 def command(a: str, b: str, scale: tuple[float, ...], out: Output, **how: Any) -> int:
     """Compile A and B for the CPU, run both on the same random inputs, compare kernels and values.

@@ -338,8 +338,6 @@ def folders_with_dumps(folder: Path) -> list[Path]:
             for child in sorted(islice(folder.glob(pattern), _SEARCHED))
             if child.is_dir()
             and child.parent not in found
-            and (
-                is_corpus_case(child) or any(map(any, (child.glob("module_*"), child.glob("*/before.hlo*"))))
-            )
+            and (is_corpus_case(child) or any(any(child.glob(p)) for p in ("module_[0-9]*", "*/before.hlo*")))
         ]
     return found

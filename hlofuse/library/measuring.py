@@ -36,7 +36,9 @@ from .program import Program
 
 
 def measure_all(
-    requests: Sequence[ReplayOptions], root: Path, baseline: Mapping[str, Profile] | None = None
+    requests: Sequence[ReplayOptions],
+    root: Path,
+    baseline: Mapping[str, Profile] | None = None,
 ) -> list[Measured]:
     """Every module of every input. HlofuseError for the first that cannot be read or replayed. `baseline` are
     the profiles that they will be held against: those tell the device where nothing else does."""
@@ -119,7 +121,9 @@ def check(reports: Sequence[Program], options: questions.Check) -> Answer[Check]
 
 
 def checked(
-    requests: Sequence[ReplayOptions], options: questions.Check, update: bool = False
+    requests: Sequence[ReplayOptions],
+    options: questions.Check,
+    update: bool = False,
 ) -> tuple[Answer[Check], dict[Path, str]]:
     """The broken limits, and the files of the baseline to write with `update`. Bytes, time and memory may
     exceed the baseline by `tolerance` percent. Raises `HlofuseError` for an unreadable baseline, and where

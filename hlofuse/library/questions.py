@@ -148,7 +148,7 @@ class Explain(
     python: str | None = option(
         "--python",
         "PATH",
-        "Python whose JAX compiles for --prove.  [default: this]",
+        "Python whose JAX compiles for --prove.  [default: this one]",
     )
 
 

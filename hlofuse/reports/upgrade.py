@@ -17,7 +17,7 @@ from hlofuse.releases import Release
 from .common.facts import EdgeNames, Facts, edges_inside
 from .common.json import totals_json
 from .comparison.model import Comparison, compare_builds, flipped_json
-from .comparison.phrases import figures
+from .comparison.phrases import figures, percent
 from .comparison.text import print_flipped
 
 ConfigOf = Callable[[Release], ReplayConfig]
@@ -165,11 +165,12 @@ def _launch_text(kernels: str, moved: str, time: str) -> str:
 
 
 def change_text(found: Upgrade) -> str:
-    """`+1.2 µs (+3.4%)`; empty without a device or a difference."""
+    """`−1.2 µs (−3.4%)`; empty without a device or a difference."""
     if found.change_us is None or not found.before.us or abs(found.change_us) < 0.005:
         return ""
-    sign = "+" if found.change_us > 0 else "-"
-    return f"{sign}{us_text(abs(found.change_us))} ({found.change_us / found.before.us:+.1%})"
+    sign = "+" if found.change_us > 0 else "−"
+    share = percent(found.before.us, found.before.us + found.change_us)
+    return f"{sign}{us_text(abs(found.change_us))} ({share})"
 
 
 def headline(found: Upgrade, old: str, new: str) -> str:

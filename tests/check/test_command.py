@@ -270,7 +270,7 @@ def test_the_layer_is_told_with_the_place_and_kept_in_no_baseline(hlofuse: Run, 
     assert repeated_call.status == 0, repeated_call.out
 
 
-@pytest.mark.parametrize(("columns", "after"), [(64, "between"), (80, "programs.py")])
+@pytest.mark.parametrize(("columns", "after"), [(64, "written"), (80, "back")])
 def test_lines_end_at_the_terminal_s_width(hlofuse: Run, samples: Path, columns: int, after: str) -> None:
     text = samples / "cpu" / "gpt2_block", "--max-kernels", "3"
     wide, out = (hlofuse("check", *text, columns=n).out for n in (300, columns))

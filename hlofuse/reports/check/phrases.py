@@ -59,7 +59,7 @@ def worth(refused_edges: RefusedEdge) -> str:
     """The saving of fusing the two, and the bytes written and read back between them."""
     if refused_edges.us_at_stake is not None and refused_edges.us_at_stake > 0:
         return f"could save {us_text(refused_edges.us_at_stake)}"
-    return f"{bytes_text(refused_edges.bytes_between)} between"
+    return f"{bytes_text(refused_edges.bytes_between)} written and read back"
 
 
 def one_line(finding: Finding) -> str:

@@ -281,9 +281,10 @@ def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
         pairs.append(("launches", count_change_of(b.launches, a.launches)))
     if b.copies or a.copies:
         pairs.append(("copies", count_change_of(b.copies, a.copies)))
+    without = " without custom calls" if b.cost.unknown != a.cost.unknown else ""
     pairs += [
         ("bytes", change_of(b.cost.bytes_accessed, a.cost.bytes_accessed, "B")),
-        ("FLOP", change_of(b.cost.flops, a.cost.flops)),
+        (f"FLOP{without}", change_of(b.cost.flops, a.cost.flops)),
     ]
     if temporary := accounts.temporary_bytes:
         pairs.append(("temporary memory", change_of(*temporary, "B")))

@@ -114,7 +114,10 @@ def _fused_block(g: FusedGroup, console: Console) -> None:
 
 
 def _print_rewrites(
-    rewrites: Sequence[Rewrite], rules: dict[str, Rule], console: Console, limit: int
+    rewrites: Sequence[Rewrite],
+    rules: dict[str, Rule],
+    console: Console,
+    limit: int,
 ) -> None:
     """A line for each rule: the single replacements are of interest to few."""
     for code, group in grouped((r.rule or "", r) for r in rewrites).items():
@@ -152,7 +155,10 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
 
 
 def _print_blocking_rules(
-    e: Explanation, console: Console, input_arguments: Sequence[str], limit: int
+    e: Explanation,
+    console: Console,
+    input_arguments: Sequence[str],
+    limit: int,
 ) -> None:
     console.print()
     if not e.blocking_rules:
