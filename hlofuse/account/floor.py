@@ -38,8 +38,8 @@ def floor_us(
     moving = moved / device.memory_bandwidth * 1e6
     computing = sum(
         flops / peak / 1e3
-        for flops, element_type in products(kernel)
-        if (peak := product_peak(device, element_type))
+        for flops, x in products(kernel)
+        if (peak := product_peak(device, _peak_type(x)))
     )
     return max(moving, computing)
 
@@ -62,14 +62,15 @@ def product_peak(device: DeviceDescription, element_type: str) -> int:
     return peak_matrix_ops(device, element_type) if bounded else 0
 
 
-def products(kernel: Instruction) -> list[tuple[int, str]]:
-    """Operations and type of each product and convolution; `cores` for float32 that may not be rounded."""
-    found = []
-    for x in inside(kernel):
-        if flops := _product_flops(x):
-            kind = x.operands[0].element_type
-            found.append((flops, "cores" if kind == "f32" and _states(x, _EXACT) else kind))
-    return found
+def products(kernel: Instruction) -> list[tuple[int, Instruction]]:
+    """The matrix products and convolutions in a kernel, each with its operations."""
+    return [(flops, x) for x in inside(kernel) if (flops := _product_flops(x))]
+
+
+def _peak_type(product: Instruction) -> str:
+    """The type whose peak bounds a product; `cores` for float32 that may not be rounded."""
+    kind = product.operands[0].element_type
+    return "cores" if kind == "f32" and _states(product, _EXACT) else kind
 
 
 def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float | None:

@@ -9,7 +9,12 @@ from hlofuse.analysis.cost import Cost, CostAnalysis
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.cost.tpu import TpuDevice, estimated_cycles, tpu_devices
-from hlofuse.ir import Instruction, Module, Shape, replace
+from hlofuse.ir import (
+    Instruction,
+    Module,
+    Shape,
+    replace,
+)
 from hlofuse.matching.kernels import inside
 from .account import Account, Totals
 from .collectives import exchange_of
@@ -78,12 +83,23 @@ class TpuAccount(Account):
         by_tiles = estimated_cycles(instruction) is None and tile_bytes(instruction)
         parts = bounds if max(bounds) >= us / 2 and not by_tiles else (0.0, 0.0)
         emitter = "whole tiles" if by_tiles else "tpu"
-        return KernelTime(us, *parts, cost.bytes_read, cost.bytes_written, cost.flops, emitter, 0, 0, True)
+        return KernelTime(
+            us,
+            *parts,
+            cost.bytes_read,
+            cost.bytes_written,
+            cost.flops,
+            emitter,
+            0,
+            0,
+            True,
+        )
 
     def _bounds(self, instruction: Instruction) -> tuple[float, float]:
         """Microseconds of its bytes of HBM and of its products, each at the full rate."""
         assert self.tpu is not None
-        work = sum(flops / self.tpu.peak(kind) for flops, kind in products(instruction))
+        peak = self.tpu.peak
+        work = sum(f * mxu_passes(x) / peak(x.operands[0].element_type) for f, x in products(instruction))
         return hbm_bytes(instruction) / self.tpu.memory_bandwidth * 1e6, work * 1e6
 
     def _time(
@@ -122,6 +138,17 @@ class TpuAccount(Account):
 
 
 _TO_OTHER_TILES = 6.0  # times its bytes' time: XLA:TPU's estimates of a reshape and of slices are 2.2 to 12.6
+
+
+_PARTS = {"highest": 3, "high": 2}  # of bfloat16, in which the MXU takes a float32 operand
+
+
+def mxu_passes(product: Instruction) -> int:
+    """Products of bfloat16 parts that the MXU computes for a product: those of the largest parts."""
+    stated = (product.raw("operand_precision") or "").strip("{}").split(",")
+    precise = zip(product.operands, stated, strict=False)
+    parts = [_PARTS.get(p, 1) if o.element_type == "f32" else 1 for o, p in precise]
+    return sum(max(parts) - n for n in range(min(parts))) if len(parts) > 1 else 1
 
 
 def tile_bytes(kernel: Instruction) -> int:

@@ -41,7 +41,11 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
         "together": {"suggestions": list(both[0]), "gain": _gain(both[1])} if both is not None else None,
         **fields(v, "collectives", collective_json),
         "compile_time": list(v.compile_time),
-        **(fields(v.tiles, "padding=arrays layout_copies=copies") if v.tiles is not None else {}),
+        **(
+            fields(v.tiles, "padding=arrays layout_copies=copies precise_products=products")
+            if v.tiles is not None
+            else {}
+        ),
     }
 
 

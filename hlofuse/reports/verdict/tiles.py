@@ -1,12 +1,15 @@
-"""What a TPU's tiled layouts cost: padding that kernels move, and copies that only change a layout."""
+"""What a TPU's tiled layouts cost: padding that kernels move, and copies that only change a layout; and
+products that its matrix units compute in several passes."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from hlofuse.account.account import Account
+from hlofuse.account.floor import products
+from hlofuse.account.tpu import mxu_passes
 from hlofuse.account.traffic import border_bytes
-from hlofuse.format import bytes_text, printable
+from hlofuse.format import bytes_text, plural, printable
 from hlofuse.ir import Instruction, Record
 from hlofuse.ir.shape import COMBINED, Shape
 from hlofuse.reports.common.model import Place
@@ -23,14 +26,21 @@ class Tiles(Record):
     """`name`, `source`, `shape`, `padded` (`100 → 128 lanes`), `share` of elements, `bytes` of all runs."""
     copies: list[_Row]
     """`name`, `source` (the reader's where it has none), `layouts`, `reader` and `bytes`; most first."""
+    products: list[_Row]
+    """`name`, `source`, `passes` of the matrix units if several, `time_us` of all runs; slowest first."""
 
 
 def tiles_of(account: Account, place_of: Callable[[Instruction], Place]) -> Tiles:
     """The padding and the layout copies of a final module of XLA:TPU."""
     padding: Counter[Instruction] = Counter()
     copies: list[_Row] = []
+    precise: list[_Row] = []
+    total = account.totals.us or 0.0
     for row in account.rows:
         x = row.instruction
+        passes, us = max((mxu_passes(p) for _, p in products(x)), default=1), row.total_us
+        if passes > 1 and (us is None or us > _LEAST * total):
+            precise.append(_named(place_of(x)) | {"passes": passes, "time_us": us})
         reads, writes = border_bytes(x)
         for value, size in [*reads.items(), *([(x, sum(writes.values()))] if x.shape.is_array else [])]:
             share = padding_share(value.shape)
@@ -50,7 +60,8 @@ def tiles_of(account: Account, place_of: Callable[[Instruction], Place]) -> Tile
         if size
     ]
     share = padding.total() / (account.totals.cost.bytes_accessed or 1)
-    return Tiles(share, arrays, sorted(copies, key=lambda c: -c["bytes"]))
+    copies.sort(key=lambda c: -c["bytes"])
+    return Tiles(share, arrays, copies, sorted(precise, key=lambda p: -(p["time_us"] or p["passes"])))
 
 
 def _reader(x: Instruction) -> Instruction | None:
@@ -90,6 +101,10 @@ def tile_lines(t: Tiles) -> Iterator[str]:
         c, total = t.copies[0], bytes_text(sum(c["bytes"] for c in t.copies))
         wanted = f"{' → '.join(c['layouts'])} for {printable(c['reader'] or 'the result')}"
         yield f"Layout copies: {len(t.copies):,}, {total}; most{_where(c)}: {wanted}"
+    if t.products:
+        p, count = t.products[0], plural(len(t.products), "product")
+        less = "high 3, default 1" if p["passes"] > 3 else "default 1"
+        yield f"Precision: {count} in {p['passes']} MXU passes ({less}); most{_where(p)}"
 
 
 def _where(row: _Row) -> str:
