@@ -105,11 +105,20 @@ def end_of_product(pair: CandidatePair) -> bool:
     if producer not in pair.state.ends:
         return False
     reader, number = readers(producer, pair.consumer)[0]
+    if _writes(reader):
+        return False
     # XLA:TPU chains two products of matrices if they are small enough, above all if there is work between.
     size = sum(o.shape.byte_size for o in reader.operands)
     is_first = without_bitcasts(producer).opcode == "convolution"
     chained = _is_plain(reader) and number == 0 if is_first else _is_product(reader)
     return not (chained and len(producer.users) == 1 and size <= _MOST_CHAINED_BYTES)
+
+
+def _writes(x: Instruction) -> bool:
+    """True for a dynamic-update-slice, and for bitcasts that only such read."""
+    if x.opcode == "bitcast":
+        return bool(x.users) and all(map(_writes, x.users))
+    return x.opcode == "dynamic-update-slice"
 
 
 def _is_product(x: Instruction) -> bool:

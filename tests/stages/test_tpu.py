@@ -154,6 +154,11 @@ AFTER = "f32[8,8] convolution(p, x), dim_labels=bf_io->bf"
 VECTOR = """p = f32[{0}]{{0:T({0})}} parameter(0)
   x = f32[{0}]{{0:T({0})}} negate(p)
   b = f32[1,{0}]{{1,0:T(1,128)}} bitcast(x)"""
+LABELS = "dim_labels=bf_io->bf"
+TWICE = "w = f32[8,8] multiply(x, y)"
+STACK = """s = f32[16,8] parameter(1)
+  i = s32[] parameter(2)
+  y = f32[16,8] dynamic-update-slice(s, x, i, i)"""
 HALF = "y = f32[8,4] slice(x), slice={[0:8], [0:4]}"
 
 
@@ -172,6 +177,17 @@ HALF = "y = f32[8,4] slice(x), slice={[0:8], [0:4]}"
         # A product's kernel goes on while one value of its size leaves it.
         ((P, PRODUCT, "ROOT y = f32[8,8] negate(x)"), None),
         ((P, PRODUCT, HALF, "ROOT w = f32[8,4] negate(y)"), "TP001"),
+        (
+            (
+                P,
+                PRODUCT,
+                "y = f32[8,8] exponential(x)",
+                TWICE,
+                "ROOT n = f32[8,8] convolution(p, w), " + LABELS,
+            ),
+            None,
+        ),
+        ((P, PRODUCT, STACK, "ROOT t = (f32[16,8], f32[8,8]) tuple(y, x)"), None),
         # The next product takes in work on the values of the first, but not the first itself.
         ((P, FIRST, "x = f32[8,8] exponential(c)", f"ROOT y = {AFTER}"), None),
         ((P, PRODUCT, f"ROOT y = {AFTER}"), "TP004"),

@@ -33,7 +33,7 @@ def _ends(computation: Computation) -> set[Instruction]:
         while True:
             following = {u for x in grown for u in x.users} - {*grown}
             x = min(following, key=order.__getitem__, default=product)
-            if x in claimed and len(product.users) > 1:
+            if x in claimed and x.opcode != "convolution" and len(product.users) > 1:
                 kernel = [product]
             goes_on = (is_loop(x) or x.opcode == "bitcast") and x.shape.is_array and x not in claimed
             if x is product or not goes_on or x.shape.element_count != product.shape.element_count:
