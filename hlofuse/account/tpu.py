@@ -169,7 +169,8 @@ def tile_bytes(kernel: Instruction) -> int:
 def hbm_bytes(instruction: Instruction) -> int:
     """Bytes that one run of a kernel reads from HBM and writes to it."""
     shape = instruction.shape
-    if instruction.opcode.endswith("-start") and shape.is_tuple:  # reads as much as it writes
+    is_start = instruction.opcode.endswith("-start") and shape.is_tuple
+    if is_start and instruction.operands:  # reads as much as it writes
         operand = instruction.operands[0].shape
         result = next((s for s in shape.tuple_shapes[:2] if not s.is_tuple), operand)
         size = min(leaves_size(operand), leaves_size(result))

@@ -162,6 +162,11 @@ def test_temporary_memory_is_what_memory_analysis_counts() -> None:
     assert (memory.temporary, memory.total) == (0, 1024)
 
 
+def test_a_sparse_core_may_get_its_arrays_after_the_start() -> None:
+    module = parse_module(Path(__file__).with_name("offloaded.hlo").read_text())
+    assert TpuAccount(module, "v6e").totals.us is not None
+
+
 def test_array_constants_count_and_scalars_do_not() -> None:
     text = """HloModule m, is_scheduled=true
 ENTRY e { x = f32[4]{0:T(128)} parameter(0)
