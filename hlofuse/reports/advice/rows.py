@@ -226,7 +226,7 @@ def _diagonal_alone(x: Instruction) -> bool:
         i.opcode in ("dot", "iota") or (i.opcode == "broadcast" and i.dimensions) for i, _ in view.done
     ):
         return False
-    sizes = dict(zip(labels, whole.shape.dimensions, strict=True))
+    sizes = dict(enumerate(x.shape.dimensions)) | dict(zip(labels, whole.shape.dimensions, strict=True))
     order = sorted({*labels})
     full = over(whole, found, order, sizes), order
     removed = [d for d in order if d not in remaining]
