@@ -299,6 +299,10 @@ def reorder(x: Instruction) -> bool:
         result = [*range(x.shape.rank)]
         if any(u.opcode != "dot" for u in value.users):
             continue
+        count = len(value.users)
+        if value.opcode == "transpose" and len(value.operands[0].users) == 1:
+            labels = [labels[value.dimensions.index(d)] for d in range(len(labels))]
+            value = value.operands[0]
         value, scale = list(unscaled(value))[-1]
         if value.opcode == "reshape" and value.operands[0].opcode == "multiply":
             opened = _below_reshape(x, (value, labels), (c, own))
@@ -312,7 +316,7 @@ def reorder(x: Instruction) -> bool:
 
         for a, b in (parts, parts[::-1]) if parts else ():
             remaining = [d for d in {*b[1], *own} if d in a[1] or d in result]
-            before = work(a[1], b[1]) / len(value.users) + work(labels, own)
+            before = work(a[1], b[1]) / count + work(labels, own)
             after = work(b[1], own) + work(a[1], remaining)
             if 2 * after <= before:
                 inner = contracted(
