@@ -39,7 +39,15 @@ from .contracting import (
     unscaled,
 )
 from .matching import MIN_BYTES, combines_by, has, is_constant, only_reader, source
-from .written import MOST_EVALUATED, Rewriting, fold, gather_rows, replace, spread, written_before
+from .written import (
+    MOST_EVALUATED,
+    Rewriting,
+    fold,
+    gather_rows,
+    replace,
+    spread,
+    written_before,
+)
 
 _FEW = 8
 """Parts that are added, sums in sums that are looked into, and the side of a matrix that stays as it is."""
@@ -304,29 +312,44 @@ class _Triangle(NamedTuple):
         return cls(x.operands[0], x.operands[1], lower, is_transposed) if has_form else None
 
 
-def _solve_small(x: Instruction) -> bool:
-    """Two or three equations by cofactors, where both halves of a factorization with pivots solve them."""
+def _factorized(x: Instruction) -> tuple[Instruction, Instruction, Instruction, Instruction] | None:
+    """The matrix and the right side of equations that a factorization with pivots solves, the last step at
+    `x`; the solution, and the step with the upper factor, which is the first for a transposed matrix."""
     outer = _Triangle.of(x)
     inner = outer and _Triangle.of(source(outer.given))
     if outer is None or inner is None or outer.factors is not inner.factors:
-        return False
-    flipped, n = outer.is_transposed, outer.factors.shape.dimensions[-1]
+        return None
+    flipped = outer.is_transposed
     factors = outer.factors.operands[1] if outer.factors.opcode == "select" else outer.factors
     call = source(factors).operands[0] if source(factors).opcode == "get-tuple-element" else x
     is_pair = (inner.is_lower, inner.is_transposed, outer.is_lower) == (not flipped, flipped, flipped)
-    if not is_pair or n not in (2, 3) or "getrf" not in str(call.raw("custom_call_target")):
-        return False
+    if not is_pair or "getrf" not in str(call.raw("custom_call_target")):
+        return None
     below = x
     while flipped and len(below.users) == 1 and below.users[0].opcode == "reshape":
         below = below.users[0]
     swapped = below.users[0] if flipped and below.users else source(inner.given)
     sizes = {y.shape.element_count for y in (x, outer.given, source(outer.given), inner.given, swapped)}
     if swapped.opcode != "gather" or swapped.shape.dimensions != swapped.operands[0].shape.dimensions:
-        return False
+        return None
     if len(sizes) > 1 or call not in reach([swapped.operands[1]], lambda y: y.operands):
-        return False  # in the order of its pivots
-    given = inner.given if flipped else make.reshape(x, inner.given.shape, swapped.operands[0])
-    return replace(swapped if flipped else x, _solved(x, call.operands[0], given, flipped))
+        return None  # in the order of its pivots
+    if flipped:
+        return call.operands[0], inner.given, swapped, source(outer.given)
+    return call.operands[0], _viewed(inner.given, swapped), x, x
+
+
+def _viewed(x: Instruction, gathered: Instruction) -> Instruction:
+    """The views of what was gathered, of the array that the gather reads."""
+    return gathered.operands[0] if x is gathered else make.copy_of(x, [_viewed(x.operands[0], gathered)])
+
+
+def _solve_small(x: Instruction) -> bool:
+    """Two or three equations are solved by cofactors."""
+    matrix, given, result, upper = _factorized(x) or (x, x, x, x)
+    if matrix is x or matrix.shape.dimensions[-1] not in (2, 3):
+        return False
+    return replace(result, _solved(x, matrix, given, flipped=upper is not x))
 
 
 def _solved(
