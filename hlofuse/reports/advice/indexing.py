@@ -38,6 +38,7 @@ INDEXING = (
     Recipe("use-the-structure", "Slice, sum up or index: a formula writes this matrix"),
     Recipe("scale-not-diagonal", "Multiply by the vector, not by diag(v)"),
     Recipe("solve-small-by-cofactors", "Solve 2 or 3 equations by a formula, not by a factorization"),
+    Recipe("solve-triangular", "Use solve_triangular or cho_solve: half of this matrix is 0"),
     Recipe("window-by-dimension", "Take a window over each dimension in turn, not over all at once"),
     Recipe("add-the-shifts", "Add shifted products: each channel is convolved by itself"),
     Recipe("convolve-by-fft", "Convolve by fftconvolve: the filter is long"),
@@ -54,6 +55,7 @@ INDEXING = (
     Recipe("compute-in-float32", "Compute in float32: float32 values become float64 here"),
     Recipe("argmax-of-logits", "Take the argmax of the logits: softmax keeps their order"),
     Recipe("max-not-sort", "Use max, min, argmax or argmin, not sort"),
+    Recipe("write-the-ranks", "Write ranks at the places of one argsort, not by a second"),
     Recipe("top-k-not-sort", "Use jax.lax.top_k, not sort: few are read"),
     Recipe("max-with-argmax", "Take max(x), not x at argmax(x)", each(_maximum, "gather"), _read_maximum),
 )

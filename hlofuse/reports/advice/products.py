@@ -43,6 +43,7 @@ from .written import (
     MOST_EVALUATED,
     Rewriting,
     fold,
+    formula_values,
     gather_rows,
     replace,
     spread,
@@ -350,6 +351,27 @@ def _solve_small(x: Instruction) -> bool:
     if matrix is x or matrix.shape.dimensions[-1] not in (2, 3):
         return False
     return replace(result, _solved(x, matrix, given, flipped=upper is not x))
+
+
+def _solve_triangular(x: Instruction) -> bool:
+    """Equations of which a mask leaves half are solved as they are, without a factorization."""
+    matrix, given, result, upper = _factorized(x) or (x, x, x, x)
+    masked, places = spread(matrix)
+    order = [d for d in places if d is not None]
+    is_masked = masked.opcode == "select" and is_constant(masked.operands[2], 0)
+    mask = formula_values(masked.operands[0]) if is_masked else None
+    if mask is None or len(order) != mask.ndim:
+        return False
+    remaining = mask.transpose(order)
+    is_lower = not np.triu(remaining, 1).any()
+    if not is_lower and np.tril(remaining, -1).any():
+        return False
+    new = make.copy_of(upper, [matrix, given])
+    if is_lower:
+        name = "lower" if "lower" in upper.attributes else "backend_config"
+        text = (upper.raw(name) or "").replace("false", "true").replace("uplo = 85", "uplo = 76")
+        new.attributes = new.attributes.updated(**{name: text})
+    return replace(result, new)
 
 
 def _solved(
@@ -746,6 +768,7 @@ RESTATED = {
     "use-the-structure": Rewriting("dot", _as_slices),
     "scale-not-diagonal": Rewriting("dot", _scale_each),
     "solve-small-by-cofactors": Rewriting("custom-call triangular-solve", _solve_small),
+    "solve-triangular": Rewriting("custom-call triangular-solve", _solve_triangular),
     "multiply-not-sum": Rewriting("reduce", partial(product_of_sums, opcode="multiply")),
     "sum-before-the-product": Rewriting("reduce", partial(product_of_sums, opcode="dot")),
     "multiply-the-small-first": Rewriting("dot", _small_first),

@@ -36,6 +36,7 @@ from .written import (
     counted,
     fold,
     formula_values,
+    indexed,
     replace,
     spread,
     written_before,
@@ -394,6 +395,41 @@ def _grows(x: Instruction) -> bool:
     return x.opcode in ("add", "subtract")
 
 
+def _has_places(x: Instruction) -> bool:
+    """True for a sort of one array together with the places of its elements."""
+    numbers, dims = spread(x.operands[-1])
+    is_pair = len(x.operands) == 2 and counted(numbers) in dims
+    return is_pair and dims.index(counted(numbers)) == x.dimensions[0]
+
+
+def _write_ranks(x: Instruction) -> bool:
+    """The ranks, by an argsort of an argsort, are numbers written at the places that the first one found."""
+    order, (along,) = x.operands[0], x.dimensions
+    first = order.operands[0] if order.opcode == "get-tuple-element" and order.tuple_index else order
+    is_order = first.opcode == "sort" and first.dimensions == x.dimensions and _has_places(first)
+    if not is_order or not _has_places(x) or not _has_low_first(x):
+        return False
+    rank = order.shape.rank
+    others = [d for d in range(rank) if d != along]
+    ranks = indexed(
+        x,
+        "scatter",
+        [make.zeros(x, order.shape), order, x.operands[1]],
+        order.shape,
+        rank,
+        [("to_apply", make.reducer(x, "sum", "add", order.element_type))],
+        update_window_dims=(),
+        inserted_window_dims=[along],
+        scatter_dims_to_operand_dims=[along],
+        input_batching_dims=others,
+        scatter_indices_batching_dims=others,
+    )
+    ranks.attributes = ranks.attributes.updated(unique_indices="true")
+    for element in list(x.users):
+        element.replace_all_uses_with(ranks if element.tuple_index else x.operands[1])
+    return True
+
+
 _SORTED = 8  # rows of which more than one in so many is read are sorted as fast
 
 
@@ -402,9 +438,7 @@ def _few_sorted(x: Instruction) -> bool:
     low_first, data, (along,) = _has_low_first(x), x.operands[0], x.dimensions
     parts = [(x, u) for u in x.users]
     if x.shape.is_tuple:
-        numbers, dims = spread(x.operands[1])
-        counts = len(x.operands) == 2 and counted(numbers) in dims and dims.index(counted(numbers)) == along
-        parts = [(e, u) for e in x.users for u in e.users] if counts else []
+        parts = [(e, u) for e in x.users for u in e.users] if _has_places(x) else []
     if low_first is None or not parts or any(u.opcode != "slice" for _, u in parts):
         return False
     size = data.shape.dimensions[along]
@@ -443,5 +477,6 @@ WINDOWS = {
     "scan-not-cumsum": Rewriting("reduce-window", _cumulate_by_rows, "cpu"),
     "max-not-sort": Rewriting("sort", _extreme),
     "argmax-of-logits": Rewriting("reduce", _argmax_below),
+    "write-the-ranks": Rewriting("sort", _write_ranks, "cpu"),
     "top-k-not-sort": Rewriting("sort", _few_sorted),
 }
