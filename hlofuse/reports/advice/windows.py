@@ -12,7 +12,7 @@ from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, Window
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import counted_loop
-from hlofuse.passes.common.literals import Elements, bounds, scalar_of
+from hlofuse.passes.common.literals import Elements, Value, bounds, scalar_of
 from hlofuse.passes.common.shapes import (
     array,
     labels_of,
@@ -338,27 +338,29 @@ def _has_low_first(x: Instruction) -> bool | None:
 
 
 def _extreme(x: Instruction) -> bool:
-    """One end of a sorted row becomes its maximum or minimum."""
-    low_first = _has_low_first(x)
-    if x.shape.is_tuple or low_first is None:
+    """One end of a sorted row, or its place, becomes that of the maximum or minimum."""
+    low_first, data, (along,) = _has_low_first(x), x.operands[0], x.dimensions
+    parts, size, kind = _parts(x), data.shape.dimensions[along], data.element_type
+    ends = [ranges_of(u)[along].start for _, u in parts if u.shape.dimensions[along] == 1]
+    if low_first is None or len(ends) < len(parts) or set(ends) - {0, size - 1} or not ends:
         return False
-    (along,), size = x.dimensions, x.shape.dimensions[x.dimensions[0]]
-    if any(u.opcode != "slice" or u.shape.dimensions[along] != 1 for u in x.users):
-        return False
-    ends = [ranges_of(user)[along].start for user in x.users]
-    if set(ends) - {0, size - 1} or not ends:
-        return False
-    for user, start in zip(list(x.users), ends, strict=True):
+    for (element, user), start in zip(parts, ends, strict=True):
         is_largest = (start > 0) == low_first
-        kind = x.element_type
         bound = bounds(kind)[not is_largest]
         if bound is None:
             return False
         own = [(r.start, r.limit, r.stride) for r in ranges_of(user)]
         own[along] = 0, size, 1
-        function = make.reducer(x, "extreme", "maximum" if is_largest else "minimum", kind)
-        rows = make.slice_of(x, x.operands[0], *zip(*own, strict=True))
-        replace(user, make.reduce(x, rows, make.scalar(x, kind, bound), [along], function))
+        rows = make.slice_of(x, data, *zip(*own, strict=True))
+        found = _reduced(x, rows, bound, is_largest)
+        if element is not x and element.tuple_index:
+            others = [d for d in range(rows.shape.rank) if d != along]
+            test = make.compare(x, "EQ", rows, make.broadcast(x, rows.shape, found, others))
+            numbers = make.iota(x, rows.shape.with_element_type(element.element_type), along)
+            nowhere = -1 if start else size
+            chosen = make.select(x, test, numbers, make.scalar_like(numbers, nowhere))
+            found = _reduced(x, chosen, nowhere, start > 0)
+        replace(user, found)
     return True
 
 
@@ -393,6 +395,32 @@ def _grows(x: Instruction) -> bool:
         total = source(x.operands[1])
         return total.opcode == "reduce" and total.operands[0].opcode == "exponential"
     return x.opcode in ("add", "subtract")
+
+
+def _reduced(
+    x: Instruction,
+    rows: Instruction,
+    bound: Value,
+    is_largest: bool,
+) -> Instruction:
+    """The maximum or minimum of the rows that a sort has."""
+    kind = rows.element_type
+    function = make.reducer(x, "extreme", "maximum" if is_largest else "minimum", kind)
+    return make.reduce(
+        x,
+        rows,
+        make.scalar(x, kind, bound),
+        x.dimensions,
+        function,
+    )
+
+
+def _parts(x: Instruction) -> list[tuple[Instruction, Instruction]]:
+    """The slices of sorted values and of their places, each with what it reads; none where others read it."""
+    parts = [(x, u) for u in x.users]
+    if x.shape.is_tuple:
+        parts = [(e, u) for e in x.users for u in e.users] if _has_places(x) else []
+    return parts if all(u.opcode == "slice" for _, u in parts) else []
 
 
 def _has_places(x: Instruction) -> bool:
@@ -435,19 +463,15 @@ _SORTED = 8  # rows of which more than one in so many is read are sorted as fast
 
 def _few_sorted(x: Instruction) -> bool:
     """The first or the last of sorted rows, and their places, become those of `jax.lax.top_k`."""
-    low_first, data, (along,) = _has_low_first(x), x.operands[0], x.dimensions
-    parts = [(x, u) for u in x.users]
-    if x.shape.is_tuple:
-        parts = [(e, u) for e in x.users for u in e.users] if _has_places(x) else []
-    if low_first is None or not parts or any(u.opcode != "slice" for _, u in parts):
+    low_first, data, (along,), parts = _has_low_first(x), x.operands[0], x.dimensions, _parts(x)
+    if low_first is None or not parts:
         return False
     size = data.shape.dimensions[along]
     ranges = [ranges_of(u)[along] for _, u in parts]
     ends = max(r.limit for r in ranges), size - min(r.start for r in ranges)
     count = min(ends)
     is_last = ends[1] < ends[0]
-    is_one = count == 1 and not x.shape.is_tuple
-    if count * _SORTED > size or is_one or data.element_type not in FLOATING_TYPES:
+    if count * _SORTED > size or count == 1 or data.element_type not in FLOATING_TYPES:
         return False
     others = [d for d in range(data.shape.rank) if d != along]
     sign = "copy" if is_last == low_first else "negate"
