@@ -207,12 +207,14 @@ def _rank(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggesti
     return tuple(reversed(results.values()))
 
 
-def _place_in_list(s: Suggestion, t: Totals) -> tuple[bool, float, bool, int, bool, tuple[float, ...]]:
-    """The sort key: memory first where the program does not fit. Of equal percentages a flag is last."""
+def _place_in_list(s: Suggestion, t: Totals) -> tuple[bool, float, int, int, bool, tuple[float, ...]]:
+    """The sort key: memory first where the program does not fit. Of equal percentages a flag is last. Where
+    only a measurement tells the time, what saves memory anyway is first."""
     percent = round(100 * s.trial.gain[0] / (t.us or inf))
     gain = tuple(-x for x in s.trial.gain)
     memory = -s.trial.relief(t)
-    return s.kind == "report", memory, s.trial.is_to_be_measured, -percent, bool(s.flag), gain
+    unsure = s.trial.is_to_be_measured * (2 - s.trial.saves_memory(t))
+    return s.kind == "report", memory, unsure, -percent, bool(s.flag), gain
 
 
 def _best(suggestions: Sequence[Suggestion], relaxed: Sequence[RelaxedRule]) -> tuple[Trial | None, str]:
