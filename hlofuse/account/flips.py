@@ -39,7 +39,6 @@ def flips(model: KernelModel, producer: Instruction) -> tuple[Flip, ...]:
     now = pays(model, producer, device)
     if now is None:
         return ()
-
     verdict = partial(pays, model, producer)
     found = [f for name in NUMBERS if (f := _flip(device, name, now, verdict)) is not None]
     found.sort(key=lambda f: abs(math.log(f.value / f.now)))

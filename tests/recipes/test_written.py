@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from functools import reduce
 from pathlib import Path
 
 import pytest
 
-from hlofuse.ir import parse_module
+from hlofuse.ir import parse_module, print_module
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.judge.judge import Judge
@@ -800,6 +801,18 @@ def test_the_values_are_the_same(name: str, judge: Judge) -> None:
     assert places
     judgement = judged(judge, before, after)
     assert judgement.verdict == "same", judgement.reason
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="needs jax (Python 3.12 or newer)")
+@pytest.mark.parametrize("name", [n for n in CASES if " while(" not in CASES[n][0]])
+def test_the_values_are_the_same_with_another_number_or_comparison(name: str, judge: Judge) -> None:
+    text, other = print_module(module(CASES[name][0])), {"EQ": "LE", "LE": "LT", "LT": "LE", "GE": "GT"}
+    for found in re.finditer(r"constant\((-?\d+)\)|direction=(EQ|LE|LT|GE)", text):
+        new = f"constant({int(found[1]) + 1})" if found[1] else f"direction={other[found[2]]}"
+        before, after, places = changed(name, text[: found.start()] + new + text[found.end() :])
+        if places and WRITTEN[name.partition(" ")[0]].backend != "gpu":
+            judgement = judged(judge, before, after)
+            assert judgement.verdict in ("same", "cannot tell"), f"{new}: {judgement.reason}"
 
 
 @pytest.mark.parametrize("name", CASES)

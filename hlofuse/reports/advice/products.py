@@ -557,7 +557,8 @@ def _multiply_differences(x: Instruction) -> bool:
         found = as_sum(x)
         return found is not None and _multiply_differences(found[0]) and replace(x, found[1])
     sizes = dict(enumerate(x.operands[0].shape.dimensions))
-    factors = terms_of(x.operands[0], "multiply") if combines_by(x, "add") else []
+    is_sum = combines_by(x, "add") and is_constant(x.operands[1], 0)
+    factors = terms_of(x.operands[0], "multiply") if is_sum else []
     parts = [_terms(x, f) for f in factors[:4]]
     differences = [(f, p) for f, p in zip(factors, parts, strict=False) if len(p) > 1]
     scales = [p[0] for p in parts if len(p) == 1]
