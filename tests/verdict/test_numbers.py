@@ -77,6 +77,31 @@ def test_a_flag_is_offered_if_it_saves_a_twentieth(
     assert suggestion.trial.has_fewer_library_calls is False
 
 
+@pytest.mark.parametrize(("us", "code", "count"), [(1.0, "PF009", 1), (0.99, "PF009", 0), (1.0, "PF001", 0)])
+def test_a_limitation_of_xla_counts_from_a_hundredth_of_the_time(us: float, code: str, count: int) -> None:
+    lines = ("a.py:1", None, "a.py:2", "a.py:1")
+    blocks = [SimpleNamespace(producer=SimpleNamespace(source=line)) for line in lines]
+    rule = SimpleNamespace(code=code, title="t")
+    relaxed = [SimpleNamespace(trial=trial(us), rule=rule, blocks=blocks)]
+    others = [suggested(2.0, rule="PF001")]
+    ranking: Any = SimpleNamespace(after=BASE, relaxed=relaxed)
+    found = [(s.kind, s.sources, s.places, s.trial.us_saved) for s in candidates.of_rules(ranking, others)]
+    assert found == [("report", ("a.py:1", "a.py:2"), 4, us)] * count
+    assert list(candidates.of_rules(SimpleNamespace(after=Totals(1, Cost()), relaxed=relaxed), [])) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("us", "may_lose", "stays"),
+    [(15.1, True, True), (15.0, False, False), (0.0, False, True), (-5.0, False, True), (-5.0, True, False)],
+)
+def test_a_gain_below_the_error_of_estimates_is_to_be_measured(
+    us: float, may_lose: bool, stays: bool
+) -> None:
+    given = trial(us, replace(BASE, modelled_us=90.0 - us))
+    found = candidates._of_large_gain(given, may_lose)
+    assert found == (given if stays else replace(given, us_saved=None, has_more_code=True))
+
+
 @pytest.mark.parametrize(("before", "after", "fewer"), [(2, 1, True), (1, 1, False), (1, 2, False)])
 def test_a_flag_says_whether_libraries_do_less(
     monkeypatch: pytest.MonkeyPatch, before: int, after: int, fewer: bool
