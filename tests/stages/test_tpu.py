@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import hlofuse as library
 from hlofuse import load
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
@@ -44,6 +45,11 @@ def test_reports(
     result = hlofuse("explain", "softmax", "--details", "--format", form, columns=100)
     assert (result.status, result.err) == (0, "")
     golden(f"explain/tpu-softmax.{ending}", result.out)
+
+
+def test_the_library_explores_the_final_module_of_a_dump(tpu: Path) -> None:
+    dump, final = (library.open(str(tpu / "softmax" / name)) for name in ("before.hlo", "after.hlo"))
+    assert dump.explore() == final.explore()
 
 
 def test_a_capture_of_one_module_is_explained_as_its_folder(tpu: Path, tmp_path: Path, hlofuse: Run) -> None:

@@ -127,8 +127,13 @@ def test_repeated_fields_become_lists() -> None:
         "a": [1, -2],
         "b": [{"c": True, "d": "KIND"}, {}],
     }
-    with pytest.raises(TextProtoError):
-        parse_text_proto("a: 1 }")
+    for text, message in (
+        ("a: 1 }", "extra closing"),
+        ("a: 1\n\n?", "line 3: unexpected '\\?'"),
+        ("{", "no name"),
+    ):
+        with pytest.raises(TextProtoError, match=message):
+            parse_text_proto(text)
 
 
 def test_blackwell_is_compute_capability_ten() -> None:
