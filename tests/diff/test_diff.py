@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.diff import Added, Changed, FusionKind, Kind, Moved, Removed, diff
+from hlofuse.diff.model import final_kernels
 from hlofuse.inputs import load
 from hlofuse.ir import HlofuseError, Instruction, Module, parse_module
 from ..running import find
@@ -335,3 +336,15 @@ def test_equal_instructions_with_a_reducer_each_are_the_same_whatever_order_they
         return module("\n".join([*start, *reduces, root]), *reducers)
 
     assert diff(program("abcd"), program("badc")).same
+
+
+def test_an_instruction_that_one_side_lacks_is_noted() -> None:
+    more = """HloModule m
+ENTRY e { x = f32[8] parameter(0)
+  y = f32[8] negate(x)
+  z = f32[8] exponential(y)
+  ROOT a = f32[8] add(z, x) }"""
+    one, other = parse_module(more), parse_module(more.replace("add(z", "add(y").replace("  z =", "  // z ="))
+    for sides, note in (((one, other), "removed"), ((other, one), "added")):
+        notes = final_kernels(diff(*sides)).notes
+        assert {i.name: text for i, text in notes.items()} == {"z": note}

@@ -416,7 +416,7 @@ def _same_place(result: Shape, operand: Shape, inner: int | None) -> int | None:
     wanted, size = _stride(result, inner), 1
     for d in operand.minor_to_major:
         length = operand.dimensions[d]
-        if length > 1 and (size >= wanted or wanted < size * min(length, _NEAR)):
+        if length > 1 and wanted < size * min(length, _NEAR):
             return d
         size *= length
     return operand.minor_to_major[0]
