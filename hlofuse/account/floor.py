@@ -37,9 +37,7 @@ def floor_us(
     moved = max(cost.bytes_accessed, _sorted_bytes(kernel, device))
     moving = moved / device.memory_bandwidth * 1e6
     computing = sum(
-        flops / peak / 1e3
-        for flops, x in products(kernel)
-        if (peak := product_peak(device, _peak_type(x)))
+        flops / peak / 1e3 for flops, x in products(kernel) if (peak := product_peak(device, _peak_type(x)))
     )
     return max(moving, computing)
 
