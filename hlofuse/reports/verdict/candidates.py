@@ -37,6 +37,7 @@ from .model import Suggestion
 
 _GAIN_OF_RULE = 0.01  # the part of the time from which a limitation of XLA is of interest
 _GAIN_OF_FLAG = 0.05  # the part of the time that a flag has to save
+_ROUNDING = 1e-9  # the part of the time by which sums of the same numbers differ
 _KINDS = 8  # different places in which a change to a large module is tried
 _TOGETHER = 5  # suggestions that are tried together
 OPTIONAL = frozenset(
@@ -313,7 +314,8 @@ def of_flags(
         unknown = after.totals.without_time - base.totals.without_time
         touched = share_of_change(*accounts)
         if base.bounded_work != after.bounded_work or unknown:
-            if unknown > 0 or (trial.us_saved or 0.0) < 0:
+            least = _ROUNDING * (base.totals.us or 0.0) if base.times is not None and not unknown else 0.0
+            if unknown > 0 or (trial.us_saved is not None and trial.us_saved < least):
                 continue
             if touched < _GAIN_OF_FLAG and not unknown:
                 continue
@@ -441,9 +443,6 @@ def combined(
     if len(helpful) < 2 or (trial.us_saved is not None and trial.us_saved <= best):
         return None
     return tuple(sorted(helpful)), trial
-
-
-# Trying a recipe: its change is written into a copy of the module, and fusion is replayed on that.
 
 
 def tried(
