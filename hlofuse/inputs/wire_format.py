@@ -112,7 +112,7 @@ def _text(message: dict[int, int | bytes], number: int) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else ""
 
 
-_ENTRY, _SCHEDULE, _CALLED = 6, 7, 38
+_COMPUTATION_ID, _ENTRY, _SCHEDULE, _CALLED = 5, 6, 7, 38
 _NOT_LAUNCHED = frozenset("after-all bitcast constant get-tuple-element opt-barrier parameter tuple".split())
 _RUN_OTHERS = with_trait("control-flow")
 LaunchOrder: TypeAlias = dict[str, tuple[str, list[str]]]
@@ -158,6 +158,14 @@ def launch_order(data: bytes) -> LaunchOrder:
     if ends is not None:
         found[ends[1]][1].append(ends[0])
     return found
+
+
+def entry_names(data: bytes) -> set[str]:
+    """Instructions of an HloProto's entry computation; `ValueError` or `IndexError` for other data."""
+    module = module_proto(data)
+    entry = next(numbers(module, _ENTRY), -1)
+    own = (c for c in messages(module, _COMPUTATIONS) if entry in numbers(c, _COMPUTATION_ID))
+    return {_text(dict(fields(i)), _NAME) for c in own for i in messages(c, _INSTRUCTIONS)}
 
 
 def numbers(data: bytes, number: int) -> Iterator[int]:

@@ -15,8 +15,10 @@ import pytest
 from playwright.sync_api import Browser
 
 from hlofuse.account.measured import attach, measured_of
+from hlofuse.format.units import us_text
 from hlofuse.inputs import load
 from hlofuse.inputs.profile import Profile, is_profile, read_profile
+from hlofuse.inputs.wire_format import entry_names
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
 from ..explorer.browser import Visit
@@ -202,6 +204,30 @@ def test_a_host_launches_and_a_gpu_runs(tmp_path: Path) -> None:
     (device,) = profile.devices
     assert (device.name, device.span_us, device.busy_us, device.copies_us) == ("GPU:0", 70.0, 25.0, 5.0)
     assert (device.gaps, device.longest_gap_us, device.exposed_us) == (1, 45.0, 5.0)
+
+
+@needs_jaxlib
+@pytest.mark.parametrize(
+    ("runs", "apart", "has_line"),
+    [(60, 80, True), (60, 2, False), (60, 4000, False), (6, 80, False), (1, 80, False)],
+)
+def test_waits_between_small_programs_are_dispatch(
+    h200: Path, tmp_path: Path, hlofuse: Run, runs: int, apart: int, has_line: bool
+) -> None:
+    """Gaps within one run, those in which a program may compile, and a few are none."""
+    module = read_profile(str(h200 / "profile")).modules[0]
+    assert module.proto is not None
+    name = max(entry_names(module.proto()) & module.times.keys())
+    inside = f"{name}.of_a_loop" if runs == 1 else name
+    launches = [(inside, inside, k * (1 + apart), 1.0) for k in range(max(runs, 60 // runs))]
+    path = tmp_path / "gpu.xplane.pb"
+    path.write_bytes(gpu_profile([*launches[1:], (name, name, 0.0, 1.0)], module.name, module.proto()))
+    assert module.runs == 2
+    shown = hlofuse("explain", path, columns=200).out
+    assert "Slowest kernels" in shown
+    assert ("jit the whole loop" in shown) is has_line
+    if has_line:
+        assert f"59 runs of 1 program, {us_text(apart)} of waiting for the host before each" in shown
 
 
 def test_every_kernel_of_a_gpu_finds_its_place_in_the_replay(

@@ -71,7 +71,12 @@ def varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
     return value, at
 
 
-def repeated(data: mmap.mmap, at: int, end: int, number: int) -> Iterator[Chunk]:
+def repeated(
+    data: mmap.mmap,
+    at: int,
+    end: int,
+    number: int,
+) -> Iterator[Chunk]:
     """The messages of field `number` in a message, in chunks of bounded size. With each chunk: its bytes
     (padded), start and end of each message, and the other fields so far as (number, value). The last chunk
     may have no messages. Raises `ValueError` for other data."""
@@ -94,7 +99,10 @@ def repeated(data: mmap.mmap, at: int, end: int, number: int) -> Iterator[Chunk]
 
 
 def _tags_in(
-    buffer: bytes, tag_byte: int, others: list[tuple[int, int | bytes]], is_last: bool
+    buffer: bytes,
+    tag_byte: int,
+    others: list[tuple[int, int | bytes]],
+    is_last: bool,
 ) -> tuple[list[int], int]:
     """The offsets of the messages' tags, and the number of bytes in whole fields."""
     tags: list[int] = []
@@ -140,6 +148,9 @@ def _tags_in(
 
 _RUNS = 4  # from which on the first is left out
 _PS = 1e-6  # microseconds of a picosecond
+_WAIT_PS = 10_000_000, 1_000_000_000
+"""The shortest and longest gap for which a dispatch from Python accounts: kernels of one run are up to 6 µs
+apart on an H200, and compiling takes longer than 1 ms."""
 _CONTROL_FLOW = ("while", "conditional", "call")
 _COPIES = ("memcpy", "memset", "copy", "transfer")
 _COLLECTIVES = "all-gather all-reduce all-to-all collective- reduce-scatter nccl rccl".split()
@@ -336,6 +347,18 @@ class Collector:
         lines = {line for key, _ in parts for line in self._lines[self._keys[key]]}
         return MeasuredTime(op, calls, mean * calls, median, least, most, kernels, len(lines))
 
+    def waits(self) -> tuple[int, float]:
+        """The number and the median of `Profile.waits`, of all devices together."""
+        found = []
+        for chunks in self._chunks.values():
+            _, start, long = _joined(chunks)
+            gaps = _gaps(start, long)
+            waits = gaps[(gaps >= _WAIT_PS[0]) & (gaps <= _WAIT_PS[1])]
+            if waits.sum() > start.max() - start.min() - gaps.sum():
+                found.append(waits)
+        every = np.concatenate(found) if found else np.zeros(0)
+        return every.size, float(np.median(every)) * _PS if every.size else 0.0
+
     def devices(self) -> tuple[DeviceTime, ...]:
         keys = list(self._keys)
         collective = np.array([k.is_any(_COLLECTIVES) for k in keys], bool)
@@ -397,9 +420,14 @@ def _union(start: Ints, long: Ints) -> tuple[int, int, int, int]:
     """Time from the first event to the last, time covered, the number of gaps, and the longest gap."""
     if not start.size:
         return 0, 0, 0, 0
+    gaps = _gaps(start, long)
+    span = int((start + long).max() - start.min())
+    return span, span - int(gaps.sum()), int((gaps > 0).sum()), int(gaps.max(initial=0))
+
+
+def _gaps(start: Ints, long: Ints) -> Ints:
+    """Time without an event before each event but the first."""
     order = np.argsort(start, kind="stable")
     start = start[order]
     ends = np.maximum.accumulate(start + long[order])
-    gaps = np.maximum(start[1:] - ends[:-1], 0)
-    span = int(ends[-1] - start[0])
-    return span, span - int(gaps.sum()), int((gaps > 0).sum()), int(gaps.max(initial=0))
+    return np.maximum(start[1:] - ends[:-1], 0)

@@ -114,9 +114,9 @@ def read_profile(path: str) -> Profile:
             " ran while it was recorded, or the profile is of another framework"
         )
     devices = collector.devices()
-    return Profile(
-        path, modules, devices, collector.numbers, collector.jaxlib, collector.tpu_kind, len(files)
-    )
+    waits = collector.waits()
+    of = (collector.numbers, collector.jaxlib, collector.tpu_kind, len(files))
+    return Profile(path, modules, devices, *of, *waits)
 
 
 def _read_file(file: Path, collector: Collector) -> None:

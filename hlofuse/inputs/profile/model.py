@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
+from hlofuse.inputs.wire_format import entry_names
 from hlofuse.ir import HlofuseError, Record, replace
 
 DeviceKind = Literal["cpu", "gpu", "tpu"]
@@ -59,6 +61,15 @@ class ProfiledModule:
     def total_us(self) -> float:
         return sum(t.total_us for name, t in self.times.items() if name not in self.containers)
 
+    @property
+    def runs(self) -> int:
+        """Runs on all devices, as its entry computation shows; 0 where the profile lacks the module."""
+        names = set[str]()
+        with suppress(ValueError, IndexError):
+            names = entry_names(self.proto()) if self.proto is not None else names
+        calls = sorted(t.calls for n, t in self.times.items() if n in names)
+        return calls[(len(calls) - 1) // 2] if calls else 0
+
 
 class DeviceTime(Record):
     """Times of one device in the profile, in microseconds."""
@@ -94,6 +105,9 @@ class Profile(Record):
     jaxlib: str = ""  # The version of jaxlib; empty where not recorded
     tpu_kind: str = ""  # `TPU v5 lite`; empty for other devices and where it is not recorded
     hosts: int = 1
+    waits: int = 0
+    """Gaps of 10 µs to 1 ms, in which a device waits for the host; 0 unless they exceed its busy time."""
+    wait_us: float = 0.0  # Their median
     run_us: float | None = None
     """The lower quartile of the program's runs as the caller sees them; None where that was not measured."""
     fastest_us: float = 0.0

@@ -10,6 +10,7 @@ from hlofuse.inputs.profile import DeviceTime, ProfiledModule
 _MOST_OF_TIME = 0.5
 _MUCH_OF_TIME = 0.3
 _LEAST_SHARE = 0.01
+_DISPATCHES = 20
 _MODULES = 2
 _UNMATCHED = 3
 
@@ -25,6 +26,24 @@ def profile_lines(m: Measured) -> Iterator[str]:
         line += f" and {len(others) - len(shown)} more" if len(others) > len(shown) else ""
     yield line
     yield from _device_lines(m.profile.devices)
+    yield from _dispatch_lines(m)
+
+
+def _dispatch_lines(m: Measured) -> Iterator[str]:
+    """How often small programs were dispatched, where the device waits for that most of the time."""
+    waits = m.profile.waits
+    if waits < _DISPATCHES:
+        return
+    kinds = {d.kind for d in m.profile.devices}
+    counts = [m.runs if x is m.source else x.runs for x in m.profile.modules]
+    if kinds == {"cpu"}:  # where loops are events, too
+        rarest = (min(t.calls for t in x.times.values()) for x in m.profile.modules)
+        counts = [n or least for n, least in zip(counts, rarest, strict=True)]
+    if 2 * sum(counts) >= waits:  # few gaps are within runs
+        many = plural(sum(n > 0 for n in counts), "program")
+        gap = f"{us_text(m.profile.wait_us)} of waiting for the host before each (median)"
+        runs = f"{plural(sum(counts), 'run')} of {many}"
+        yield f"{runs}, {gap}: jit the whole loop (lax.scan, vmap), or use whole arrays"
 
 
 def joined_line(m: Measured) -> str:
