@@ -291,7 +291,8 @@ def multiply_unrepeated(x: Instruction) -> bool:
 
 
 def reorder(x: Instruction) -> bool:
-    """(A·B)·C, also of an outer product, becomes A·(B·C) where that takes at most half of the operations."""
+    """(A·B)·C, also of an outer product, becomes A·(B·C) where that takes at most half of the operations, or
+    fewer and B·C has at most a quarter of the elements of A·B."""
     for side in (0, 1):
         factors = labelled(x)
         value, labels = factors[side]
@@ -300,10 +301,17 @@ def reorder(x: Instruction) -> bool:
         if any(u.opcode != "dot" for u in value.users):
             continue
         count = len(value.users)
-        if value.opcode == "transpose" and len(value.operands[0].users) == 1:
-            labels = [labels[value.dimensions.index(d)] for d in range(len(labels))]
-            value = value.operands[0]
-        value, scale = list(unscaled(value))[-1]
+        scales = list[Instruction]()
+        while True:
+            below, scale = list(unscaled(value))[-1]
+            if scale is not None:
+                scales.append(scale)
+            elif value.opcode == "transpose" and len(value.operands[0].users) == 1:
+                below = value.operands[0]
+                labels = [labels[value.dimensions.index(d)] for d in range(len(labels))]
+            else:
+                break
+            value = below
         if value.opcode == "reshape" and value.operands[0].opcode == "multiply":
             opened = _below_reshape(x, (value, labels), (c, own))
             if opened is not None:
@@ -318,7 +326,8 @@ def reorder(x: Instruction) -> bool:
             remaining = [d for d in {*b[1], *own} if d in a[1] or d in result]
             before = work(a[1], b[1]) / count + work(labels, own)
             after = work(b[1], own) + work(a[1], remaining)
-            if 2 * after <= before:
+            is_small = 4 * work(remaining) <= work(labels) and after < before
+            if 2 * after <= before or is_small:
                 inner = contracted(
                     x,
                     b,
@@ -332,7 +341,7 @@ def reorder(x: Instruction) -> bool:
                     result,
                 )
                 new = over(x, found, result, sizes)
-                if scale is not None:
+                for scale in scales:
                     new = make.binary(x, "multiply", new, make.broadcast(x, new.shape, scale, ()))
                 return replace(x, new)
     return False
