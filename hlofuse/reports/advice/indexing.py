@@ -116,7 +116,7 @@ def _has_transposed_heads(x: Instruction) -> bool:
 _transposed_heads = each(_has_transposed_heads, "fusion", "dot", "custom-call", backend="gpu")
 
 PRODUCTS = (
-    Recipe("multiply-narrow-sum-wide", "Multiply bfloat16, sum in float32"),
+    Recipe("multiply-narrow-sum-wide", "Multiply bfloat16 or int8 as it is, sum in float32 or int32"),
     Recipe("sum-before-the-product", "Sum the operand first, then multiply"),
     Recipe("heads-before-the-sequence", "Keep the heads before the sequence", _transposed_heads),
     Recipe("attention-by-cudnn", "Call jax.nn.dot_product_attention with cudnn"),

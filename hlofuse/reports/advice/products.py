@@ -454,11 +454,15 @@ def _multiply_filters(x: Instruction) -> bool:
     return False
 
 
+_NARROW = {"f32": {"bf16", "f16"}, "s32": {"s8"}}
+"""Types whose products of two numbers are exact in another, as matrix units compute them."""
+
+
 def _narrow(x: Instruction) -> bool:
     """Operands that were widened are multiplied as they were."""
     operands = [o.operands[0] if o.opcode == "convert" else o for o in x.operands]
     types = {o.element_type for o in operands}
-    if x.element_type != "f32" or len(types) > 1 or types - {"bf16", "f16"}:
+    if len(types) > 1 or types - _NARROW.get(x.element_type, set()):
         return False
     return replace(x, dot_like(x, x.shape, operands[0], operands[1], DotDimensions.of(x)))
 
