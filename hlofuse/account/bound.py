@@ -12,6 +12,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.format.units import bytes_text
 from hlofuse.ir import Computation, Instruction, Module, Record, grouped, replace
+from hlofuse.passes.common.shapes import numbers_of
 from hlofuse.releases import AROUND_FUSION
 from .account import Account, Launched
 from .floor import products
@@ -188,11 +189,22 @@ def open_end(row: Launched) -> str:
     if work == "custom kernels" and not is_own and counted and x.shape.is_tiled:
         return f"XLA:TPU counts {bytes_text(counted)}, but no time"
     inside = x.fused_computation if x.opcode == "fusion" else [x]
-    if any(i.opcode == "scatter" and i.raw("unique_indices") != "true" for i in inside):
+    scatters = [i for i in inside if i.opcode == "scatter"]
+    if any(map(_is_strided, scatters)):
+        return "updates far apart in memory: put the indexed dimension first, as out_axes=1 of vmap"
+    if any(i.raw("unique_indices") != "true" for i in scatters):
         return "atomic updates of one address wait"
     if work == "sorts" and not is_radix_sort(x):
         return "XLA's own sort"
     return "" if is_own else _OPEN.get(work, "")
+
+
+def _is_strided(x: Instruction) -> bool:
+    """True if the windows of a scatter as `ScatterSimplifier` writes it are elements apart in memory."""
+    table, sizes = x.operands[0].shape, x.operands[-1].shape.dimensions[1:]
+    is_simple = numbers_of(x, "update_window_dims") == (*range(1, table.rank + 1),)
+    minor = {*table.minor_to_major[:1]} & {*numbers_of(x, "scatter_dims_to_operand_dims")}
+    return is_simple and max(sizes, default=1) > 1 and any(sizes[d] == 1 for d in minor)
 
 
 def moved_once(account: Account) -> int:

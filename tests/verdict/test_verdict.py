@@ -303,6 +303,16 @@ def test_kernels_that_may_take_far_longer_than_their_bound_are_named(hlofuse: Ru
         out = hlofuse("explain", file, *H100, columns=160).out
         assert f"Not fully estimated, measure: {named}k (sort)\n" in out
         assert re.search(r"Time: launches .* · matmuls ≥ .* · sorts ≥ ", out)
+    windows_first = (
+        OPEN.replace("x = f32[1000,8]", "x = f32[8,1000]")
+        .replace("s = f32[1000,8]", "s = f32[8,1000]")
+        .replace("inserted_window_dims={0}", "inserted_window_dims={1}")
+        .replace("operand_dims={0}", "operand_dims={1}")
+        .replace("lhs_contracting_dims={1}", "lhs_contracting_dims={0}")
+    )
+    file.write_text(windows_first, encoding="utf-8")
+    strided = hlofuse("explain", file, *H100, columns=160).out
+    assert "input_scatter_fusion (updates far apart in memory: put the indexed dimension first" in strided
 
 
 TWO_CHANGES = TEXTS["two_changes"]
