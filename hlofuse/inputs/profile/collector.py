@@ -354,7 +354,7 @@ class Collector:
             _, start, long = _joined(chunks)
             gaps = _gaps(start, long)
             waits = gaps[(gaps >= _WAIT_PS[0]) & (gaps <= _WAIT_PS[1])]
-            if waits.sum() > start.max() - start.min() - gaps.sum():
+            if waits.sum() > long.sum():
                 found.append(waits)
         every = np.concatenate(found) if found else np.zeros(0)
         return every.size, float(np.median(every)) * _PS if every.size else 0.0
@@ -409,7 +409,12 @@ class _Namer:
             return own, own
         return last, f"{key.kernel} of {key.within}" if key.is_copy else key.kernel
 
-    def _is_of(self, key: Key, own: str, name: str) -> bool:
+    def _is_of(
+        self,
+        key: Key,
+        own: str,
+        name: str,
+    ) -> bool:
         opcode, _ = self._order[name]
         if own:  # fusions with one content share a kernel
             return opcode == "fusion" and own.split(".")[0] == name.split(".")[0]
