@@ -326,8 +326,7 @@ def reorder(x: Instruction) -> bool:
             remaining = [d for d in {*b[1], *own} if d in a[1] or d in result]
             before = work(a[1], b[1]) / count + work(labels, own)
             after = work(b[1], own) + work(a[1], remaining)
-            is_small = 4 * work(remaining) <= work(labels) and after < before
-            if 2 * after <= before or is_small:
+            if 2 * after <= before or (after < before and 4 * work(remaining) <= work(labels)):
                 inner = contracted(
                     x,
                     b,
