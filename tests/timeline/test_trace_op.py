@@ -33,6 +33,18 @@ def test_changed_then_fused(tmp_path: Path, hlofuse: Run) -> None:
     assert "divide becomes multiply, renamed m" in hlofuse("trace-op", tmp_path, "d").out
 
 
+def test_operations_with_the_same_steps_are_shown_once(gpt2_whole: Path, hlofuse: Run) -> None:
+    command = "trace-op", gpt2_whole, "programs.py:296", "--limit"
+    found = json.loads(hlofuse(*command, "0", "--format", "json").out)["operations"]
+    shown = hlofuse(*command, "0", columns=200).out
+    assert "  same steps and kernels: sub.25 (subtract)\n" in shown
+    heads = [o["name"] for o in found if f"\n{o['name']}  {o['opcode']}  " in shown]
+    others = [o["name"] for o in found if f": {o['name']} ({o['opcode']})" in shown]
+    assert sorted(heads + others) == sorted(o["name"] for o in found)
+    fewer = hlofuse(*command, "1").out
+    assert f"… {len(found) - 2} more" in fewer  # the first has one with the same steps
+
+
 def test_a_name_of_a_later_dump_is_followed_back(tmp_path: Path) -> None:
     longer = SIMPLER.replace("negate(m)", "negate(t)").replace("  n =", "  t = f32[8]{0} tanh(m)\n  n =")
     created = only(write(tmp_path, (PLAIN, PLAIN, longer, longer, longer)), "t").events[0]

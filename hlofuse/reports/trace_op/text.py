@@ -7,12 +7,14 @@ from rich.text import Text
 
 from hlofuse.format import listing, plural, printable
 from hlofuse.format.terminal import Rows, indented, print_more
+from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.phrases import measured_text
 from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.timeline.phrases import opcodes_text, pass_name
 from .model import Event, FinalKernel, How, Location, Provenance, Trail
 
 _MAX_LOCATIONS = 4
+_MAX_SAME = 8  # names of operations with the same steps
 _TEXTS = {
     How.FOUND: "is {}",
     How.REPLACED: "replaced by {}",
@@ -84,9 +86,10 @@ def locations_text(locations: tuple[Location, ...]) -> str:
 def fusions_text(locations: tuple[Location, ...]) -> str:
     """`fusion loop_add_fusion (kLoop)`; several where it is computed in several."""
     inside = dict.fromkeys(f"{s.fusion} ({s.fusion_kind})" for s in locations if s.fusion)
-    names = [*inside, *(["no fusion"] if not inside or any(s.fusion is None for s in locations) else [])]
-    shown = listing(names, _MAX_LOCATIONS)
-    return shown if not inside else f"{'fusions' if len(inside) > 1 else 'fusion'} {shown}"
+    if not inside:
+        return "no fusion"
+    more = " and outside fusions" if any(s.fusion is None for s in locations) else ""
+    return f"{'fusions' if len(inside) > 1 else 'fusion'} {listing([*inside], _MAX_LOCATIONS)}{more}"
 
 
 def end_text(kernel: FinalKernel) -> str:
@@ -113,7 +116,8 @@ def print_provenance(provenance: Provenance, console: Console, *, limit: int) ->
     times = m.times if (m := provenance.measured) is not None else {}
     if m is not None:
         console.print(joined_line(m), style="dim")
-    for trail in provenance.trails[: limit or None]:
+    groups = [*grouped((_steps(t), t) for t in provenance.trails).values()]
+    for trail, *same in groups[: limit or None]:
         console.print()
         title = filter(None, (trail.name, trail.opcode, trail.source, trail.op_name))
         console.print(printable("  ".join(title)), style="bold")
@@ -128,7 +132,19 @@ def print_provenance(provenance: Provenance, console: Console, *, limit: int) ->
         indented(console, printable(end_line(trail)), 2, "green" if trail.ends else "dim")
         for name in (k.name for k in trail.ends if k.name in times):
             indented(console, f"{printable(name)}: {measured_text(times[name])} measured", 2, "green")
-    hidden = len(provenance.trails) - limit
-    if limit and hidden > 0:
+        if same:
+            names = listing([f"{t.name} ({t.opcode})" for t in same], len(same) if not limit else _MAX_SAME)
+            indented(console, printable(f"same steps and kernels: {names}"), 2, "dim")
+    if hidden := sum(map(len, groups[limit:])) if limit else 0:
         console.print()
         print_more(console, hidden, indent=0)
+
+
+def _steps(trail: Trail) -> object:
+    """The dumps that change an operation, how, its fusions then and its last kernels: operations of a line
+    often have the same."""
+    steps = [
+        (e.dump.path, e.how, *((s.fusion, s.opcode == trail.opcode) for s in e.locations))
+        for e in trail.events
+    ]
+    return *steps, trail.ends
