@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from hlofuse.format.units import plural
+from hlofuse.format import plural, printable
 from hlofuse.inputs import load
+from hlofuse.ir import HlofuseError
 from hlofuse.judge.reduction import Reduction
 from .common.options import input_argument, option, output_option
 from .common.output import emit
@@ -29,14 +30,23 @@ def command(input: str, timeout: float, output: Path, **condition: str) -> None:
         text = condition["while"]
         line = text.replace("{}", str(file)) if "{}" in text else f"{text} {file}"
 
+        runs = list[subprocess.CompletedProcess[bytes]]()
+
         def holds(module: str) -> bool:
             file.write_text(module, encoding="utf-8")
             try:
-                return subprocess.run(line, shell=True, capture_output=True, timeout=timeout).returncode == 0
+                runs[:] = [subprocess.run(line, shell=True, capture_output=True, timeout=timeout)]
             except subprocess.TimeoutExpired:
                 return False
+            return runs[0].returncode == 0
 
-        reduction = Reduction(load(input), holds)
+        whole = load(input)
+        try:
+            reduction = Reduction(whole, holds)
+        except HlofuseError as error:
+            ended = f"exit status {runs[0].returncode}" if runs else f"no result in {timeout:g} s (--timeout)"
+            lines = runs[0].stderr.decode(errors="replace").splitlines() if runs else []
+            raise HlofuseError(f"{error}: {printable(': '.join((ended, *lines[-1:])))}") from None
         first = reduction.instructions
         result = reduction.run()
     emit(result, output)
