@@ -56,8 +56,8 @@ def test_no_byte_of_before_is_lost_or_counted_twice(samples: Path) -> None:
     assert whole[-2:] == ["29.4 MB", "21.0 MB"]
     lost = ModulePair(pair.before, pair.after, {})
     removed = labels(plot_kernels(lost, *sides, "title").to_svg())
-    assert removed[removed.index("bytes moved") + 1] == "29.4 MB"
-    assert "removed: no kernel computes it" in removed
+    assert "29.4 MB" in removed
+    assert removed.index("removed: no kernel computes it") > removed.index("ynn_fusion")  # it takes nothing
 
 
 @pytest.mark.parametrize("sample", ["gpt2_block", "softmax"])
