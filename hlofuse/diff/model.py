@@ -1,7 +1,7 @@
 """Result of `diff` as data, the only input of its reports."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -215,17 +215,21 @@ class Accounts(Record):
         """Microseconds of all launches of a kernel in one run."""
         return (row.measured_us if self.timing == "measured" else row.total_us) or 0.0
 
-    def of_change(self, change: FusionChange) -> tuple[float, float] | None:
-        """Microseconds before and after, all iterations; None without times and where others took part."""
-        if self.timing is None or change.cost_before is None or change.cost_after is None:
+    def bytes_moved(self, row: Launched) -> int:
+        """Bytes of all launches of a kernel in one run."""
+        return row.cost.bytes_accessed * row.runs
+
+    def change_of(self, change: FusionChange, amount: Callable[[Launched], float]) -> float | None:
+        """The difference in `amount` of all launches (`us`, `bytes_moved`); None where others took part."""
+        if change.cost_before is None or change.cost_after is None:
             return None
         old = [*change.before, *filter(is_kernel, change.joined)]
         new = [*change.after, *filter(is_kernel, change.left)]
-        return self._sum(self.compared[0], old), self._sum(self.compared[1], new)
-
-    def _sum(self, account: Account, kernels: list[Instruction]) -> float:
-        rows = (account.by_name.get(k.name) for k in kernels)
-        return sum(self.us(r) for r in rows if r is not None)
+        sums = []
+        for account, kernels in zip(self.compared, (old, new), strict=True):
+            rows = (account.by_name.get(k.name) for k in kernels)
+            sums.append(sum(amount(r) for r in rows if r is not None))
+        return sums[1] - sums[0]
 
 
 def as_compared(diff: ModuleDiff) -> Accounts:

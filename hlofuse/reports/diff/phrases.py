@@ -98,9 +98,9 @@ def sources(module: Module, instructions: Iterable[Instruction], limit: int = 3)
 
 
 def change_of(before: float, after: float, unit: str = "") -> str:
-    """`12 MB → 4 MB (−67%)`, the difference itself for small ones; `12` where nothing changed."""
+    """`12 MB → 4 MB (−67%)`, the difference itself for small ones; `12` where nothing changed that shows."""
     delta = after - before
-    if abs(delta) <= max(before, after) * 1e-4:
+    if abs(delta) <= max(before, after) * 1e-4 or quantity(before, unit) == quantity(after, unit):
         return quantity(after, unit)
     sign = "+" if delta > 0 else "−"
     if max(before, after) < 1000 or not before:
@@ -143,13 +143,12 @@ def count_change_of(before: int, after: int) -> str:
 
 
 def saved(change: FusionChange, accounts: Accounts) -> str:
-    """`−8.4 MB  −4.20 µs`: what is known of it; nothing of what did not change."""
-    parts: list[tuple[float, Callable[[float], str]]] = []
-    if change.cost_before is not None and change.cost_after is not None:
-        moved = change.cost_after.bytes_accessed - change.cost_before.bytes_accessed
-        parts.append((moved, bytes_text))
-    if (us := accounts.of_change(change)) is not None and round(us[1] - us[0], 2):
-        parts.append((us[1] - us[0], us_text))
+    """`−8.4 MB  −4.20 µs`, of all iterations: what is known of it; nothing of what did not change."""
+    parts: list[tuple[float, Callable[[float], str]]] = [
+        (accounts.change_of(change, accounts.bytes_moved) or 0, bytes_text)
+    ]
+    if accounts.timing is not None:
+        parts.append((round(accounts.change_of(change, accounts.us) or 0.0, 2), us_text))
     return "  ".join(f"{'+' if more > 0 else '−'}{text(abs(more))}" for more, text in parts if more)
 
 
