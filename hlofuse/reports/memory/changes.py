@@ -59,8 +59,10 @@ def memory_changes(
     found = [*_without_passes(facts), *_in_memory_order(facts), *_donated(facts)]
     if len(facts.before) <= TRIED_UP_TO:
         tried = verdict()
+        recipes = {c.recipe for c in found if c.recipe}
         for s in (*tried.suggestions, *tried.slower):
-            if s.kind != "report" and s.flag not in {c.flag for c in found if c.flag}:
+            flags = {c.flag for c in found if c.flag}
+            if s.kind != "report" and s.flag not in flags and s.recipe not in recipes:
                 found.append(MemoryChange(suggestion_text(s), s.trial, s.sources, s.flag, s.recipe))
         found += _edited(observed, facts)
     return tuple(sorted(filter(_saves, found), key=lambda c: -(c.trial.memory_saved or 0)))
@@ -96,7 +98,7 @@ def _donated(facts: Facts) -> Iterator[MemoryChange]:
         names = dict.fromkeys(re.split(r"[\[.]", argument_name(p))[0] for p in given)
         whose = "it" if len(names) == 1 else "them"
         text = f"Donate {listing(list(names), 3)} (donate_argnums) if the caller no longer needs {whose}"
-        yield MemoryChange(text, _finished(facts, module, facts.replay.config))
+        yield MemoryChange(text, _finished(facts, module, facts.replay.config), recipe="donate-the-argument")
 
 
 def _in_memory_order(facts: Facts) -> Iterator[MemoryChange]:

@@ -15,7 +15,7 @@ from .model import NOTABLE, AliveArray, MemoryUse
 def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
     """Print the bytes of each kind, then the arrays alive at the peak, the largest first."""
     console.print(summary(m), style="bold")
-    if m.alive and m.peak:
+    if m.alive and m.peak > NOTABLE * m.temporary:
         console.print(_largest(m))
     if m.is_estimated:
         text = "Estimated: XLA's final module is not in the input, and the order of execution is a replay's."
