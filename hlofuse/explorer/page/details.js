@@ -128,7 +128,8 @@ function welcome(app) {
 
 // The shares of the user's functions; a name marks its operations in the picture.
 function functionsTable(app) {
-  const { rows, directions, share_of: unit } = app.run.functions;
+  const { directions, share_of: unit } = app.run.functions;
+  const rows = app.run.functions.rows.filter((row) => row.share);
   if (!rows.length) return null;
   const columns = ["forward", "backward", "recomputed"].filter((d) => directions[d]);
   const find = (row) => { byId("search").value = row.name.replace(/ itself$/, ""); app.find(byId("search").value); };

@@ -16,12 +16,14 @@ _UNITS = {"measured": "measured", "estimated": "est.", "bytes": "bytes"}
 
 
 def function_table(f: Functions, width: int, most: int | None = None) -> Table:
-    """A row for each function: its figure, its part, its name, the part of each direction. `most` bounds the
-    rows; the heading says how many there are, and the part in no row. Names are shortened to fit `width`."""
-    shown = f.rows[:most]
+    """A row for each function with a part: its figure, its part, its name, the part of each direction. `most`
+    bounds the rows; the heading says how many there are, and the part in no row. Names are shortened to fit
+    `width`."""
+    every = [row for row in f.rows if row.part]
+    shown = every[:most]
     notes = []
-    if len(shown) < len(f.rows):
-        notes.append(f"{len(shown)} of {len(f.rows)}")
+    if len(shown) < len(every):
+        notes.append(f"{len(shown)} of {len(every)}")
     rest = percent(1 - sum(row.part for row in shown))
     columns = [d for d in _DIRECTIONS if f.directions.get(d)]
     headings = [f"{d} {percent(f.directions[d])}" for d in columns]

@@ -30,7 +30,7 @@ class Choice(Record):
     shape: str
     kind: str | None  # kLoop and so on for a fusion
     computation: str
-    rule: Rule | None  # None where no rule is known to say who runs it: on TPU, and on a GPU without a device
+    rule: Rule | None  # None where no rule is known to say who runs it (`KernelSelection.is_closed`)
     figures: Figures
     notes: tuple[Note, ...]
     heroes: tuple[str, ...]
@@ -107,6 +107,11 @@ class KernelSelection(Record):
         chosen = tuple(k for k in self.kernels if k.name in meant)
         own = replace(self, kernels=chosen, selected=name.strip(), launched=len(self.kernels))
         return replace(own, call_us=0.0, functions=Functions())
+
+    @property
+    def is_closed(self) -> bool:
+        """True if no rule says who runs a kernel: on TPU, and on a GPU without a device."""
+        return not any(k.rule for k in self.kernels)
 
     @property
     def runners(self) -> list[Runner]:

@@ -75,22 +75,16 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
         return
     console.print()
     timed = any(k.us is not None for k in s.kernels)
-    table = plain_table(
-        ("implementation", "left"), ("kernels", "right"), ("est." if timed else "bytes", "right")
-    )
-    for r in s.runners:
-        figure = "–" if timed else bytes_text(r.bytes_accessed)
-        if r.us is not None:
-            figure = us_text(r.us, r.is_floor)
-        table.add_row(printable(r.name), f"{r.kernels:,}", figure)
-    if s.call_us:
-        table.add_row("call of the program and its loops", "", us_text(s.call_us))
-    console.print(table)
+    if s.is_closed:
+        without = " without --device" if s.target.startswith("gpu") else ""
+        console.print(f"The emitter or library of each kernel is not known{without}.", style="dim")
+    else:
+        _print_runners(s, console, timed)
     if s.functions.rows:
         console.print()
         console.print(function_table(s.functions, console.width))
     console.print()
-    _print_kernels(shown, console, timed)
+    _print_kernels(s, shown, console, timed)
     print_more(console, len(s.kernels) - sum(k.count for k in shown), indent=0)
     for applies, note in (
         (not all(k.runs for k in shown), _NOT_RUN),
@@ -105,7 +99,21 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
         console.print(f"\nConditions and reasons: hlofuse rule {names}", style="dim")
 
 
-def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> None:
+def _print_runners(s: KernelSelection, console: Console, timed: bool) -> None:
+    table = plain_table(
+        ("implementation", "left"), ("kernels", "right"), ("est." if timed else "bytes", "right")
+    )
+    for r in s.runners:
+        figure = "–" if timed else bytes_text(r.bytes_accessed)
+        if r.us is not None:
+            figure = us_text(r.us, r.is_floor)
+        table.add_row(printable(r.name), f"{r.kernels:,}", figure)
+    if s.call_us:
+        table.add_row("call of the program and its loops", "", us_text(s.call_us))
+    console.print(table)
+
+
+def _print_kernels(s: KernelSelection, shown: Sequence[Choice], console: Console, timed: bool) -> None:
     launched = any(k.blocks is not None for k in shown)
     launch = [("blocks × threads", "right")] if launched else []
     measured = any(k.measured is not None for k in shown)
@@ -114,18 +122,18 @@ def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> No
         *([("measured", "right")] if measured else []),
         (cost_heading(shown, timed=timed), "right"),
         *launch,
-        ("implementation", "left"),
+        ("line" if s.is_closed else "implementation", "left"),
     ]
     rows: list[list[str | Text]] = []
     for k in shown:
-        why = Text(f"{printable(k.run_by)}  ", style="bold")
-        why.append(because(k), style="not bold")
-        for line in note_lines(k):
-            why.append(f"\n{line}", style="not bold yellow")
+        lines = list[Text]()
+        if not s.is_closed:
+            lines.append(Text.assemble((printable(k.run_by), "bold"), f"  {because(k)}"))
+        lines += [Text(line, style="yellow") for line in note_lines(k)]
         if where := ": ".join(filter(None, (k.layer, k.line))):
-            why.append(f"\n{printable(where)}", style="not bold dim")
+            lines.append(Text(printable(where), style="dim"))
         size = [(f"{k.blocks:,} × {k.threads:,}" if k.blocks is not None else "")] if launched else []
         times = [measured_text(k.measured)] if measured else []
         name = final_name_text(k.final, k.name, k.count)
-        rows.append([name, *times, cost_text(k), *size, why])
+        rows.append([name, *times, cost_text(k), *size, Text("\n").join(lines)])
     print_rows(console, columns, rows, drop=(2 + measured,) if launched else ())
