@@ -139,9 +139,7 @@ def require_input_stage(module: Module, target: str = "cpu", stage: ShownStage |
     if foreign:
         shown = backend_of(module)
         evidence = f" ({shown.evidence})" if shown is not None else ""
-        lines.append(
-            f"{name} is a module for {str(stage.backend).upper()}, not for target {target}{evidence}."
-        )
+        lines.append(f"{name} is a module for {str(stage.backend).upper()}{evidence}.")
     if stage.name != INPUT:
         lines.append(f"{'It' if lines else name} {_STAGE_TEXT[stage.name]} ({stage.evidence}).")
     if foreign:

@@ -43,6 +43,8 @@ class Upgrade(Record):
     causes: tuple[Cause, ...]
     considered: tuple[ReleaseDifference, ...]
     """All that is known to differ between the releases for the target."""
+    is_modelled: bool
+    """True if times are by XLA's cost model, not by rates of a CPU."""
     compiled: Totals | None = None
     """Launches of the program as compiled by the new release; None if that is not available."""
 
@@ -105,6 +107,7 @@ def upgrade(
         after,
         tuple(causes),
         considered,
+        first.replay.config.device is not None,
         _totals(compiled, new) if compiled is not None else None,
     )
 
@@ -227,7 +230,8 @@ def summary(all_found: Sequence[Upgrade], old: str, new: str) -> str:
     changed = [f for f in all_found if not f.same]
     slower = sum((f.change_us or 0) > 0.005 for f in all_found)
     faster = sum((f.change_us or 0) < -0.005 for f in all_found)
-    times = f"; {slower} slower, {faster} faster by XLA {new}'s cost model" if slower or faster else ""
+    by = f" by XLA {new}'s cost model" if all_found[0].is_modelled else ""
+    times = f"; {slower} slower, {faster} faster{by}" if slower or faster else ""
     many = plural(len(all_found), "module")
     return f"{len(changed):,} of {many} fused differently by XLA {new} than by {old}{times}."
 
@@ -261,6 +265,8 @@ def _print_one(
     limit: int,
 ) -> None:
     console.print(f"{found.name}: {headline(found, old, new)}", style="bold")
+    if found.is_modelled and old != new:
+        console.print(f"Times of both releases are by XLA {new}'s cost model.", style="dim")
     line = compiled_line(found)
     if line:
         console.print(line)
