@@ -62,11 +62,12 @@ def print_part(part: Part, console: Console, limit: int) -> None:
         console.print(f"Backend {backend.value}: {backend.evidence}.", style="dim")
     if part.cut is not None and (call := custom_call_target(part.cut)):
         console.print(f"The instruction that is cut, {printable(part.cut.name)}, calls {printable(call)}.")
-    console.print()
     shown = part.fragments[: limit or None]
-    rows = [(_title(p), f"{_operations(p).total():,}", _listed(_operations(p))) for p in shown]
-    columns = [("computation", "name"), ("instructions", "right"), ("operations", "left")]
-    print_rows(console, columns, rows)
+    if shown:
+        console.print()
+        rows = [(_title(p), f"{_operations(p).total():,}", _listed(_operations(p))) for p in shown]
+        columns = [("computation", "name"), ("instructions", "right"), ("operations", "left")]
+        print_rows(console, columns, rows)
     print_rest(console, part.fragments, limit, indent=0)
 
 

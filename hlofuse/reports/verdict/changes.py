@@ -142,7 +142,6 @@ def print_changes(
     else:
         console.print(f"Rules that refused to fuse {printable(ranking.selected)} with other kernels")
     rows = changes(v, ranking, also)
-    shown = rows[: limit or None]
     best = rows[0] if rows and rows[0].trial.helps(v.totals) else None
     console.print()
     if best is not None:
@@ -152,9 +151,8 @@ def print_changes(
         what = "rule switched off" if ranking.selected else "change"
         tried = f"No {what} saves 0.1% or more ({plural(v.replays, 'replay')})"
         console.print(tried if v.replays else "No change was replayed", style="bold")
-    if shown:
-        _print_table(shown, v, console)
-        print_rest(console, rows, limit)
+    if rows:
+        _print_table(rows, v, console, limit)
     if best is not None and best.label.startswith("without "):
         _print_blocks(best, console, limit)
         print_command(
@@ -166,7 +164,8 @@ def print_changes(
     _print_fixed(ranking.fixed, console, limit)
 
 
-def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
+def _print_table(every: Sequence[Change], v: Verdict, console: Console, limit: int) -> None:
+    rows = every[: limit or None]
     figures = [("kernels", "right"), ("launches", "right"), ("moved", "right")]
     if v.totals.us is not None:
         figures.append(("est. time", "right"))
@@ -193,6 +192,7 @@ def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
         line = Text(f"{number:>2} {printable(c.label)}: ", style="bold")
         line.append(printable(c.title) + where, style="not bold")
         indented(console, line)
+    print_rest(console, every, limit)
     if decides:
         indented(console, CHANGED_DECISIONS, 2, "dim")
 

@@ -26,7 +26,7 @@ _SUGGESTIONS = 3
 _KERNELS = 5
 _TOP = 14  # lines above the functions, with more than one kind of collective
 _LEAST = 7  # lines of advice without suggestions, and of two kernels
-_PAIR = 3  # lines of two kernels with theirs
+_PAIR = 4  # lines of two kernels with theirs
 _CODE = 2  # lines of code of the first suggestion
 _FUNCTIONS = 5
 _NOTES = 2
@@ -75,9 +75,8 @@ def print_screen(
         rest = rest[: max(first, room - _PAIR)]
     most = len(v.hot_kernels)
     if limit:
-        most = max(min(limit, _KERNELS, room - len(rest) - 1), 0)
-    kernels = [*_kernels(v, most, width)]
-    rest += kernels[bool(limit) and len(rest) + len(kernels) > room :]  # without its blank line
+        most = max(min(limit, _KERNELS, room - len(rest) - 2), 0)
+    rest += _kernels(v, most, width)
     _print(top, console)
     if functions:
         indented(console, function_table(v.functions, width - 2, len(functions)))
@@ -116,9 +115,10 @@ def _share_lines(v: Verdict, width: int) -> Styled:
 
 
 def _whole(lines: Iterable[str], width: int, style: str = "") -> Styled:
-    """The lines; what does not fit goes on below."""
+    """The lines; what does not fit goes on below, two columns further in."""
     for line in map(printable, lines):
-        for part in wrap(line, width, subsequent_indent="  ", break_on_hyphens=False):
+        below = " " * (len(line) - len(line.lstrip()) + 2)
+        for part in wrap(line, width, subsequent_indent=below, break_on_hyphens=False):
             yield part, style
 
 

@@ -35,7 +35,8 @@ def print_sweep(s: Sweep, console: Console) -> None:
         console.print(note, style="dim")
     console.print()
     _print_points(s, console)
-    for note in (CHANGED_DECISIONS, marks_line(p.difference for p in s.points)):
+    decided = CHANGED_DECISIONS if any(p.difference.flipped for p in s.points) else ""
+    for note in (decided, marks_line(p.difference for p in s.points)):
         if note:
             indented(console, note, 2, "dim")
 
