@@ -3,13 +3,13 @@
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import click
 
-from hlofuse.format import plural, printable
+from hlofuse.format.units import plural
 from hlofuse.inputs import load
-from hlofuse.ir import HlofuseError
 from hlofuse.judge.reduction import Reduction
 from .common.options import input_argument, option, output_option
 from .common.output import emit
@@ -30,23 +30,16 @@ def command(input: str, timeout: float, output: Path, **condition: str) -> None:
         text = condition["while"]
         line = text.replace("{}", str(file)) if "{}" in text else f"{text} {file}"
 
-        runs = list[subprocess.CompletedProcess[bytes]]()
-
         def holds(module: str) -> bool:
+            errors = subprocess.DEVNULL if file.exists() else None  # those of the first run are shown
             file.write_text(module, encoding="utf-8")
+            run = partial(subprocess.run, line, shell=True, stdout=subprocess.DEVNULL, stderr=errors)
             try:
-                runs[:] = [subprocess.run(line, shell=True, capture_output=True, timeout=timeout)]
+                return run(timeout=timeout).returncode == 0
             except subprocess.TimeoutExpired:
                 return False
-            return runs[0].returncode == 0
 
-        whole = load(input)
-        try:
-            reduction = Reduction(whole, holds)
-        except HlofuseError as error:
-            ended = f"exit status {runs[0].returncode}" if runs else f"no result in {timeout:g} s (--timeout)"
-            lines = runs[0].stderr.decode(errors="replace").splitlines() if runs else []
-            raise HlofuseError(f"{error}: {printable(': '.join((ended, *lines[-1:])))}") from None
+        reduction = Reduction(load(input), holds)
         first = reduction.instructions
         result = reduction.run()
     emit(result, output)

@@ -215,12 +215,8 @@ class Accounts(Record):
         """Microseconds of all launches of a kernel in one run."""
         return (row.measured_us if self.timing == "measured" else row.total_us) or 0.0
 
-    def bytes_moved(self, row: Launched) -> int:
-        """Bytes of all launches of a kernel in one run."""
-        return row.cost.bytes_accessed * row.runs
-
     def change_of(self, change: FusionChange, amount: Callable[[Launched], float]) -> float | None:
-        """The difference in `amount` of all launches (`us`, `bytes_moved`); None where others took part."""
+        """The difference in `amount`, which is of all launches; None where others took part."""
         if change.cost_before is None or change.cost_after is None:
             return None
         old = [*change.before, *filter(is_kernel, change.joined)]

@@ -158,7 +158,7 @@ def plot_kernels(
         return (row.total_us or 0.0) if timed else float(row.cost.bytes_accessed * row.runs)
 
     found = _kernel_rows(pair, before, after, names_at_fusion, labels, measure)
-    found.sort(key=lambda row: (*(-side for side in reversed(_sides(row))), row.label))
+    found.sort(key=lambda row: _sides(row)[::-1], reverse=True)
     rows = found[:most]
     lines = [title, "kernels after fusion, largest first; before: the kernels that were fused into each"]
     if rest := list(map(_sides, found[most:])):

@@ -65,7 +65,7 @@ def test_the_command_writes_the_smallest_module(hlofuse: Run, tmp_path: Path) ->
     assert len(list(parse_module(out.read_text()).entry)) == 2
     refused = hlofuse("reduce", file, "--while", "false", "-o", tmp_path / "none.hlo")
     assert refused.status == 2
-    assert "does not hold for the module itself: exit status 1\n" in refused.err
+    assert "does not hold for the module itself\n" in refused.err
     assert not (tmp_path / "none.hlo").exists()
 
 

@@ -16,9 +16,8 @@ _UNITS = {"measured": "measured", "estimated": "est.", "bytes": "bytes"}
 
 
 def function_table(f: Functions, width: int, most: int | None = None) -> Table:
-    """A row for each function with a part: its figure, its part, its name, the part of each direction. `most`
-    bounds the rows; the heading says how many there are, and the part in no row. Names are shortened to fit
-    `width`."""
+    """A row for each function with a part: figure, part, name, the part of each direction. `most` bounds the
+    rows; the heading says how many there are, and the part in no row. Names are shortened to fit `width`."""
     every = [row for row in f.rows if row.part]
     shown = every[:most]
     notes = []

@@ -32,8 +32,8 @@ ALL = tuple("kernels fusions sources instructions header".split())
 
 
 def names(instructions: Sequence[Instruction], limit: int = 6) -> str:
-    """`a, b, c and 4 more`."""
-    return listing([i.name for i in instructions], limit)
+    """`a, b, c, … 4 more`, each name once: computations may use the same."""
+    return listing([*dict.fromkeys(i.name for i in instructions)], limit)
 
 
 def opcodes(instructions: Iterable[Instruction], limit: int = 10) -> str:
@@ -145,7 +145,7 @@ def count_change_of(before: int, after: int) -> str:
 def saved(change: FusionChange, accounts: Accounts) -> str:
     """`−8.4 MB  −4.20 µs`, of all iterations: what is known of it; nothing of what did not change."""
     parts: list[tuple[float, Callable[[float], str]]] = [
-        (accounts.change_of(change, accounts.bytes_moved) or 0, bytes_text)
+        (accounts.change_of(change, lambda row: row.cost.bytes_accessed * row.runs) or 0, bytes_text)
     ]
     if accounts.timing is not None:
         parts.append((round(accounts.change_of(change, accounts.us) or 0.0, 2), us_text))

@@ -15,6 +15,7 @@ _NOT_RUN = (
     "not counted: XLA evaluates no condition of a loop whose trip count is known; one branch of a conditional"
     " runs, and the costliest counts"
 )
+_CLOSED = "The emitter or library of each kernel is not known."
 _PER = "per iteration: the dump does not tell the trip count of the loop"
 _PASSES = 2  # other than those of fusion, of one kernel
 
@@ -75,11 +76,17 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
         return
     console.print()
     timed = any(k.us is not None for k in s.kernels)
-    if s.is_closed:
-        without = " without --device" if s.target.startswith("gpu") else ""
-        console.print(f"The emitter or library of each kernel is not known{without}.", style="dim")
-    else:
-        _print_runners(s, console, timed)
+    table = plain_table(
+        ("implementation", "left"), ("kernels", "right"), ("est." if timed else "bytes", "right")
+    )
+    for r in s.runners:
+        figure = "–" if timed else bytes_text(r.bytes_accessed)
+        if r.us is not None:
+            figure = us_text(r.us, r.is_floor)
+        table.add_row(printable(r.name), f"{r.kernels:,}", figure)
+    if s.call_us:
+        table.add_row("call of the program and its loops", "", us_text(s.call_us))
+    console.print(_CLOSED if s.is_closed else table)
     if s.functions.rows:
         console.print()
         console.print(function_table(s.functions, console.width))
@@ -99,20 +106,6 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
         console.print(f"\nConditions and reasons: hlofuse rule {names}", style="dim")
 
 
-def _print_runners(s: KernelSelection, console: Console, timed: bool) -> None:
-    table = plain_table(
-        ("implementation", "left"), ("kernels", "right"), ("est." if timed else "bytes", "right")
-    )
-    for r in s.runners:
-        figure = "–" if timed else bytes_text(r.bytes_accessed)
-        if r.us is not None:
-            figure = us_text(r.us, r.is_floor)
-        table.add_row(printable(r.name), f"{r.kernels:,}", figure)
-    if s.call_us:
-        table.add_row("call of the program and its loops", "", us_text(s.call_us))
-    console.print(table)
-
-
 def _print_kernels(s: KernelSelection, shown: Sequence[Choice], console: Console, timed: bool) -> None:
     launched = any(k.blocks is not None for k in shown)
     launch = [("blocks × threads", "right")] if launched else []
@@ -126,14 +119,17 @@ def _print_kernels(s: KernelSelection, shown: Sequence[Choice], console: Console
     ]
     rows: list[list[str | Text]] = []
     for k in shown:
-        lines = list[Text]()
-        if not s.is_closed:
-            lines.append(Text.assemble((printable(k.run_by), "bold"), f"  {because(k)}"))
-        lines += [Text(line, style="yellow") for line in note_lines(k)]
-        if where := ": ".join(filter(None, (k.layer, k.line))):
-            lines.append(Text(printable(where), style="dim"))
+        why = Text(f"{printable(k.run_by)}  ", style="bold")
+        why.append(because(k), style="not bold")
+        for line in note_lines(k):
+            why.append(f"\n{line}", style="not bold yellow")
+        where = ": ".join(filter(None, (k.layer, k.line)))
+        if s.is_closed:
+            why = Text(printable(where))
+        elif where:
+            why.append(f"\n{printable(where)}", style="not bold dim")
         size = [(f"{k.blocks:,} × {k.threads:,}" if k.blocks is not None else "")] if launched else []
         times = [measured_text(k.measured)] if measured else []
         name = final_name_text(k.final, k.name, k.count)
-        rows.append([name, *times, cost_text(k), *size, Text("\n").join(lines)])
+        rows.append([name, *times, cost_text(k), *size, why])
     print_rows(console, columns, rows, drop=(2 + measured,) if launched else ())

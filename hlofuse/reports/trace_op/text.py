@@ -14,7 +14,6 @@ from hlofuse.reports.timeline.phrases import opcodes_text, pass_name
 from .model import Event, FinalKernel, How, Location, Provenance, Trail
 
 _MAX_LOCATIONS = 4
-_MAX_SAME = 8  # names of operations with the same steps
 _TEXTS = {
     How.FOUND: "is {}",
     How.REPLACED: "replaced by {}",
@@ -133,7 +132,7 @@ def print_provenance(provenance: Provenance, console: Console, *, limit: int) ->
         for name in (k.name for k in trail.ends if k.name in times):
             indented(console, f"{printable(name)}: {measured_text(times[name])} measured", 2, "green")
         if same:
-            names = listing([f"{t.name} ({t.opcode})" for t in same], len(same) if not limit else _MAX_SAME)
+            names = ", ".join(f"{t.name} ({t.opcode})" for t in same)
             indented(console, printable(f"same steps and kernels: {names}"), 2, "dim")
     if hidden := sum(map(len, groups[limit:])) if limit else 0:
         console.print()
@@ -141,8 +140,7 @@ def print_provenance(provenance: Provenance, console: Console, *, limit: int) ->
 
 
 def _steps(trail: Trail) -> object:
-    """The dumps that change an operation, how, its fusions then and its last kernels: operations of a line
-    often have the same."""
+    """The dumps that change an operation, how, its fusions then, and its last kernels."""
     steps = [
         (e.dump.path, e.how, *((s.fusion, s.opcode == trail.opcode) for s in e.locations))
         for e in trail.events
