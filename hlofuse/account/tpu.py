@@ -82,7 +82,7 @@ class TpuAccount(Account):
         bounds = self._bounds(instruction)
         by_tiles = estimated_cycles(instruction) is None and tile_bytes(instruction)
         parts = bounds if max(bounds) >= us / 2 and not by_tiles else (0.0, 0.0)
-        emitter = "whole tiles" if by_tiles else "tpu"
+        emitter = "whole tiles" if by_tiles else ""
         return KernelTime(
             us,
             *parts,

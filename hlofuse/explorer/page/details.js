@@ -66,7 +66,7 @@ function boxDetails(app, box, chosenOp) {
       }, `${run.names[m]} `), el("small", {}, ops.opcode[m]))))),
     neighbours(app, "Edges from", state.alive[box] && !(kernel && final) ? state.inputs(box) : [], (b) => [b, box]),
     neighbours(app, "Edges to", state.alive[box] && !(kernel && final) ? state.outputs(box) : [], (b) => [box, b]),
-    historyList(app, run.historyOf(isOp && op !== box ? op : box)));
+    !run.isFused && historyList(app, run.historyOf(isOp && op !== box ? op : box)));
 }
 
 // Every decision about two boxes.

@@ -183,5 +183,5 @@ function lineDetails(app, key) {
     el("h2", {}, lineTitle(app, line)),
     facts([["kernels", numberText(kernels.length)], ["time", line.us > 0 && `${kernelTime(line)} in kernels named after this line`]]),
     el("ul", { class: "values" }, ...capped(kernels, 60, (k) => el("li", {}, kernelLink(app, k), el("small", {}, ` ${[costText(k), k.bound].filter(Boolean).join(" · ")}`)))),
-    sourcesOf(run).has(line.text) && el("p", {}, sourceLink(app, line.text, "All decisions about this line")));
+    !run.isFused && sourcesOf(run).has(line.text) && el("p", {}, sourceLink(app, line.text, "All decisions about this line")));
 }
