@@ -42,6 +42,10 @@ _LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?\)")
 _CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 
 
+_LATER_IN_SEARCH = "---\nsearch: {boost: 0.3}\n---\n\n"
+"""Short pages on rules would come before the guides, whatever is searched for."""
+
+
 def rule_pages() -> dict[str, str]:
     """The page of every rule and their index, by file name."""
     rules = catalogue()
@@ -96,7 +100,7 @@ def build(out: Path) -> int:
     shutil.rmtree(out, ignore_errors=True)
     shutil.copytree(ROOT / "docs", out)
     for name, text in {**{f"rules/{n}": t for n, t in rule_pages().items()}, "options.md": options()}.items():
-        _write(out / name, text)
+        _write(out / name, _LATER_IN_SEARCH + text)
     pages = [str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").rglob("*.md"))]
     for page in (*pages, *EXTRA):
         text, copied = with_site_links((ROOT / page).read_text(encoding="utf-8"), page)
