@@ -306,7 +306,10 @@ def main() -> None:
         except ImportError as error:
             answer = {"missing": str(error)}
         except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
+            kind = (
+                "" if type(error) is ValueError else f"{type(error).__name__}: "
+            )  # `_given` writes for users
+            answer = {"error": f"{kind}{error}"}
         print(json.dumps(answer), file=answers, flush=True)
 
 
