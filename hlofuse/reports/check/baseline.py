@@ -132,6 +132,7 @@ def _broken_limits(now: Figures, budget: Budget, name: str) -> Iterable[tuple[Co
             yield Code.MAX_MEMORY, f"{one} of memory, {other} allowed"
     if budget.us is not None:
         us, how = (now.us, "estimated") if now.measured_us is None else (now.measured_us, "measured")
+        how += " ≥" if now.measured_us is None and now.has_floors else ""
         if us is None:
             raise HlofuseError(
                 f"{printable(name)} has no time to check; --max-time needs --profile, or a GPU module before"

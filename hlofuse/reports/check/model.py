@@ -58,7 +58,7 @@ class Figures:
     """A module in the numbers that can be bounded."""
 
     kernels: int
-    bytes: int  # Bytes read and written, as XLA's cost analysis counts them; a loop's body once
+    bytes: int  # Bytes read and written, as XLA's cost analysis counts them, of all iterations
     us: float | None = None
     """Estimated microseconds, launches included, to 0.01; None for targets without a model of it."""
     measured_us: float | None = None
