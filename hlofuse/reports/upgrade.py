@@ -43,8 +43,7 @@ class Upgrade(Record):
     causes: tuple[Cause, ...]
     considered: tuple[ReleaseDifference, ...]
     """All that is known to differ between the releases for the target."""
-    is_modelled: bool
-    """True if times are by XLA's cost model, not by rates of a CPU."""
+    is_modelled: bool  # Times are by XLA's cost model, not by rates of a CPU
     compiled: Totals | None = None
     """Launches of the program as compiled by the new release; None if that is not available."""
 

@@ -58,7 +58,7 @@ def figures(before: Totals, after: Totals, *, arrows: bool = False) -> tuple[str
     moved = bytes_text(before.cost.bytes_accessed), bytes_text(after.cost.bytes_accessed)
     time = ""
     if before.us is not None and after.us is not None:
-        time = both(us_text(before.us), us_text(after.us))
+        time = both(us_text(before.us, before.is_floor), us_text(after.us, after.is_floor))
     return both(f"{before.kernels:,}", f"{after.kernels:,}"), both(*moved), time
 
 
