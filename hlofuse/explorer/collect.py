@@ -103,7 +103,6 @@ class Boxes:
         return box
 
     def current(self) -> dict[str, int]:
-        """The boxes there are, by name."""
         return dict(self._alive)
 
     def _fuse(self, event: Event) -> list[Op]:
@@ -164,7 +163,6 @@ class Boxes:
         return Change.APPEAR, box, self._number_of(box, name)
 
     def _number_of(self, box: int, name: str) -> int:
-        """The number of a box's new name."""
         self._alive[name] = self._ever[name] = box
         self._name_of[box] = name
         self.names.append(name)
@@ -185,12 +183,9 @@ class Boxes:
 # and end with a scope of the framework where there is a choice.
 
 
-MOST_OPERATIONS = 64
-"""Operations of a region, unless one kernel alone holds more."""
-ENOUGH_OPERATIONS = 32
-"""From here on a region ends with its scope."""
-FEW_OPERATIONS = 12
-"""So few operations are no region of their own, whatever comes next."""
+MOST_OPERATIONS = 64  # Operations of a region, unless one kernel alone holds more
+ENOUGH_OPERATIONS = 32  # From here on a region ends with its scope
+FEW_OPERATIONS = 12  # So few operations are no region of their own, whatever comes next
 
 
 def regions_of(boxes: Boxes, operations: Sequence[Operation]) -> tuple[Region, ...]:
@@ -211,7 +206,9 @@ def regions_of(boxes: Boxes, operations: Sequence[Operation]) -> tuple[Region, .
 
 
 def _order(
-    members: dict[int, dict[int, None]], boxes: Boxes, operations: Sequence[Operation]
+    members: dict[int, dict[int, None]],
+    boxes: Boxes,
+    operations: Sequence[Operation],
 ) -> dict[int, int]:
     """A kernel stands at its last operation, an input that is none where it is first read."""
     order = {box: max(members_of, default=box) for box, members_of in members.items()}
@@ -231,8 +228,7 @@ def _order(
     return order | first
 
 
-_Kernel: TypeAlias = tuple[int, tuple[int, ...]]
-"""A box, and the operations inside."""
+_Kernel: TypeAlias = tuple[int, tuple[int, ...]]  # A box, and the operations inside
 
 
 def _parts(kernels: Iterable[_Kernel], operations: Sequence[Operation]) -> Iterable[list[_Kernel]]:
@@ -293,9 +289,6 @@ def page_of(
     pairs = kernel_pairs(first, others[0], tuple(r.kernels for r in runs)) if others else ()
     embedded = files.embedded(first.before.filename)
     return Page(printable(first.before.name), runs, rules, passes, embedded, tuple(pairs))
-
-
-# Kernels of the final module, those of two replays that correspond, and files of the user's program.
 
 
 class SourceFiles:
@@ -395,7 +388,9 @@ def hlo_text(kernel: Instruction) -> str:
 
 
 def kernel_pairs(
-    first: Compilation, second: Compilation, kernels: Sequence[Sequence[Kernel]]
+    first: Compilation,
+    second: Compilation,
+    kernels: Sequence[Sequence[Kernel]],
 ) -> list[KernelPair]:
     """Kernels that compute the same results, then those of the first replay only, then of the second."""
     own, other = ([k.row.instruction for k in side] for side in kernels)
@@ -429,8 +424,6 @@ def _common_operations(first: Compilation, second: Compilation) -> Iterator[tupl
 
 
 class _Collector:
-    """One run's worth."""
-
     def __init__(
         self,
         label: str,

@@ -41,10 +41,12 @@ def sequence_of(module: Module) -> DumpSequence | None:
 
 
 def passes_of(
-    sequence: DumpSequence, module: Module | None = None, progress: Callable[[int, int], None] | None = None
+    sequence: DumpSequence,
+    module: Module | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Passes:
     """Compare every dump with the one ahead; `module` is the one that was replayed."""
-    closeups: dict[int, StepDetails] = {}
+    closeups = {}
 
     def watch(step: int, found: ModuleDiff) -> None:
         if not found.same:
@@ -59,24 +61,17 @@ def passes_of(
 class Change(IntEnum):
     """A change of a box; each takes the box and a second number."""
 
-    MOVE = 0
-    """The content of the box moves into the second, and the box is removed."""
-    COPY = 1
-    """The second box gets a copy of everything in the box, which lives on."""
-    REMOVE = 2
-    """The box is removed; second number unused."""
-    REPLACE = 3
-    """The box is replaced by the second, also for its readers."""
-    RENAME = 4
-    """The box is a fusion of another name from here on: the second is an index into `Run.names`."""
-    APPEAR = 5
-    """The box comes to be, empty; the second is its name's index into `Run.names`."""
+    MOVE = 0  # The content of the box moves into the second, and the box is removed
+    COPY = 1  # The second box gets a copy of everything in the box, which lives on
+    REMOVE = 2  # The box is removed; second number unused
+    REPLACE = 3  # The box is replaced by the second, also for its readers
+    RENAME = 4  # The box is a fusion of another name from here on: the second is an index into `Run.names`
+    APPEAR = 5  # The box comes to be, empty; the second is its name's index into `Run.names`
 
 
 Op: TypeAlias = tuple[Change, int, int]
 
-Line: TypeAlias = tuple[int, int]
-"""A line of the user's program: index into `Page.files`, and its number."""
+Line: TypeAlias = tuple[int, int]  # A line of the user's program: index into `Page.files`, and its number
 NOWHERE: Line = (-1, 0)
 
 
@@ -185,8 +180,6 @@ class SourceFile(Record):
 
 
 class Page(Record):
-    """All of a page: one run, or two to be compared."""
-
     title: str
     runs: tuple[Run, ...]
     rules: tuple[RulePage, ...] = ()

@@ -162,7 +162,7 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
 
 def _columns(rows: Sequence[object], s: Strings, spec: str) -> dict[str, Any]:
     """A list for each attribute that `spec` names (`format.fields`): strings by number, truth as 0 and 1."""
-    columns: dict[str, list[Any]] = {}
+    columns = {}
     convert: dict[type, Callable[[Any], Any]] = {str: s, bool: int, float: _time}
     for entry in spec.split():
         key, _, path = entry.partition("=")
@@ -285,9 +285,6 @@ def _group(g: Group, s: Any) -> list[Any]:
         *([s(x) for x in lines] for lines in (g.notes, g.before, g.after)),
         g.hidden,
     ]
-
-
-# What makes columns of the page's data small.
 
 
 class Strings:

@@ -256,7 +256,7 @@ _LEAST_NUMBERED = 8
 
 def _numbered_evidence(module: Module) -> str | None:
     """Evidence that all names have distinct numbers: front ends count all instructions, XLA by stem."""
-    numbers: list[int] = []
+    numbers = []
     for name in (n for c in module.computations for n in (c.name, *(i.name for i in c))):
         stem, dot, number = name.rpartition(".")
         if not dot or not stem or not number.isascii() or not number.isdigit():

@@ -45,8 +45,7 @@ class Fixed(Struct):
     before: Totals
     after: Totals
     text: str
-    flags: list[str]
-    """Flags that help by a replay; they are set in the environment."""
+    flags: list[str]  # Flags that help by a replay; they are set in the environment
     fixes: list[Fix] = field(default_factory=list)
     refused: dict[str, list[str]] = field(default_factory=dict)
     """Forms that were tried and are not offered, by reason, each with its line."""

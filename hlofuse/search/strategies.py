@@ -9,8 +9,7 @@ from random import Random
 from hlofuse.ir import Module, Record
 from .space import Moves, Score, Space, SpentBudget
 
-LONGEST = 40
-"""Moves in a sequence at most."""
+LONGEST = 40  # Moves in a sequence at most
 _NAMES = {
     "A": "algsimp(dot_strength_reduction=false)",
     "I": "call-inliner(single_call_site=true)",
@@ -31,8 +30,7 @@ PORTFOLIO: tuple[Moves, ...] = tuple(
 
 class Step(Record):
     move: str
-    score: Score
-    """With the moves up to this one."""
+    score: Score  # With the moves up to this one
 
 
 class Found(Record):

@@ -10,9 +10,12 @@ import pytest
 
 from hlofuse.inputs import load
 from hlofuse.ir import parse_module
+from ..fixtures import companion_texts
 from ..running import Run
 from .browser import Visit
 from .conftest import Open
+
+TEXTS = companion_texts(__file__)
 
 BLOCK = "gpu/gpt2_block"
 
@@ -91,33 +94,7 @@ def test_its_hlo_is_that_of_the_final_module(added: Visit, samples: Path) -> Non
     added.page.wait_for_selector("#details button:has-text('Copied'), #details button:has-text('Selected')")
 
 
-LOOP = """HloModule m
-
-body {
-  s = (s32[], f32[64,64]{1,0}) parameter(0)
-  n = s32[] get-tuple-element(s), index=0
-  one = s32[] constant(1)
-  next = s32[] add(n, one)
-  x = f32[64,64]{1,0} get-tuple-element(s), index=1
-  y = f32[64,64]{1,0} exponential(x)
-  ROOT t = (s32[], f32[64,64]{1,0}) tuple(next, y)
-}
-
-cond {
-  s = (s32[], f32[64,64]{1,0}) parameter(0)
-  n = s32[] get-tuple-element(s), index=0
-  end = s32[] constant(100)
-  ROOT c = pred[] compare(n, end), direction=LT
-}
-
-ENTRY e {
-  zero = s32[] constant(0)
-  p = f32[64,64]{1,0} parameter(0)
-  t = (s32[], f32[64,64]{1,0}) tuple(zero, p)
-  w = (s32[], f32[64,64]{1,0}) while(t), condition=cond, body=body, backend_config={KNOWN}
-  ROOT r = f32[64,64]{1,0} get-tuple-element(w), index=1
-}
-""".replace("KNOWN", '"known_trip_count":{"n":"100"}')
+LOOP = TEXTS["loop"].replace("KNOWN", '"known_trip_count":{"n":"100"}')
 
 
 def test_a_kernel_in_a_loop_counts_all_iterations(visit: Open) -> None:

@@ -36,7 +36,7 @@ def follow(sequence: DumpSequence, text: str) -> Provenance:
     where no dump has it. Dumps that cannot be read are passed over and listed."""
     unreadable: list[PassDump] = []
     dumps = _distinct(sequence, unreadable)
-    modules: list[tuple[PassDump, Module]] = []
+    modules = []
     found: Sequence[Instruction] = ()
     for dump, module in dumps:
         modules.append((dump, module))
@@ -91,7 +91,7 @@ def _begin(
     is asked for what changed from the module in front of a number to that module."""
     source = source_text(modules[-1][1].source_of(found))
     trail = Trail(found.name, found.opcode, source, found.op_name or "")
-    events: list[Event] = []
+    events = []
     current = {found}
     k = len(modules) - 1
     while k:
@@ -210,7 +210,6 @@ def _locations(instructions: Iterable[Instruction]) -> tuple[Location, ...]:
 
 
 def location_of(i: Instruction) -> Location:
-    """The place of an operation in its dump."""
     outer = outermost(i)
     if outer is i:
         return Location(i.name, i.opcode, str(i.shape))

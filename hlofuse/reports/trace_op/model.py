@@ -17,10 +17,8 @@ class How(StrEnum):
     """The change of an operation at a step."""
 
     FOUND = "found"
-    CREATED = "made"
-    """No earlier dump has it."""
-    CHANGED = "changed"
-    """Another name, opcode, shape or place, the same value."""
+    CREATED = "made"  # No earlier dump has it
+    CHANGED = "changed"  # Another name, opcode, shape or place, the same value
     FUSED = "fused"
     UNFUSED = "unfused"
     REPLACED = "replaced"
@@ -35,8 +33,6 @@ class How(StrEnum):
 
 
 class Location(Record):
-    """The place of an operation in one dump."""
-
     name: str
     opcode: str
     shape: str
@@ -49,15 +45,11 @@ class Event(Record):
 
     dump: PassDump
     how: How
-    locations: tuple[Location, ...]
-    """Several if it is computed more than once; empty if it is removed."""
-    instead_of: tuple[str, ...] = ()
-    """Opcodes that were replaced, where it was created."""
+    locations: tuple[Location, ...]  # Several if it is computed more than once; empty if it is removed
+    instead_of: tuple[str, ...] = ()  # Opcodes that were replaced, where it was created
 
 
 class FinalKernel(Record):
-    """The final kernel of an operation."""
-
     name: str
     opcode: str
     kind: str | None
@@ -71,8 +63,7 @@ class Trail(Struct):
     source: str
     op_name: str
     events: list[Event] = []
-    ends: tuple[FinalKernel, ...] = ()
-    """Its kernels in the last dump; empty if it is removed."""
+    ends: tuple[FinalKernel, ...] = ()  # Its kernels in the last dump; empty if it is removed
 
 
 class Provenance(Record):
@@ -82,7 +73,6 @@ class Provenance(Record):
     query: str
     trails: tuple[Trail, ...]
     first: PassDump
-    """The dump in which it was found."""
     last: PassDump
     unreadable: tuple[PassDump, ...] = ()
     measured: Measured | None = None

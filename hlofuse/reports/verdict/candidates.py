@@ -199,7 +199,6 @@ class Rewritten(Record):
     touched: float = 0.0
 
     def suggestion(self, trial: Trial) -> Suggestion:
-        """The change with what it gains."""
         text, places, name = self.recipe.text, self.places, self.recipe.name
         return Suggestion("code", text, "", lines_of(places), len(places), trial, name, touched=self.touched)
 
@@ -258,7 +257,11 @@ def _of_size(x: Instruction) -> tuple[object, ...]:
 
 
 def _of_recipe(
-    recipe: Recipe, findings: list[Finding], trial: Trial, situation: Situation, touched: float
+    recipe: Recipe,
+    findings: list[Finding],
+    trial: Trial,
+    situation: Situation,
+    touched: float,
 ) -> Suggestion:
     sources = lines_of(situation.facts.place(f.at) for f in findings)
     rule = next((f.rule for f in findings if f.rule), "")

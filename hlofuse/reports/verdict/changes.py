@@ -25,8 +25,6 @@ from .model import MEASURED, Verdict
 
 
 class Change(Record):
-    """A row of the what-if table."""
-
     label: str  # `scale-the-summands`, a flag, `without PF009`, or `with other.hlo`
     title: str
     trial: Trial

@@ -17,8 +17,6 @@ _SUMS = frozenset({"all-reduce", "reduce-scatter"})
 
 
 class CollectiveRow(Record):
-    """A collective for a reader."""
-
     place: Place
     near: str
     """Without a line of its own: `for a.py:3`, its reader, or `from a.py:3`, its operand's; "" if unknown."""
@@ -73,7 +71,10 @@ def _exposed_us(c: Collective) -> float | None:
 
 
 def collective_lines(
-    rows: tuple[CollectiveRow, ...], exposed: float | None, is_floor: bool, limit: int
+    rows: tuple[CollectiveRow, ...],
+    exposed: float | None,
+    is_floor: bool,
+    limit: int,
 ) -> Iterator[str]:
     """A title with what is exposed, a line for each kind of collective, and what is gathered in vain. With
     `limit` 0 all kinds are shown, else three at most."""

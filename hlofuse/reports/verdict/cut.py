@@ -196,16 +196,13 @@ class _Copy:
                 raw={"custom_call_target": f'"{_ELSEWHERE}"', "custom_call_has_side_effect": "true"}
             )
             elements.append(Instruction(_ELSEWHERE, Shape.tuple_of(()), "custom-call", others, effect))
-        self._restore_order()
+        # Ids and users in the order of the original: XLA's decisions hang on both.
+        for original, copy in self.copies.items():
+            place = {self.copies[u]: n for n, u in enumerate(original.users) if u in self.copies}
+            copy.users.sort(key=lambda u: place.get(u, len(place)))
+        self.entry.reorder([self.copies[x] for x in sorted(self.copies, key=lambda x: x.id)])
         if others:
             self.entry.add_instruction(elements[-1])
         root = Instruction("tuple", Shape.tuple_of([e.shape for e in elements]), "tuple", elements)
         self.entry.root = self.entry.add_instruction(root)
         return self.module
-
-    def _restore_order(self) -> None:
-        """Ids and users in the order of the original: XLA's decisions hang on both."""
-        for original, copy in self.copies.items():
-            place = {self.copies[u]: n for n, u in enumerate(original.users) if u in self.copies}
-            copy.users.sort(key=lambda u: place.get(u, len(place)))
-        self.entry.reorder([self.copies[x] for x in sorted(self.copies, key=lambda x: x.id)])

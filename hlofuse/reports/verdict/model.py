@@ -22,8 +22,6 @@ SuggestionKind = Literal["code", "flag", "report"]
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Something to change, with what it gains."""
-
     kind: SuggestionKind
     text: str
     rule: str  # The code of the rule that it avoids; empty for none
@@ -40,8 +38,6 @@ class Suggestion:
 
 
 class Share(Record):
-    """One kind of what runs."""
-
     kind: str
     """`fused kernels`, one of `account.bound.WORK`, `copies`, `collectives`, `host`, `launches` or `call`."""
     count: int

@@ -19,8 +19,7 @@ from .collectives import collective_lines
 from .model import Verdict
 from .tiles import tile_lines
 
-Styled: TypeAlias = Iterator[tuple[str, str]]
-"""Lines, each with its style."""
+Styled: TypeAlias = Iterator[tuple[str, str]]  # Lines, each with its style
 _LINES = 24  # of a terminal as it opens
 _SUGGESTIONS = 3
 _KERNELS = 5
