@@ -299,7 +299,7 @@ def sharding_rule(x: Instruction) -> ShardingRule | None:
     places = list(range(shape.rank))
     ranks = [o.shape.rank for o in x.operands]
     dimensions = list(x.dimensions)
-    if x.opcode in ELEMENTWISE_OPCODES | _KEEPS_PLACES:
+    if x.opcode in ELEMENTWISE_OPCODES | _KEEPS_PLACES and max(ranks, default=0) <= shape.rank:
         lengths = x.attributes.get("fft_length") or ()
         moved = {*dimensions, *range(shape.rank - len(lengths), shape.rank)}
         moved |= {d for d, w in enumerate(window_dimensions(x.raw("window"))) if w.size != 1}

@@ -77,7 +77,8 @@ def update_stack(loop: Instruction) -> bool:
         number, *zeros = row.operands[1:]
         whole, stack = row.operands[0], x.operands[0]
         is_same = whole in forward.fixed and whole.shape == x.shape and number is x.operands[2]
-        if not is_same or not all(_is_of_row(c, x) for c in changes):
+        is_all = list(x.shape.dimensions) == [forward.trips, *row.shape.dimensions[1:]]
+        if not is_same or not is_all or not all(_is_of_row(c, x) for c in changes):
             continue
         loop.operands[0].replace_operand(k, forward.init[whole.tuple_index])
         row.replace_all_uses_with(make.copy_of(row, [stack, number, *zeros]))

@@ -157,5 +157,7 @@ def sum_of(x: Instruction | None) -> Instruction | None:
 
 
 def combines_by(x: Instruction, opcode: str) -> bool:
-    """True for a reduction or scatter by this operation."""
-    return bool(x.called_computations) and x.to_apply.root.opcode == opcode
+    """True for a reduction or scatter by this operation of the two values as they are."""
+    root = x.to_apply.root if x.called_computations else x
+    given = {o for o in root.operands if o.opcode == "parameter"}
+    return root is not x and root.opcode == opcode and len(given) == len(root.operands)

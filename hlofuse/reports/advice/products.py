@@ -680,7 +680,7 @@ def _round_operands(x: Instruction) -> bool:
 def _leave_precision(x: Instruction) -> bool:
     """A product leaves its precision to XLA: TF32 for float32 on a GPU that has it."""
     is_exact = "highest" in (x.raw("operand_precision") or "")
-    x.attributes = x.attributes.without("operand_precision")
+    x.attributes = x.attributes.without("operand_precision") if is_exact else x.attributes
     return is_exact
 
 

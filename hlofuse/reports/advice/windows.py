@@ -12,7 +12,7 @@ from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, Window
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import counted_loop
-from hlofuse.passes.common.literals import Elements, Value, bounds, scalar_of
+from hlofuse.passes.common.literals import Elements, Value, bounds, rounded, scalar_of
 from hlofuse.passes.common.shapes import (
     array,
     labels_of,
@@ -331,10 +331,15 @@ def _cumulate_by_rows(x: Instruction) -> bool:
 
 def _has_low_first(x: Instruction) -> bool | None:
     """False for a sort that has the greatest of its first operand first; None for other orders."""
-    root = x.to_apply.root
-    compared = [{i.payload for i in origins(o) if i.opcode == "parameter"} for o in root.operands]
-    is_plain = root.opcode == "compare" and compared == [{"0"}, {"1"}]
-    return {"LT": True, "GT": False}.get(root.raw("direction") or "") if is_plain else None
+    first, second = x.to_apply.parameters[:2]
+    least, greatest = bounds(first.element_type)
+    if least is None:
+        return None
+    values = np.asarray([v for v in range(-2, 3) if least <= v <= greatest])
+    own = rounded(first.element_type, values)
+    test = None if own is None else formula_values(x.to_apply.root, {first: own[:, None], second: own})
+    orders = {True: values[:, None] < values, False: values[:, None] > values}
+    return next((k for k, order in orders.items() if test is not None and np.array_equal(test, order)), None)
 
 
 def _extreme(x: Instruction) -> bool:
@@ -357,13 +362,14 @@ def _extreme(x: Instruction) -> bool:
             others = [d for d in range(rows.shape.rank) if d != along]
             test = make.compare(x, "EQ", rows, make.broadcast(x, rows.shape, found, others))
             numbers = make.iota(x, rows.shape.with_element_type(element.element_type), along)
-            nowhere = -1 if start else size
+            nowhere = 0 if start else size - 1
             chosen = make.select(x, test, numbers, make.scalar_like(numbers, nowhere))
             found = _reduced(x, chosen, nowhere, start > 0)
         replace(user, found)
     return True
 
 
+_NUMBERS = frozenset({"s32", "s64", "u32", "u64"})  # as high as an array is long
 _CHOOSING = frozenset("parameter compare and or not select tuple".split())
 
 
@@ -393,7 +399,8 @@ def _grows(x: Instruction) -> bool:
         )
     if x.opcode == "divide":
         total = source(x.operands[1])
-        return total.opcode == "reduce" and total.operands[0].opcode == "exponential"
+        is_sum = total.opcode == "reduce" and combines_by(total, "add") and is_constant(total.operands[1], 0)
+        return is_sum and total.operands[0].opcode == "exponential" and _grows(total.operands[0])
     return x.opcode in ("add", "subtract")
 
 
@@ -426,7 +433,7 @@ def _parts(x: Instruction) -> list[tuple[Instruction, Instruction]]:
 def _has_places(x: Instruction) -> bool:
     """True for a sort of one array together with the places of its elements."""
     numbers, dims = spread(x.operands[-1])
-    is_pair = len(x.operands) == 2 and counted(numbers) in dims
+    is_pair = len(x.operands) == 2 and x.operands[1].element_type in _NUMBERS and counted(numbers) in dims
     return is_pair and dims.index(counted(numbers)) == x.dimensions[0]
 
 
@@ -435,7 +442,8 @@ def _write_ranks(x: Instruction) -> bool:
     order, (along,) = x.operands[0], x.dimensions
     first = order.operands[0] if order.opcode == "get-tuple-element" and order.tuple_index else order
     is_order = first.opcode == "sort" and first.dimensions == x.dimensions and _has_places(first)
-    if not is_order or not _has_places(x) or not _has_low_first(x):
+    is_same = order.element_type == x.operands[-1].element_type
+    if not is_order or not is_same or not _has_places(x) or not _has_low_first(x):
         return False
     rank = order.shape.rank
     others = [d for d in range(rank) if d != along]
