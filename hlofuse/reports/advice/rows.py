@@ -528,7 +528,7 @@ def _scatter_elements(x: Instruction) -> bool:
     if not is_of_elements or len(updates) > 1 or x.raw("index_vector_dim") != str(indices.shape.rank - 1):
         return False
     for k, d in enumerate(map(counted, columns)):
-        others = [c for c in columns if c is not columns[k]]
+        others = [*columns[:k], *columns[k + 1 :]]
         size = table.shape.dimensions[along[k]]
         if d is None or indices.shape.dimensions[d] != size or not all(_is_repeated(c, d) for c in others):
             continue
