@@ -233,7 +233,10 @@ def dynamic_slice(
 
 
 def dynamic_update_slice(
-    at: Instruction, operand: Instruction, update: Instruction, starts: Sequence[Instruction]
+    at: Instruction,
+    operand: Instruction,
+    update: Instruction,
+    starts: Sequence[Instruction],
 ) -> Instruction:
     return add(at, "dynamic-update-slice", operand.shape, [operand, update, *starts])
 
@@ -269,7 +272,11 @@ def concatenate(at: Instruction, operands: Sequence[Instruction], dimension: int
 
 
 def reduce(
-    at: Instruction, operand: Instruction, init: Instruction, dimensions: Sequence[int], function: Computation
+    at: Instruction,
+    operand: Instruction,
+    init: Instruction,
+    dimensions: Sequence[int],
+    function: Computation,
 ) -> Instruction:
     shape = without(operand.shape, dimensions)
     return add(at, "reduce", shape, [operand, init], called=function, dimensions=numbers(dimensions))

@@ -399,7 +399,7 @@ class View:
             self.done[key] = self._computed(x, labels) or self.last(x, labels)
         return self.done[key]
 
-    def _whole(self, x: Instruction, labels: list[int]) -> tuple[Instruction, list[int]] | None:
+    def whole(self, x: Instruction, labels: list[int]) -> Labelled | None:
         """The elements of `x`, with a dimension for each label."""
         found = self.of(x, labels)
         order = [*dict.fromkeys(labels)]
@@ -437,7 +437,7 @@ class View:
             return None
         operands = list[Instruction]()
         for operand in x.operands:
-            part = self._whole(operand, labels if operand.shape.rank else [])
+            part = self.whole(operand, labels if operand.shape.rank else [])
             if part is None:
                 return None
             operands.append(part[0])
@@ -447,7 +447,7 @@ class View:
     def _reduced(self, x: Instruction, labels: list[int]) -> Labelled | None:
         given = iter(labels)
         full = [next(_FRESH if d in x.dimensions else given) for d in range(x.operands[0].shape.rank)]
-        found = self._whole(x.operands[0], full)
+        found = self.whole(x.operands[0], full)
         if found is None:
             return None
         value, order = found

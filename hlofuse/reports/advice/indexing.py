@@ -43,6 +43,7 @@ INDEXING = (
     Recipe("add-the-shifts", "Add shifted products: each channel is convolved by itself"),
     Recipe("convolve-by-fft", "Convolve by fftconvolve: the filter is long"),
     Recipe("real-fft", "Transform real numbers with rfft and irfft"),
+    Recipe("shift-the-pairs", "Shift by one place and select: pairs are taken apart and stacked"),
     Recipe("diagonal-alone", "Compute the diagonal alone, not the whole matrix"),
     Recipe("multiply-not-sum", "Multiply matrices: outer products are formed to be summed"),
     Recipe("map-the-table", "Compute on the table, then gather: rows are read many times"),

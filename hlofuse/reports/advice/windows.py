@@ -1,6 +1,7 @@
 """Windows, transforms, cumulative sums and sorts before optimizations, with the same values."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from math import inf, prod
 
@@ -15,6 +16,7 @@ from hlofuse.passes.common.index_vectors import counted_loop
 from hlofuse.passes.common.literals import Elements, Value, bounds, rounded, scalar_of
 from hlofuse.passes.common.shapes import (
     array,
+    inserted,
     labels_of,
     numbers_of,
     ranges_of,
@@ -466,6 +468,61 @@ def _write_ranks(x: Instruction) -> bool:
     return True
 
 
+def _of_pairs(
+    value: Instruction,
+    own: list[int],
+    along: int,
+    place: int,
+    most: int,
+    slices: list[Instruction],
+) -> Labelled | None:
+    """The array of whose pairs a slice has one element, moved to this place in each; other values, twice."""
+    d = own.index(along)
+    *others, size = sizes = list(value.shape.dimensions)
+    sizes[d] *= 2
+    shape = with_dimensions(value.shape, sizes)
+    is_half = value.opcode == "slice" and value.operands[0].shape.dimensions == (*others, 2 * size)
+    if is_half and prod(sizes[d + 1 :]) == 1 and 2 in (ranges_of(value)[-1].stride, 2 * size):
+        slices.append(value)
+        whole = make.reshape(value, shape, value.operands[0])
+        shift = place - ranges_of(value)[-1].start
+        return make.padded(value, whole, shift, -shift, d), own
+    pairs = inserted(value.shape, d + 1, [2])
+    repeated = make.broadcast(value, pairs, value, sorted({*range(pairs.rank)} - {d + 1}))
+    return (make.reshape(value, shape, repeated), own) if shape.element_count < most else None
+
+
+def _shift_pairs(x: Instruction) -> bool:
+    """What is computed of pairs and joined is computed of all elements and of their neighbours."""
+    along, parts = x.shape.rank - 1, list(x.operands)
+    padding = ["0_0_0x" * along + own for own in ("0_1_1", "1_0_1")]
+    if x.raw("padding") in padding:
+        parts[1] = make.broadcast(x, parts[0].shape, parts[1], ())
+        parts = parts[:: 1 if x.raw("padding") == padding[0] else -1]
+    elif x.dimensions == (along,) and x.shape.dimensions[along] == len(parts) == 2:
+        along -= 1
+    else:
+        return False
+    most = x.shape.element_count
+    slices, found = list[Instruction](), list[Instruction]()
+    for place, part in enumerate(parts):
+        last = partial(
+            _of_pairs,
+            along=along,
+            place=place,
+            most=most,
+            slices=slices,
+        )
+        view = View({along: 2 * part.shape.dimensions[along]}, last)
+        new = view.whole(part, [*range(x.shape.rank)])
+        found += new[:1] if new is not None else []
+    if not slices or len(found) < len(parts) or most < MIN_ELEMENTS:
+        return False
+    numbers = make.iota(x, found[0].shape.with_element_type("s32"), along)
+    odd = make.binary(x, "and", numbers, make.scalar_like(numbers, 1))
+    return replace(x, make.select(x, make.convert(x, odd, "pred"), found[1], found[0]))
+
+
 _SORTED = 8  # rows of which more than one in so many is read are sorted as fast
 
 
@@ -505,6 +562,7 @@ WINDOWS = {
     "add-the-shifts": Rewriting("convolution", _add_shifts),
     "convolve-by-fft": Rewriting("convolution", _transform_filter, "cpu"),
     "real-fft": Rewriting("slice real", _real_transform),
+    "shift-the-pairs": Rewriting("concatenate pad", _shift_pairs, "tpu"),
     "triangular-cumsum": Rewriting("reduce-window", _cumulate_by_product),
     "scan-not-cumsum": Rewriting("reduce-window", _cumulate_by_rows, "cpu"),
     "max-not-sort": Rewriting("sort", _extreme),

@@ -98,7 +98,11 @@ def onehot(x: Instruction) -> tuple[Instruction, int] | None:
 
 
 def gather_rows(
-    at: Instruction, table: Instruction, indices: Instruction, along: int, batch: Sequence[int] = ()
+    at: Instruction,
+    table: Instruction,
+    indices: Instruction,
+    along: int,
+    batch: Sequence[int] = (),
 ) -> Instruction:
     """Elements of `table` along a dimension, those of the batch by the first dimensions of the indices."""
     rest = [d for d in range(table.shape.rank) if d != along and d not in batch]
