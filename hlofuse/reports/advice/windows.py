@@ -493,7 +493,7 @@ def _of_pairs(
 
 
 def _shift_pairs(x: Instruction) -> bool:
-    """What is computed of pairs and joined is computed of all elements and of their neighbours."""
+    """The halves of pairs are computed for all elements, from these and their neighbours, and chosen."""
     along, parts = x.shape.rank - 1, list(x.operands)
     padding = ["0_0_0x" * along + own for own in ("0_1_1", "1_0_1")]
     if x.raw("padding") in padding:
