@@ -51,12 +51,11 @@ def calibrate(name: str, python: str | None, report: Callable[[int, int], None])
         facts = judge.facts()
         empty = CpuDevice(name, _processor(), facts["threads"], facts["jaxlib"], _caches(), {}, {})
         times = CpuTimes(release_of(empty.jaxlib), empty)
-        for done in range(_PASSES * len(texts)):
+        for done, title in enumerate([*texts] * _PASSES):
             report(done, _PASSES * len(texts))
-            title, text = list(texts.items())[done % len(texts)]
             with suppress(Refused):  # an operation that this release does not compile
-                if title not in compiled and done < len(texts):
-                    compiled[title] = judge.compile(parse_module(text), key=title).text
+                if done < len(texts):
+                    compiled[title] = judge.compile(parse_module(texts[title]), key=title).text
                 if title in compiled:
                     as_a_whole = title.startswith(_AS_A_WHOLE)
                     timed = judge.time([title], _SECONDS, profile=not as_a_whole)[title]

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import hlofuse as library
+from hlofuse.cost.tpu import tpu_devices
 from ..fixtures import unpacked
 from ..running import Run
 
@@ -69,7 +70,7 @@ def _recipes(folder: Path) -> list[Program]:
     for recipe in sorted(folder.iterdir())[:: EVERY or 16]:
         for path in sorted(recipe.rglob("before/input.hlo")):
             device = path.parent.parent.name
-            if device == "v5e":  # of a TPU only XLA's own final module has figures
+            if device in tpu_devices():  # of a TPU only XLA's own final module has figures
                 found.append(Program(path.with_name("final.hlo"), ("--device", device)))
                 continue
             how = CPU if device == "cpu" else ("--target", "gpu", "--device", device)
