@@ -23,11 +23,11 @@ $(READY): pyproject.toml tools/find_python
 	@touch $@
 
 demo: $(READY) ## Explain a sample and draw its fusions.
-	$(BIN)/hlofuse explain samples/gpu/gpt2_block
+	$(BIN)/hlofuse explain samples/tutorial/slow
 	@mkdir -p out
 	$(BIN)/hlofuse render samples/cpu/softmax/before.hlo --view both -o out/softmax.svg
-	@echo "The picture is in out/softmax.svg. Every decision about the GPT-2 block in one page:"
-	@echo "  $(BIN)/hlofuse explore samples/gpu/gpt2_block -o out/gpt2.html"
+	@echo "The picture is in out/softmax.svg. Every decision about the program in one page:"
+	@echo "  $(BIN)/hlofuse explore samples/tutorial/slow -o out/loss.html"
 
 browser: $(READY)
 	tools/get_browser $(BIN)/python
