@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted(
-    p for p in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")) if "<!-- commands run in " in p.read_text("utf-8")
-)
+_TEXTS = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+PAGES = sorted(p for p in _TEXTS if "<!-- commands run in " in p.read_text("utf-8"))
 SKIPPED = ("pip ", "python ", "git ", "make ")
 """Commands that install something, or print times of the machine."""
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
