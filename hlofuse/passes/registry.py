@@ -88,7 +88,7 @@ _OTHERS: dict[str, dict[str, str]] = {
         "sort.topk": "topk-decomposer topk-rewriter",
     },
     "cpu": {
-        "cpu.calls": "cpu-parallel-task-assigner small-while-loop-hoisting",
+        "cpu.calls": "small-while-loop-hoisting",
         "cpu.layouts": "convolution-group-converter convolution-canonicalization layout-assignment",
         "cpu.ynnpack": "dot-library-rewriter",
     },

@@ -186,7 +186,8 @@ def after_fusion(
             ),
             FixedPoint(simplify),
             since("0.11.2", "fusion-wrapper"),
-            "cpu-parallel-task-assigner",
+            # It divides kernels among the threads of the compiling machine, which no dump has.
+            UnimplementedPass("cpu-parallel-task-assigner"),
             "dce",
             "optimize_input_output_buffer_alias",
             "copy-insertion",

@@ -12,7 +12,7 @@ from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.control_flow.annotations import OptimizationBarrierExpander
 from hlofuse.passes.control_flow.call_graph import PropagateCallMetadata
 from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
-from hlofuse.passes.cpu.calls import ParallelTaskAssigner, SmallWhileLoopHoisting, partition_counts
+from hlofuse.passes.cpu.calls import SmallWhileLoopHoisting, parallel_tasks, partition_counts
 from hlofuse.trace import Recorder
 from ..fixtures import companion_texts
 from ..tools.module_checks import verify_module
@@ -147,7 +147,7 @@ body2 {
     assert all(SMALL in str(x.attributes) for x in calls)
 
 
-# ---------------------------------------------------------------- cpu-parallel-task-assigner
+# ---------------------------------------------------------------- tasks of threads
 
 
 @pytest.mark.parametrize(
@@ -169,16 +169,10 @@ LARGE = TEXTS["large"]
 
 
 def test_a_large_kernel_is_divided_but_no_update_in_place_and_no_library_call() -> None:
-    module = parse_module(LARGE)
-    assert ParallelTaskAssigner(threads=8).run(module, Recorder())
-    configs = {x.name: x.attributes.raw("backend_config") for x in module.entry}
+    tasks = {x.name: parallel_tasks(x, 8) for x in parse_module(LARGE).entry}
     # Bound by memory: as many tasks as the root of the number of threads, rounded up.
-    assert configs["divided"] == '{"outer_dimension_partitions":["3"]}'
-    assert configs["in_place"] is configs["product"] is None
-
-
-def test_nothing_is_divided_unless_the_number_of_threads_is_known() -> None:
-    assert not ParallelTaskAssigner().run(parse_module(LARGE), Recorder())
+    assert tasks["divided"] == 3
+    assert tasks["in_place"] == tasks["product"] == 1
 
 
 # ---------------------------------------------------------------- the others

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -15,16 +17,15 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.matching.kernels import KernelKeys
 from hlofuse.passes.base import Pass
-from hlofuse.passes.cpu.calls import ParallelTaskAssigner
+from hlofuse.passes.cpu.calls import parallel_tasks
 from hlofuse.pipelines.targets import after_fusion
 from hlofuse.trace import Recorder
 from ..fixtures import texts_of
 from ..tools.module_checks import verify_module as graph_problems
 
 DATA = Path(__file__).parent.parent / "data" / "cpu-final.tar.xz"
-THREADS = 2
-"""Of the machine that compiled the programs."""
 COPIES = "copy-insertion"
+TASKS = re.compile(r', backend_config=\{"outer_dimension_partitions":\[([^]]*)\]\}')
 
 THUNKS: dict[str, LaunchKind] = {
     "kernel": "kernel",
@@ -43,19 +44,13 @@ NAMES = sorted(texts_of(DATA))
 
 
 def module_of(name: str, stage: str) -> Module:
-    return parse_module(texts_of(DATA)[name][f"{stage}.hlo"])
+    """The module without the numbers of tasks, which depend on the machine that compiled."""
+    return parse_module(TASKS.sub("", texts_of(DATA)[name][f"{stage}.hlo"]))
 
 
 def passes() -> list[Pass]:
     """The single passes after fusion and those that run until nothing changes, in order."""
-    steps: list[Pass] = []
-    for pipeline in after_fusion("cpu"):
-        steps += [ParallelTaskAssigner(threads=THREADS) if _divides(s) else s for s in pipeline.steps]
-    return steps
-
-
-def _divides(step: Pass) -> bool:
-    return step.name == "cpu-parallel-task-assigner"
+    return [step for pipeline in after_fusion("cpu") for step in pipeline.steps]
 
 
 def run(steps: list[Pass], module: Module) -> Module:
@@ -98,6 +93,17 @@ def test_launches_are_the_thunks_of_the_runtime(name: str) -> None:
         if kind != "copy" or instruction not in sorts:  # a sort may copy its operands first
             thunks[instruction, THUNKS[kind]] += 1
     assert launches(final) == thunks
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kernels_have_the_tasks_of_two_threads(name: str) -> None:
+    text = texts_of(DATA)[name]["simplified.hlo"]
+    found = ((line.split(), TASKS.search(line)) for line in text.splitlines())
+    given = {cells[cells[0] == "ROOT"].lstrip("%"): m[1] for cells, m in found if m is not None}
+    for x in parse_module(text).entry:
+        if x.opcode not in ("while", "conditional", "call"):
+            counts = [int(n.strip('"')) for n in given.get(x.name, "1").split(",")]
+            assert parallel_tasks(x, 2) == math.prod(counts), x.name
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,5 +1,5 @@
-"""Operations that XLA:CPU turns into calls: first those that threads share
-(`xla/service/cpu/parallel_task_assignment.cc`), then loops that become one kernel."""
+"""The tasks of a kernel on several threads (`xla/service/cpu/parallel_task_assignment.cc`), and loops that
+become one kernel."""
 
 import math
 from dataclasses import dataclass
@@ -8,14 +8,13 @@ from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.kernels import SMALL_CALL
-from hlofuse.ir import Computation, Instruction, Module, Shape, set_attribute, with_trait
+from hlofuse.ir import Computation, Instruction, Module, Shape, with_trait
 from hlofuse.ir.removing import bridge_control_dependencies
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.rules.rewrites import SMALL_LOOP
 from hlofuse.trace import Recorder
 
-_CONTROL_FLOW = ("while", "conditional", "call")
 _DIVISIBLE = frozenset(
     """
     broadcast concatenate dynamic-slice gather iota pad reduce reduce-window reshape reverse slice transpose
@@ -26,54 +25,17 @@ _CYCLES_OF_TASK = 100_000
 _CYCLES_OF_BYTE, _CYCLES_OF_TRANSCENDENTAL = 10, 2
 
 
-@dataclass(frozen=True)
-class ParallelTaskAssigner(Pass):
-    """`cpu-parallel-task-assigner`: the entry and what it runs through control flow. It changes neither
-    kernels nor names: a kernel only says into how many parts it is divided."""
-
-    name = "cpu-parallel-task-assigner"
-    threads: int = 1
-    """Threads of the compiling machine. No dump has them, so by default no kernel is divided."""
-
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        if self.threads <= 1:
-            return False
-        costs = CostAnalysis()
-        changed = False
-        computations = [module.entry]
-        seen = {module.entry}
-        for computation in computations:  # grows while it is walked
-            for x in computation:
-                if x.opcode in _CONTROL_FLOW:
-                    # The condition of a loop is not divided.
-                    called = [c for name, c in x.called if name != "condition" and c not in seen]
-                    computations += called
-                    seen.update(called)
-                    continue
-                partitions = _partitions(x, self.threads, costs)
-                if math.prod(partitions) > 1:
-                    numbers = ",".join(f'"{n}"' for n in partitions)
-                    set_attribute(x, "backend_config", f'{{"outer_dimension_partitions":[{numbers}]}}')
-                    changed = True
-        return changed
-
-
 def parallel_tasks(x: Instruction, threads: int) -> int:
     """The number of parts into which that many threads divide an instruction."""
-    return math.prod(_partitions(x, threads, CostAnalysis())) if threads > 1 else 1
-
-
-def _partitions(x: Instruction, threads: int, costs: CostAnalysis) -> list[int]:
-    """The parts of the outermost dimensions; none where it is not divided."""
     shape = _indexed_shape(x)
-    if shape is None or not _is_divisible(x):
-        return []
-    return partition_counts(shape, _tasks(x, threads, costs))
+    if threads == 1 or shape is None or not _is_divisible(x):
+        return 1
+    return math.prod(partition_counts(shape, _tasks(x, threads)))
 
 
-def _tasks(x: Instruction, threads: int, costs: CostAnalysis) -> int:
+def _tasks(x: Instruction, threads: int) -> int:
     """`DefaultCostModel::GetParallelTaskCount`."""
-    cost = costs.instruction(x)
+    cost = CostAnalysis().instruction(x)
     accessed = cost.bytes_accessed
     if cost.flops <= max(accessed, 1):  # bound by memory, which more threads do not speed up
         most = min(threads, math.ceil(math.sqrt(threads)))
