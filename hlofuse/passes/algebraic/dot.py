@@ -166,7 +166,7 @@ _NONE = PaddingDimension(0, 0)
 def handle_convolution(c: Context, conv: Instruction) -> bool:
     if any(o.shape.element_count == 0 for o in conv.operands):
         return c.become(conv, make.scalar_like, 0)
-    rewrites = _with_padded_input, _with_dilated_filter, _swap_operands, _convolution_to_dot
+    rewrites = _with_padded_input, _swap_operands, _convolution_to_dot
     return any(rewrite(c, conv) for rewrite in rewrites)
 
 
@@ -224,28 +224,6 @@ def _with_padded_input(c: Context, conv: Instruction) -> bool:
             replace(w, padding_low=low, padding_high=high, base_dilation=w.base_dilation + p.interior)
         )
     return change_window(c, conv, [pad.operands[0], kernel], window)
-
-
-def _with_dilated_filter(c: Context, conv: Instruction) -> bool:
-    """`FoldConvFilterPad`."""
-    source, pad = conv.operands
-    if pad.opcode != "pad" or not is_all(pad.operands[1], 0):
-        return False
-    labels = labels_of(conv)
-    config: PaddingConfig = pad.attributes["padding"]
-    features = labels.kernel_input_feature_dimension, labels.kernel_output_feature_dimension
-    if any(config[d] != _NONE for d in features):
-        return False
-    kernel = pad.operands[0]
-    window = []
-    for w, d in zip(window_of(conv), labels.kernel_spatial_dimensions, strict=True):
-        p = config[d]
-        if p.low or p.high or (p.interior and w.window_dilation > 1):
-            return False
-        window.append(
-            replace(w, window_dilation=w.window_dilation + p.interior, size=kernel.shape.dimensions[d])
-        )
-    return change_window(c, conv, [source, kernel], window)
 
 
 def _swap_operands(c: Context, conv: Instruction) -> bool:

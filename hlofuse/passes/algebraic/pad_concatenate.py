@@ -4,7 +4,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY
 from hlofuse.ir import Instruction, replace
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.passes.common import make
-from hlofuse.passes.common.shapes import array, ones_moved, ranges_of, without
+from hlofuse.passes.common.shapes import array, ranges_of, without
 from .context import Context, is_spread_scalar
 from .slice import is_unstrided
 
@@ -22,30 +22,9 @@ def handle_pad(c: Context, pad: Instruction) -> bool:
         return c.become(pad, make.pad, pad.shape, operand, value, PaddingConfig(remaining))
     if not any(p.low or p.high for p in config) and c.replace_if_compatible(pad, operand):
         return True
-    if _of_broadcast(c, pad, config):
-        return True
     if any(p.low < 0 or p.high < 0 for p in config):
         return _negative(c, pad, config)
     return False
-
-
-def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
-    """Pad only the dimensions that need it, then broadcast."""
-    broadcast = pad.operands[0]
-    padded = config.padded
-    if len(padded) == len(config) or broadcast.opcode != "broadcast" or len(broadcast.users) != 1:
-        return False
-    if any(d not in padded for d in broadcast.dimensions):
-        return False
-    element_type = pad.element_type
-    inner = array(element_type, [broadcast.shape.dimensions[d] for d in padded])
-    outer = array(element_type, [pad.shape.dimensions[d] for d in padded])
-    small = make.broadcast(
-        broadcast, inner, broadcast.operands[0], [padded.index(d) for d in broadcast.dimensions]
-    )
-    own = PaddingConfig(config[d] for d in padded)
-    new = make.pad(pad, outer, small, pad.operands[1], own)
-    return c.broadcast(pad, new, padded)
 
 
 def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
@@ -86,13 +65,6 @@ def handle_reverse(c: Context, x: Instruction) -> bool:
                 operands = [_reverse(other, other, dimensions)]
                 operands.insert(place, scalar)
                 return c.become(x, make.add, inner.opcode, inner.shape, operands)
-    elif inner.opcode == "reshape":
-        moved = ones_moved(inner.operands[0].shape, inner.shape)
-        if moved is None or moved[0]:
-            return False
-        source = inner.operands[0]
-        remaining = [d - sum(i < d for i in moved[1]) for d in dimensions if inner.shape.dimensions[d] != 1]
-        return c.become(x, make.reshape, inner.shape, _reverse(source, source, remaining))
     return False
 
 

@@ -137,9 +137,6 @@ def handle_reshape(c: Context, reshape: Instruction) -> bool:
         return c.replace(reshape, operand)
     if operand.opcode == "reshape":
         return c.become(reshape, make.reshape, shape, operand.operands[0])
-    if operand.opcode == "rng" and len(operand.users) == 1:
-        operand.shape = shape
-        return c.replace(reshape, operand)
     if remove_chain(c, reshape):
         return True
     sensitive = c.options.layout_sensitive

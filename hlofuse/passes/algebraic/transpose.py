@@ -24,9 +24,6 @@ def handle_transpose(c: Context, transpose: Instruction) -> bool:
         return True
     if _moves_only_ones(transpose):
         return c.become(transpose, make.reshape, transpose.shape, operand)
-    if operand.opcode == "rng" and len(operand.users) == 1:
-        operand.shape = transpose.shape
-        return c.replace(transpose, operand)
     if c.options.layout_sensitive and transpose_is_bitcast(transpose):
         return as_bitcast(c, transpose) is not None
     return simplify_transpose_of_broadcast(c, transpose, permutation)

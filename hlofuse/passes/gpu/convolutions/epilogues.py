@@ -11,7 +11,7 @@ from hlofuse.ir import Instruction, Module, set_attribute
 from hlofuse.passes.algebraic.context import broadcast_effective_constant
 from hlofuse.passes.base import NotRepresentable, Pass, attempt, replaced
 from hlofuse.passes.common.literals import scalar_of
-from hlofuse.passes.common.make import add, added, derived, zero
+from hlofuse.passes.common.make import added, derived, zero
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 from .rewriter import BIAS_ACTIVATION, FORWARD, FORWARD_GRAPH, call_like, config_of, configure
@@ -31,7 +31,7 @@ class CudnnFusedConvRewriter(Pass):
     device: DeviceDescription = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        steps: tuple[Callable[[Instruction], bool], ...] = (_scale, _sum, _sum, _scale_side_input, _relu)
+        steps: tuple[Callable[[Instruction], bool], ...] = (_scale, _sum, _sum, _relu)
         first = (_read_narrow,) if self.device.compute_capability >= _OF_GRAPHS else ()
         changed = False
         for computation in module.non_fusion_computations():
@@ -155,33 +155,6 @@ def _sum(add: Instruction) -> bool:
             return False
         new = _with_operands(call, operands, config)
         return replaced(add, derived(new, "get-tuple-element", add.shape, [new], index="0"))
-    return False
-
-
-def _scale_side_input(call: Instruction) -> bool:
-    """`FuseSideInputAlpha`."""
-    if not _is_call(call) or len(call.operands) < 4:
-        return False
-    config = config_of(call)
-    if config["side_input_scale"] != 1:
-        return False
-    chain = []
-    source = call.operands[3]
-    while source.opcode in ("reshape", "transpose"):
-        chain.append(source)
-        source = source.operands[0]
-    if source.opcode != "multiply":
-        return False
-    for base, other in (tuple(source.operands), tuple(reversed(source.operands))):
-        factor = broadcast_effective_constant(other)
-        if factor is None:
-            continue
-        new = base
-        for link in reversed(chain):
-            attributes = {"dimensions": link.raw("dimensions") or ""} if link.opcode == "transpose" else {}
-            new = add(link, link.opcode, link.shape, [new], copied_attributes=attributes)
-        config["side_input_scale"] = _number(factor)
-        return replaced(call, _with_operands(call, [*call.operands[:3], new], config))
     return False
 
 
