@@ -69,10 +69,6 @@ class PaddingConfig(tuple[PaddingDimension, ...]):
 
     __slots__ = ()
 
-    @property
-    def padded(self) -> list[int]:
-        return [d for d, p in enumerate(self) if p.low or p.high or p.interior]
-
     def __str__(self) -> str:
         interior = any(d.interior for d in self)
         return "x".join(f"{d.low}_{d.high}_{d.interior}" if interior else f"{d.low}_{d.high}" for d in self)
