@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hlofuse.ir import Instruction, Layout, Module, Record, Shape
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.ir import Computation, Instruction, Layout, Module, Record, Shape, module_of
 from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.rules.rewrites import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
-from .base import Explained, Pass, replaced, substituted, visit_module
+from .base import Explained, Pass, VisitPass, replaced, substituted, visit_module
 from .common import make
+from .common.literals import scalar_of
 from .common.shapes import array, permuted, without
 
 
@@ -90,6 +92,62 @@ class ReduceWindowRewriter(Pass):
         if at != WindowDimension(length, 1, low, high) or not (forward or reverse):
             return None
         return _Scan(x, dimension, length, forward, max(low, high) == length).create()
+
+
+_NEUTRAL = {
+    "add": (0,),
+    "or": (0,),
+    "xor": (0,),
+    "multiply": (0, 1),
+}
+"""Starts that may be added once more (`IsTreeRewriteSafeInit`)."""
+
+
+class AssociativeScanRewriter(VisitPass):
+    """Scans as cumulative sums (`AssociativeScanRewriter` in the same file)."""
+
+    name = "associative-scan-rewriter"
+    opcodes = ("scan",)
+
+    def handle(self, scan: Instruction) -> bool:
+        """`TryOptimizeAssociativeScan`: forward, of one value, from a scalar, and nothing reads the carry."""
+        raw = scan.attributes.raw
+        of_one = raw("num_carries") == "1" and len(scan.operands) == 2
+        if raw("is_associative") != "true" or raw("is_reverse") == "true" or not of_one or scan.is_root:
+            return False
+        if any(u.opcode != "get-tuple-element" or u.tuple_index for u in scan.users if u.users or u.is_root):
+            return False
+        source, start = scan.operands
+        start = start.through("broadcast", "reshape")
+        dimension, rank = scan.dimensions[0], source.shape.rank
+        length = source.shape.dimensions[dimension]
+        function = scan.to_apply
+        values = function.root.operands
+        if start.shape.rank or function.root.opcode != "tuple" or values[0] is not values[1]:
+            return False
+        neutral = start.opcode == "constant" and scalar_of(start) in _NEUTRAL.get(values[0].opcode, ())
+        if length > _BASE and not neutral and values[0].opcode not in ("minimum", "maximum"):
+            return False
+        if not all(x.opcode in ("parameter", "tuple") or is_elementwise(x) for x in function):
+            return False
+        moved = WindowDimension(length, 1, length - 1)
+        window = Window(moved if d == dimension else _TRIVIAL for d in range(rank))
+        summed = _of_scalars(function, module_of(function))
+        sums = make.reduce_window(scan, source.shape, [source, start], summed, window)
+        return replaced(scan, make.tuple_of(scan, [sums, scan.operands[1]]))
+
+
+def _of_scalars(function: Computation, module: Module) -> Computation:
+    body = Computation(f"{function.name}_rw_wrapper")
+    clones: dict[Instruction, Instruction] = {}
+    for x in function.post_order():
+        if x.opcode != "tuple":
+            clones[x] = x.clone([clones[o] for o in x.operands], shape=array(x.element_type))
+            if x.opcode == "parameter":
+                clones[x].payload = str(1 - x.parameter_number)
+            body.append_parsed(clones[x])
+    body.root = clones[function.root.operands[1]]
+    return module.add_computation(body)
 
 
 def _blocks(shape: Shape, size: int) -> Shape:

@@ -44,6 +44,7 @@ def simple_steps(step: Pass) -> dict[str, Pass]:
 # any of the others, the small cases, `test_expanders.py` and, of several devices, `test_collectives.py` do.
 NARROW = "f4e2m1fn f8e3m4 f8e4m3 f8e4m3b11fnuz f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz f8e8m0fnu s4 u4".split()
 _NEVER_SEEN = {
+    "associative-scan-rewriter",
     "all-reduce-promotion",
     "all_to_all_decomposer",
     "batch-dot-simplification",

@@ -229,7 +229,7 @@ def _optimization(lists: PassLists, device: DeviceDescription) -> Pipeline:
         "conditional-canonicalizer",
         "dynamic-dimension-simplifier",
         until("0.11", UnimplementedPass("scan-rewriter", ("scan",))),
-        UnimplementedPass("associative-scan-rewriter"),
+        "associative-scan-rewriter",
         lists.fixed_point("reduce-window-rewriter"),
         UnimplementedPass("reduce-window-resizer"),
         UnimplementedPass("scan_expander", ("scan",)),
