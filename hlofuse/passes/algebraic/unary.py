@@ -27,6 +27,12 @@ def handle_log(c: Context, log: Instruction) -> bool:
     operand = log.operands[0]
     if operand.opcode == "exponential" and c.release.undoes_squares_and_exponentials:
         return c.replace_if_compatible(log, operand.operands[0])
+    if operand.opcode == "power":
+        a, b = operand.operands
+        absolute = a if is_complex(a) else make.unary(log, "abs", a, log.shape)
+        product = make.binary(operand, "multiply", make.unary(log, "log", absolute, log.shape), b, log.shape)
+        is_zero = make.compare(b, "EQ", b, make.scalar_like(b, 0))
+        return c.become(log, make.select, is_zero, make.scalar_like(log, 0), product)
     if operand.opcode in ("sqrt", "rsqrt"):
         half = 0.5 if operand.opcode == "sqrt" else -0.5
         new = make.unary(log, "log", operand.operands[0], log.shape)
