@@ -5,7 +5,7 @@
 Installs jaxlib VERSION into DIR/env (or takes PYTHON), compiles the programs of tools/corpus and N fresh
 random programs for the CPU and for an absent H100, with a dump after every pass. Each pass is run on XLA's
 own module before it; the modules where the two results differ are grouped by pass. The smallest of each group
-is tried with every known behaviour the other way and, on the CPU, reduced while the difference stays.
+are tried with every known behaviour the other way, and the program of one is reduced while it differs.
 DIR/report.md, written after every step, has the passes that only one side runs, the kernels from before
 optimizations to the end, and the groups. Exit status 1 if anything differs.
 """
@@ -13,13 +13,14 @@ optimizations to the end, and the groups. Exit status 1 if anything differs.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,36 +39,29 @@ _PASS = re.compile(
 )
 _DEVICE = "h100_sxm"
 _FILES = ("programs.py", "models.py")
+_TRIED = 4  # Modules of a group that each behaviour is tried on
 
 
 # In the Python of the release, without hlofuse.
 
 
-def compile_programs(file: str, config: str) -> None:
+def compile_programs(request: dict[str, Any]) -> None:
     """Child: compile every entry of PROGRAMS in a file, or one HLO text, leaving XLA's dumps."""
-    import jax
+    from hlofuse.capture.ahead_of_time.compiling import compile_function, compile_module, read_module
+    from hlofuse.capture.ahead_of_time.devices import add_flags, devices_of, find_nvcc
+    from hlofuse.capture.ahead_of_time.programs import resolve
 
+    add_flags(request["flags"])
+    find_nvcc()
+    devices = devices_of(request)
+    file = request["what"]
     if file.endswith(".hlo"):
-        _compile_text(Path(file))
+        compile_module(read_module(Path(file)), devices)
         return
     sys.path.insert(0, str(Path(file).parent))
-    place = None
-    if config:
-        from hlofuse.capture.ahead_of_time.devices import gpu_topology
-
-        text = Path(config).read_text(encoding="utf-8")
-        devices = gpu_topology(text, "1x1x1")[0].devices  # without the fields that this XLA does not know
-        mesh = jax.sharding.Mesh(devices[:1], ("x",))
-        place = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-    for name, (function, arguments) in _programs(file):
-
-        def entry(*values: Any, function: Callable[..., Any] = function) -> Any:
-            return function(*values)
-
-        entry.__name__ = entry.__qualname__ = name
-        shapes = jax.tree.map(lambda s: jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=place), arguments)
+    for name, program in _programs(file):
         try:
-            jax.jit(entry).lower(*shapes).compile()
+            compile_function(name, *resolve(program), devices)
         except Exception as error:  # what fails late has left its dumps
             print(f"{name}: {type(error).__name__}: {str(error)[:200]}", file=sys.stderr)
 
@@ -80,21 +74,6 @@ def _programs(file: str) -> Iterator[tuple[str, Any]]:
         yield from ((f"random_{seed}", random_program(seed)) for seed in range(int(first), int(last)))
     else:
         yield from __import__(Path(file).stem).PROGRAMS.items()
-
-
-def _compile_text(file: Path) -> None:
-    import jax
-    import jaxlib._hlo
-    import jaxlib._jax
-    from jax._src.interpreters import mlir
-    from jax._src.lib.mlir import ir
-
-    device = jax.devices("cpu")[0]
-    devices, options = jaxlib._jax.DeviceList((device,)), jaxlib._jax.CompileOptions()
-    module = jaxlib._hlo.hlo_module_from_text(file.read_text(encoding="utf-8"))
-    text = jaxlib._jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
-    with mlir.make_ir_context():
-        device.client.compile_and_load(ir.Module.parse(text), devices, options)
 
 
 # In this Python.
@@ -110,18 +89,18 @@ class Release:
 
     def compile(self, what: str, target: str, folder: Path) -> str:
         """XLA's log of a compilation that leaves its dumps in `folder`."""
-        folder.mkdir(parents=True, exist_ok=True)
-        config = ""
-        if target == "gpu":
-            from hlofuse.capture.target_config import target_config_of
+        from hlofuse.capture.target_config import FLAGS_OF_RELEASES, target_config_of
 
-            config = str(self.out / f"{_DEVICE}.txtpb")
-            Path(config).write_text(target_config_of(_DEVICE)[1], encoding="utf-8")
+        folder.mkdir(parents=True, exist_ok=True)
+        config = self.out / f"{_DEVICE}.txtpb"
+        config.write_text(target_config_of(_DEVICE)[1], encoding="utf-8")
+        request = {"what": what, "target": target, "target_config": str(config), "topology": "1x1x1"}
+        request |= {"flags": FLAGS_OF_RELEASES.get(target, [])}
         paths = os.pathsep.join(filter(None, (os.environ.get("BRING_UP_PATH"), str(ROOT))))
         environment = {**os.environ, **_LOG, "XLA_FLAGS": _DUMP.format(folder), "PYTHONPATH": paths}
         if target == "cpu":
             environment["JAX_PLATFORMS"] = "cpu"
-        command = [self.python, __file__, self.version, "--child", what, "--config", config]
+        command = [self.python, __file__, self.version, "--child", json.dumps(request)]
         return subprocess.run(command, env=environment, capture_output=True, text=True).stderr
 
 
@@ -138,15 +117,32 @@ def passes_of_log(log: str) -> list[str]:
 
 
 @dataclass
+class Found:
+    """XLA's dumps of a module, where a pass differs."""
+
+    module: Any
+    case: Any
+    given: Path  # XLA's module before the pass
+
+    @property
+    def size(self) -> int:
+        return self.given.stat().st_size
+
+
+@dataclass
 class Group:
     """The modules where a pass differs."""
 
     name: str
-    places: list[str] = field(default_factory=list)
-    smallest: tuple[int, Path | None, str] = (1 << 60, None, "")
-    """Instructions, XLA's module before the pass and the program's before optimizations."""
-    explained: list[str] = field(default_factory=list)
+    found: dict[str, Found] = field(default_factory=dict)
+    """By module."""
+    explained: dict[str, int] = field(default_factory=dict)
+    """The number of the smallest modules that are XLA's with another value of a behaviour."""
     reduced: str = ""
+
+    @property
+    def smallest(self) -> list[Found]:
+        return sorted(self.found.values(), key=lambda f: f.size)[:_TRIED]
 
 
 class Comparison:
@@ -160,6 +156,7 @@ class Comparison:
         self.name = nearest(release.version)[0]
         self.release, self.target = release, target
         self._behaviour = release_of(self.name)
+        self._device = _DEVICE if target == "gpu" else None
         device = load_device(_DEVICE) if target == "gpu" else None
         self._lists = lambda behaviour: (
             *before_fusion(target, device, (), behaviour),
@@ -178,26 +175,43 @@ class Comparison:
 
     def compare(self, folder: Path) -> None:
         """Every pass on XLA's own modules, and the kernels of whole replays."""
-        from hlofuse.inputs.dump_directory import DumpDirectory
-
-        for dumped in DumpDirectory(folder).modules:
-            for name, given in self._differing(dumped, self._behaviour):
+        for module, case in self._dumped(folder):
+            for name, given in self._differing(module, case, self._behaviour):
                 group = self.groups.setdefault(name, Group(name))
-                group.places.append(dumped.name)
-                size = len(given.read_text(encoding="utf-8").splitlines())
-                whole = str(dumped.whole.get("before_optimizations", ""))
-                if size < group.smallest[0]:
-                    group.smallest = (size, given, whole)
-            self._count(dumped)
+                group.found.setdefault(str(given.parent / module.label), Found(module, case, given))
+            self._count(module)
 
-    def _differing(self, dumped: Any, behaviour: Any) -> Iterator[tuple[str, Path]]:
+    def _dumped(self, folder: Path) -> list[tuple[Any, Any]]:
+        """The modules of a folder, each with what `verify` compares of it."""
+        from hlofuse.inputs.dump_directory import DumpDirectory
+        from hlofuse.ir.errors import HlofuseError
+        from hlofuse.reports.verify import find_cases
+
+        cases: dict[Path, Any] = {}
+        with suppress(HlofuseError):  # none has fusion passes that changed something
+            cases = {case.before: case for case in find_cases(folder, target=self.target)[0]}
+        found = list[tuple[Any, Any]]()
+        for module in DumpDirectory(folder).modules:
+            case = None
+            with suppress(HlofuseError):
+                case = cases.get(module.pass_input(self.target))
+            found.append((module, case))
+        return found
+
+    def _differing(
+        self,
+        dumped: Any,
+        case: Any,
+        behaviour: Any,
+        only: str = "",
+    ) -> Iterator[tuple[str, Path]]:
         from hlofuse.inputs import load
         from hlofuse.passes.base import UnimplementedPass
         from hlofuse.trace import Recorder
         from tests.tools.compare_passes import runs, same_structure, with_ids
 
         for step, given, left in runs(dumped, self._lists(behaviour)):
-            if left is None and isinstance(step, UnimplementedPass):
+            if (left is None and isinstance(step, UnimplementedPass)) or step.name != (only or step.name):
                 continue
             module = with_ids(load(given.path))
             try:
@@ -208,6 +222,23 @@ class Comparison:
                 print(f"{dumped.name}: {step.name}: {type(error).__name__}: {error}", file=sys.stderr)
             if not same and (did or left is not None):
                 yield step.name, given.path
+        if case is not None and (name := self._fused(case, behaviour)):
+            yield name, case.before
+
+    def _fused(self, case: Any, behaviour: Any) -> str:
+        """The first fusion pass that leaves other kernels than XLA's, on XLA's own module before fusion."""
+        from hlofuse.compilation import CompilationInput, replay_config
+        from hlofuse.inputs.ordered import replay_input
+        from hlofuse.reports.verify.compare import verify_module
+
+        config = replay_config(self.target, self._device, mixed=behaviour)
+        before, after, passes = case.load()
+        ordered = replay_input(before, config)
+        given = CompilationInput(ordered.module, ordered.ids)
+        found = verify_module(
+            given, after, config, after_passes=passes, recorded=case.recorded, complete=case.complete
+        )
+        return "" if found.partition else next((p.name for p in found.passes if not p.partition), "fusion")
 
     def _count(self, dumped: Any) -> None:
         from hlofuse.analysis.kernels import kernels
@@ -218,7 +249,7 @@ class Comparison:
         before, final = dumped.whole.get("before_optimizations"), dumped.finished
         if before is None or final is None:
             return
-        config = replay_config(self.target, _DEVICE if self.target == "gpu" else None, xla=self.name)
+        config = replay_config(self.target, self._device, xla=self.name)
         given = CompilationInput(load(before), stage=Stage.BEFORE)
         self.programs += 1
         try:
@@ -232,45 +263,54 @@ class Comparison:
             self.kernels.append(f"{dumped.name}: XLA has {actual}, the replay {own}")
 
     def explain(self, group: Group, deadline: float) -> None:
-        """Try every behaviour around fusion the other way; reduce the smallest module on the CPU."""
+        """Try every behaviour the other way on the smallest modules; reduce the program of the smallest."""
         from hlofuse.inputs import load
         from hlofuse.ir.errors import HlofuseError
         from hlofuse.judge.reduction import Reduction
-        from hlofuse.releases import behaviours
 
-        whole = group.smallest[2]
-        if self.target != "cpu" or not whole:
-            return
+        for name, changed in self._other_ways():
+            if time.monotonic() > deadline:
+                return
+            equal = [f for f in group.smallest if not self._differs_in(f.module, f.case, group.name, changed)]
+            if equal:
+                group.explained[name] = len(equal)
 
-        def differs(text: str, behaviour: Any = self._behaviour) -> bool:
+        def differs(text: str) -> bool:
             if time.monotonic() > deadline:
                 return False
             folder = self.release.out / "try"
             shutil.rmtree(folder, ignore_errors=True)
             file = self.release.out / "try.hlo"
             file.write_text(text, encoding="utf-8")
-            self.release.compile(str(file), "cpu", folder)
-            return self._differs_in(folder, group.name, behaviour)
+            self.release.compile(str(file), self.target, folder)
+            try:
+                dumped = self._dumped(folder)
+            except HlofuseError:
+                return False
+            return any(self._differs_in(*one, group.name, self._behaviour) for one in dumped)
 
-        text = Path(whole).read_text(encoding="utf-8")
-        if not differs(text):
-            return
+        whole = group.smallest[0].module.whole.get("before_optimizations")
+        if whole is not None:
+            with suppress(HlofuseError):  # it differs no more where the module came through StableHLO
+                group.reduced = Reduction(load(whole), differs).run()
+
+    def _other_ways(self) -> Iterator[tuple[str, Any]]:
+        """Each difference between releases, on and around fusion, with the release that has it otherwise."""
+        from hlofuse.pipelines.differences import differences
+        from hlofuse.releases import behaviours
+        from hlofuse.releases.named import NAMES, release_of
+
         for name in behaviours(around=True):
             change: dict[str, Any] = {name: not getattr(self._behaviour, name)}
-            if not self._differs_in(self.release.out / "try", group.name, replace(self._behaviour, **change)):
-                group.explained.append(name)
-        with suppress(HlofuseError):  # it differs no more where the module came through StableHLO
-            group.reduced = Reduction(load(whole), differs).run()
+            yield name, replace(self._behaviour, **change)
+        for known in differences(self.target, NAMES):
+            own = known.value_in(self._behaviour)
+            others = (r for r in map(release_of, NAMES) if known.value_in(r) != own)
+            if (other := next(others, None)) is not None:
+                yield known.name, known.flipped_in(self._behaviour, other)
 
-    def _differs_in(self, folder: Path, name: str, behaviour: Any) -> bool:
-        from hlofuse.inputs.dump_directory import DumpDirectory
-        from hlofuse.ir.errors import HlofuseError
-
-        try:
-            modules = DumpDirectory(folder).modules
-        except HlofuseError:
-            return False
-        return any(name == found for dumped in modules for found, _ in self._differing(dumped, behaviour))
+    def _differs_in(self, dumped: Any, case: Any, name: str, behaviour: Any) -> bool:
+        return any(name == found for found, _ in self._differing(dumped, case, behaviour, name))
 
 
 def _names(passes: list[str]) -> dict[str, str]:
@@ -298,15 +338,12 @@ def report(found: Comparison, log: str) -> str:
     lines += ["", "Passes that only the list has:", ""]
     lines += [f"- {n} ({p})" for n, p in in_list.items() if n not in in_xla] or ["- none"]
     lines += ["", f"{len(found.groups)} groups of differences:" if found.groups else "No pass differs."]
-    for group in sorted(found.groups.values(), key=lambda g: -len(set(g.places))):
-        names = list(dict.fromkeys(group.places))
+    for group in sorted(found.groups.values(), key=lambda g: -len(g.found)):
+        names = [f.module.name for f in group.found.values()]
         lines += ["", f"## {group.name}: {len(names)} modules", "", ", ".join(names[:8])]
-        lines += [f"Smallest input: {group.smallest[1]}"]
-        lines += (
-            [f"The same as XLA with the other value of {', '.join(group.explained)}"]
-            if group.explained
-            else []
-        )
+        lines += [f"Smallest input: {group.smallest[0].given}"]
+        of = len(group.smallest)
+        lines += [f"With the other value of {n}: XLA's in {k} of {of}" for n, k in group.explained.items()]
         lines += ["", "```", group.reduced.strip(), "```"] if group.reduced else []
     return "\n".join(lines) + "\n"
 
@@ -335,10 +372,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=5, help="to reduce the module of one group")
     parser.add_argument("--hours", type=float, default=3, help="after which no group is explained any more")
     parser.add_argument("--child", help=argparse.SUPPRESS)
-    parser.add_argument("--config", default="", help=argparse.SUPPRESS)
     a = parser.parse_args()
     if a.child:
-        compile_programs(a.child, a.config)
+        compile_programs(json.loads(a.child))
         return 0
     out = (a.out or Path("out/bring_up") / a.version).resolve()
     out.mkdir(parents=True, exist_ok=True)
