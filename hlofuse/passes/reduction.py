@@ -10,8 +10,10 @@ from hlofuse.rules.rewrites import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
 from .base import Explained, Pass, VisitPass, replaced, substituted, visit_module
 from .common import make
+from .common.calls import inline
+from .common.index_vectors import counted_loop
 from .common.literals import scalar_of
-from .common.shapes import array, permuted, without
+from .common.shapes import array, inserted, permuted, without
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,60 @@ class AssociativeScanRewriter(VisitPass):
         summed = _of_scalars(function, module_of(function))
         sums = make.reduce_window(scan, source.shape, [source, start], summed, window)
         return replaced(scan, make.tuple_of(scan, [sums, scan.operands[1]]))
+
+
+class ScanExpander(VisitPass):
+    """The other scans as loops (`xla/service/scan_expander.cc`)."""
+
+    name = "scan_expander"
+    opcodes = ("scan",)
+
+    def handle(self, scan: Instruction) -> bool:
+        dimension, carried = scan.dimensions[0], int(scan.attributes["num_carries"])
+        inputs, inits = scan.operands[: -carried or None], scan.operands[len(scan.operands) - carried :]
+        length = inputs[0].shape.dimensions[dimension]
+        shapes = scan.shape.tuple_shapes if scan.shape.is_tuple else (scan.shape,)
+        outputs = shapes[: len(shapes) - carried]
+
+        def step(values: Sequence[Instruction], carries: Sequence[Instruction]) -> list[Instruction]:
+            """Results of one iteration, then what it carries on."""
+            rows = [make.reshape(v, without(v.shape, [dimension]), v) for v in values]
+            function = scan.to_apply
+            call = make.add(rows[0], "call", function.root.shape, [*rows, *carries], called=function)
+            found = make.elements(call, range(len(shapes))) if call.shape.is_tuple else [call]
+            kept = make.tuple_of(call, found)
+            inline(call)
+            return list(kept.operands)
+
+        def row(shape: Shape) -> Shape:
+            return inserted(without(shape, [dimension]), dimension, [1])
+
+        def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
+            values, written = state[carried : carried + len(inputs)], state[carried + len(inputs) :]
+            place, zero = number, make.scalar(number, "s64", 0)
+            if scan.attributes.raw("is_reverse") == "true":
+                place = make.binary(number, "subtract", make.scalar(number, "s64", length - 1), number)
+
+            def starts(x: Instruction) -> list[Instruction]:
+                return [place if d == dimension else zero for d in range(x.shape.rank)]
+
+            slices = [make.dynamic_slice(number, v, starts(v), row(v.shape).dimensions) for v in values]
+            found = step(slices, state[:carried])
+            new = [make.reshape(number, row(w.shape), f) for w, f in zip(written, found, strict=False)]
+            after = [
+                make.dynamic_update_slice(number, w, n, starts(w)) for w, n in zip(written, new, strict=True)
+            ]
+            return [*found[len(outputs) :], *values, *after]
+
+        if length == 1:
+            found = step(inputs, inits)
+            results = [make.reshape(scan, s, r) for s, r in zip(outputs, found, strict=False)]
+            results += found[len(outputs) :]
+        else:
+            empty = [make.zeros(scan, s) for s in outputs]
+            after = counted_loop(scan, [*inits, *inputs, *empty], body, length, "s64")
+            results = [*after[carried + len(inputs) :], *after[:carried]]
+        return replaced(scan, make.tuple_of(scan, results) if scan.shape.is_tuple else results[0])
 
 
 def _of_scalars(function: Computation, module: Module) -> Computation:

@@ -79,7 +79,7 @@ _OTHERS: dict[str, dict[str, str]] = {
         "rare": (
             "batchnorm_expander dynamic-index-splitter dynamic_padder map-inline zero_sized_hlo_elimination"
         ),
-        "reduction": "associative-scan-rewriter reduce-window-rewriter tree_reduction_rewriter",
+        "reduction": "associative-scan-rewriter reduce-window-rewriter scan_expander tree_reduction_rewriter",
         "scatter.batched_gather_scatter_normalizer": (
             "batched_gather_scatter_normalizer select_and_scatter_expander"
         ),

@@ -61,6 +61,7 @@ _NEVER_SEEN = {
     "reduce-decomposer",
     "result_caster",
     "rng-bit-generator-expander",
+    "scan_expander",
     "sharding-remover",
     "shardy-xla",
     "simplify-sorts",

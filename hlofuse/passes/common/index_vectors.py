@@ -96,21 +96,25 @@ Body = Callable[[Instruction, list[Instruction]], list[Instruction]]
 
 
 def counted_loop(
-    at: Instruction, state: Sequence[Instruction], body_of: Body, count: int = 1
+    at: Instruction,
+    state: Sequence[Instruction],
+    body_of: Body,
+    count: int = 1,
+    counter: str = "s32",
 ) -> list[Instruction]:
     """The state after `count` iterations, as elements of a new loop in the computation of `at`
     (`MakeCountedLoop`, `xla/service/while_util.cc`)."""
-    zero = make.scalar(at, "s32", 0)
+    zero = make.scalar(at, counter, 0)
     init = make.tuple_of(at, [zero, *state])
     condition, body = _new(at, "while_cond", init.shape), _new(at, "while_body", init.shape)
     _add_zeros(condition, array("pred"))
     parameter = condition.parameters[0]
-    limit = make.scalar(parameter, "s32", count)
+    limit = make.scalar(parameter, counter, count)
     condition.root = make.compare(parameter, "LT", make.get_tuple_element(parameter, parameter, 0), limit)
     _add_zeros(body, init.shape)
     parameter = body.parameters[0]
     number, *inside = elements(parameter, range(len(state) + 1))
-    following = make.binary(parameter, "add", number, make.scalar(parameter, "s32", 1))
+    following = make.binary(parameter, "add", number, make.scalar(parameter, counter, 1))
     body.root = make.tuple_of(parameter, [following, *body_of(number, inside)])
     called = [("body", body), ("condition", condition)]
     loop = make.add(at, "while", init.shape, [init], called=called, condition="", body="")
