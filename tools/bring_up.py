@@ -268,7 +268,7 @@ class Comparison:
         from hlofuse.ir.errors import HlofuseError
         from hlofuse.judge.reduction import Reduction
 
-        for name, changed in self._other_ways():
+        for name, changed in self._flips():
             if time.monotonic() > deadline:
                 return
             equal = [f for f in group.smallest if not self._differs_in(f.module, f.case, group.name, changed)]
@@ -294,7 +294,7 @@ class Comparison:
             with suppress(HlofuseError):  # it differs no more where the module came through StableHLO
                 group.reduced = Reduction(load(whole), differs).run()
 
-    def _other_ways(self) -> Iterator[tuple[str, Any]]:
+    def _flips(self) -> Iterator[tuple[str, Any]]:
         """Each difference between releases, on and around fusion, with the release that has it otherwise."""
         from hlofuse.pipelines.differences import differences
         from hlofuse.releases import behaviours
@@ -303,11 +303,11 @@ class Comparison:
         for name in behaviours(around=True):
             change: dict[str, Any] = {name: not getattr(self._behaviour, name)}
             yield name, replace(self._behaviour, **change)
-        for known in differences(self.target, NAMES):
-            own = known.value_in(self._behaviour)
-            others = (r for r in map(release_of, NAMES) if known.value_in(r) != own)
+        for difference in differences(self.target, NAMES):
+            own = difference.value_in(self._behaviour)
+            others = (r for r in map(release_of, NAMES) if difference.value_in(r) != own)
             if (other := next(others, None)) is not None:
-                yield known.name, known.flipped_in(self._behaviour, other)
+                yield difference.name, difference.flipped_in(self._behaviour, other)
 
     def _differs_in(self, dumped: Any, case: Any, name: str, behaviour: Any) -> bool:
         return any(name == found for found, _ in self._differing(dumped, case, behaviour, name))

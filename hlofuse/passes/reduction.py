@@ -158,9 +158,9 @@ class ScanExpander(VisitPass):
             function = scan.to_apply
             call = make.add(rows[0], "call", function.root.shape, [*rows, *carries], called=function)
             found = make.elements(call, range(len(shapes))) if call.shape.is_tuple else [call]
-            kept = make.tuple_of(call, found)
+            results = make.tuple_of(call, found)
             inline(call)
-            return list(kept.operands)
+            return list(results.operands)
 
         def row(shape: Shape) -> Shape:
             return inserted(without(shape, [dimension]), dimension, [1])

@@ -1,4 +1,4 @@
-"""`tools/bring_up.py`: a release whose behaviour is held out is found again by XLA's own dumps."""
+"""`tools/bring_up.py`: a release whose behaviour is withheld is found again by XLA's own dumps."""
 
 import sys
 from dataclasses import replace
@@ -29,11 +29,11 @@ def test_a_behaviour_held_out_is_named_with_a_module_of_few_lines(tmp_path: Path
     found.compare(tmp_path / "dump")
     assert found.groups == {}
     wrong: dict[str, Any] = {behaviour: not getattr(found._behaviour, behaviour)}
-    held = TOOL.Comparison(release, "cpu")
-    held._behaviour = replace(held._behaviour, **wrong)
-    held.compare(tmp_path / "dump")
-    (group,) = held.groups.values()
-    held.explain(group, monotonic() + 60)
+    wrong_one = TOOL.Comparison(release, "cpu")
+    wrong_one._behaviour = replace(wrong_one._behaviour, **wrong)
+    wrong_one.compare(tmp_path / "dump")
+    (group,) = wrong_one.groups.values()
+    wrong_one.explain(group, monotonic() + 60)
     assert group.explained == {behaviour: 1}
     assert len(group.reduced.strip().splitlines()) <= 10
-    assert f"With the other value of {behaviour}: XLA's in 1 of 1" in TOOL.report(held, "")
+    assert f"With the other value of {behaviour}: XLA's in 1 of 1" in TOOL.report(wrong_one, "")
