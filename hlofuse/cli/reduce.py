@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import click
 from hlofuse.format.units import plural
 from hlofuse.inputs import load
 from hlofuse.judge.reduction import Reduction
+from .common.messages import progress_bar
 from .common.options import input_argument, option, output_option
 from .common.output import emit
 
@@ -24,7 +26,8 @@ def command(input: str, timeout: float, output: Path, **condition: str) -> None:
     """Make the module in INPUT smaller while CMD succeeds.
 
     {} in CMD stands for the file of the module that is tried; without it, the file is the last argument.
-    Every module that is tried is valid, by XLA's parser too where jaxlib is installed."""
+    Every module that is tried is valid, by XLA's parser too where jaxlib is installed. Ctrl-C ends the work
+    and writes the smallest so far."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "module.hlo"
         text = condition["while"]
@@ -39,9 +42,10 @@ def command(input: str, timeout: float, output: Path, **condition: str) -> None:
             except subprocess.TimeoutExpired:
                 return False
 
-        reduction = Reduction(load(input), holds)
-        first = reduction.instructions
-        result = reduction.run()
-    emit(result, output)
+        with progress_bar("instructions left") as progress:
+            reduction = Reduction(load(input), holds, progress)
+            with suppress(KeyboardInterrupt):  # the smallest so far is of use, too
+                reduction.run()
+    emit(reduction.text, output)
     left = plural(reduction.instructions, "instruction")
-    print(f"{left} of {first}; {plural(reduction.tries, 'run')} of the command", file=sys.stderr)
+    print(f"{left} of {reduction.first}; {plural(reduction.tries, 'run')} of the command", file=sys.stderr)

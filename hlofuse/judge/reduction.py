@@ -26,8 +26,13 @@ class Reduction:
     """A module that shrinks; `text` is the smallest that is valid and meets the condition so far.
     HlofuseError where the module itself does not."""
 
-    def __init__(self, module: Module, condition: Condition) -> None:
-        self._condition = condition
+    def __init__(
+        self,
+        module: Module,
+        condition: Condition,
+        progress: Callable[[int, int], None] = lambda left, of: None,
+    ) -> None:
+        self._condition, self._progress = condition, progress
         self._seen = set[str]()
         self.tries = 0
         first = copy_module(module)
@@ -36,6 +41,7 @@ class Reduction:
         self.text = print_module(first)
         if not condition(self.text):
             raise HlofuseError("the condition does not hold for the module itself")
+        self.first = self.instructions
 
     @property
     def instructions(self) -> int:
@@ -73,6 +79,7 @@ class Reduction:
         if not self._condition(text):
             return False
         self.text = text
+        self._progress(self.instructions, self.first)
         return True
 
     def _without(self, names: Callable[[Module], list[str]], edit: _Edit) -> None:

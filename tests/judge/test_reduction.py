@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,27 @@ def test_the_command_writes_the_smallest_module(hlofuse: Run, tmp_path: Path) ->
     assert refused.status == 2
     assert "does not hold for the module itself\n" in refused.err
     assert not (tmp_path / "none.hlo").exists()
+
+
+def test_an_interrupted_command_writes_the_smallest_so_far(
+    hlofuse: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file, out, tries = tmp_path / "m.hlo", tmp_path / "out.hlo", itertools.count()
+    file.write_text(LOOP)
+
+    def run(command: str, **_: object) -> subprocess.CompletedProcess[bytes]:
+        if next(tries) == 4:
+            raise KeyboardInterrupt
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    result = hlofuse("reduce", file, "--while", "true", "-o", out)
+    assert result.status == 0
+    left = len(list(parse_module(out.read_text()).instructions()))
+    assert f"{left} instructions of 21; 4 runs of the command" in result.err
+    assert left < 21
 
 
 def test_values_between_two_of_a_shape_go() -> None:
