@@ -135,6 +135,19 @@ class Totals(Record):
             return None
         return self.modelled_us + self.floor_us
 
+    @property
+    def compared_us(self) -> float | None:
+        """Microseconds by which changes are compared; None without times."""
+        return None if self.us is None else compared_us(self.us, self.iteration_us)
+
+
+_COMPARED = 10  # iterations of a loop of unknown length, where changes are compared
+
+
+def compared_us(us: float, iteration_us: float) -> float:
+    """Microseconds where loops of unknown length, which count once in `us`, run ten times."""
+    return us + (_COMPARED - 1) * iteration_us
+
 
 class Account:
     def __init__(
@@ -505,6 +518,16 @@ def share_of_change(base: Account, changed: Account) -> float:
     """The share of the time of `base` in kernels that `changed` does not have; 0 without times."""
     us = sum(r.total_us or 0.0 for r in _unmatched_rows(base, changed))
     return us / base.totals.us if base.totals.us else 0.0
+
+
+def replaces_all(
+    changed: Account,
+    prepared: Account,
+    original: Account,
+) -> bool:
+    """True if no kernel that only the `prepared` form of a program has is in the changed one."""
+    new = Counter(prepared.row_keys) - Counter(original.row_keys)
+    return bool(new) and not new & Counter(changed.row_keys)
 
 
 def least_saving(base: Account, changed: Account, *, apart: bool = False) -> float:

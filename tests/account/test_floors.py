@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.account import Account, Totals
+from hlofuse.account.account import replaces_all
 from hlofuse.account.bound import ProgramFloor, moved_once
 from hlofuse.analysis.cost import Cost
 from hlofuse.ir import parse_module
@@ -130,3 +131,19 @@ def test_more_code_without_times_is_to_be_measured() -> None:
     for n, measure in ((10, False), (11, True)):
         accounts = account(9), account(n)
         assert trial_of(base, fewer, "replayed", accounts).is_to_be_measured is measure
+
+
+def test_a_change_is_of_the_program_as_it_is_if_it_replaces_all_that_differs() -> None:
+    def account(*opcodes: str) -> Account:
+        lines = "".join(f"  r{k} = f32[8]{{0}} {x}(p)\n" for k, x in enumerate(opcodes))
+        results = ", ".join(f"r{k}" for k in range(len(opcodes)))
+        shapes = ", ".join(["f32[8]{0}"] * len(opcodes))
+        root = f"  ROOT t = ({shapes}) tuple({results})\n"
+        text = f"HloModule m\nENTRY e {{\n  p = f32[8]{{0}} parameter(0)\n{lines}{root}}}"
+        return Account(parse_module(text), backend="gpu")
+
+    original, prepared = account("sine", "tanh"), account("cosine", "tanh")
+    assert replaces_all(account("abs", "tanh"), prepared, original)
+    assert not replaces_all(account("cosine", "abs"), prepared, original)
+    assert not replaces_all(account("abs", "tanh"), original, original)
+    assert not replaces_all(account("abs"), account("tanh"), original)

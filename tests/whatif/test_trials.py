@@ -11,6 +11,7 @@ from hlofuse.account import Totals
 from hlofuse.analysis.cost import Cost
 from hlofuse.ir import parse_module
 from hlofuse.ir.record import replace
+from hlofuse.reports.verdict.phrases import _gains
 from hlofuse.reports.whatif.model import Trial, trial_of
 
 PLAIN = Totals(10, Cost(bytes_read=600_000, bytes_written=400_000), launches=20)
@@ -133,3 +134,27 @@ def test_a_sweep_on_a_cpu_has_times_and_no_device() -> None:
     found = hlofuse.open(module, target="cpu").what_if(sweep={"code-duplication-limit": [15]}).data
     assert found.timed
     assert (found.devices, found.axes[0].values) == ((None,), ("15",))
+
+
+def test_a_loop_of_unknown_length_runs_ten_times_where_changes_are_compared() -> None:
+    """What moves out of it costs as much in the one iteration that counts."""
+    loop = replace(TIMED, per_iteration=3, iteration_us=50.0)
+    hoisted = trial_of(loop, replace(loop, per_iteration=1, iteration_us=30.0), "replayed")
+    assert hoisted.us_saved == 0.0
+    assert hoisted.gain[0] == pytest.approx(9 * 20.0)
+    assert hoisted.helps(loop)
+    assert next(_gains(hoisted, loop)) == "−20.00 µs (40%) in each iteration"
+    assert not trial_of(loop, loop, "replayed").helps(loop)
+    assert not trial_of(loop, replace(loop, iteration_us=51.0), "replayed").helps(loop)
+
+
+@pytest.mark.parametrize(("us", "floors", "helps"), [(99.9, 0, True), (100.1, 0, False), (99.9, 2, False)])
+def test_kernels_of_unknown_time_give_way_to_what_takes_little(us: float, floors: int, helps: bool) -> None:
+    base = replace(TIMED, floors=2)
+    found = trial_of(base, replace(base, modelled_us=us, floor_us=10.0, floors=floors), "replayed")
+    assert found.replaces_unknown(base) is helps
+    assert found.helps(base) is helps
+    if helps:
+        assert next(_gains(found, base)) == (
+            "time unknown: pays if what it replaces takes 9.90 µs above its bound"
+        )

@@ -8,7 +8,7 @@ from time import process_time
 from typing import Any
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
-from hlofuse.account.account import least_saving, share_of_change
+from hlofuse.account.account import least_saving, replaces_all, share_of_change
 from hlofuse.account.measured import share
 from hlofuse.account.replaying import compiled as compiled_with
 from hlofuse.account.replaying import final_account
@@ -104,16 +104,19 @@ def of_recipes(
             findings = [f for f, x in places if x.opcode not in _CREATED or _of_size(x) in in_program]
         if not findings:
             continue
-        trial = None
+        trial, touched = None, 0.0
         if budget is not None and recipe.rewrite is not None and budget.allows():
             attempt = tried(observed.replay.input, observed.replay.config, recipe, findings, observed.cache)
             if attempt is None:
                 continue
             findings = list(attempt[1])
-            trial = _stated(situation.facts.account_replayed, final_account(attempt[0]), "replayed")
+            accounts = situation.facts.account_replayed, final_account(attempt[0])
+            trial = _stated(*accounts, "replayed")
+            touched = share_of_change(*accounts) if trial.has_no_time else 0.0
         elif budget is None and (around := tried_around(recipe, findings, observed, cutter)) is not None:
             trial, findings = around
-        touched = cutter.touched(findings) if trial is None else 0.0
+        if trial is None:
+            touched = cutter.touched(findings)
         if trial is not None and recipe.unrolls and situation.backend == "cpu":
             trial = _of_large_gain(trial, may_lose=False)
         yield _of_recipe(recipe, findings, trial or UNKNOWN, situation, touched)
@@ -136,11 +139,12 @@ def _of_large_gain(trial: Trial, may_lose: bool) -> Trial:
 
 def of_written(
     observed: Observed,
+    original: Account,
     written: Module,
     budget: Budget,
 ) -> Iterator[Suggestion]:
     """The recipes that are changed in the module before optimizations, each compiled from there."""
-    for found, trial in _tried_in_written(observed, written, rewritten, budget):
+    for found, trial in _tried_in_written(observed, original, written, rewritten, budget):
         rewriting = WRITTEN[found.recipe.name]
         if rewriting.rough and trial is not UNKNOWN:
             trial = replace(trial, roughly_timed=rewriting.rough)
@@ -150,6 +154,7 @@ def of_written(
 def with_loops_of_written(
     suggestions: Sequence[Suggestion],
     observed: Observed,
+    original: Account,
     written: Module,
     budget: Budget,
 ) -> list[Suggestion]:
@@ -159,7 +164,7 @@ def with_loops_of_written(
         return list(suggestions)
     found = dict[tuple[str, str], Trial]()
     changed = partial(_with_loops_changed, texts=texts)
-    for r, trial in _tried_in_written(observed, written, changed, budget):
+    for r, trial in _tried_in_written(observed, original, written, changed, budget):
         if observed.replay.target == "cpu":
             trial = _of_large_gain(trial, may_lose=False)
         if trial is not UNKNOWN:
@@ -169,6 +174,7 @@ def with_loops_of_written(
 
 def _tried_in_written(
     observed: Observed,
+    original: Account,
     written: Module,
     changed: Callable[[Module, str], Iterable[Rewritten]],
     budget: Budget,
@@ -186,8 +192,9 @@ def _tried_in_written(
         budget.rewritten[found.recipe.name] = found.module
         base, after = (budget.compiled(m, config.build.flags) for m in (start, found.module))
         if base is not None and after is not None:
-            found = replace(found, touched=share_of_change(base[1], after[1]))
-            yield found, _stated(base[1], after[1], "replayed from before optimizations")
+            before = original if replaces_all(after[1], base[1], original) else base[1]
+            found = replace(found, touched=share_of_change(before, after[1]))
+            yield found, _stated(before, after[1], "replayed from before optimizations")
 
 
 class Rewritten(Record):
@@ -441,6 +448,7 @@ def combined(
             current = attempt[0]
             account = after
             helpful.append(number)
+    first = before if replaces_all(account, first, before) else first
     trial = trial_of(first.totals, account.totals, "replayed", (first, account))
     best = max((s.trial.us_saved or 0.0 for _, s in able), default=0.0)
     if len(helpful) < 2 or (trial.us_saved is not None and trial.us_saved <= best):

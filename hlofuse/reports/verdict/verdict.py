@@ -46,6 +46,8 @@ _KINDS = {
 _SECONDS = 30.0
 _WORTH_TRYING = 0.95  # the part of the time below which a change is, though the error may be larger
 _ROUNDING = 0.05  # the part of the time that is worth digits
+_UNTIMED = 3  # percent of the time that a change is ranked by which replaces kernels of unknown time
+_STAKE = 0.1  # the part of the time that it touches by which a change without a time is ranked
 _CONVERTS_LAUNCHES = Span(since="0.8")  # before, command buffers are calls in the final module
 
 
@@ -68,7 +70,8 @@ def verdict(
     situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []
     program = (observed.replay.input.unoptimized or unoptimized()) if about_all else None
-    early = list(of_written(observed, program, budget)) if program is not None and tries else []
+    original = facts.account_replayed
+    early = list(of_written(observed, original, program, budget)) if program is not None and tries else []
     written = comparable(observed, program)
     if about_all:
         suggestions += of_recipes(situation, observed, written, budget if tries else None)
@@ -101,7 +104,13 @@ def verdict(
     untried.sort(key=lambda s: -s.touched)
     helpful = _rank(suggestions, facts.account_replayed)
     if written is not None and tries:
-        looped = with_loops_of_written(helpful, observed, written, budget)
+        looped = with_loops_of_written(
+            helpful,
+            observed,
+            original,
+            written,
+            budget,
+        )
         helpful = _rank(looped, facts.account_replayed)
     both = combined(helpful, observed, facts.account_replayed, written, budget) if tries else None
     relaxed = ranking.relaxed if ranking is not None else ()
@@ -210,7 +219,10 @@ def _rank(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggesti
 def _place_in_list(s: Suggestion, t: Totals) -> tuple[bool, float, int, int, bool, tuple[float, ...]]:
     """The sort key: memory first where the program does not fit. Of equal percentages a flag is last. Where
     only a measurement tells the time, what saves memory anyway is first."""
-    percent = round(100 * s.trial.gain[0] / (t.us or inf))
+    percent = round(100 * s.trial.gain[0] / (t.compared_us or inf))
+    if t.us is not None and s.trial.has_no_time:
+        least = _UNTIMED if s.trial.replaces_unknown(t) else 0
+        percent = max(round(100 * _STAKE * s.touched), least)
     gain = tuple(-x for x in s.trial.gain)
     memory = -s.trial.relief(t)
     unsure = s.trial.is_to_be_measured * (2 - s.trial.saves_memory(t))

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hlofuse.account import Account, Observed, Totals
-from hlofuse.account.account import scaled_saving
+from hlofuse.account.account import compared_us, scaled_saving
 from hlofuse.format.fields import fields
 from hlofuse.ir.record import Record
 from hlofuse.reports.common.json import refusal_json, totals_json
@@ -60,6 +60,7 @@ class Sweep(Record):
 MIN_TEMPORARY = 1 << 20  # The least temporary memory that is worth saving, in bytes
 _SLOWER = 0.01  # the part of the time that saved memory may cost
 _MEMORY = 0.25  # the part of the temporary memory that makes a change worth naming, whatever its time
+_LITTLE = 0.1  # the part of the time that may come on top where kernels of unknown time go
 _MORE_WORK, _MORE_CODE = 1.02, 1.1
 """Growth of operations, and of instructions, from which saved bytes and launches prove nothing."""
 
@@ -82,18 +83,28 @@ class Trial(Record):
     has_more_code: bool = False  # The module grows or computes more, which no estimated time accounts for
 
     roughly_timed: str = ""  # Kernels whose time rests on one measurement of one shape; empty for none
+    iteration_us_saved: float = 0.0  # The part of `us_saved` in loops of unknown length, of one iteration
 
     @property
     def is_to_be_measured(self) -> bool:
         """Only a measurement tells whether it helps, and there is none."""
-        unknown = self.us_saved is None and self.scaled_us_saved is None
-        return unknown and (self.has_fewer_library_calls or self.has_more_code)
+        return self.has_no_time and (self.has_fewer_library_calls or self.has_more_code)
+
+    @property
+    def has_no_time(self) -> bool:
+        """Nothing says how many microseconds it saves."""
+        return self.us_saved is None and self.scaled_us_saved is None
 
     @property
     def gain(self) -> tuple[float, int, int]:
         """The ranking key: scaled or estimated time, else launches, then bytes."""
-        us = self.us_saved if self.scaled_us_saved is None else self.scaled_us_saved
+        us = self.compared_us_saved if self.scaled_us_saved is None else self.scaled_us_saved
         return round(us or 0.0, 4), self.launches_saved, self.bytes_saved
+
+    @property
+    def compared_us_saved(self) -> float | None:
+        """Microseconds of `Totals.compared_us` that it saves; None where no time is estimated."""
+        return None if self.us_saved is None else compared_us(self.us_saved, self.iteration_us_saved)
 
     def relief(self, totals: Totals) -> float:
         """The whole tenths of the bytes lacking that it saves: 1.0 makes it fit; 0 where the program fits."""
@@ -112,15 +123,23 @@ class Trial(Record):
         """Saves a quarter of the temporary memory, in whatever time."""
         return (self.temporary_saved or 0) >= max(_MEMORY * (totals.peak_temporary_bytes or 0), MIN_TEMPORARY)
 
+    def replaces_unknown(self, totals: Totals) -> bool:
+        """Kernels whose time is not known give way to others, which take little by what is known."""
+        after = self.totals
+        if after is None or not self.has_no_time or self.is_to_be_measured:
+            return False
+        is_cheap = (after.us or 0.0) <= (1 + _LITTLE) * (totals.us or 0.0)
+        return after.unknown < totals.unknown and is_cheap
+
     def helps(self, totals: Totals) -> bool:
         """Better than `totals` by a thousandth of the time; without times by a launch, or so many bytes.
         Where times are not comparable, by a launch. A quarter of the temporary memory is a gain, too."""
-        if self.saves_memory(totals):
+        if self.saves_memory(totals) or self.replaces_unknown(totals):
             return True
         if self.scaled_us_saved is not None:
             return self.scaled_us_saved > 0.001 * (totals.measured_us or 0.0)
-        if self.us_saved is not None and totals.us is not None:
-            return self.us_saved > 0.001 * totals.us
+        if (saved := self.compared_us_saved) is not None and totals.compared_us is not None:
+            return saved > 0.001 * totals.compared_us
         fewer = totals.us is None and self.bytes_saved > 0.001 * totals.cost.bytes_accessed
         return self.launches_saved >= 0 and (fewer or (self.launches_saved > 0 and self.bytes_saved >= 0))
 
@@ -148,6 +167,7 @@ def trial_of(
         _fewer(before.peak_temporary_bytes, after.peak_temporary_bytes),
         _fewer(before.memory_bytes, after.memory_bytes),
         has_more_code=grows,
+        iteration_us_saved=before.iteration_us - after.iteration_us,
     )
 
 
