@@ -278,8 +278,10 @@ class Together(Batch):
             if self.lanes and (found := self._batched(first)) is not None:
                 self.computed[first] = found
                 return True
-        parts = [make.reshape(self.loop, self._one(x.shape), x) for x in lanes]
-        self.computed[first] = make.concatenate(self.loop, parts, 0)
+        is_row = first.shape.rank > 0 and not self.is_flat  # XLA joins slices of one array again
+        parts = [x if is_row else make.reshape(self.loop, self._one(x.shape), x) for x in lanes]
+        joined = make.concatenate(self.loop, parts, 0)
+        self.computed[first] = make.reshape(self.loop, self._leading(first.shape), joined)
         return False
 
     def parts(self, whole: Instruction, lanes: Sequence[Instruction]) -> list[Instruction]:

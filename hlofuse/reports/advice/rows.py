@@ -5,10 +5,13 @@ from functools import partial
 from itertools import pairwise
 from math import prod
 
+import numpy as np
+
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, Record
 from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import Elements
 from hlofuse.passes.common.shapes import (
     array,
     inserted,
@@ -18,6 +21,7 @@ from hlofuse.passes.common.shapes import (
     without,
 )
 from .batching import row_starts
+from .carried import Together
 from .contracting import (
     Labelled,
     View,
@@ -30,13 +34,15 @@ from .contracting import (
     summed,
     total_of,
 )
-from .matching import combines_by, is_constant
+from .matching import combines_by, has, is_constant, origins
 from .updates import add_to_rows, choose_written, write_row
+from .windows import is_neutral
 from .written import (
     Numbers,
     Rewriting,
     counted,
     counted_dimension,
+    fold,
     formula_values,
     gather_rows,
     indexed,
@@ -424,6 +430,83 @@ def _scatter_stacked(x: Instruction) -> bool:
     return True
 
 
+_STEPS = 64  # places in a window that are written one by one
+
+
+def _slice_windows(x: Instruction) -> bool:
+    """A reduction of windows that a gather reads at numbers that count combines a slice for each place."""
+    value, root = x.operands[0], x.to_apply.root
+    (along, *others), labels = x.dimensions, [*range(value.shape.rank)]
+    count = value.shape.dimensions[along]
+    is_plain = len(x.operands) == 2 and not others and combines_by(x, root.opcode)
+    if not is_plain or not is_neutral(x, x.operands[1]):
+        return False
+    if not 1 < count <= _STEPS or not has(origins(value), "gather"):
+        return False
+    terms = list[Instruction]()
+    for k in range(count):
+        found = list[Labelled]()
+        last = partial(
+            _of_window,
+            along=along,
+            k=k,
+            found=found,
+        )
+        new = View({along: 1}, last).whole(value, labels)
+        if new is None or not found:
+            return False
+        terms.append(make.reshape(x, x.shape, new[0]))
+    return replace(x, fold(x, root.opcode, terms))
+
+
+def _of_window(
+    x: Instruction,
+    labels: list[int],
+    along: int,
+    k: int,
+    found: list[Labelled],
+) -> Labelled:
+    """One place of all windows: a slice of the table of a gather, which is noted, or of another value."""
+    d = labels.index(along)
+    places = _places(x) if x.opcode == "gather" else None
+    column = _column(places, d, k) if places is not None else None
+    offsets = numbers_of(x, "offset_dims")
+    if places is None or column is None or len(offsets) != x.operands[0].shape.rank - 1:
+        return make.part(x, x, k, k + 1, d), labels
+    first, last = int(column[0]), int(column[-1])
+    table = x.operands[0].shape
+    if first < 0 or last >= table.dimensions[places.along]:
+        return make.part(x, x, k, k + 1, d), labels
+    (other,) = {*places.free} - {d}
+    rest = iter(offsets)
+    own = [labels[other if t == places.along else next(rest)] for t in range(table.rank)]
+    part = make.part(
+        x,
+        x.operands[0],
+        first,
+        last + 1,
+        places.along,
+        int(column[1] - first) if len(column) > 1 else 1,
+    )
+    found.append((part, own))
+    return part, own
+
+
+def _column(
+    places: _Places,
+    d: int,
+    k: int,
+) -> "Elements | None":
+    """The places that a gather reads at one place of a dimension, if they are evenly spaced; else None."""
+    values = formula_values(places.indices)
+    is_pair = len(places.free) == 2 and d in places.free and not places.batch
+    if values is None or not is_pair or not values.size:
+        return None
+    column = values.take(k, places.free.index(d))
+    steps = {*np.diff(column).tolist()}
+    return column if not steps or (len(steps) == 1 and min(steps) > 0) else None
+
+
 def _write_at_once(x: Instruction) -> bool:
     if any(u.opcode == x.opcode and u.operands[0] is x for u in x.users):
         return False
@@ -442,7 +525,18 @@ def _write_at_once(x: Instruction) -> bool:
     is_apart = any(start + part.shape.dimensions[0] != after for (start, part), (after, _) in pairwise(rows))
     if len(rows) < 3 or is_apart or len(read) < len(reads):
         return False
-    joined = make.concatenate(x, [part for _, part in rows], 0)
+    parts = [part for _, part in rows]
+    whole = Together(parts, is_flat=False)
+    if len({part.shape for part in parts}) == 1 and whole.join(parts):  # they are computed at once, too
+        count = sum(p.shape.dimensions[0] for p in parts)
+        shape = with_dimensions(x.shape, [count, *x.shape.dimensions[1:]])
+        joined = make.reshape(
+            x,
+            shape,
+            whole.over_all(parts[0]),
+        )
+    else:
+        joined = make.concatenate(x, parts, 0)
     starts = row_starts(x, make.scalar(x, "s32", rows[0][0]), x)
     new = make.dynamic_update_slice(x, first, joined, starts)
     for u, part in read.items():
@@ -574,6 +668,7 @@ ROWS = {
     "reshape-not-segments": Rewriting("scatter", _segments),
     "index-all-rows": Rewriting("scatter gather", _index_rows, "tpu"),
     "window-not-scatter": Rewriting("scatter gather", _window),
+    "slice-the-windows": Rewriting("reduce", _slice_windows),
     "one-segment-sum": Rewriting("scatter", _scatter_stacked, "gpu"),
     "write-at-once": Rewriting("dynamic-update-slice scatter", _write_at_once),
     "update-the-rows": Rewriting("scatter", add_to_rows),

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from math import inf, prod
 
 import numpy as np
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, reach
+from hlofuse.ir import Instruction, computation_of, reach
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
@@ -52,7 +52,7 @@ _NEUTRAL = {
 }
 
 
-def _is_neutral(x: Instruction, value: Instruction) -> bool:
+def is_neutral(x: Instruction, value: Instruction) -> bool:
     """True for a start that may be combined once more, by what `x` combines with."""
     kind = x.element_type
     starts = {**_NEUTRAL, **dict(zip(("maximum", "minimum"), bounds(kind), strict=True))}
@@ -72,7 +72,7 @@ def _by_dimension(x: Instruction) -> bool:
     """A window over several dimensions becomes one over each, those that leave out most places first."""
     window = list(window_of(x))
     along = [d for d, w in enumerate(window) if w.size > 1]
-    if len(x.operands) != 2 or not _is_neutral(x, x.operands[1]):
+    if len(x.operands) != 2 or not is_neutral(x, x.operands[1]):
         return False
     if any(w.base_dilation > 1 for w in window):
         return False
@@ -557,8 +557,51 @@ def _few_sorted(x: Instruction) -> bool:
     return True
 
 
+_COMPARED = 9  # elements of rows that are sorted by comparing neighbours
+
+
+def _compare_neighbours(x: Instruction) -> bool:
+    """Short rows are sorted as whole columns: neighbours are exchanged in as many rounds as there are."""
+    (along,) = x.dimensions
+    size = x.operands[0].shape.dimensions[along]
+    function = x.to_apply.post_order()
+    is_plain = all(not i.operands or i.opcode in ELEMENTWISE_OPCODES for i in function)
+    if not (is_plain and 1 < size <= _COMPARED):
+        return False
+    columns = [[make.part(x, o, k, k + 1, along) for o in x.operands] for k in range(size)]
+    rounds = [range(first % 2, size - 1, 2) for first in range(size)]
+    for place in chain(*rounds):
+        low, high = columns[place : place + 2]
+        values = dict(zip(x.to_apply.parameters, chain(*zip(high, low, strict=True)), strict=True))
+        for i in function:
+            if i not in values:
+                values[i] = _on_arrays(i, values, x, low[0].shape)
+        swaps = values[x.to_apply.root]
+        pairs = list(zip(low, high, strict=True))
+        columns[place] = [make.select(x, swaps, b, a) for a, b in pairs]
+        columns[place + 1] = [make.select(x, swaps, a, b) for a, b in pairs]
+    whole = [make.concatenate(x, list(column), along) for column in zip(*columns, strict=True)]
+    x.replace_all_uses_with(make.tuple_of(x, whole) if x.shape.is_tuple else whole[0])
+    return True
+
+
+def _on_arrays(
+    x: Instruction,
+    values: dict[Instruction, Instruction],
+    at: Instruction,
+    shape: Shape,
+) -> Instruction:
+    """An operation on scalars, on arrays of this shape."""
+    own = shape.with_element_type(x.element_type)
+    operands = [values[o] for o in x.operands]
+    new = x.clone(operands, shape=own if operands else x.shape)
+    new = computation_of(at).add_instruction(new)
+    return new if operands else make.broadcast(at, own, new, ())
+
+
 WINDOWS = {
     "window-by-dimension": Rewriting("reduce-window", _by_dimension),
+    "compare-not-sort": Rewriting("sort", _compare_neighbours),
     "add-the-shifts": Rewriting("convolution", _add_shifts),
     "convolve-by-fft": Rewriting("convolution", _transform_filter, "cpu"),
     "real-fft": Rewriting("slice real", _real_transform),
