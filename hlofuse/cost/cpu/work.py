@@ -39,6 +39,8 @@ _SET_BYTES = 16 * _LINE  # bytes of a set of the second cache
 _USABLE = 0.75  # the part of a cache that holds what is read again
 _VECTOR = 5  # elements that a slow operation computes in the time of one
 _NEAR = 8  # elements of one line are read as if they were neighbours
+_SHORTEST = 8  # elements of a row of simple operations that LLVM writes out with vectors of several rows
+_ROW = 16  # elements of a row that LLVM does not write out
 _UNROLLED = 40  # elements of a row that LLVM does not unroll whole
 _SMALL_PRODUCT = 32  # a product with a side up to this length has rates of its own
 
@@ -115,6 +117,12 @@ def work_of(
     found = {name: amount / parts for name, amount in loops.counts().items()}
     if parts > 1:
         found["task"] = parts
+        # Threads that share the units of a core are not twice as fast where these are busy.
+        found["shared polynomial"] = sum(
+            n * (2 if name.endswith("f64") else 1)
+            for name, n in found.items()
+            if name.partition(" ")[0] in _CHAINED
+        )
     tiled = "tiled " if emitter == "tiled emitter" and loops.is_strided else ""
     found[f"{tiled}bytes"] = moved / parts
     return found
@@ -149,16 +157,20 @@ class _Loops:
         self._awaited: set[Instruction] = set()
         self._whole: set[Instruction] = set()  # the parts of concatenates among these are loops of their own
         self._other: defaultdict[str, float] = defaultdict(float)
+        self._unfinished: defaultdict[str, float] = defaultdict(float)  # the ends of rows of vectors
+        self._written = 0.0  # elements of the last result
         self.is_strided = False
         self._is_serial = is_serial
+        self._has_short_rows = False
 
     def counts(self) -> Work:
         """Amounts by rate, of operations without the parallel tasks."""
-        found = defaultdict(float, self._other)
+        has_vectors = not self._is_serial and (self._by_tiles or not self.is_strided)
+        found = defaultdict(float, self._other | (self._unfinished if has_vectors else {}))
         for (opcode, kind, is_scalar), count in self._operations.items():
             named = opcode if opcode in _SLOW or opcode == "convert" else "operation"
             is_serial = is_scalar or self._is_serial
-            scalar = "scalar " if (self.is_strided and not self._by_tiles) or is_serial else ""
+            scalar = "scalar " if is_scalar or not has_vectors else ""
             if opcode in _SLOW:
                 scalar = "serial " if is_serial else scalar
             found[f"{scalar}{named} {kind}"] += count
@@ -169,6 +181,7 @@ class _Loops:
         fusion = kernel.opcode == "fusion"
         root = kernel.fused_root if fusion else kernel
         outputs = root.outputs
+        self._has_short_rows = bool(_short_rows(kernel))
         whole = self._whole = {without_bitcasts(o) for o in outputs}
         pending: dict[Instruction, dict[object, tuple[int | None, float]]] = defaultdict(dict)
         for output in dict.fromkeys(outputs):
@@ -177,14 +190,18 @@ class _Loops:
                 return False
             order = shape.minor_to_major
             inner = next((d for d in order if shape.dimensions[d] > 1), order[0] if order else None)
-            pending[output]["result"] = (inner, float(_written(output)))
+            written = self._written = float(_written(output))
+            pending[output]["result"] = (inner, written)
+            if inner is not None and shape.dimensions[inner] > _SHORTEST:
+                self._unfinished["unfinished row"] += _unfinished_rows(shape, inner, written)
         inside = kernel.fused_computation.post_order() if fusion else [kernel]
         total = 0
         for x in reversed(inside):
             accesses = pending.pop(x, {})
             total += len(accesses)
             # Of several parts of one slice LLVM makes no vectors (jaxlib 0.11.1, by the code it writes).
-            self._is_serial |= x.opcode == "dynamic-slice" and len(accesses) > 1
+            rows = [d for d, _ in accesses.values() if d is not None]
+            self._is_serial |= x.opcode == "dynamic-slice" and len(rows) > 1
             if x in self._chosen or (x.opcode == "concatenate" and x not in whole):
                 self._chosen.update(x.operands)
             if x.opcode == "parameter" and len(accesses) > 1:
@@ -201,7 +218,11 @@ class _Loops:
         return True
 
     def _access(
-        self, x: Instruction, index: object, inner: int | None, count: float
+        self,
+        x: Instruction,
+        index: object,
+        inner: int | None,
+        count: float,
     ) -> list[tuple[Instruction, object, int | None, float]]:
         """Count one instruction; returns its operands with index, inner dimension and evaluations."""
         opcode, shape = x.opcode, x.shape
@@ -235,6 +256,8 @@ class _Loops:
                 least = _VECTOR if named in _SLOW else 0.0
                 is_scalar |= x in self._chosen and named in _SLOW  # a part is computed where it is chosen
                 self._operations[named, kind, is_scalar] += max(own_count, least)
+                if opcode in _CHAINED and not is_scalar and inner is not None:
+                    self._unfinished["unfinished polynomial"] += _unfinished_rows(shape, inner, count)
             is_part = opcode == "get-tuple-element"
             return [
                 (o, index, inner if is_part or o.shape.rank == shape.rank else None, count)
@@ -257,12 +280,15 @@ class _Loops:
             if opcode != "concatenate" or x not in self._whole:
                 name, each = _chosen(x, inner)
                 self._other[f"{name} {_kind(shape)}"] += count * each
+                if inner is None and _ROW * count <= self._written:
+                    self._other["choice of a row"] += count * each
             whole = max(shape.element_count, 1)
             parts = operands if opcode == "concatenate" else operands[:1]
             return [(o, (own, k), inner, count * o.shape.element_count / whole) for k, o in enumerate(parts)]
         if opcode == "gather":
             row = max(math.prod(x.attributes.get("slice_sizes", ())), 1)
             self.is_strided |= row == 1
+            self._is_serial |= row == 1 and self._has_short_rows  # LLVM unrolls them and makes no vectors
             self._other["gathered row"] += count / row
             self._other["gathered element"] += count
             self._lines("gathered", operands[0].shape, count / row, row)
@@ -287,7 +313,10 @@ class _Loops:
         return [(o, (own, k), inner, count) for k, o in enumerate(operands)]
 
     def _reduction(
-        self, x: Instruction, own: object, count: float
+        self,
+        x: Instruction,
+        own: object,
+        count: float,
     ) -> list[tuple[Instruction, object, int | None, float]]:
         """A reduction's own loop is the innermost of what it reads."""
         arrays = x.operands[: len(x.operands) // 2] if x.opcode != "select-and-scatter" else x.operands[:2]
@@ -314,11 +343,15 @@ class _Loops:
                 operation = "window along rows"
             if x.to_apply.root.opcode == "convert":
                 operation = "window rounded"
+            if any(d.padding_low or d.padding_high for d in window):
+                operation = f"padded {operation}"  # asks for each element whether it is inside
             each = math.prod(d.size for d in window)
         if len(arrays) > 1 or x.to_apply.root.opcode == "tuple":
             operation = "several"
             steps = sum(i.opcode not in _FREE for i in x.to_apply)
         self._other[f"reduce {operation} {_kind(shape)}"] += count * each * steps
+        if len(arrays) == 1:  # each step waits for the one before
+            self._other["reduced polynomial"] += count * each * sum(i.opcode in _CHAINED for i in x.to_apply)
         return [(a, own, inner, count * each) for a in arrays]
 
     def _lines(
@@ -349,12 +382,31 @@ class _Loops:
         self._other[f"strided read {self._caches.level(size, apart)}"] += count
 
 
-def _is_guarded(kernel: Instruction, parts: float) -> bool:
-    """True where tasks of unequal length ask for each element whether it belongs to them, and the rows are
-    so short that LLVM unrolls them first: it makes no vectors then (measured with lengths from 2 to 100)."""
+def _unfinished_rows(
+    shape: Shape,
+    inner: int,
+    count: float,
+) -> float:
+    """Rows that do not end with a whole vector, as long as a line: the code for the rest is slow. Rows of
+    less than a vector count less (measured with widths from 2 to 100)."""
+    length = shape.dimensions[inner]
+    lanes = max(_LINE * shape.element_count // max(shape_size(shape), 1), 1)
+    if length % lanes == 0:
+        return 0.0
+    return count / length * min(length / lanes, 1.0) ** 2
+
+
+def _short_rows(kernel: Instruction) -> list[int]:
+    """The sizes of a result, from the minor one on, whose rows are so short that LLVM unrolls them first: it
+    makes no vectors then of what is not simple (measured with lengths from 2 to 100). Else none."""
     shape = _first_array(kernel)
     sizes = [shape.dimensions[d] for d in shape.minor_to_major if shape.dimensions[d] > 1] if shape else []
-    return parts > 1 and len(sizes) > 1 and sizes[-1] % parts > 0 and sizes[0] < _UNROLLED
+    return sizes if len(sizes) > 1 and sizes[0] < _UNROLLED else []
+
+
+def _is_guarded(kernel: Instruction, parts: float) -> bool:
+    """True where tasks of unequal length ask for each element of short rows whether it belongs to them."""
+    return parts > 1 and any(n % parts > 0 for n in _short_rows(kernel)[-1:])
 
 
 def _divides_by_constant(x: Instruction) -> bool:
@@ -548,9 +600,10 @@ def _product(kernel: Instruction, emitter: str, moved: int) -> Work:
         if x.opcode in ("dot", "convolution"):
             add_work(found, _rated(x, f"{emitter} {x.opcode}"))
             batch = math.prod(x.shape.dimensions[:-2]) if x.opcode == "dot" else 1
-            found[f"{emitter} call"] += batch
             summed = x.attributes.get("lhs_contracting_dims", ())
+            found[f"{emitter} call"] += 1 if emitter == "matrix-vector loop" else batch
             if emitter == "matrix-vector loop":
+                found[f"{emitter} batch"] += batch - 1
                 found[f"{emitter} row"] += x.shape.element_count
             elif x.opcode == "dot" and x.operands[0].shape.minor_to_major[0] not in summed:
                 found[f"{emitter} element of columns"] += x.operands[0].shape.element_count
@@ -574,7 +627,9 @@ def _convolution(x: Instruction, name: str) -> Work:
     filters = max(x.shape.dimensions[numbers.output.index("f")] // groups, 1)
     windows = x.shape.element_count / filters
     found: Work = {}
-    if groups > 1 and filters < _FEWEST_FILTERS:
+    if any(d.base_dilation > 1 for d in window_dimensions(x.raw("window"))):
+        name += " between zeros"
+    elif groups > 1 and filters < _FEWEST_FILTERS:
         name += " of groups"
         found[f"{name} window"] = windows
     elif len(sizes) > 2:
