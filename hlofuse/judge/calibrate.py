@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from string import Template
 
@@ -65,9 +66,14 @@ def calibrate(name: str, python: str | None, report: Callable[[int, int], None])
 
 
 def _faster(a: Timed, b: Timed) -> Timed:
-    """The runs of the faster of two measurements of a program, and the least time of each of its kernels."""
-    kernels = {k: min(n, b.kernels.get(k, n), key=lambda launches: launches[1]) for k, n in a.kernels.items()}
-    return Timed(min(a.runs, b.runs, key=lambda runs: Timed(runs, {}).us), kernels)
+    """The runs of the faster of two measurements of a program, and the least time of each of its kernels. A
+    profile that misses most of the time, which the other one has, does not count."""
+    runs = min(a.runs, b.runs, key=lambda runs: Timed(runs, {}).us)
+    half = Timed(runs, {}).us / 2
+    found = [a.kernels, b.kernels]
+    found = [k for k in found if sum(us for _, us in k.values()) > half] or found
+    names = found[0].keys() | found[-1].keys()
+    return Timed(runs, {n: min((k[n] for k in found if n in k), key=itemgetter(1)) for n in names})
 
 
 def samples_of(times: CpuTimes, text: str, timed: Timed) -> Iterable[Sample]:
