@@ -60,12 +60,12 @@ def calibrate(name: str, python: str | None, report: Callable[[int, int], None])
                 if title in compiled:
                     as_a_whole = title.startswith(_AS_A_WHOLE)
                     timed = judge.time([title], _SECONDS, profile=not as_a_whole)[title]
-                    measured[title] = _faster(measured.get(title, timed), timed)
+                    measured[title] = faster(measured.get(title, timed), timed)
     samples = [s for title, timed in measured.items() for s in samples_of(times, compiled[title], timed)]
     return fitted(empty, samples)
 
 
-def _faster(a: Timed, b: Timed) -> Timed:
+def faster(a: Timed, b: Timed) -> Timed:
     """The runs of the faster of two measurements of a program, and the least time of each of its kernels. A
     profile that misses most of the time, which the other one has, does not count."""
     runs = min(a.runs, b.runs, key=lambda runs: Timed(runs, {}).us)

@@ -11,7 +11,8 @@ from hlofuse.cost.cpu.device import CHOICE, CpuDevice, chosen_cpu, cpu_names, cp
 from hlofuse.cost.cpu.work import Caches
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.judge.calibrate import Sample, fitted, probes
+from hlofuse.judge.calibrate import Sample, faster, fitted, probes
+from hlofuse.judge.judge import Timed
 from hlofuse.judge.worker import own_times
 from hlofuse.releases import release_of
 
@@ -403,6 +404,13 @@ def test_similar_amounts_have_a_rate_and_unknown_operations_none() -> None:
     assert wide > narrow > 0
     assert device.us({"strided read near l3": 1.0}) is not None
     assert device.us({"other mystery": 1.0}) is None
+
+
+@pytest.mark.parametrize(("missed", "least"), [(5.0, 90.0), (80.0, 80.0)])
+def test_a_profile_that_misses_most_of_a_program_does_not_count(missed: float, least: float) -> None:
+    passes = Timed([100.0] * 4, {"a": (1, 90.0)}), Timed([99.0] * 4, {"a": (1, missed)})
+    for first, second in (passes, passes[::-1]):
+        assert faster(first, second) == Timed([99.0] * 4, {"a": (1, least)})
 
 
 def test_a_fit_finds_the_rates() -> None:
