@@ -290,13 +290,15 @@ def source_line(text: str) -> SourceLine | None:
 
 
 def name_bearers(instruction: Instruction) -> Iterator[Instruction]:
-    """Operations whose metadata stand for an instruction's, best first: itself, those inside it, its readers.
-    XLA gives the metadata of what it expands to the last operation alone."""
+    """Operations whose metadata stand for an instruction's, best first: itself, those inside it, its readers,
+    and what a copy writes back. XLA gives the metadata of what it expands to the last operation alone."""
     yield instruction
     if instruction.opcode in ("fusion", "call") and instruction.called:
         yield from reversed(list(instruction.called[0][1]))
     if is_kernel(instruction) and instruction.opcode not in COLLECTIVES:
         yield from islice(reach([instruction], _readers), _MOST)
+    if instruction.opcode == "copy" and is_kernel(instruction.operands[0]):
+        yield from name_bearers(instruction.operands[0])
 
 
 def _readers(x: Instruction) -> list[Instruction]:

@@ -83,3 +83,12 @@ def test_why_tells_what_a_copy_is_for(tmp_path: Path, hlofuse: Run) -> None:
     assert ", added by a pass after fusion; it copies a." in out
     assert "copy was created by copy-insertion from a: " in out
     assert "(RW040)" in out
+
+
+def test_why_of_a_line_names_the_copies_that_passes_add_for_it(tmp_path: Path, hlofuse: Run) -> None:
+    """A pass after fusion adds the copy: it has no line, and runs for its reader's."""
+    text = TEXTS["mirror"].replace("METADATA", 'metadata={source_file="f.py" source_line=3}')
+    (tmp_path / "m.hlo").write_text(text)
+    out = hlofuse("why", tmp_path / "m.hlo", "f.py:3", "--target", "cpu", "--assume-input", columns=120).out
+    assert "f.py:3: operations in 2 of 6 kernels" in out
+    assert ", added by a pass after fusion; it copies " in out

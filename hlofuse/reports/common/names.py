@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from hlofuse.account.functions import path_of
-from hlofuse.analysis.kernels import CONTROL_FLOW, kernels, launched_computations, source_line
+from hlofuse.analysis.kernels import (
+    CONTROL_FLOW,
+    kernels,
+    launched_computations,
+    source_bearer,
+    source_line,
+)
 from hlofuse.compilation import Compilation
 from hlofuse.format import listing
 from hlofuse.format.escape import printable
@@ -154,6 +160,18 @@ class Names:
             raise HlofuseError(self._not_found(plain))
         launched = self.facts.launched_after
         return sorted(found, key=lambda n: n.name not in launched)
+
+    def added(self, text: str) -> list[Named]:
+        """The copies for a source line that passes after fusion add: those without a line of their own."""
+        line, facts = source_line(text.strip()), self.facts
+        final, known = facts.account_after.module, facts.replay.names_at_fusion
+        rows = facts.account_after.rows if line is not None else ()
+        copies = (r.instruction for r in rows if r.instruction.opcode == "copy")
+        return [
+            Named(x.name, is_added=True)
+            for x in copies
+            if x.name not in known and line is not None and line.is_of(source_bearer(x, final), final)
+        ]
 
     def launched(self, text: str) -> dict[str, tuple[str, ...]]:
         """All that is launched of what the name means, by names at fusion, in the final module's order. With

@@ -53,8 +53,9 @@ def answers(
     resolver = Names(facts, unoptimized)
     found = [resolver.find(text) for text in ((name,) if other is None else (name, other))]
     if other is None:
-        decided = _decisions([n.name for n in found[0]], facts)
-        return [_story_of(n, resolver, decided[n.name]) for n in found[0]]
+        meant = [*found[0], *resolver.added(name)]
+        decided = _decisions([n.name for n in meant], facts)
+        return [_story_of(n, resolver, decided[n.name]) for n in meant]
     removed = [n for meanings in found for n in meanings if n.fate is not None and n.fate.survivor is None]
     if removed:
         return [_story_of(removed[0], resolver, _Decided())]

@@ -65,7 +65,8 @@ def answers_headline(
     what = " and ".join(map(printable, queries))
     if len(queries) > 1:
         return f"{what}: {plural(len(answers), 'pair')}"
-    kernels = sum(isinstance(a, Story) and a.fate == "kernel" and a.holder is None for a in answers)
+    stories = [a for a in answers if isinstance(a, Story) and a.holder is None]
+    kernels = sum(s.fate in ("kernel", "added") for s in stories)
     others = len(answers) - kernels
     of = f"{kernels} of {plural(total, 'kernel')}" if total else plural(kernels, "kernel")
     parts = [f"operations in {of}"] if kernels else []
