@@ -91,7 +91,7 @@ def _lines(path: str) -> Iterator[str]:
         return
     sizes = sorted(((m.size, m) for m in modules), key=lambda found: -found[0])
     ran = slowest_module(path)
-    largest = next((m for m in modules if m.name == ran), sizes[0][1])
+    largest = next((m for m in modules if ran in (m.name, m.label)), sizes[0][1])
     name = largest.name if sum(m.name == largest.name for m in modules) == 1 else largest.label
     chosen = ("--module", name) if len(modules) > 1 else ()
     yield f"{printable(path)}: dump directory with {plural(len(modules), 'module')}"

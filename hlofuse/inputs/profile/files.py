@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
+from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, is_corpus_case
+from hlofuse.inputs.text import decode, read_bytes
 from hlofuse.ir import HlofuseError, replace
-from .model import Profile
+from .model import Profile, ProfiledModule
 
 if TYPE_CHECKING:
     from .collector import Collector
@@ -45,20 +47,34 @@ def companion_profile(path: str) -> Profile | None:
 
 def slowest_module(path: str, profile: str | None = None) -> str | None:
     """The name in a directory of several modules of the one that took most time in its profile, or in
-    `profile`; None without a profile, and where several have that name."""
+    `profile`; of several with that name the one whose instructions ran. None without a profile."""
     folder = Path(path)
     if path == "-" or not folder.is_dir() or is_corpus_case(folder) or is_profile(path):
         return None
     found = read_profile(profile) if profile is not None else companion_profile(path)
     if found is None or not found.modules:
         return None
-    ran = found.modules[0].name
+    files: dict[str, list[tuple[str, Path | None]]] = {}
     try:
-        names = [c.name for c in corpus_cases(folder)] or [m.name for m in DumpDirectory(folder).modules]
+        for case in corpus_cases(folder):
+            file = corpus_file(case, "after_optimizations")
+            files.setdefault(re.sub(r"-\d+$", "", case.name), []).append((case.name, file))
+        modules = DumpDirectory(folder).modules if not files else []
     except HlofuseError:
         return None
-    own = [n for n in names if re.sub(r"-\d+$", "", n) in (ran, ran.removeprefix("jit_"))]
-    return own[0] if len(own) == 1 else None
+    count = Counter(m.name for m in modules)
+    for m in modules:
+        files.setdefault(m.name, []).append((m.name if count[m.name] == 1 else m.label, m.finished))
+    ran = found.modules[0]
+    own = next((files[n] for n in (ran.name, ran.name.removeprefix("jit_")) if n in files), [])
+    return own[0][0] if len(own) == 1 else max(own, key=lambda f: _covered_us(f[1], ran), default=(None,))[0]
+
+
+def _covered_us(file: Path | None, ran: ProfiledModule) -> float:
+    """The time in a profile of instructions with names in this file."""
+    text = decode(read_bytes(file), str(file), as_module=False) if file is not None else ""
+    names = {*re.findall(r"(?m)^ *(?:ROOT )?%?([\w.-]+) = ", text)}
+    return sum(t.total_us for name, t in ran.times.items() if name in names)
 
 
 def _latest_files(folder: Path) -> Sequence[Path]:
