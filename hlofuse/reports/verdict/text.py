@@ -101,14 +101,14 @@ def figure_lines(v: Verdict, width: int, limit: int = _KERNELS) -> Styled:
         yield from _whole(profile_lines(v.measured), width)
     yield from _whole(phrases.bound_lines(v), width)
     if v.tiles is not None:
-        yield from ((line, "") for line in tile_lines(v.tiles))
+        yield from _whole(tile_lines(v.tiles), width)
     exposed = v.totals.exposed_collectives_us, v.totals.exposed_is_floor
     yield from ((line, "") for line in collective_lines(v.collectives, *exposed, limit))
     yield from ((line, "bold yellow") for line in v.compile_time[:1])
 
 
 def _share_lines(v: Verdict, width: int) -> Styled:
-    yield phrases.totals_line(v.totals), "bold"
+    yield from _whole([phrases.totals_line(v.totals)], width, "bold")
     for lines in (phrases.counting_lines(v), phrases.shares_lines(v, width), phrases.times_lines(v)):
         yield from _whole(lines, width)
 
@@ -132,7 +132,7 @@ def advice_lines(
     yield "", ""
     yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None, width, code=code)
     if (line := next(phrases.untried_lines(v, brief=True), None)) is not None:
-        yield line, "dim"
+        yield from _whole([line], width, "dim")
 
 
 def print_suggestions(v: Verdict, console: Console, most: int | None = None) -> None:
