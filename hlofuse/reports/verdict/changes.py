@@ -110,7 +110,8 @@ def without_passes(
 
 def print_passes(totals: Totals, rows: Sequence[Change], console: Console) -> None:
     """Print how the totals of the module differ without each pass."""
-    console.print(f"The module without each pass; with all: {phrases.totals_line(totals)}", style="bold")
+    line = f"The module without each pass; replayed with all: {phrases.totals_line(totals)}"
+    console.print(line, style="bold")
     figures = ("kernels", "launches", "moved", *(["est. time"] if totals.us is not None else []))
     with_memory = any(r.trial.temporary_saved for r in rows)
     columns = [*figures, *(["temporary"] if with_memory else [])]
