@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator
 
 from hlofuse.analysis.custom_calls import is_library_convolution, is_radix_sort
@@ -10,7 +12,7 @@ from hlofuse.analysis.in_place import Index, follow_tuples, in_place_pairs
 from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, is_small_call, iter_kernels
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
-from hlofuse.format.units import bytes_text
+from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Computation, Instruction, Module, Record, grouped, replace
 from hlofuse.passes.common.shapes import numbers_of
 from hlofuse.releases import AROUND_FUSION
@@ -188,6 +190,8 @@ def open_end(row: Launched) -> str:
     work, counted = kind_of_work(row), row.cost.bytes_accessed
     if work == "custom kernels" and not is_own and counted and x.shape.is_tiled:
         return f"XLA:TPU counts {bytes_text(counted)}, but no time"
+    if blocks := re.findall(r"\bgrid_[xyz] = (\d+)", x.raw("backend_config") or ""):
+        return f"custom kernel of {plural(math.prod(map(int, blocks)), 'block')}"
     inside = x.fused_computation if x.opcode == "fusion" else [x]
     scatters = [i for i in inside if i.opcode == "scatter"]
     if any(map(_is_strided, scatters)):

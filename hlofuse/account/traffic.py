@@ -13,6 +13,7 @@ SECTOR_BYTES = 32  # The minimal write of a GPU's memory
 _VIEWS = frozenset({"bitcast", "reshape"})
 _PARTS = frozenset({"slice", "dynamic-slice", "gather"})
 _OF_PRODUCTS = ("__cublas$", "__cudnn$")
+_OWN_KERNELS = ("__gpu$xla.gpu.triton", "__gpu$xla.gpu.ptx", "mosaic_gpu")  # Pallas and others
 _OF_LIBRARIES = tuple("TopK __gpu$TopK __cub$ xla.gpu.ext.cub_ blas_ cusolver_ lapack_".split())
 
 
@@ -57,6 +58,8 @@ def traffic(kernel: Instruction, cost: Cost) -> Cost:
             del results[1:]  # workspace, as bytes of others are
         read = sum(map(_array_bytes, dict.fromkeys(kernel.operands)))
         written = sum(shape_size(r) for k, r in enumerate(results) if not k or r.element_type != "u8")
+    elif target.startswith(_OWN_KERNELS) and kernel.raw("output_to_operand_aliasing") is None:
+        read, written = 0, sum(shape_size(r) for _, r in kernel.shape.leaves())  # at least
     elif kernel.is_opaque:
         read = sum(map(_array_bytes, dict.fromkeys(kernel.operands)))
         written = _array_bytes(kernel)

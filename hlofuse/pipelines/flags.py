@@ -81,6 +81,7 @@ _CHANGES_FUSION = (
     xla_gpu_experimental_enable_fusion_block_level_rewriter xla_cpu_use_onednn xla_cpu_experimental_onednn
     xla_cpu_use_xnnpack xla_cpu_experimental_xnn_fusion_type xla_cpu_enable_fast_math
     xla_allow_excess_precision xla_backend_optimization_level xla_backend_extra_options
+    xla_gpu_deterministic_ops xla_gpu_exclude_nondeterministic_ops
     """.split(),
 )  # Prefixes of flags that change fusion or launches
 

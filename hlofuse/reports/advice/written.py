@@ -1,6 +1,7 @@
 """Recipes on a module before optimizations, compiled from there; constants that XLA evaluates for long."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
@@ -266,14 +267,18 @@ class Rewriting(Record):
     """False where JAX computes more in each iteration than the change does: a small gain may be a loss."""
 
 
+_WRITTEN_OUT = 100
+"""Operations of one line. 192 convolutions with their updates compiled in 120 s (jaxlib 0.11.1, CPU)."""
+_COSTLY = frozenset("convolution dot dynamic-update-slice scatter sort".split())
 _STEPS = 1_000_000
 """About 2 s: XLA's evaluator took 2 to 3 µs for each function of a window's element (jaxlib 0.11.1, CPU).
 Sums, products, scatters and elementwise operations on 1,000,000 elements compiled in less than 0.6 s."""
 
 
 def compile_time_notes(module: Module) -> Iterator[str]:
-    """A sentence for each slow evaluation of a constant in a module before optimizations. Mirrors the
-    conditions of `HloConstantFolding` (`xla/hlo/transforms/simplifiers/hlo_constant_folding.cc`)."""
+    """A sentence for each slow evaluation of a constant in a module before optimizations, and one on what a
+    line writes out most often. Mirrors the conditions of `HloConstantFolding`
+    (`xla/hlo/transforms/simplifiers/hlo_constant_folding.cc`)."""
     constants: set[Instruction] = set()
     for x in (x for c in reversed(module.computations) for x in c.post_order()):
         if not _is_constant(x, constants):
@@ -285,6 +290,12 @@ def compile_time_notes(module: Module) -> Iterator[str]:
             where = f" ({source})" if source else ""
             text = f"{x.opcode} of a constant, {quantity(steps).strip()} steps{where}"
             yield f"Compile time: {text}; compute it outside jit"
+    costly = (x for x in module.instructions() if x.opcode in _COSTLY)
+    alike = Counter((x.opcode, str(x.shape), source_text(kernel_source(x, module))) for x in costly)
+    for (opcode, _, line), count in alike.most_common(1):
+        if count >= _WRITTEN_OUT and line:
+            text = f"{count:,} times the same {opcode} ({printable(line)})"
+            yield f"Compile time: {text}; a loop (lax.scan, lax.fori_loop) compiles it once"
 
 
 def _is_constant(x: Instruction, constants: set[Instruction]) -> bool:

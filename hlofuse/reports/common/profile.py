@@ -11,6 +11,7 @@ _MOST_OF_TIME = 0.5
 _MUCH_OF_TIME = 0.3
 _LEAST_SHARE = 0.01
 _DISPATCHES = 20
+_SHORT_US = 20  # of a program that takes no longer than its dispatch
 _MODULES = 2
 _UNMATCHED = 3
 
@@ -31,15 +32,17 @@ def profile_lines(m: Measured) -> Iterator[str]:
 
 def _dispatch_lines(m: Measured) -> Iterator[str]:
     """How often small programs were dispatched, where the device waits for that most of the time."""
-    waits = m.profile.waits
-    if waits < _DISPATCHES:
-        return
+    waits, modules = m.profile.waits, m.profile.modules
     kinds = {d.kind for d in m.profile.devices}
-    counts = [m.runs if x is m.source else x.runs for x in m.profile.modules]
+    counts = [m.runs if x is m.source else x.runs for x in modules]
     if kinds == {"cpu"}:  # where loops are events, too
-        rarest = (min(t.calls for t in x.times.values()) for x in m.profile.modules)
+        rarest = (min(t.calls for t in x.times.values()) for x in modules)
         counts = [n or least for n, least in zip(counts, rarest, strict=True)]
-    if 2 * sum(counts) >= waits:  # few gaps are within runs
+    short = sum(n for n, x in zip(counts, modules, strict=True) if x.total_us <= _SHORT_US * n)
+    if waits < _DISPATCHES <= short and 2 * short > sum(counts):
+        runs = f"{short:,} of {plural(sum(counts), 'run')} take less than {_SHORT_US} µs"
+        yield f"{runs}, each dispatched by the host: jit the whole step, or the loop (lax.scan, vmap)"
+    if waits >= _DISPATCHES and 2 * sum(counts) >= waits:  # few gaps are within runs
         many = plural(sum(n > 0 for n in counts), "program")
         gap = f"{us_text(m.profile.wait_us)} of waiting for the host before each (median)"
         runs = f"{plural(sum(counts), 'run')} of {many}"

@@ -1,6 +1,7 @@
 """Sentences of a verdict."""
 
 from collections.abc import Callable, Iterator, Sequence
+from math import isnan, nan
 
 from hlofuse.account import Totals
 from hlofuse.cost.cpu.device import CpuDevice
@@ -252,7 +253,8 @@ def rounding_lines(v: Verdict) -> Iterator[str]:
 def untried_lines(v: Verdict, *, brief: bool = False) -> Iterator[str]:
     """The recipes and flags that may apply, most touched first: each with its lines, or `brief` by name."""
     if v.untried:
-        what = "time" if v.totals.us is not None else "bytes"
+        of = "the estimated time" if v.totals.is_floor else "time"
+        what = of if v.totals.us is not None else "bytes"
         names = [(s.recipe or s.flag) + _touched(s, what) for s in v.untried]
         how = "time unknown" if any(s.trial.totals for s in v.untried) else "not simulated"
         yield f"Worth trying ({how}):{f' {listing(names, 2)}' if brief else ''}"
@@ -374,11 +376,18 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
         figure, part = bytes_text(k.bytes_accessed), k.bytes_accessed / (v.totals.cost.bytes_accessed or 1)
     else:
         figure, part = us_text(k.us, k.is_floor), k.us / (v.totals.us or 1.0)
-        figure = figure if k.us or (k.has_time and not k.is_floor) else "not known"
+        if not k.us and (k.is_floor or not k.has_time):
+            figure, part = "not known", nan
     name = times(k.place.label, k.count)
     name += times_text(k.iterations) + (", per iteration" if k.per_iteration else "")
     name += ", in one branch" if k.in_branch else ""
-    return figure, f"{100 * part:.0f}%", printable(name), printable(k.place.line), k.bound_by
+    return (
+        figure,
+        "" if isnan(part) else f"{100 * part:.0f}%",
+        printable(name),
+        printable(k.place.line),
+        k.bound_by,
+    )
 
 
 def delta(old: float, change: float, text: Callable[[float], str]) -> str:

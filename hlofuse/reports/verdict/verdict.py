@@ -136,7 +136,7 @@ def verdict(
             if WRITTEN[s.recipe].rounds and (s.trial.us_saved or 0.0) >= _ROUNDING * (base.us or inf)
         ),
         together=both,
-        compile_time=tuple(compile_time_notes(program)) if tries and program is not None else (),
+        compile_time=tuple(compile_time_notes(program or observed.replay.before)) if about_all else (),
         skipped=budget.skipped,
     )
 
