@@ -47,6 +47,8 @@ ENTRY main {
 UNCOUNTED = LOOP.replace("more = s32[] add(n", "more = s32[] multiply(n")
 TRIPS = ', backend_config={"known_trip_count":{"n":"7"}}'
 
+ALIASED = ", output_to_operand_aliasing={{}: (0, {})}"
+
 
 def test_a_loop_counts_as_often_as_it_runs() -> None:
     account = Account(parse_module(LOOP % TRIPS))
@@ -472,3 +474,13 @@ ENTRY main {
     # Read: the update, its place and the rest of the cache. Written: the update and the result.
     floor = fusion_floor(account, lambda _: True, 0, None).bytes_accessed
     assert floor == 32 + 4 + 32 + (4096 - 32) + 4096 <= account.totals.cost.bytes_accessed
+
+
+@pytest.mark.parametrize(("blocks", "aliased", "written"), [(6, "", 4096), (1, "", 4096), (1, ALIASED, 0)])
+def test_a_kernel_of_triton_writes_its_result_and_says_its_blocks(
+    blocks: int, aliased: str, written: int
+) -> None:
+    config = f"backend_config={{grid_x = {blocks} : i32, grid_y = 1 : i32}}"
+    call = f'custom-call(p), custom_call_target="__gpu$xla.gpu.triton"{aliased}, {config}'
+    text = f"HloModule m\n\nENTRY e {{\n  p = f32[1024] parameter(0)\n  ROOT c = f32[1024] {call}\n}}\n"
+    assert KernelCosts().instruction(parse_module(text).entry.root).bytes_accessed == written

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.common.edits import Edit, edits
 from hlofuse.reports.common.recipe_page import recipe_names, recipe_text
 from ..running import Run
@@ -36,6 +37,12 @@ def test_the_table_names_recipes_and_has_programs() -> None:
     for row in rows:
         for code in re.findall("`(.+?)`", " ".join(row[1:])):
             ast.parse(code)
+
+
+def test_the_first_form_is_the_one_that_the_suggestion_names() -> None:
+    found = only("def f(t, x):\n    return jnp.searchsorted(t, x)\n")
+    assert 'method="scan_unrolled"' in found.texts[0]
+    assert 'Pass method="scan_unrolled"' in {r.text.partition(" to ")[0] for r in RECIPES}
 
 
 LABEL = """def f(i, p):
