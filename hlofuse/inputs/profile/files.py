@@ -45,7 +45,10 @@ def companion_profile(path: str) -> Profile | None:
     return None
 
 
-def slowest_module(path: str, profile: str | None = None) -> str | None:
+def slowest_module(
+    path: str,
+    profile: str | None = None,
+) -> str | None:
     """The name in a directory of several modules of the one that took most time in its profile, or in
     `profile`; of several with that name the one whose instructions ran. None without a profile."""
     folder = Path(path)
@@ -70,7 +73,10 @@ def slowest_module(path: str, profile: str | None = None) -> str | None:
     return own[0][0] if len(own) == 1 else max(own, key=lambda f: _covered_us(f[1], ran), default=(None,))[0]
 
 
-def _covered_us(file: Path | None, ran: ProfiledModule) -> float:
+def _covered_us(
+    file: Path | None,
+    ran: ProfiledModule,
+) -> float:
     """The time in a profile of instructions with names in this file."""
     text = decode(read_bytes(file), str(file), as_module=False) if file is not None else ""
     names = {*re.findall(r"(?m)^ *(?:ROOT )?%?([\w.-]+) = ", text)}

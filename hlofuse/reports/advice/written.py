@@ -291,8 +291,8 @@ def compile_time_notes(module: Module) -> Iterator[str]:
             text = f"{x.opcode} of a constant, {quantity(steps).strip()} steps{where}"
             yield f"Compile time: {text}; compute it outside jit"
     costly = (x for x in module.instructions() if x.opcode in _COSTLY)
-    alike = Counter((x.opcode, str(x.shape), source_text(kernel_source(x, module))) for x in costly)
-    for (opcode, _, line), count in alike.most_common(1):
+    repeated = Counter((x.opcode, str(x.shape), source_text(kernel_source(x, module))) for x in costly)
+    for (opcode, _, line), count in repeated.most_common(1):
         if count >= _WRITTEN_OUT and line:
             text = f"{count:,} times the same {opcode} ({printable(line)})"
             yield f"Compile time: {text}; a loop (lax.scan, lax.fori_loop) compiles it once"

@@ -164,13 +164,13 @@ class Names:
     def added(self, text: str) -> list[Named]:
         """The copies for a source line that passes after fusion add: those without a line of their own."""
         line, facts = source_line(text.strip()), self.facts
-        final, known = facts.account_after.module, facts.replay.names_at_fusion
+        final, at_fusion = facts.account_after.module, facts.replay.names_at_fusion
         rows = facts.account_after.rows if line is not None else ()
         copies = (r.instruction for r in rows if r.instruction.opcode == "copy")
         return [
             Named(x.name, is_added=True)
             for x in copies
-            if x.name not in known and line is not None and line.is_of(source_bearer(x, final), final)
+            if x.name not in at_fusion and line is not None and line.is_of(source_bearer(x, final), final)
         ]
 
     def launched(self, text: str) -> dict[str, tuple[str, ...]]:

@@ -202,7 +202,11 @@ def _with_time(story: Story, launch: Launched, facts: Facts) -> Story:
     return timed(story, launch, kernel)
 
 
-def timed(story: Story, launch: Launched, kernel: KernelTime | None) -> Story:
+def timed(
+    story: Story,
+    launch: Launched,
+    kernel: KernelTime | None,
+) -> Story:
     """The story of a kernel with its time, and what that consists of."""
     limit = limit_of(kernel, launch.us) if kernel is not None and launch.us else ""
     return replace(
