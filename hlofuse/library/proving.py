@@ -11,12 +11,14 @@ from hlofuse.account import Totals
 from hlofuse.capture.capturing import capture_modules, versions_of
 from hlofuse.capture.model import CaptureError, settled_destination
 from hlofuse.cost.tpu import TpuDevice, tpu_devices
-from hlofuse.ir import HlofuseError, Module, print_module, replace
+from hlofuse.ir import HlofuseError, Instruction, Module, print_module, replace
 from hlofuse.judge.judge import Judge
+from hlofuse.matching.kernels import inside
 from hlofuse.passes.common import make
 from hlofuse.pipelines.flags import joined
 from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.advice.written import prepared
+from hlofuse.reports.common.facts import place_of
 from hlofuse.reports.verdict.candidates import UNKNOWN, rewritten
 from hlofuse.reports.verdict.model import Suggestion, Verdict
 from hlofuse.reports.verdict.phrases import COMPILED, VALUES
@@ -58,7 +60,12 @@ def _with_candidates(report: Program, v: Verdict) -> Verdict:
     return replace(v, untried=tuple(sorted(found.values(), key=lambda s: -s.touched)))
 
 
-def _proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verdict:
+def _proved(
+    report: Program,
+    v: Verdict,
+    tries: int,
+    python: str | None,
+) -> Verdict:
     """The verdict with changes that XLA compiled, at most so many, and what they gain. Each is compared with
     the unchanged module, compiled in the same way. `Verdict.not_proved` says why none could be compiled.
     HlofuseError without the module before optimizations."""
@@ -107,22 +114,25 @@ def _trial(base: Totals, after: Totals) -> Trial:
     return trial if after.unknown <= base.unknown else replace(trial, us_saved=None)
 
 
-def _candidates(report: Program, v: Verdict, start: Module) -> Iterator[Candidate]:
+def _candidates(
+    report: Program,
+    v: Verdict,
+    start: Module,
+) -> Iterator[Candidate]:
     backend = report.identity.backend.value
-    total, us = v.totals.us or 0.0, dict[str, float]()
-    in_loops = sum(k.us for k in v.hot_kernels if k.iterations > 1)
-    for k in v.hot_kernels:
-        for line in {p.partition(" ")[0] for p in (k.place.source, k.place.called_from) if p}:
-            us[line] = us.get(line, 0.0) + k.us
+    module = report.account.module
+    kernels = [(r.total_us or 0.0, *_sources(r.instruction, module)) for r in report.account.rows]
+    total = sum(us for us, _, _ in kernels)
     for r in rewritten(start, backend, loops=True):
         rewriting = WRITTEN.get(r.recipe.name)
         if rewriting is not None and rewriting.rounds:
             continue
         rough = rewriting.rough if rewriting is not None and backend != "tpu" else ""
         s = r.suggestion(replace(UNKNOWN, roughly_timed=rough))
-        touched = sum(us.get(line.partition(" ")[0], 0.0) for line in s.sources)
-        touched = max(touched, in_loops * (r.recipe.rewrite is not None))
-        yield replace(s, touched=min(touched / total, 1.0) if total else 0.0), r.module
+        same = {_form(x) for x in r.module.instructions()}
+        changed = {_source(x, start) for x in start.instructions() if _form(x) not in same} - {None}
+        touched = sum(us for us, found, line in kernels if found & changed or line in s.sources)
+        yield replace(s, touched=touched / total if total else 0.0), r.module
     flags = [s for s in (*v.suggestions, *v.untried) if s.flag]
     machine = report.account.machine
     if isinstance(machine, TpuDevice) and machine.vmem_size > 2048 * _OWN_VMEM_KIB:
@@ -131,7 +141,30 @@ def _candidates(report: Program, v: Verdict, start: Module) -> Iterator[Candidat
     yield from ((s, None) for s in flags)
 
 
-def _judged(helpful: list[Candidate], start: Module, python: str | None) -> Iterator[Suggestion]:
+def _form(x: Instruction) -> object:
+    return x.name, x.shape, *(o.name for o in x.operands)
+
+
+def _sources(
+    kernel: Instruction,
+    module: Module,
+) -> tuple[set[object], str | None]:
+    """The sources of a kernel's operations; its line, where XLA made its last operation without a source."""
+    operations = [*inside(kernel)]
+    line = None if operations[-1].op_name else place_of(kernel, module).source
+    return {_source(x, module) for x in operations}, line
+
+
+def _source(x: Instruction, module: Module) -> object:
+    """The name and line that an operation shares with those that XLA made of it; None without a name."""
+    return (x.op_name, module.source_of(x)) if x.op_name else None
+
+
+def _judged(
+    helpful: list[Candidate],
+    start: Module,
+    python: str | None,
+) -> Iterator[Suggestion]:
     """The changes of code that do not change values; the first are run by XLA:CPU."""
     with Judge(python, _SECONDS) as judge:
         for number, (s, module) in enumerate(helpful):

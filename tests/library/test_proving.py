@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -115,6 +116,16 @@ def test_a_tpu_lists_what_may_apply_and_says_what_compiling_needs(
     shown = hlofuse("explain", case).out
     assert "--prove compiles changes with libtpu" in shown
     assert "Worth trying (not simulated): take-not-onehot" in shown
+    # The kernel that holds the operation which changes is touched, and no other.
+    final = case / "after.hlo"
+    final.write_text(final.read_text().replace(" stack_frame_id=5", ""))
+    for name, touched in (("div", r" \(touches [\d.]+ µs, [1-9]\d?% of time\)"), ("log", "")):
+        named = PROGRAM.replace("={0}\n}", f'={{0}}, metadata={{op_name="jit(softmax)/{name}"}}\n}}')
+        (case / "before_optimizations.hlo").write_text(named)
+        shown = hlofuse("explain", case, columns=200).out
+        assert re.search(
+            rf"Worth trying \(not simulated\): (--\S+, )?take-not-onehot{touched}(,|$)", shown, re.M
+        )
     compiler.refusal = (
         'capture for tpu (v5e:2x2) needs libtpu; pip install "hlofuse[capture-tpu]" in its place'
     )

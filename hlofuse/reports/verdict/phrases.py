@@ -253,18 +253,23 @@ def rounding_lines(v: Verdict) -> Iterator[str]:
 def untried_lines(v: Verdict, *, brief: bool = False) -> Iterator[str]:
     """The recipes and flags that may apply, most touched first: each with its lines, or `brief` by name."""
     if v.untried:
-        of = "the estimated time" if v.totals.is_floor else "time"
-        what = of if v.totals.us is not None else "bytes"
-        names = [(s.recipe or s.flag) + _touched(s, what) for s in v.untried]
+        shares = ((s.recipe or s.flag, _touched(s, v)) for s in v.untried)
+        names = [f"{name} ({share})" if share else name for name, share in shares]
         how = "time unknown" if any(s.trial.totals for s in v.untried) else "not simulated"
         yield f"Worth trying ({how}):{f' {listing(names, 2)}' if brief else ''}"
     for s in () if brief else v.untried:
         parts = suggestion_text(s), where_text(s.sources, s.places), name_text(s)
-        yield "  " + " · ".join(filter(None, (*parts, _touched(s, what).strip(" ()"))))
+        yield "  " + " · ".join(filter(None, (*parts, _touched(s, v))))
 
 
-def _touched(s: Suggestion, what: str) -> str:
-    return f" (touches {100 * s.touched:.0f}% of {what})" if s.touched >= 0.005 else ""
+def _touched(s: Suggestion, v: Verdict) -> str:
+    """`touches 27% of time`, on a TPU with the time; empty where it is next to nothing, or not known."""
+    us = f"{us_text(s.touched * (v.totals.us or 0.0))}, " if v.tiles is not None and v.totals.us else ""
+    of = "the estimated time" if v.totals.is_floor else "time"
+    what = of if v.totals.us is not None else "bytes"
+    if s.touched < 0.005:
+        return f"touches under 1% of {what}" if us and s.touched else ""
+    return f"touches {us}{100 * s.touched:.0f}% of {what}"
 
 
 def where_text(sources: Sequence[str], places: int = 0, room: int | None = None) -> str:
