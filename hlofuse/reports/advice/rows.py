@@ -621,7 +621,7 @@ def _scatter_elements(x: Instruction) -> bool:
     is_of_elements = len(inserted) == table.shape.rank == len(columns) == len(along) > 1
     if not is_of_elements or len(updates) > 1 or x.raw("index_vector_dim") != str(indices.shape.rank - 1):
         return False
-    for k, d in enumerate(map(counted, columns)):
+    for k, d in reversed([*enumerate(map(counted, columns))]):  # where several count, the rows that are minor
         others = [*columns[:k], *columns[k + 1 :]]
         size = table.shape.dimensions[along[k]]
         if d is None or indices.shape.dimensions[d] != size or not all(_is_repeated(c, d) for c in others):
@@ -642,6 +642,8 @@ def _scatter_elements(x: Instruction) -> bool:
 
 def _is_repeated(x: Instruction, along: int) -> bool:
     """True if all elements along a dimension are equal."""
+    if x.opcode == "iota":
+        return counted(x) != along
     if x.opcode == "broadcast":
         return along not in x.dimensions or _is_repeated(x.operands[0], x.dimensions.index(along))
     if x.opcode == "reshape":
