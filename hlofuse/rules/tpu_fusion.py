@@ -6,6 +6,7 @@ import re
 
 from hlofuse.analysis.elementwise import is_elementwise, without_bitcasts
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.names import own_name
 from hlofuse.ir.opcodes import with_trait
 from .catalogue import catalogue
 from .instruction_fusion import CandidatePair
@@ -45,7 +46,11 @@ def readers(producer: Instruction, consumer: Instruction) -> list[tuple[Instruct
     return [(u, k) for u in parameter.users for k, o in enumerate(u.operands) if o is parameter]
 
 
-def _takes_in(reader: Instruction, number: int, value: Instruction) -> bool:
+def _takes_in(
+    reader: Instruction,
+    number: int,
+    value: Instruction,
+) -> bool:
     """True if a kernel may compute the operand while it computes the reader."""
     inside = reader.fusion_around is not None
     opcode = reader.opcode
@@ -67,7 +72,8 @@ def _tile(x: Instruction) -> int:
 def _leaves_gaps(x: Instruction) -> bool:
     """True for a slice of every second element or so, and for padding between elements."""
     if x.opcode == "slice":
-        return any(stride > 1 for stride in x.attributes["slice"].strides)
+        strides, minor = x.attributes["slice"].strides, x.shape.minor_to_major[:2]
+        return any(stride > 1 for k, stride in enumerate(strides) if k in minor)
     return x.opcode == "pad" and any(part.count("_") > 1 for part in (x.raw("padding") or "").split("x"))
 
 
@@ -85,9 +91,7 @@ def consumer_takes_nothing(pair: CandidatePair) -> bool:
 def producer_on_its_own(pair: CandidatePair) -> bool:
     producer = pair.producer
     if producer.opcode == "copy":
-        reading = [u for u, _ in readers(producer, pair.consumer)]
-        in_product = all(u.opcode == "convolution" and not _is_plain(u) for u in reading)
-        return not (in_product and producer.operands[0].opcode != "bitcast")
+        return producer.shape.minor_to_major[:1] != producer.operands[0].shape.minor_to_major[:1]
     if producer.opcode == "fusion":
         return not (is_created(producer) and kind(producer) == "loop")
     return producer.opcode in _ON_ITS_OWN or _leaves_gaps(producer)
@@ -130,7 +134,44 @@ def _is_plain(x: Instruction) -> bool:
     return x.opcode == "convolution" and x.raw("window") in (None, "{size=1}")
 
 
-RULES = (consumer_takes_nothing, producer_on_its_own, scalar, end_of_product)
+@condition("TP005", "Its readers would read more to compute the producer again than it takes in memory")
+def stays_in_memory(pair: CandidatePair) -> bool:
+    producer = pair.producer
+    reading = {own_name(r.origin) for u in producer.users for r, _ in readers(producer, u)}
+    if not is_loop(producer) or len(reading) < 2 or _writes(readers(producer, pair.consumer)[0][0]):
+        return False
+    stored = any(map(_stores, producer.users))
+    computing = [u for u in producer.users if not _stores(u)]
+    size = _bytes_read(producer, pair.state.ends)
+    if producer.opcode in ("sine", "cosine"):
+        return len(computing) > 1 and size > 0
+    if not stored and all(kind(u) != "convolution" for u in computing):
+        return False
+    return (len(computing) + stored - 1) * size > (len(computing) + 1 - stored) * producer.shape.byte_size
+
+
+def _bytes_read(x: Instruction, ends: set[Instruction]) -> int:
+    """Bytes of the arrays that an elementwise computation of `x` reads, from kernels before it."""
+    pending, seen, size = [x], {x}, 0
+    while pending:
+        for o in {*map(without_bitcasts, pending.pop().operands)} - seen:
+            seen.add(o)
+            is_computed = is_loop(o) and o.opcode != "fusion" and o not in ends
+            if is_computed or o.opcode in ("broadcast", "iota"):
+                pending.append(o)
+            else:
+                size += o.shape.byte_size
+    return size
+
+
+def _stores(user: Instruction) -> bool:
+    """True for a result of the computation and a pad, and for bitcasts that only such read."""
+    if user.opcode == "bitcast":
+        return bool(user.users) and any(map(_stores, user.users))
+    return user.opcode in ("tuple", "pad", "slice")
+
+
+RULES = (consumer_takes_nothing, producer_on_its_own, scalar, end_of_product, stays_in_memory)
 
 
 def reason(code: str) -> str:

@@ -149,6 +149,12 @@ add {
   ROOT s = f32[] add(a, b)
 }
 
+greatest {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] maximum(a, b)
+}
+
 """
 
 
@@ -162,6 +168,19 @@ VECTOR = """p = f32[{0}]{{0:T({0})}} parameter(0)
   b = f32[1,{0}]{{1,0:T(1,128)}} bitcast(x)"""
 LABELS = "dim_labels=bf_io->bf"
 TWICE = "w = f32[8,8] multiply(x, y)"
+ROWS = "p = f32[8,8]{1,0} parameter(0)\n  x = f32[8,8]{0,1} copy(p)"
+DEEP = "p = f32[8,8,8] parameter(0)"
+SOFTMAX = """p = f32[{0}] parameter(0)
+  r = f32[{0}] negate(p)
+  z = f32[] constant(0)
+  m = f32[{1}] reduce(r, z), dimensions={{{2}}}, to_apply=greatest
+  b = f32[{0}] broadcast(m), dimensions={{{3}}}
+  d = f32[{0}] subtract(r, b)
+  x = f32[{0}] exponential(d)
+  v = f32[{1}] reduce(x, z), dimensions={{{2}}}, to_apply=add
+  y = f32[{0}] negate(x)
+  ROOT t = (f32[{1}], f32[{0}]) tuple(v, y)"""
+TWO = "p = f32[8,8] parameter(0)\n  q = f32[8,8] parameter(1)\n  x = f32[8,8] add(p, q)"
 STACK = """s = f32[16,8] parameter(1)
   i = s32[] parameter(2)
   y = f32[16,8] dynamic-update-slice(s, x, i, i)"""
@@ -180,6 +199,42 @@ HALF = "y = f32[8,4] slice(x), slice={[0:8], [0:4]}"
         ((VECTOR.format(128), "ROOT y = f32[1,128]{1,0:T(1,128)} exponential(b)"), None),
         ((P, "x = f32[4,8] slice(p), slice={[0:8:2], [0:8]}", "ROOT y = f32[4,8] negate(x)"), "TP002"),
         ((P, "x = f32[4,8] slice(p), slice={[0:4], [0:8]}", "ROOT y = f32[4,8] negate(x)"), None),
+        # Other dimensions than the two minor ones may leave gaps, and change places.
+        (
+            (DEEP, "x = f32[4,8,8] slice(p), slice={[0:8:2], [0:8], [0:8]}", "ROOT y = f32[4,8,8] negate(x)"),
+            None,
+        ),
+        ((ROWS, "ROOT y = f32[8,8]{0,1} negate(x)"), "TP002"),
+        (
+            (
+                ROWS.replace("8,8]", "1,8,8]").replace("{1,0}", "{2,1,0}").replace("{0,1}", "{2,0,1}"),
+                "ROOT y = f32[1,8,8]{2,0,1} negate(x)",
+            ),
+            None,
+        ),
+        # What is stored is not computed again from two arrays, but from one.
+        (
+            (
+                TWO,
+                "y = f32[8,8] negate(x)",
+                "s = f32[8,4] slice(y), slice={[0:8], [0:4]}",
+                "ROOT t = (f32[8,8], f32[8,4]) tuple(x, s)",
+            ),
+            "TP005",
+        ),
+        (
+            (
+                P,
+                "x = f32[8,8] negate(p)",
+                "y = f32[8,8] exponential(x)",
+                "s = f32[8,4] slice(y), slice={[0:8], [0:4]}",
+                "ROOT t = (f32[8,8], f32[8,4]) tuple(x, s)",
+            ),
+            None,
+        ),
+        # The exponential of a softmax is stored, if it has three dimensions.
+        ((SOFTMAX.format("8,8,8", "8,8", "2", "0,1"),), "TP004"),
+        ((SOFTMAX.format("8,8", "8", "1", "0"),), None),
         # A product's kernel goes on while one value of its size leaves it.
         ((P, PRODUCT, "ROOT y = f32[8,8] negate(x)"), None),
         ((P, PRODUCT, HALF, "ROOT w = f32[8,4] negate(y)"), "TP001"),

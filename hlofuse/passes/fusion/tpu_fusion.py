@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from hlofuse.analysis.flops import convolution_flops
 from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.ir import Computation, Instruction, Module, copy_module, reach
 from hlofuse.ir.names import own_name
@@ -18,14 +19,17 @@ class _Driver(FusionDriver):
 
     def prepare(self) -> None:
         for computation in launched_computations(self.module):
-            self.state.ends |= _ends(computation)
+            ends = _ends(computation)
+            found = (_end_of_softmax(x, ends) for x in computation.post_order())
+            self.state.ends |= ends.union(end for end in found if end is not None)
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
         return {}
 
 
 def _ends(computation: Computation) -> set[Instruction]:
-    """The last instruction of each product's kernel, which goes on while one value leaves it."""
+    """The last instruction of each product's kernel, which goes on while one value leaves it.
+    It ends before the values get wider, for what reads them to widen them."""
     order = {x: k for k, x in enumerate(computation.post_order())}
     ends, claimed = set[Instruction](), set[Instruction]()
     for product in (x for x in reversed(list(order)) if x.opcode == "convolution"):
@@ -38,12 +42,42 @@ def _ends(computation: Computation) -> set[Instruction]:
             goes_on = (is_loop(x) or x.opcode == "bitcast") and x.shape.is_array and x not in claimed
             if x is product or not goes_on or x.shape.element_count != product.shape.element_count:
                 break
+            if any(_is_larger(o, product) for o in x.operands):
+                break
             grown.append(x)
-            if all({*grown}.issuperset(k.users) and not k.is_root for k in grown[:-1]):
+            is_result = x.is_root or any(u.opcode == "tuple" for u in x.users)
+            is_wider = x.shape.byte_size > kernel[-1].shape.byte_size
+            leaves_one = all({*grown}.issuperset(k.users) and not k.is_root for k in grown[:-1])
+            if leaves_one and (is_result or not is_wider):
                 kernel = grown[:]
         claimed.update(kernel)
         ends.add(kernel[-1])
     return ends
+
+
+def _is_larger(x: Instruction, product: Instruction) -> bool:
+    """True for a product with one reader, and with more work."""
+    is_product = x.opcode == "convolution" and len(x.users) == 1
+    return is_product and convolution_flops(x) > convolution_flops(product)
+
+
+def _end_of_softmax(greatest: Instruction, ends: set[Instruction]) -> Instruction | None:
+    """The last instruction of the kernel that subtracts the greatest element of each row, of three or more
+    dimensions, from the row; None for others, and where a product's kernel ends with the rows."""
+    if greatest.opcode != "reduce" or greatest.called[0][1].root.opcode != "maximum":
+        return None
+    rows = greatest.operands[0]
+    others = [u for u in rows.users if u is not greatest]
+    spread = [u for u in greatest.users if u.opcode == "broadcast"]
+    is_inner = {*greatest.dimensions} <= {*rows.shape.minor_to_major[:2]}
+    if rows in ends or rows.shape.rank < 3 or not is_inner or len(others) != 1 or not spread:
+        return None
+    end = others[0]
+    if end.opcode != "subtract" or end.operands[1] is not spread[0]:
+        return None
+    while len(end.users) == 1 and is_loop(end.users[0]) and end.users[0].shape.rank == rows.shape.rank:
+        end = end.users[0]
+    return end
 
 
 class Prediction(OnlySkipped):
@@ -88,12 +122,21 @@ class Prediction(OnlySkipped):
         return None
 
     def _merge(self, computation: Computation) -> None:
-        """Make kernels with several results: of a producer that stays in memory and readers of its size."""
+        """Make kernels with several results: of a producer that stays in memory and readers of its size. An
+        elementwise producer takes in one, a reduction if it can, a product those of one shape."""
         groups, order = self._groups, [x for x in computation.post_order() if is_kernel(x)]
         groups.update((x, [x]) for x in order)
         for producer in order:
-            for user in filter(is_kernel, producer.users):
+            is_single = kind(producer) == "loop"
+            users = [u for u in producer.users if is_kernel(u)]
+            if is_single:
+                users.sort(key=lambda u: kind(u) != "reduce")
+            taken: Instruction | None = None
+            for user in users:
+                if taken is not None and (is_single or str(user.shape) != str(taken.shape)):
+                    continue
                 if self._may_join(producer, user):
+                    taken = user
                     joined = groups[producer] + groups[user]
                     groups.update(dict.fromkeys(joined, joined))
 
@@ -105,7 +148,7 @@ class Prediction(OnlySkipped):
         if producer.shape.is_effective_scalar or (kinds == ("loop", "loop") and not is_created(producer)):
             return False
         read = [(x, u) for x in first for u in x.users if u in second]
-        if any(kind(x) == "reduce" or _size(u) != _size(x) for x, u in read):
+        if any(kind(x) == "reduce" or sorted(_size(u)) != sorted(_size(x)) for x, u in read):
             return False
         both, groups = {*first, *second}, self._groups
         after = [u for x in first for u in x.users if u not in both]
