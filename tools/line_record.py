@@ -1,23 +1,31 @@
 """A pytest plugin that records which lines of a package each test runs: `pytest -p line_record`.
 
-LINE_RECORD names the folder to write to, LINE_RECORD_OF the folder whose files count. A fixture of wider
-scope and a function in `functools.cache` or `lru_cache` run once: their lines count for every later test
-that uses the value.
+LINE_RECORD names the folder to write to, LINE_RECORD_OF the folder whose files count. LINE_RECORD_EDITS may
+name a file of pickled edits. An edit counts as a file of the test in which its value differs from the text's.
+A fixture of wider scope and a function in `functools.cache` or `lru_cache` run once: their lines count for
+every later test that uses the value.
 """
 
 from __future__ import annotations
 
+import builtins
 import functools
+import importlib.abc
+import importlib.util
 import os
 import pickle
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
+from edited_values import DIFFERS, comparing
+from mutants import Mutant
 
 _OF = os.environ["LINE_RECORD_OF"].rstrip("/") + "/"
 _TESTS = f"{os.getcwd()}/tests/"
@@ -84,6 +92,46 @@ def _recorded_cache(cache: Callable[..., Any]) -> Callable[..., Any]:
     return decorator
 
 
+def _edited_value(key: str, value: Any, other: Callable[[], Any]) -> Any:
+    """The value. The running test has the edit among its files if the other value differs."""
+    if (key, 0) not in _stack[-1]:
+        try:
+            differs = type(edited := other()) is not type(value) or edited != value
+        except Exception:
+            differs = True
+        if differs:
+            _stack[-1].add((key, 0))
+    return value
+
+
+class _Comparing(importlib.abc.MetaPathFinder, SourceFileLoader):
+    """Finds and loads modules with comparisons of their edits."""
+
+    def __init__(self, name: str, file: str, edits: list[Mutant]) -> None:
+        super().__init__(name, file)
+        self.edits = edits
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        return (
+            importlib.util.spec_from_file_location(fullname, self.path, loader=self)
+            if fullname == self.name
+            else None
+        )
+
+    def get_code(self, fullname: str) -> CodeType:
+        tree, _ = comparing(Path(self.path).read_text(encoding="utf-8"), self.edits)
+        return compile(tree, self.path, "exec", dont_inherit=True)
+
+
+def _compare_edits(file: Path) -> None:
+    setattr(builtins, DIFFERS, _edited_value)
+    by_path: dict[str, list[Mutant]] = {}
+    for edit in pickle.loads(file.read_bytes()):
+        by_path.setdefault(edit.path, []).append(edit)
+    for path, edits in by_path.items():
+        sys.meta_path.insert(0, _Comparing(edits[0].module, os.path.abspath(path), edits))
+
+
 def pytest_configure() -> None:
     sys.monitoring.use_tool_id(_TOOL, "line_record")
     sys.monitoring.register_callback(_TOOL, sys.monitoring.events.LINE, _line)
@@ -129,7 +177,7 @@ def pytest_sessionfinish() -> None:
     for name, (seconds, lines) in _passed.items():
         files: dict[str, int] = {}
         for file, line in lines:
-            path = os.path.relpath(file)
+            path = os.path.relpath(file) if line else file
             files[path] = files.get(path, 0) | 1 << line
         tests[name] = seconds, files
     if tests:
@@ -137,6 +185,8 @@ def pytest_sessionfinish() -> None:
         file.write_bytes(pickle.dumps(tests))
 
 
+if edits := os.environ.get("LINE_RECORD_EDITS"):
+    _compare_edits(Path(edits))
 _lru_cache = functools.lru_cache
 functools.cache = _recorded_cache(functools.partial(_lru_cache, maxsize=None))  # type: ignore
 functools.lru_cache = _recorded_cache(_lru_cache)  # type: ignore[assignment]

@@ -59,6 +59,15 @@ class Mutant:
         """The edit on one line."""
         return f"{_one_line(self.old)} → {_one_line(self.new)}"
 
+    @property
+    def module(self) -> str:
+        return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    @property
+    def key(self) -> str:
+        """A name that no other edit of the same text has."""
+        return f"{self.path}:{self.start}:{self.stop}:{self.new}"
+
     def applied_to(self, source: str) -> str:
         """The source with the edit; ValueError if it no longer has the text."""
         text = source.encode()

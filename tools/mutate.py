@@ -4,10 +4,15 @@
     mutate.py PATH:LINE... edits of these lines, all of them
     mutate.py --edits FILE edits of a file: a line `PATH`, a line `- OLD` and a line `+ NEW` each
 
-The tests of an edit are those that run its line, the cheapest first, until one fails. A first run records
-which test runs which line in out/mutate; later runs record only tests of files that are new or have changed,
-and `--record` records everything. Each edit has a process of its own that imports the edited module. A test
-that fails, an import that fails and a process that takes many times its time all notice it.
+The tests of an edit are those that run its line, until one fails; each test file has the same time first. A
+first run records which test runs which line in out/mutate; later runs record only tests of files that are new
+or have changed, and `--record` records everything. While tests are recorded, the value of an edit is computed
+next to that of the text where that has no effect. Tests in which both are always equal are left out.
+
+Each edit has a process of its own, a copy of one that has collected the tests. It replaces the code of the
+edited function. An edit outside functions, or any with `--fresh`, is imported in a new process. A test that
+fails, an import that fails and a process that takes many times its time all notice it. What was computed
+while tests were collected stays as it was. Thus an edit may live that is noticed with `--fresh`.
 
 Exit status 1 if fewer than `--least` percent are noticed, 2 if there is nothing to do.
 """
@@ -17,9 +22,11 @@ from __future__ import annotations
 import argparse
 import ast
 import difflib
+import gc
 import hashlib
 import importlib.abc
 import importlib.util
+import inspect
 import os
 import pickle
 import resource
@@ -28,17 +35,19 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import CodeType
-from typing import Any
+from types import CodeType, FunctionType
+from typing import Any, TextIO
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from edited_values import comparing
 from mutants import Mutant, mutants, sample
 
 FOLDERS = (
@@ -65,6 +74,17 @@ _HEAVY = (
 )
 """Imported once and inherited by the process of each edit; nothing of the package."""
 _MEMORY = 12 << 30
+_QUIET = (
+    "-qq",
+    "--no-header",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+    "-p",
+    "no:terminalreporter",
+    "--tb=no",
+)
 
 
 @dataclass(slots=True)
@@ -84,6 +104,8 @@ class Record:
     """Of test files, when they were recorded."""
     sources: dict[str, dict[str, str]] = field(default_factory=dict)
     """Texts of the package's files by the hash of a test file's record."""
+    compared: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Edits whose values were compared, by test file. The key is a file of tests where its value differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tests", nargs="*", default=["tests"], help="files and folders that are recorded")
     parser.add_argument("--record", action="store_true", help="record every test")
     parser.add_argument("--frozen", action="store_true", help="take the record as it is")
+    parser.add_argument("--fresh", action="store_true", help="import every edited module again")
     parser.add_argument("--edits", type=Path)
     parser.add_argument("--list", action="store_true", help="print the edits only")
     given = parser.parse_args(arguments)
@@ -123,12 +146,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for mutant in chosen:
             print(f"{mutant.path}:{mutant.line}: {mutant.edit}")
         return 0
-    record = _up_to_date(root, given)
-    _forget_removed_tests(record)
+    record = _up_to_date(root, given, chosen)
+    covering = _Covering(record, root)
+    files = {name.partition("::")[0] for m in chosen for name in covering.tests(m)}
+    _forget_removed_tests(record, files)
     for name in _HEAVY:
         if importlib.util.find_spec(name.partition(".")[0]):
             importlib.import_module(name)
-    outcomes = _run(chosen, record, root, given)
+    replaced = {m: r for m in chosen if not given.fresh and (r := replacements(m, root))}
+    outcomes = _run([m for m in chosen if m not in replaced], record, root, given, _Trial)
+
+    def run(fit: list[Mutant], kind: type[_Trial]) -> None:
+        outcomes.extend(_run(fit, record, root, given, kind))
+
+    sys.path.insert(0, str(root))
+    if replaced:
+        pytest.main([*_QUIET, *sorted(files)], plugins=[_Session(replaced, run)])
     lived = [o for o in outcomes if not o.by]
     print(f"seed {given.seed}: {len(outcomes) - len(lived)} of {len(outcomes)} noticed")
     share = 100 * (len(outcomes) - len(lived)) / len(outcomes)
@@ -168,7 +201,7 @@ def _read_edits(file: Path, root: Path) -> list[Mutant]:
 # ------------------------------------------------------------ the record
 
 
-def _up_to_date(root: Path, given: Any) -> Record:
+def _up_to_date(root: Path, given: Any, chosen: list[Mutant]) -> Record:
     """The stored record, with tests of new and changed files recorded."""
     file = root / "out" / "mutate" / "record.pickle"
     record = Record()
@@ -180,7 +213,7 @@ def _up_to_date(root: Path, given: Any) -> Record:
     changed = [path for path, found in hashes.items() if record.hashes.get(path) != found]
     if changed:
         print(f"recording {len(changed)} of {len(hashes)} test files", flush=True)
-        new = _recorded(root, changed, given)
+        new = _recorded(root, changed, given, chosen)
         for name in [n for n in record.tests if n.partition("::")[0] in changed]:
             del record.tests[name]
         record.tests |= new
@@ -188,9 +221,11 @@ def _up_to_date(root: Path, given: Any) -> Record:
             f.relative_to(root).as_posix(): f.read_text(encoding="utf-8")
             for f in (root / given.package).rglob("*.py")
         }
+        compared = frozenset(m.key for m in chosen if comparing(sources[m.path], [m])[1])
         for path in changed:
             record.hashes[path] = hashes[path]
             record.sources[path] = sources
+            record.compared[path] = compared
     for path in [p for p in record.hashes if not (root / p).exists()]:
         del record.hashes[path], record.sources[path]
     record.tests = {n: t for n, t in record.tests.items() if n.partition("::")[0] in record.hashes}
@@ -200,14 +235,15 @@ def _up_to_date(root: Path, given: Any) -> Record:
     return record
 
 
-def _forget_removed_tests(record: Record) -> None:
-    """Leave out recorded tests that pytest does not find."""
-    files = sorted({name.partition("::")[0] for name in record.tests})
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=", *files]
+def _forget_removed_tests(record: Record, files: set[str]) -> None:
+    """Leave out recorded tests of the files that pytest does not find."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=", *sorted(files)]
     command += ["--import-mode=importlib"]
     listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     names = {line for line in listed.splitlines() if "::" in line}
-    record.tests = {name: test for name, test in record.tests.items() if name in names}
+    removed = [n for n in record.tests if n.partition("::")[0] in files and n not in names]
+    for name in removed:
+        del record.tests[name]
 
 
 def _test_files(place: Path) -> list[Path]:
@@ -215,17 +251,21 @@ def _test_files(place: Path) -> list[Path]:
 
 
 def _hash(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+    """Of a test file and of the data next to it."""
+    data = sorted(f for f in file.parent.rglob("*") if f.is_file() and f.suffix not in (".py", ".pyc"))
+    return hashlib.sha256(b"".join(f.read_bytes() for f in (file, *data))).hexdigest()
 
 
-def _recorded(root: Path, files: list[str], given: Any) -> dict[str, Test]:
+def _recorded(root: Path, files: list[str], given: Any, chosen: list[Mutant]) -> dict[str, Test]:
     found: dict[str, Test] = {}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile() as edits:
+        Path(edits.name).write_bytes(pickle.dumps(chosen))
         paths = [str(Path(__file__).resolve().parent), str(root), os.environ.get("PYTHONPATH", "")]
         environment = {
             **os.environ,
             "LINE_RECORD": folder,
             "LINE_RECORD_OF": str(root / given.package),
+            "LINE_RECORD_EDITS": edits.name,
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         }
         command = [sys.executable, "-m", "pytest", "-q", "-p", "line_record", *files]
@@ -251,9 +291,10 @@ class _Covering:
             self._recordings.setdefault(id(sources), (sources, []))[1].append(name)
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """Tests that run the edit's statement, or else the nearest code around it; cheapest first.
+        """Tests that run the edit's statement, or else the nearest code around it.
 
         Where the statement has changed since tests were recorded they count if they run what is around it.
+        Tests in which its value is that of the text do not count. Each file has the same time first.
         """
         source = (self._root / mutant.path).read_text(encoding="utf-8")
         levels = [set(lines) for lines in _lines_around(source, mutant.line)]
@@ -263,7 +304,21 @@ class _Covering:
             wider := [r for running in recordings if (r := next(running, None)) is not None]
         ):
             found = [name for names in wider for name in names]
-        return sorted(found, key=lambda n: (self._record.tests[n].seconds, n))
+        found = [n for n in found if not self._never_differs(mutant, source, n)]
+        spent: dict[str, float] = dict.fromkeys((n.partition("::")[0] for n in found), 0.0)
+        order: dict[str, float] = {}
+        for name in sorted(found, key=lambda n: (self._record.tests[n].seconds, n)):
+            file = name.partition("::")[0]
+            spent[file] += self._record.tests[name].seconds
+            order[name] = spent[file]
+        return sorted(order, key=lambda n: (order[n], n))
+
+    def _never_differs(self, mutant: Mutant, source: str, name: str) -> bool:
+        """True if the edit's value was that of the text whenever the test evaluated it."""
+        file = name.partition("::")[0]
+        compared = mutant.key in self._record.compared.get(file, ())
+        same_text = self._record.sources[file].get(mutant.path) == source
+        return compared and same_text and mutant.key not in self._record.tests[name].lines
 
     def _levels(
         self, path: str, source: str, levels: list[set[int]], sources: dict[str, str], names: list[str]
@@ -330,14 +385,46 @@ def _lines_around(source: str, line: int) -> Iterable[list[int]]:
 # ------------------------------------------------------------ running
 
 
-def _run(chosen: list[Mutant], record: Record, root: Path, given: Any) -> list[Outcome]:
-    covering, found, running = _Covering(record, root), [], dict[int, _Trial]()
+def replacements(mutant: Mutant, root: Path) -> dict[CodeType, CodeType]:
+    """The code that an edit changes and what it becomes; empty if more than bodies of functions change."""
+    source, path = (root / mutant.path).read_text(encoding="utf-8"), str(root / mutant.path)
+    old, new = (compile(s, path, "exec", dont_inherit=True) for s in (source, mutant.applied_to(source)))
+    found: dict[CodeType, CodeType] = {}
+    return found if _add_replacements(old, new, found, function=False) else {}
+
+
+def _add_replacements(
+    old: CodeType, new: CodeType, found: dict[CodeType, CodeType], *, function: bool
+) -> bool:
+    """False if code that ran at import or variables of a closure differ."""
+    inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new)]
+    if len(inner[0]) != len(inner[1]) or old.co_freevars != new.co_freevars:
+        return False
+    before, differs = len(found), _instructions(old) != _instructions(new)
+    for a, b in zip(*inner, strict=True):
+        defined = bool(a.co_flags & inspect.CO_NEWLOCALS) and a.co_name != "<genexpr>"
+        if not _add_replacements(a, b, found, function=function or defined):
+            return False
+    if function and (differs or len(found) > before):
+        found[old] = new
+    return function or not differs
+
+
+def _instructions(code: CodeType) -> tuple[object, ...]:
+    """Code without positions and without the code in it."""
+    values = [(type(c), repr(c)) for c in code.co_consts if not isinstance(c, CodeType)]
+    return code.co_code, code.co_names, code.co_varnames, code.co_cellvars, code.co_exceptiontable, values
+
+
+def _run(chosen: list[Mutant], record: Record, root: Path, given: Any, kind: type[_Trial]) -> list[Outcome]:
+    covering, running = _Covering(record, root), dict[int, _Trial]()
+    found: list[Outcome] = []
     waiting = list(reversed(chosen))
     while waiting or running:
         while waiting and len(running) < given.jobs:
             mutant = waiting.pop()
             tests = covering.tests(mutant)
-            trial = _Trial(mutant, _affordable(record, tests, given.seconds), len(tests), record, root)
+            trial = kind(mutant, _affordable(record, tests, given.seconds), len(tests), record, root)
             if trial.tests:
                 running[trial.start()] = trial
             else:
@@ -345,7 +432,7 @@ def _run(chosen: list[Mutant], record: Record, root: Path, given: Any) -> list[O
         for pid, trial in list(running.items()):
             if (outcome := trial.outcome()) is not None:
                 del running[pid]
-                if _fails_without_edit(outcome, record, root):
+                if _fails_without_edit(outcome, record, root, kind):
                     print(f"left out, since it fails without an edit: {outcome.by}", flush=True)
                     waiting.append(outcome.mutant)
                 else:
@@ -358,12 +445,12 @@ _sound: set[str] = set()
 """Tests that passed without an edit."""
 
 
-def _fails_without_edit(outcome: Outcome, record: Record, root: Path) -> bool:
+def _fails_without_edit(outcome: Outcome, record: Record, root: Path, kind: type[_Trial]) -> bool:
     """True if the test that noticed an edit fails without it; then the record forgets the test."""
     name = outcome.by
     if name not in record.tests or name in _sound:
         return False
-    control = _Trial(replace(outcome.mutant, start=0, stop=0, old="", new=""), [name], 1, record, root)
+    control = kind(replace(outcome.mutant, start=0, stop=0, old="", new=""), [name], 1, record, root)
     control.start()
     while (alone := control.outcome()) is None:
         time.sleep(0.01)
@@ -388,6 +475,7 @@ def _affordable(record: Record, tests: list[str], seconds: float) -> list[str]:
 def _report(outcome: Outcome) -> Outcome:
     mutant = outcome.mutant
     looked = f"{outcome.ran} of {outcome.covering} tests looked, {outcome.seconds:.1f} s"
+    looked = looked if outcome.covering else "no test runs it and computes another value"
     print(f"{'killed' if outcome.by else 'lived '} {mutant.path}:{mutant.line}: {mutant.edit}", flush=True)
     print(f"       {outcome.by or looked}", flush=True)
     return outcome
@@ -400,6 +488,7 @@ class _Trial:
         self.mutant, self.tests, self.covering, self.root = mutant, tests, covering, root
         expected = sum(record.tests[t].seconds for t in tests)
         self.cpu_limit, self.wall_limit = int(4 * expected + 20), 15 * expected + 300
+        self.limits = {t: 4 * record.tests[t].seconds + 20 for t in tests}
         self.begin = 0.0
         self.pid = 0
         self.file = Path(tempfile.mkstemp(prefix="mutate-")[1])
@@ -411,6 +500,8 @@ class _Trial:
         if self.pid == 0:
             try:
                 self._child()
+            except BaseException:
+                self.file.write_text(f"error {traceback.format_exc()}", encoding="utf-8")
             finally:
                 os._exit(9)
         return self.pid
@@ -426,6 +517,8 @@ class _Trial:
             os.waitpid(self.pid, 0)
         lines = self.file.read_text(encoding="utf-8").splitlines()
         self.file.unlink()
+        if lines and lines[0].startswith("error "):
+            raise RuntimeError("\n".join(lines))
         by = next((line[7:] for line in lines if line.startswith("failed ")), "")
         if not by and (pid == 0 or status):
             ended = f"status {os.waitstatus_to_exitcode(status)}" if pid else "took too long"
@@ -434,37 +527,106 @@ class _Trial:
 
     def _child(self) -> None:
         os.setsid()
-        null = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(null, descriptor)
+        _close_streams()
         resource.setrlimit(resource.RLIMIT_CPU, (self.cpu_limit, self.cpu_limit + 5))
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         sys.path.insert(0, str(self.root))
         sys.dont_write_bytecode = True
         with self.file.open("w", encoding="utf-8", buffering=1) as file:
-            options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no"]
-            status = pytest.main(
-                [*options, *self.tests], plugins=[_Listener(file, _Edited(self.mutant, self.root))]
-            )
-            if status and file.tell() == 0:
-                file.write(f"failed import or collection ({status!r})\n")
-        os._exit(int(status != 0))
+            os._exit(self._failed(file))
+
+    def _failed(self, file: TextIO) -> bool:
+        """True if a test failed; each is written to the file."""
+        listener = _Listener(file, _Edited(self.mutant, self.root), self.limits)
+        files = dict.fromkeys(t.partition("::")[0] for t in self.tests)
+        status = pytest.main(["-x", *_QUIET, *files], plugins=[listener])
+        if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and file.tell() == 0:
+            file.write(f"failed import or collection ({status!r})\n")
+            return True
+        return listener.failed
 
 
 class _Listener:
-    """Writes each test's result to a file; puts a finder before pytest's own."""
+    """Writes each test's result to a file and limits its time; puts a finder before pytest's own."""
 
-    def __init__(self, file: Any, finder: Any) -> None:
-        self.file, self.finder = file, finder
+    def __init__(self, file: TextIO, finder: _Edited, limits: dict[str, float]) -> None:
+        self.file, self.finder, self.limits = file, finder, limits
+        self.failed = False
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_load_initial_conftests(self) -> None:
         assert self.finder.name not in sys.modules
         sys.meta_path.insert(0, self.finder)
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        order = {name: n for n, name in enumerate(self.limits)}
+        items[:] = sorted((i for i in items if i.nodeid in order), key=lambda i: order[i.nodeid])
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Limit the processor time of the test."""
+        used, (_, most) = resource.getrusage(resource.RUSAGE_SELF), resource.getrlimit(resource.RLIMIT_CPU)
+        limit = int(used.ru_utime + used.ru_stime + self.limits.get(nodeid, 0)) + 1
+        resource.setrlimit(resource.RLIMIT_CPU, (min(limit, most), most))
+
     def pytest_runtest_logreport(self, report: Any) -> None:
+        self.failed |= report.failed
         if report.failed or report.when == "call":
             self.file.write(f"{'failed' if report.failed else 'passed'} {report.nodeid}\n")
+
+
+class _Session:
+    """A pytest session whose collected tests run in copies of the process, each with an edit."""
+
+    def __init__(
+        self,
+        replaced: dict[Mutant, dict[CodeType, CodeType]],
+        run: Callable[[list[Mutant], type[_Trial]], None],
+    ) -> None:
+        self.replaced, self.run = replaced, run
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        functions: dict[CodeType, list[FunctionType]] = {}
+        for value in gc.get_objects():
+            if isinstance(value, FunctionType):
+                functions.setdefault(value.__code__, []).append(value)
+        replaced = self.replaced
+        gc.freeze()
+
+        class Trial(_Trial):
+            def _failed(self, file: TextIO) -> bool:
+                capture = session.config.pluginmanager.getplugin("capturemanager")
+                capture.stop_global_capturing()
+                _close_streams()
+                capture.start_global_capturing()
+                capture.suspend_global_capture()
+                listener = _Listener(file, _Edited(self.mutant, self.root), self.limits)
+                session.config.pluginmanager.register(listener)
+                if listener.finder.name not in sys.modules:
+                    sys.meta_path.insert(0, listener.finder)
+                for old, new in replaced.get(self.mutant, {}).items():
+                    for function in functions.get(old, ()):
+                        function.__code__ = new
+                chosen = [items[name] for name in self.tests if name in items]
+                for item, following in zip(chosen, [*chosen[1:], None], strict=True):
+                    if not listener.failed:
+                        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                return listener.failed
+
+        fit = []
+        for mutant, codes in replaced.items():
+            if mutant.module in sys.modules and not any(old in functions for old in codes):
+                print(f"not tried, as its function is not there: {mutant.path}:{mutant.line}: {mutant.edit}")
+            else:
+                fit.append(mutant)
+        self.run(fit, Trial)
+        return True
+
+
+def _close_streams() -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
 
 
 class _Edited(importlib.abc.MetaPathFinder):
@@ -472,7 +634,7 @@ class _Edited(importlib.abc.MetaPathFinder):
 
     def __init__(self, mutant: Mutant, root: Path) -> None:
         self.mutant, self.file = mutant, str(root / mutant.path)
-        self.name = mutant.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        self.name = mutant.module
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
         if fullname != self.name:
@@ -487,7 +649,7 @@ class _Loader(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         source = self.mutant.applied_to(Path(self.path).read_text(encoding="utf-8"))
-        return compile(source, self.path, "exec")
+        return compile(source, self.path, "exec", dont_inherit=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from ..conftest import ROOT
 from ..running import load_tool
 
 TOOL = load_tool("mutants")
+VALUES = load_tool("edited_values")
 SOURCE = '''"""Texts."""
 
 from __future__ import annotations
@@ -104,6 +107,46 @@ def test_a_sample_is_that_of_its_seed_with_one_edit_at_each_place(tmp_path: Path
     assert len(places) == len(set(places)) < len(edits(SOURCE))
 
 
+def test_both_values_are_computed_where_that_changes_nothing() -> None:
+    source = """MOST = 8
+class Limits:
+    least = 1 + 1
+    def admits(self, a, more=2 + 1, *, rest=()):
+        match a:
+            case 3:
+                return rest.pop() + 1
+        return [b for b in (a, more) if b and b < MOST * 2] or f"{a + 1}"
+"""
+    edits = TOOL.mutants(source, "a.py")
+    tree, compared = VALUES.comparing(source, edits)
+    assert {m.edit for m in compared} == {
+        "MOST * 2 → MOST",
+        "MOST * 2 → 2",
+        "MOST * 2 → (MOST // 2)",
+        *("2 → 1", "2 → 3", "1 → 0", "1 → 2"),
+        *(m.edit for m in edits if m.old in ("b < MOST * 2", "b and b < MOST * 2")),
+    }
+    differ: set[str] = set()
+
+    def compare(key: str, value: object, other: Callable[[], object]) -> object:
+        differ.update([key] if other() != value else [])
+        return value
+
+    names: dict[str, Any] = {VALUES.DIFFERS: compare}
+    exec(compile(tree, "a.py", "exec"), names)
+    assert names["Limits"]().admits(5, 17) == [5]
+    assert {m.edit for m in compared if m.key in differ} == {
+        "MOST * 2 → 2",
+        "MOST * 2 → (MOST // 2)",
+        "2 → 3",
+        "b < MOST * 2 → (b >= MOST * 2)",
+        *(
+            f"b and b < MOST * 2 → {new}"
+            for new in ("b", "(b or b < MOST * 2)", "(not (b and b < MOST * 2))")
+        ),
+    }
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="needs sys.monitoring (Python 3.12 or newer)")
 def test_edits_that_tests_notice_are_told_from_those_that_live(tmp_path: Path) -> None:
     for name, text in {"small/__init__.py": "", "small/code.py": CODE, "tests/test_code.py": TEST}.items():
@@ -125,10 +168,12 @@ def test_edits_that_tests_notice_are_told_from_those_that_live(tmp_path: Path) -
         "killed small/code.py:2: a * 2 → a * 3",
         "       tests/test_code.py::test_doubled",
         "lived  small/code.py:2: a < 10 → a < 11",
-        "       2 of 2 tests looked, " + lines[6].rpartition("looked, ")[2],
+        "       no test runs it and computes another value",
         lines[7],
         "50.0%, at least 60% wanted",
     ]
+    _, lines = run("--edits", "edits", "--fresh")
+    assert lines[2] == "       tests/test_code.py::test_doubled"
     (tmp_path / "small/code.py").write_text(f"# moved\n{CODE}")
     status, lines = run("small/code.py:3", "small/code.py:7", "--least", "50")
     assert status == 0
