@@ -96,7 +96,7 @@ def _edited_value(key: str, value: Any, other: Callable[[], Any]) -> Any:
     """The value. The running test has the edit among its files if the other value differs."""
     if (key, 0) not in _stack[-1]:
         try:
-            differs = type(edited := other()) is not type(value) or edited != value
+            differs = type(edited := other()) is not type(value) or bool(edited != value)
         except Exception:
             differs = True
         if differs:
