@@ -132,6 +132,7 @@ def test_padding_and_layout_copies_are_named_with_their_dimension(tmp_path: Path
         ("k", "100 → 128 lanes", 2 * lanes),
         ("x", "100 → 128 lanes", lanes),
     ]
+    assert tiles.products == []
     (copied,) = tiles.copies
     assert (copied["name"], copied["layouts"], copied["reader"]) == ("t", ["{1,0}", "{0,1}"], None)
     (tmp_path / "n.hlo").write_text(

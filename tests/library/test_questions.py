@@ -12,6 +12,7 @@ import pytest
 
 import hlofuse as library
 from hlofuse.cli.main import group
+from hlofuse.library.answer import flat
 from hlofuse.library.options import ReplayOptions
 from hlofuse.library.questions import QUESTIONS
 from hlofuse.library.report import Report
@@ -74,3 +75,8 @@ def test_several_modules_have_the_head_that_they_share(hlofuse: Run) -> None:
     assert list(found)[:3] == HEAD[:3]
     assert (found["stage"], found["xla"]["backend"]) == ("fusion-input", None)
     assert [each["xla"]["backend"] for each in found["inputs"]] == ["cpu", "gpu"]
+
+
+def test_rows_are_flat() -> None:
+    row = {"a": {"b": {"c": 1}, "d": (1, 2)}, "e": [{"f": 1}, 2], "g": [1, (2,)], "h": [], "i": None}
+    assert dict(flat(row)) == {"a_b_c": 1, "a_d": "1, 2", "e": 2, "g": 2, "h": None, "i": None}

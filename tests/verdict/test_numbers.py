@@ -253,3 +253,43 @@ def test_what_is_left_out_for_time_is_said(monkeypatch: pytest.MonkeyPatch) -> N
     assert phrases.suggestions_title(found, 0).startswith("No suggestions: some trials were left out")
     ranking = rank(observed.replay.input, observed.replay.config)
     assert not module.verdict(observed, facts, ranking=ranking).skipped
+
+
+MOVED = Totals(20, Cost(), launches=30, modelled_us=90.0, floor_us=10.0, measured_us=200.0)
+PLAIN = replace(MOVED, measured_us=None)
+GAINS = [
+    (Trial(MOVED, "", 10.0, 0, 0, 0), PLAIN, "−10.00 µs (10%)"),
+    (Trial(MOVED, "", -10.0, 0, 0, 0), PLAIN, "+10.00 µs (10%)"),
+    (Trial(MOVED, "", 0.0, 0, 0, 0), PLAIN, "−0 µs"),
+    # With a profile estimates say so, unless they are scaled to it.
+    (Trial(MOVED, "", 10.0, 0, 0, 0), MOVED, "−10.00 µs (10%) est."),
+    (Trial(MOVED, "", 10.0, 0, 0, 0, 30.0), MOVED, "−30.00 µs (15%) scaled"),
+    (Trial(MOVED, "measured", 10.0, 0, 0, 0, 30.0), MOVED, "−30.00 µs (15%) measured"),
+    # Kernels, and launches where they are not those of the kernels; bytes where no time says more.
+    (Trial(MOVED, "", 10.0, 1, 1, 0), PLAIN, "−10.00 µs (10%) · 20 → 19 kernels"),
+    (Trial(MOVED, "", 10.0, 1, 0, 0), PLAIN, "−10.00 µs (10%) · 20 → 19 kernels"),
+    (Trial(MOVED, "", 10.0, -1, 2, 5), PLAIN, "−10.00 µs (10%) · 20 → 21 kernels, 30 → 28 launches"),
+    (Trial(MOVED, "", 10.0, 0, 1, 5), PLAIN, "−10.00 µs (10%) · 30 → 29 launches"),
+    (Trial(MOVED, "", None, 0, 0, 2000), PLAIN, "time unknown: library calls change · −2.00 kB moved"),
+    (Trial(MOVED, "", None, 0, 0, -2000), PLAIN, "time unknown: library calls change · +2.00 kB moved"),
+    (Trial(None, "", 10.0, 1, 1, 0), PLAIN, "−10.00 µs (10%)"),
+]
+
+
+@pytest.mark.parametrize(("trial", "totals", "line"), GAINS)
+def test_a_change_names_its_gain_and_what_it_changes(trial: Trial, totals: Totals, line: str) -> None:
+    gain, _, counts = line.partition(" · ")
+    assert phrases.change_line(trial, totals, (), "name") == " · ".join(filter(None, (gain, "name", counts)))
+
+
+@pytest.mark.parametrize(
+    ("totals", "covers"),
+    [
+        (replace(PLAIN, launches=20, floor_us=3.0, modelled_us=97.0), True),
+        (replace(PLAIN, launches=20, floor_us=3.1, modelled_us=96.9), False),
+        (replace(PLAIN, launches=21, floor_us=0.0), False),
+        (replace(PLAIN, launches=20, floor_us=0.0, modelled_us=None), False),
+    ],
+)
+def test_a_verdict_is_about_all_where_kernels_without_a_time_are_few(totals: Totals, covers: bool) -> None:
+    assert replace(verdict_of(1.0, None, 1.0, None), totals=totals).covers_all == covers
