@@ -17,7 +17,7 @@ from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.ir.record import replace
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.verdict import candidates, phrases
+from hlofuse.reports.verdict import candidates, phrases, text
 from hlofuse.reports.verdict import verdict as module
 from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
 from hlofuse.reports.whatif.model import Trial
@@ -293,3 +293,17 @@ def test_a_change_names_its_gain_and_what_it_changes(trial: Trial, totals: Total
 )
 def test_a_verdict_is_about_all_where_kernels_without_a_time_are_few(totals: Totals, covers: bool) -> None:
     assert replace(verdict_of(1.0, None, 1.0, None), totals=totals).covers_all == covers
+
+
+@pytest.mark.parametrize(
+    ("saved", "most", "words"), [(5.0, 20.0, "5.0"), (50.0, 20.0, "20.0"), (1.0, 20.0, "")]
+)
+def test_what_a_rule_of_xla_takes_is_no_more_than_what_is_left(saved: float, most: float, words: str) -> None:
+    found = replace(verdict_of(1.0, None, 1.0, None), best=trial(saved), best_of="without CPU007")
+    expected = words and f"; {words} of it is XLA's (CPU007)"
+    assert phrases._of_xla(found, 1.0, most, 100.0, str) == expected
+
+
+def test_a_long_line_goes_on_further_in_and_names_are_not_cut() -> None:
+    lines = [part for part, _ in text._whole(["  one two-three four"], 14)]
+    assert lines == ["  one", "    two-three", "    four"]
