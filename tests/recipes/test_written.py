@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections.abc import Iterator
 from functools import reduce
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from hlofuse.ir import parse_module, print_module
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.graph import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.judge.judge import Judge
 from hlofuse.reports.advice.catalogue import RECIPES, WRITTEN
-from hlofuse.reports.advice.written import prepared
+from hlofuse.reports.advice.written import Numbers, numbers, prepared
+from ..running import find
 from .values import judged
 
 ADD = """plus { a = f32[] parameter(0)
@@ -785,9 +788,9 @@ for section in Path(__file__).with_name("written.hlo").read_text().split("\n// C
         CASES[title] += (reduce(lambda found, pair: found.replace(pair[0], pair[1]), pairs, text),)
 
 
-def changed(name: str, text: str) -> tuple[Module, Module, int]:
+def changed(name: str, text: str | Module) -> tuple[Module, Module, int]:
     """The module as it is tried, the same with the recipe, and the number of places."""
-    before = prepared(module(text))
+    before = prepared(module(text) if isinstance(text, str) else text)
     after = copy_module(before)
     rewriting = WRITTEN[name.partition(" ")[0]]
     places = [x for c in after.computations for x in c.post_order() if x.opcode in rewriting.opcodes.split()]
@@ -815,9 +818,71 @@ def test_the_values_are_the_same_with_another_number_or_comparison(name: str, ju
             assert judgement.verdict in ("same", "cannot tell"), f"{new}: {judgement.reason}"
 
 
+COUNTERPARTS = {
+    "add": "subtract", "subtract": "add", "multiply": "add", "divide": "multiply", "maximum": "minimum",
+    "minimum": "maximum", "and": "or", "or": "and", "exponential": "tanh", "tanh": "exponential",
+}  # fmt: skip
+
+
+def with_one_edit(text: str) -> Iterator[tuple[str, Module]]:
+    """Modules in which one operation is another one, or one operand an earlier value of its shape."""
+    original = module(text)
+    for computation in original.computations:
+        earlier: list[Instruction] = []
+        for x in computation.post_order():
+            if x.opcode in COUNTERPARTS:
+                edited = copy_module(original)
+                find(edited, x.name).opcode = COUNTERPARTS[x.opcode]
+                yield f"{x.name} is {COUNTERPARTS[x.opcode]}", edited
+            for k, operand in enumerate(x.operands if x.opcode not in ("tuple", "while") else ()):
+                others = [i for i in earlier if i.shape == operand.shape and i is not operand]
+                for other in others[:1]:
+                    edited = copy_module(original)
+                    find(edited, x.name).replace_operand(k, find(edited, other.name))
+                    yield f"{x.name} reads {other.name}, not {operand.name}", edited
+            earlier.append(x)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="needs jax (Python 3.12 or newer)")
+@pytest.mark.parametrize("name", [n for n in CASES if " while(" not in CASES[n][0]])
+def test_the_values_are_the_same_with_another_operation_or_operand(name: str, judge: Judge) -> None:
+    """Either nothing changes or the values stay: what a recipe relies on it has looked at."""
+    edits = list(with_one_edit(CASES[name][0]))
+    for edit, edited in Random(name).sample(edits, min(len(edits), 2)):
+        before, after, places = changed(name, edited)
+        if places and WRITTEN[name.partition(" ")[0]].backend != "gpu":
+            judgement = judged(judge, before, after)
+            assert judgement.verdict in ("same", "cannot tell"), f"{edit}: {judgement.reason}"
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_nothing_changes_where_the_values_would(name: str) -> None:
     assert [changed(name, text)[2] for text in CASES[name][1:]] == [0] * len(CASES[name][1:])
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        ("iota(), iota_dimension=0", Numbers(0, (), 1, 1)),
+        ("divide(i, two)", Numbers(0, (), 1, 2)),
+        ("add(four, multiply(i, two))", Numbers(4, (), 2, 1)),
+        ("add(four, divide(i, two))", Numbers(4, (), 1, 2)),
+        ("subtract(two, divide(i, four))", Numbers(2, (), -1, 4)),
+        ("multiply(i, i)", None),
+        ("remainder(i, four)", None),
+        ("broadcast(c), dimensions={}", None),
+    ],
+)
+def test_numbers_of_a_formula(formula: str, expected: Numbers | None) -> None:
+    inner, opcode = re.search(r", (\w+\(.*?\))\)", formula), ""
+    if inner:
+        formula, opcode = formula.replace(inner[1], "inner"), f"  inner = s32[8]{{0}} {inner[1]}\n"
+    constants = "".join(
+        f"  c{k} = s32[] constant({k})\n  {name} = s32[8]{{0}} broadcast(c{k}), dimensions={{}}\n"
+        for k, name in ((2, "two"), (4, "four"))
+    )
+    lines = f"  c = s32[] constant(1)\n{constants}  i = s32[8]{{0}} iota(), iota_dimension=0\n{opcode}"
+    assert numbers(module(f"{lines}  ROOT r = s32[8]{{0}} {formula}").entry.root) == expected
 
 
 def test_a_loop_that_only_counts_down_is_written_without_an_order() -> None:

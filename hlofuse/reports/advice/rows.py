@@ -400,8 +400,10 @@ def _combined(x: Instruction, old: Instruction, new: Instruction) -> Instruction
     root = x.to_apply.root
     if root.opcode == "parameter":
         return new if root.parameter_number else old
-    is_plain = len(root.operands) == 2 and all(o.opcode == "parameter" for o in root.operands)
-    return make.binary(x, root.opcode, old, new) if is_plain else None
+    if len(root.operands) != 2 or not combines_by(x, root.opcode):
+        return None
+    first, second = ((old, new)[o.parameter_number] for o in root.operands)
+    return make.binary(x, root.opcode, first, second)
 
 
 def _scatter_stacked(x: Instruction) -> bool:

@@ -57,11 +57,9 @@ def is_neutral(x: Instruction, value: Instruction) -> bool:
     kind = x.element_type
     starts = {**_NEUTRAL, **dict(zip(("maximum", "minimum"), bounds(kind), strict=True))}
     root = x.to_apply.root
-    if [o.opcode for o in root.operands] != ["parameter"] * 2:
-        return False
     start = starts.get(root.opcode)
     given = scalar_of(source(value))
-    return given is not None and given == start
+    return combines_by(x, root.opcode) and given is not None and given == start
 
 
 _OF_GRADIENT = frozenset({"pad", "select-and-scatter"})
@@ -305,7 +303,7 @@ def _cumulate_by_rows(x: Instruction) -> bool:
     """A cumulative sum over rows becomes a loop that adds a row in each iteration."""
     found = _cumulated(x)
     root = x.to_apply.root
-    if found is None or [o.opcode for o in root.operands] != ["parameter"] * 2:
+    if found is None or not combines_by(x, root.opcode):
         return False
     d, is_forward = found
     order = [d, *(k for k in range(x.shape.rank) if k != d)]
