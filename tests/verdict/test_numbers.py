@@ -296,11 +296,11 @@ def test_a_verdict_is_about_all_where_kernels_without_a_time_are_few(totals: Tot
 
 
 @pytest.mark.parametrize(
-    ("saved", "most", "words"), [(5.0, 20.0, "5.0"), (50.0, 20.0, "20.0"), (1.0, 20.0, "")]
+    ("saved", "most", "shown"), [(5.0, 20.0, "5.0"), (50.0, 20.0, "20.0"), (1.0, 20.0, "")]
 )
-def test_what_a_rule_of_xla_takes_is_no_more_than_what_is_left(saved: float, most: float, words: str) -> None:
+def test_what_a_rule_of_xla_takes_is_no_more_than_what_is_left(saved: float, most: float, shown: str) -> None:
     found = replace(verdict_of(1.0, None, 1.0, None), best=trial(saved), best_of="without CPU007")
-    expected = words and f"; {words} of it is XLA's (CPU007)"
+    expected = shown and f"; {shown} of it is XLA's (CPU007)"
     assert phrases._of_xla(found, 1.0, most, 100.0, str) == expected
 
 
