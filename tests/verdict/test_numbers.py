@@ -307,3 +307,12 @@ def test_what_a_rule_of_xla_takes_is_no_more_than_what_is_left(saved: float, mos
 def test_a_long_line_goes_on_further_in_and_names_are_not_cut() -> None:
     lines = [part for part, _ in text._whole(["  one two-three four"], 14)]
     assert lines == ["  one", "    two-three", "    four"]
+
+
+def test_changes_that_go_together_stand_below_with_their_gain() -> None:
+    both = (suggested(5.0), suggested(4.0))
+    found = replace(verdict_of(1.0, None, 1.0, None), suggestions=both, together=((1, 2), trial(8.0)))
+    lines = [line for line, _ in text.suggestion_lines(found, 2, 100)]
+    assert [line for line in lines if line[0].isdecimal()] == ["1. Do it", "2. Do it"]
+    assert lines[-1] == "Together (1, 2): −8.00 µs (8%)"
+    assert not any("Together" in line for line, _ in text.suggestion_lines(found, 0, 100))
