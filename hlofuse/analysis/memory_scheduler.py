@@ -1,7 +1,7 @@
 """The orders in which XLA runs a module that has no schedule (`hlo_memory_scheduler.cc`)."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import accumulate
 from itertools import count as numbers
@@ -9,7 +9,9 @@ from sys import maxsize
 from typing import TypeAlias
 
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 from .alias_info import AliasInfo
+from .async_ops import is_async_end, start_of
 from .heap_simulator import HeapSimulation, LiveRanges
 from .hlo_alias import HloAlias, HloBuffer
 from .hlo_dataflow import HloDataflow
@@ -18,7 +20,8 @@ from .hlo_value import HloValue
 _GIVEN = frozenset({"parameter", "constant"})
 _Sizes: TypeAlias = Mapping[HloBuffer, int]
 _Cost: TypeAlias = Callable[[Instruction], float]
-_WAIT = 5000.0  # units between the start and the end of a copy, those of `cost`: XLA has no time for it
+_WAIT = 5000.0  # units between the start and the end of a copy or collective, those of `cost`
+_COLLECTIVES = with_trait("collective")
 _FREE = frozenset({"get-tuple-element", "bitcast", "constant", "parameter", "broadcast", "iota"})
 
 
@@ -71,14 +74,18 @@ def breadth_first(computation: Computation) -> list[Instruction]:
 
 
 def _hiding_latency(order: Sequence[Instruction], cost: _Cost) -> Sequence[Instruction]:
-    """The order in which asynchronous copies start as early and end as late as others allow, found from the
-    last instruction to the first; `order` where there are none (`DefaultSchedulerCore`)."""
-    if not any(x.opcode == "async-done" for x in order):
+    """The order in which asynchronous copies and collectives start as early and end as late as others allow,
+    found from the last instruction to the first; `order` where there are none (`DefaultSchedulerCore`)."""
+    ends = {x for x in order if is_async_end(x.opcode)}
+    if not ends:
         return order
+    occupying = {x: found for x in order if (found := list(_ends_in(x)))}
+    exchanging = {x for x, found in occupying.items() if any(map(_is_of_collective, found))}
+    running: Instruction | None = None  # the start of a collective that ends later: XLA has one at a time
     before: dict[Instruction, list[Instruction]] = {x: [] for x in order}
     copies: dict[Instruction, int] = {}
     for x in order:
-        copies[x] = max((copies[p] for p in before[x]), default=0) + (x.opcode == "async-done")
+        copies[x] = max((copies[p] for p in before[x]), default=0) + (x in ends)
         for user in (*x.users, *x.control_successors):
             before[user].append(x)
     left = Counter(p for found in before.values() for p in found)
@@ -97,21 +104,37 @@ def _hiding_latency(order: Sequence[Instruction], cost: _Cost) -> Sequence[Instr
         stall = max(due[x] - now, 0)
         waste = abs(wait - now - costs[x]) if wait else 0
         unlocked = sum(left[p] == 1 for p in before[x])
-        return ready[x], x.opcode == "async-done", -stall, copies[x], -waste, unlocked, place[x]
+        return ready[x], x in occupying, -stall, copies[x], -waste, unlocked, place[x]
 
     while entered or ready:
         ready |= {x: next(serial) * _is_free(x) for x in entered}
         wait = min((due[x] for x in ready if due[x] > now), default=0)
-        found.append(x := max(ready, key=key))
+        found.append(x := max((running and ready.keys() - exchanging) or ready, key=key))
+        if x in exchanging & ends or x is running:
+            running = None if x is running else start_of(x)
         time = max(now, due[x])
         entered = []
         now = time + costs[x]
         del ready[x]
         for p in before[x]:
-            due[p] = max(due[p], time + (_WAIT if x.opcode == "async-done" else 1))
+            due[p] = max(due[p], time + (_WAIT if x in ends else 1))
             left[p] -= 1
             entered += [p] if not left[p] else []
     return found[::-1]
+
+
+def _ends_in(x: Instruction) -> Iterator[Instruction]:
+    """The end of a copy or collective itself, or those in a loop (`DoesOccupyAnyResource`)."""
+    if is_async_end(x.opcode):
+        yield x
+    for name, computation in x.called if x.opcode == "while" else ():
+        yield from (end for i in computation if name == "body" for end in _ends_in(i))
+
+
+def _is_of_collective(end: Instruction) -> bool:
+    start = start_of(end) or end
+    inside = (i for _, c in start.called for i in c)
+    return any(i.opcode.removesuffix("-start") in _COLLECTIVES for i in (start, *inside))
 
 
 def _is_free(x: Instruction) -> bool:

@@ -54,9 +54,11 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
             "memory needs the module that runs: give its dump after optimizations, or all dumps"
         )
     changes = () if report.is_fused else memory_changes(report.observed, report.facts, lambda: report.verdict)
+    device = report.loaded.device or account.machine
+    gpu = device if isinstance(device, DeviceDescription) else None
     found = replace(
-        memory_use(account.module, account.memory, _creating_pass(report)),
-        **_available(report.loaded.device or account.machine, options),
+        memory_use(account.module, account.memory, _creating_pass(report), gpu),
+        **_available(device, options),
         rematerialized=_rematerialized(account),
         is_estimated=report.counted == "replayed",
         recorded_temporary=companions_of(report.module).temporary_bytes,

@@ -20,22 +20,18 @@ from hlofuse.releases import AROUND_FUSION
 
 _ALIGNMENT = {"gpu": 256, "tpu": 512}
 _CPU_ALIGNMENT, _HBM_ALIGNMENT = 64, 16384
-_VMEM, _HOST = 1, 5
-"""The memory spaces of a TPU's VMEM and of the host."""
+_VMEM, _HOST = 1, 5  # the memory spaces of a TPU's VMEM and of the host
 
 
 class LiveArray(Record):
     """A temporary array."""
 
     value: HloValue
-    instruction: Instruction
-    """The instruction that writes it."""
+    instruction: Instruction  # The instruction that writes it
     index: Index
     shape: Shape
-    bytes: int
-    """Bytes of its place, which other arrays may need larger."""
-    readers: tuple[Instruction, ...]
-    """Its readers in the order of the schedule, tuples not among them."""
+    bytes: int  # Bytes of its place, which other arrays may need larger
+    readers: tuple[Instruction, ...]  # Its readers in the order of the schedule, tuples not among them
 
 
 @dataclass(frozen=True)
@@ -45,18 +41,13 @@ class Assignment:
     arguments: int
     outputs: int
     temporary: int
-    aliased: int
-    """Bytes of arguments in which results lie: part of `arguments` and of `outputs`."""
+    aliased: int  # Bytes of arguments in which results lie: part of `arguments` and of `outputs`
     constants: int
-    total: int
-    """All allocations, with constants and the scalars of computations applied element by element."""
-    vmem: int
-    """Bytes of temporary arrays in a TPU's VMEM, none of them part of the others."""
+    total: int  # All allocations, with constants and the scalars of computations applied element by element
+    vmem: int  # Bytes of temporary arrays in a TPU's VMEM, none of them part of the others
     live: LiveRanges = field(repr=False)
-    blocks: tuple[Block, ...] = field(repr=False)
-    """The places in the temporary memory."""
-    donated: tuple[tuple[HloValue, int], ...] = field(repr=False)
-    """The arguments in whose place a result lies, and their bytes."""
+    blocks: tuple[Block, ...] = field(repr=False)  # The places in the temporary memory
+    donated: tuple[tuple[HloValue, int], ...] = field(repr=False)  # Arguments with a result's place; bytes
 
     def readers(self, value: HloValue) -> list[Instruction]:
         """What reads a value, in the order of the schedule; tuples are no readers."""
@@ -107,8 +98,7 @@ class _Allocation:
     is_inside: bool = False
     """True for a scalar of a computation that is applied element by element (`is_thread_local`)."""
     lives_out: bool = False
-    room: int | float = field(default=inf, init=False)
-    """Moments in the longest time in which nothing lies there."""
+    room: int | float = field(default=inf, init=False)  # moments of the longest time without a value
     occupied: list[tuple[int, int, int, HloValue]] = field(default_factory=list, init=False)
     """Values in order of their live ranges: first and last moment, id, value. They meet at most."""
 

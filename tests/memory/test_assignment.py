@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse import open as open_input
+from hlofuse.analysis.memory_scheduler import _hiding_latency
 from hlofuse.compilation import compile
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.tpu import tpu_devices
@@ -266,3 +267,18 @@ ENTRY main {
     found = cpu(text)
     assert found.temporary == 4096
     assert found.total == found.arguments + found.outputs + found.temporary + 4 + 4 + 1
+
+
+def test_one_collective_at_a_time_is_hidden() -> None:
+    """XLA:GPU starts the next one after the end of the one before, though both could run meanwhile."""
+    kernels = "  ".join(f"{k} = f32[8]{{0}} negate({o})" for k, o in (("a", "p"), ("b", "a"), ("c", "b")))
+    text = f"""HloModule m
+ENTRY e {{ p = f32[8]{{0}} parameter(0)  {kernels}
+  s = (f32[8]{{0}}, f32[16]{{0}}) all-gather-start(p), replica_groups={{{{0,1}}}}, dimensions={{0}}
+  d = f32[16]{{0}} all-gather-done(s)
+  t = (f32[8]{{0}}, f32[16]{{0}}) all-gather-start(a), replica_groups={{{{0,1}}}}, dimensions={{0}}
+  u = f32[16]{{0}} all-gather-done(t)
+  ROOT r = (f32[16]{{0}}, f32[16]{{0}}, f32[8]{{0}}) tuple(d, u, c) }}"""
+    order = _hiding_latency(parse_module(text).entry.post_order(), lambda x: 1.0)
+    ends = [x.name for x in order if x.opcode.startswith("all-gather")]
+    assert ends in (["s", "d", "t", "u"], ["t", "u", "s", "d"])

@@ -79,6 +79,28 @@ def test_arguments_with_results_of_their_shapes_can_be_donated(
     assert [c["memory_bytes"] for c in found["changes"]] == [pytest.approx(16_400, abs=16)]
 
 
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ("old.g old.m old.w", "Donate old (donate_argnums) if the caller no longer needs it"),
+        ("g state.m state.w", "Donate state (donate_argnums) if the caller no longer needs it"),
+        ("g m w", "Donate w, m (donate_argnums) if the caller no longer needs them; g would do for one"),
+        ("m g w", "Donate w, g (donate_argnums) if the caller no longer needs them; m would do for one"),
+    ],
+)
+def test_the_argument_that_fits_the_most_results_is_donated(
+    hlofuse: Run, tmp_path: Path, names: str, text: str
+) -> None:
+    """A module does not say which argument a result replaces, as of weights, a momentum and gradients."""
+    module = MOMENTUM
+    for old, new in zip(("gradient", "state['speed']", "state['weights']"), names.split(), strict=True):
+        module = module.replace(f'"{old}"', f'"{new}"')
+    found, _ = memory(hlofuse, tmp_path, module, "--device", "h100_sxm")
+    (change,) = found["changes"]
+    assert change["text"].startswith(text)
+    assert change["memory_bytes"] == 12_304
+
+
 def test_on_a_cpu_what_follows_a_barrier_runs_after_all_before_it(hlofuse: Run, tmp_path: Path) -> None:
     """XLA's temporaries. Without the barrier both sorts are alive at once."""
     without = BARRIER.replace("sine(y)", "sine(x)")

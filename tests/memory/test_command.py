@@ -145,25 +145,144 @@ ENTRY main {
 
 
 @pytest.mark.parametrize(
-    ("where", "how", "is_named"),
+    ("where", "how", "rows", "first"),
     [
-        ("transpose(jvp())", "add", True),
-        ("jvp()", "add", False),
-        ("transpose(jvp())", "checkpoint/rematted_computation/add", False),
+        ("transpose(jvp())", "add", 8, "Put jax.checkpoint around the loop's body"),
+        ("jvp()", "add", 8, ""),
+        ("transpose(jvp())", "checkpoint/rematted_computation/add", 8, ""),
+        ("transpose(jvp())", "checkpoint/rematted_computation/add", 17, ""),
+        (
+            "transpose(jvp())",
+            "checkpoint/rematted_computation/add",
+            20,
+            "Nest two scans of 5 and 4 iterations",
+        ),
     ],
 )
 def test_what_a_loop_keeps_for_its_backward_loop(
-    hlofuse: Run, tmp_path: Path, where: str, how: str, is_named: bool
+    hlofuse: Run, tmp_path: Path, where: str, how: str, rows: int, first: str
 ) -> None:
-    """Only for a backward loop, and only if no jax.checkpoint of the program decides what is kept."""
+    """Only for a backward loop. What a jax.checkpoint keeps of many iterations is kept by two loops."""
     text = FORWARD_AND_BACKWARD.replace("WHERE", where).replace("HOW", how)
+    text = text.replace("[8,", f"[{rows},").replace('"n":"8"', f'"n":"{rows}"')
     (tmp_path / "m.hlo").write_text(text, encoding="utf-8")
     found = json.loads(hlofuse("memory", tmp_path / "m.hlo", "--target", "cpu", "--format", "json").out)
-    (largest,) = (a for a in found["alive"] if a["name"] == "loop.1" and a["bytes"] == 32_768)
-    expected = "each iteration keeps a part for the backward loop loop.2; jax.checkpoint around the body"
-    assert ((largest["reason"] or "").startswith(expected)) == is_named
-    texts = [u["text"] for u in found["not_simulated"] if u["bytes"] == 32_768]
-    assert any(t.startswith("Put jax.checkpoint") for t in texts) == is_named
+    size = rows * 4096
+    (largest,) = (a for a in found["alive"] if a["name"] == "loop.1" and a["bytes"] == size)
+    is_stack = where.startswith("transpose")
+    assert (largest["reason"] == "each iteration keeps a part for the backward loop loop.2") == is_stack
+    texts = [u["text"] for u in found["not_simulated"] if u["bytes"] == size]
+    assert [t for t in texts if t.startswith(("Put", "Nest"))] == [
+        t for t in texts if first and t.startswith(first)
+    ]
+    assert len(texts) == bool(first)
+
+
+@pytest.mark.parametrize(("count", "is_named"), [(2, True), (3, False)])
+def test_a_gradient_of_few_numbers_can_be_taken_forward(
+    hlofuse: Run, tmp_path: Path, count: int, is_named: bool
+) -> None:
+    """Of at most a quarter as many numbers as the loop has iterations."""
+    text = FORWARD_AND_BACKWARD.replace("WHERE", "transpose(jvp())").replace("HOW", "add")
+    text = text.replace("(s32[], f32[8,1024]{1,0})", f"(s32[], f32[8,1024]{{1,0}}, f32[{count}]{{0}})")
+    for tuple_, by in (("new", "g.2"), ("stack.3", "g.3"), ("start, stack", "g"), ("start.1, kept", "g")):
+        text = text.replace(f"{tuple_})\n", f"{tuple_}, {by})\n")
+    for k in (2, 3):
+        element = f"  g.{k} = f32[{count}]{{0}} get-tuple-element(arg.{k}), index=2\n"
+        text = text.replace(f"  one.{k} =", f"{element}  one.{k} =")
+    text = text.replace("  zero = s32", f"  g = f32[{count}]{{0}} parameter(1)\n  zero = s32")
+    text = text.replace("  ROOT end.2 = f32[1,1024]{1,0} copy(first)", "  end = f32[1,1024]{1,0} copy(first)")
+    text = text.replace(
+        "  end = f32", f"  d = f32[{count}]{{0}} get-tuple-element(loop.2), index=2\n  end = f32"
+    )
+    text += f"  ROOT both = (f32[1,1024]{{1,0}}, f32[{count}]{{0}}) tuple(end, d)\n}}\n"
+    text = text.replace("copy(first)\n}", "copy(first)")
+    (tmp_path / "m.hlo").write_text(text, encoding="utf-8")
+    found = json.loads(hlofuse("memory", tmp_path / "m.hlo", "--target", "cpu", "--format", "json").out)
+    texts = [u["text"] for u in found["not_simulated"] if "jax.jacfwd" in u["text"]]
+    assert bool(texts) == is_named
+    assert all(t.endswith("of the backward loop's results 2 numbers are read") for t in texts)
+
+
+JACOBIAN = """HloModule m, is_scheduled=true
+
+ENTRY main {
+  x = f32[COLUMNS]{0} parameter(0), metadata={op_name="x"}
+  w = f32[64,16,COLUMNS]{2,1,0} parameter(1), metadata={op_name="w"}
+  back = f32[64,16,COLUMNS]{2,1,0} custom-call(w), custom_call_target="f", metadata={op_name="jit(f)/HOW/mul"}
+  ROOT j = f32[ROWS,COLUMNS]{1,0} custom-call(back), custom_call_target="g"
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "rows", "columns", "text"),
+    [
+        ("vmap(transpose(jvp()))", 64, 32, "Take jax.jacfwd for jax.jacrev: 32 columns at once for 64 rows"),
+        ("vmap(transpose(jvp()))", 63, 32, ""),
+        ("vmap(jvp())/vmap(transpose(jvp()))", 64, 32, ""),  # gradients under vmap
+        ("transpose(jvp())", 64, 32, ""),
+    ],
+)
+def test_a_jacobian_by_rows_with_few_columns(
+    hlofuse: Run, tmp_path: Path, how: str, rows: int, columns: int, text: str
+) -> None:
+    module = JACOBIAN.replace("HOW", how).replace("ROWS", str(rows)).replace("COLUMNS", str(columns))
+    (tmp_path / "m.hlo").write_text(module, encoding="utf-8")
+    found = json.loads(hlofuse("memory", tmp_path / "m.hlo", "--target", "cpu", "--format", "json").out)
+    assert [u["text"] for u in found["not_simulated"] if "jac" in u["text"]] == [text] * bool(text)
+
+
+MESH = """HloModule m, is_scheduled=true, num_partitions=8, input_output_alias={ {0}: (0, {}, may-alias),
+  {1}: (1, {}, may-alias) }
+
+update {
+  w.1 = f32[8192,4]{1,0} parameter(0)
+  m.1 = f32[8192,4]{1,0} parameter(1)
+  g.1 = f32[8192,4]{1,0} parameter(2)
+  m.2 = f32[8192,4]{1,0} add(m.1, g.1)
+  w.2 = f32[8192,4]{1,0} subtract(w.1, m.2)
+  ROOT both.1 = (f32[8192,4]{1,0}, f32[8192,4]{1,0}) tuple(w.2, m.2)
+}
+
+ENTRY main {
+  w = f32[8192,4]{1,0} parameter(0), sharding=SHARDING, metadata={op_name="state['w']"}
+  m = f32[8192,4]{1,0} parameter(1), sharding=SHARDING, metadata={op_name="state['m']"}
+  x = f32[4,8192]{1,0} parameter(2), sharding={devices=[8,1]<=[8]}
+  g = f32[8192,4]{1,0} custom-call(w, x), custom_call_target="gradient"
+  new = (f32[8192,4]{1,0}, f32[8192,4]{1,0}) fusion(w, m, g), kind=kLoop, calls=update
+  w.3 = f32[8192,4]{1,0} get-tuple-element(new), index=0
+  m.3 = f32[8192,4]{1,0} get-tuple-element(new), index=1
+  ROOT both = (f32[8192,4]{1,0}, f32[8192,4]{1,0}) tuple(w.3, m.3)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("sharding", "rows", "devices", "less"),
+    [
+        ("{replicated}", 8192, 8, "115 kB"),
+        ("{devices=[2,1,4]<=[8] last_tile_dim_replicate}", 8192, 4, "98.3 kB"),
+        ("{replicated}", 8190, 0, ""),  # neither dimension is a multiple of 8
+        ("{devices=[8,1]<=[8]}", 8192, 0, ""),
+    ],
+)
+def test_arguments_that_several_devices_have_can_be_sharded(
+    hlofuse: Run, tmp_path: Path, sharding: str, rows: int, devices: int, less: str
+) -> None:
+    """The state that only the update reads costs a gather of the new weights, in a time that XLA measured."""
+    text = MESH.replace("SHARDING", sharding).replace("8192", str(rows))
+    (tmp_path / "m.hlo").write_text(text, encoding="utf-8")
+    found = json.loads(hlofuse("memory", tmp_path / "m.hlo", "--device", "h100_sxm", "--format", "json").out)
+    texts = {u["text"].split(":")[0]: u["text"] for u in found["not_simulated"] if "Shard" in u["text"]}
+    assert list(texts) == (["Shard state['w']", "Shard state['m']"] if devices else [])
+    if devices:
+        start = f": {devices} devices each have all of it, and would need {less} less for arguments"
+        assert all(start in t for t in texts.values())
+        assert texts["Shard state['w']"].endswith(
+            "what it costs to gather them where they are read is not estimated"
+        )
+        assert "its other results (131 kB) are then gathered, in " in texts["Shard state['m']"]
 
 
 WIDE = """HloModule m, is_scheduled=true

@@ -17,6 +17,8 @@ _SMALLER = 4
 """A part is so many times smaller than the largest argument or result."""
 _NONE = -1
 _SPREAD = ("broadcast", "iota")
+_SEVERAL = ("reduce", "sort")
+"""Operations whose results have the same shape, if there are several."""
 _LARGE = "add convert dot exponential gather multiply reduce reshape scatter select subtract tanh transpose"
 
 
@@ -29,6 +31,8 @@ def compute_in_parts(x: Instruction) -> bool:
     limit = max(_LEAST, *given)
     if size < 2 * limit or any(i.shape.byte_size > size for i in entry if i.shape.is_array):
         return False
+    if (root := entry.root).opcode in ("topk", *_SEVERAL) and root.shape.is_tuple:
+        entry.root = make.tuple_of(root, make.elements(root, range(len(root.shape.tuple_shapes))))
     sizes, needed = x.shape.dimensions, -(-_SMALLER * size // limit)
     for d in sorted(range(x.shape.rank), key=lambda d: -min(sizes[d], needed)):
         count = next(n for n in range(min(sizes[d], needed), sizes[d] + 1) if sizes[d] % n == 0)
@@ -42,7 +46,10 @@ def compute_in_parts(x: Instruction) -> bool:
 def _places(reader: Instruction, x: Instruction, d: int) -> list[int]:
     """The dimensions of the operands and of the result that are divided if `x` is along `d`; nothing where a
     part of `x` is not enough."""
-    rule = sharding_rule(reader) if reader.shape.is_array else None
+    if reader.opcode in ("get-tuple-element", "topk"):
+        is_whole = reader.opcode == "topk" and d == reader.operands[0].shape.rank - 1
+        return [] if is_whole else [d, d]
+    rule = sharding_rule(reader) if reader.shape.is_array or reader.opcode in _SEVERAL else None
     if rule is None:
         return []
     sides = [*rule.operands, rule.result]
@@ -76,7 +83,7 @@ def _region(x: Instruction, d: int, limit: int) -> dict[Instruction, int] | None
         near = [i] if i.opcode in _SPREAD else [i, *i.users]
         for y in near:
             places = _places(y, i, along[i])
-            if y not in between and i not in large:
+            if y not in between and i not in large and i.shape.is_array:
                 continue
             if not places:
                 return None
@@ -121,23 +128,26 @@ def _write(along: dict[Instruction, int], count: int) -> bool:
             found[d] = make.binary(number, "multiply", number, length)
             return found
 
-        def shape(x: Instruction, d: int) -> Shape:
-            sizes = list(x.shape.dimensions)
+        def shape(of: Shape, d: int) -> Shape:
+            if of.is_tuple:
+                return Shape.tuple_of([shape(s, d) for s in of.tuple_shapes])
+            sizes = list(of.dimensions)
             sizes[d] //= count
-            return with_dimensions(x.shape, sizes)
+            return with_dimensions(of, sizes)
 
         def operand(o: Instruction, d: int) -> Instruction:
             value = values[o] if o in values else computation_of(number).add_instruction(o.clone())
             if o in along or d == _NONE:
                 return value
-            return make.dynamic_slice(number, value, starts(o, d), shape(o, d).dimensions)
+            return make.dynamic_slice(number, value, starts(o, d), shape(o.shape, d).dimensions)
 
         for x, places in (parts | sums).items():
             operands = [operand(o, d) for o, d in zip(x.operands, places, strict=False)]
             d = along.get(x, _NONE)
-            new = x.clone(operands, shape=x.shape if d == _NONE else shape(x, d))
+            new = x.clone(operands, shape=x.shape if d == _NONE else shape(x.shape, d))
             computation_of(number).add_instruction(new)
-            resize(new, [k == d for k in range(x.shape.rank)])
+            if x.shape.is_array:
+                resize(new, [k == d for k in range(x.shape.rank)])
             values[x] = new
         found = list[Instruction]()
         for x, total in zip(results, state[len(leaves) :], strict=True):

@@ -1,6 +1,7 @@
 """Changes that need less memory, each replayed on the module."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -32,10 +33,10 @@ from hlofuse.reports.verdict.candidates import with_edited, with_own
 from hlofuse.reports.verdict.model import Verdict
 from hlofuse.reports.verdict.phrases import suggestion_text
 from hlofuse.reports.whatif.model import Trial, trial_of
+from .ideas import argument_name
 
 SILENT = with_trait("free")
-_OPTIONAL = frozenset({"copy_fusion", "computation-deduplicator"})
-"""Passes after fusion that XLA:GPU compiles without; the others that change a module it needs."""
+_OPTIONAL = frozenset({"copy_fusion", "computation-deduplicator"})  # XLA:GPU compiles without these alone
 _SCHEDULER = "xla_cpu_scheduler_type"
 _HAS_SCHEDULERS = Span(since="0.9")
 _LEAST = 0.01  # the part of the memory that a change has to save
@@ -54,8 +55,7 @@ def memory_changes(
     observed: Observed, facts: Facts, verdict: Callable[[], Verdict]
 ) -> tuple[MemoryChange, ...]:
     """Changes that save 1% or more of the memory, the largest saving first. Above `TRIED_UP_TO` instructions
-    only the passes after fusion are tried, since a suggestion is tried on a part of the module, which has no
-    memory of its own: then `verdict` is not asked for."""
+    only the passes after fusion are tried: other suggestions are tried on a part, which has no memory."""
     found = [*_without_passes(facts), *_in_memory_order(facts), *_donated(facts)]
     if len(facts.before) <= TRIED_UP_TO:
         tried = verdict()
@@ -73,7 +73,11 @@ def _saves(change: MemoryChange) -> bool:
     return after is not None and saved > 0 and saved >= _LEAST * (saved + (after.memory_bytes or 0))
 
 
-def _finished(facts: Facts, module: Module, config: ReplayConfig) -> Trial:
+def _finished(
+    facts: Facts,
+    module: Module,
+    config: ReplayConfig,
+) -> Trial:
     """The trial of a change that the passes after fusion show."""
     final = finish(module, config, ()).module
     after = account_of(facts.replay, facts.costs, final, is_final=True).totals
@@ -95,9 +99,15 @@ def _donated(facts: Facts) -> Iterator[MemoryChange]:
         for p, index in given.items():
             config.set_up(index, (p.parameter_number, ()))
         write_alias_config(module, config)
-        names = dict.fromkeys(re.split(r"[\[.]", argument_name(p))[0] for p in given)
+        names = Counter(map(_outer_name, given))
+        shapes = {p.shape for p in given}
+        free = (p for p in module.entry.parameters if p.shape in shapes and p not in given)
+        rest = [_outer_name(p) for p in free if not config.is_aliased((p.parameter_number, ()))]
+        others = [n for n in dict.fromkeys(rest) if n not in names and rest.count(n) >= min(names.values())]
         whose = "it" if len(names) == 1 else "them"
         text = f"Donate {listing(list(names), 3)} (donate_argnums) if the caller no longer needs {whose}"
+        if others:
+            text += f"; {listing(others, 3)} would do for one of the same shape"
         yield MemoryChange(text, _finished(facts, module, facts.replay.config), recipe="donate-the-argument")
 
 
@@ -140,25 +150,28 @@ def _edited(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
             yield MemoryChange(text, trial, sources)
 
 
-def argument_name(parameter: Instruction) -> str:
-    """The user's name of an argument: `state['w']`; the parameter's where the dump has none."""
-    return parameter.op_name or parameter.name
-
-
 def _donations(module: Module) -> dict[Instruction, Index]:
-    """Arguments that are not donated, each with a result of its shape that has a place of its own; a gradient
-    replaces no argument."""
+    """Arrays that are not donated, each with a result of its shape that has a place of its own; first those
+    of the argument that fits the most results. A gradient replaces no argument."""
     config, root = alias_config(module), module.entry.root
-    free = [p for p in module.entry.parameters if not config.is_aliased((p.parameter_number, ()))]
-    found = dict[Instruction, Index]()
+    results = []
     for index, shape in root.shape.leaves():
         result = root.operands[index[0]] if root.opcode == "tuple" else root
-        if is_backward(_named(result)):
-            continue
-        fitting = (p for p in free if shape.is_array and p.shape == shape and p not in found)
-        if index not in config.aliases and (p := next(fitting, None)) is not None:
+        if shape.is_array and shape.rank and index not in config.aliases and not is_backward(_named(result)):
+            results.append((index, shape))
+    shapes = {shape for _, shape in results}
+    free = [p for p in module.entry.parameters if not config.is_aliased((p.parameter_number, ()))]
+    fitting = Counter(_outer_name(p) for p in free if p.shape in shapes)
+    free.sort(key=lambda p: -fitting[_outer_name(p)])
+    found = dict[Instruction, Index]()
+    for index, shape in results:
+        if (p := next((p for p in free if p.shape == shape and p not in found), None)) is not None:
             found[p] = index
     return found
+
+
+def _outer_name(parameter: Instruction) -> str:
+    return re.split(r"[\[.]", argument_name(parameter))[0]
 
 
 def _named(x: Instruction) -> Instruction:

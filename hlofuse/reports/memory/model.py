@@ -1,21 +1,19 @@
 """The memory of a module by XLA's buffer assignment, and the reasons why arrays have places of their own."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from hlofuse.analysis.hlo_value import HloValue
-from hlofuse.analysis.kernels import computed_in, kernel_source, source_bearer, trip_count_of
-from hlofuse.format import bytes_text, fields
+from hlofuse.analysis.kernels import kernel_source, source_bearer
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.format import fields
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Module, Record, computation_of, grouped
+from hlofuse.ir import Instruction, Module, Record, computation_of
 from hlofuse.memory import Assignment, LiveArray
-from hlofuse.reports.advice.matching import is_backward
-from .changes import SILENT, MemoryChange, argument_name
+from .changes import SILENT, MemoryChange
+from .ideas import LARGE, Untried, argument_name, ideas, loops_of, opcodes_in, parts_of
 
 _ORDER = frozenset({"transpose", "copy", "reshape", "bitcast"})
-NOTABLE = 0.01  # of all memory or of the temporaries: less is not worth a line
-_LARGE = 0.1
-"""The part of the largest array's bytes from which an array needs a reason, of the peak's a change."""
 
 
 class AliveArray(Record):
@@ -30,14 +28,6 @@ class AliveArray(Record):
     last_reader: str | None  # The last instruction that reads it, None where it is only handed on
     last_reader_source: str | None
     reason: str = ""  # The reason for a place of its own; empty where the module shows none
-
-
-class Untried(NamedTuple):
-    """A change of the program that no replay can show, and the bytes at the peak that it is about."""
-
-    text: str
-    sources: tuple[str, ...]
-    bytes: int
 
 
 class MemoryUse(Record):
@@ -57,15 +47,12 @@ class MemoryUse(Record):
     device: str = ""  # The device that has them; empty where the user says it
     devices: int = 1  # Devices that the program is yet to be divided over; `available` are of one
     is_estimated: bool = False  # True for a replayed module, whose instructions XLA may run in another order
-    recorded_temporary: int | None = None
-    """`temporary` by the dump of XLA's buffer assignment; None without one."""
+    recorded_temporary: int | None = None  # `temporary` by the dump of XLA's buffer assignment, if any
     recorded_total: int | None = None  # `total` by XLA's memory usage report; None without one
     rematerialized: tuple[int, float | None] = (0, None)
     """Kernels that XLA computes again to save memory, and the microseconds of all launches, or None."""
-    changes: tuple[MemoryChange, ...] = ()
-    """Changes that need less temporary memory, the largest saving first."""
-    untried: Sequence[Untried] = ()
-    """Changes of the program that no replay can show, those of most bytes first."""
+    changes: tuple[MemoryChange, ...] = ()  # Those that need less temporary memory, the largest saving first
+    untried: Sequence[Untried] = ()  # Changes of the program that no replay can show, of most bytes first
 
     @property
     def fits(self) -> bool | None:
@@ -77,6 +64,7 @@ def memory_use(
     module: Module,
     assigned: Assignment,
     creating_pass: Callable[[Instruction], str] = lambda x: "",
+    gpu: DeviceDescription | None = None,
 ) -> MemoryUse:
     """The memory of a final module and its arrays at the peak. `creating_pass` explains larger results."""
 
@@ -91,11 +79,10 @@ def memory_use(
         x, last = array.instruction, array.readers[-1] if array.readers else None
         name = last.name if last is not None else None
         shape = array.shape.text_without_layout
-        why = reason(array, assigned, at, creating_pass) if array.bytes >= _LARGE * largest else ""
+        why = reason(array, assigned, at, creating_pass) if array.bytes >= LARGE * largest else ""
         return AliveArray(x.name, array.index, x.opcode, shape, array.bytes, line(x), name, line(last), why)
 
     largest = max((a.bytes for a in assigned.peak), default=0)
-
     return MemoryUse(
         module.name,
         assigned.arguments,
@@ -107,59 +94,9 @@ def memory_use(
         assigned.total,
         max(assigned.over_time),
         tuple(map(alive, assigned.peak)),
-        untried=_ideas(module, assigned, line),
+        untried=ideas(module, assigned, line, gpu),
         devices=module.devices,
     )
-
-
-def _ideas(
-    module: Module,
-    assigned: Assignment,
-    line: Callable[[Instruction], str | None],
-) -> list[Untried]:
-    """Changes about a good part of the bytes at the peak, the most first."""
-    given = [*module.entry.parameters, module.entry.root]
-    most = max((s.byte_size for x in given for _, s in x.shape.leaves() if s.is_array), default=0)
-    rows = []
-    for text, arrays in grouped((t, a) for a in assigned.peak for t in _changes_of(a, most)).items():
-        sources = dict.fromkeys(s for a in arrays if (s := line(a.instruction)))
-        size = sum(a.bytes for a in arrays)
-        rows.append(Untried(text, tuple(sources), size))
-    least = max(_LARGE * max(assigned.over_time), NOTABLE * assigned.total)
-    return sorted((r for r in rows if r.bytes >= least), key=lambda r: -r.bytes)
-
-
-def _changes_of(array: LiveArray, most: int) -> Iterator[str]:
-    """Changes about one array; `most` are the bytes of the largest argument or result."""
-    x, readers = array.instruction, array.readers[-1:]
-    sums = (p for r in readers for p in _parts(r) if p.opcode == "reduce")
-    if any((p.op_name or "").endswith("dot_general") for p in sums):
-        return  # parts of a product that XLA splits
-    if _stacked(array, lambda loop: ""):
-        yield "Put jax.checkpoint around the loop's body: each iteration keeps arrays for the backward loop"
-    elif "jvp(" in (x.op_name or "") and not is_backward(x) and _is_for_backward(array):
-        yield "Put jax.checkpoint around the operation: the array is kept for the backward pass"
-    if not computation_of(x).is_entry or x.opcode not in ("fusion", "custom-call"):
-        return
-    shape = array.shape
-    if shape.is_tiled and shape.buffer_size >= 2 * shape.byte_size:
-        used = bytes_text(shape.byte_size)
-        yield f"Change its shape, such as by merging small dimensions: all but {used} is padding of tiles"
-    elif (
-        array.bytes >= 2 * most
-        and not any(r.opcode == "while" for r in readers)  # a loop's state
-        and (is_backward(x) or not any(map(is_backward, array.readers)))
-    ):
-        yield "Compute the array in parts (jax.lax.map): it is larger than any argument or result"
-    whole = array.shape.element_count
-    if array.shape.element_type != "f32" or not x.op_name:  # XLA's own conversion has no name
-        return
-    for o in x.operands:
-        own = o.shape
-        if own.is_array and own.element_count == whole and 2 * own.byte_size <= array.bytes:
-            kind = own.text_without_layout
-            yield f"Keep the array in a narrower type, if that is precise enough: it is computed from {kind}"
-            break
 
 
 def reason(
@@ -183,7 +120,9 @@ def reason(
         return f"not in donated {name}: still read by {reader.name}{at(reader)}{since}"
     first = _reader_before(array, assigned)
     if first is None:
-        return _stacked(array, at)
+        stack = "each iteration keeps a part for the backward loop"
+        loops = loops_of(array, assigned)
+        return f"{stack} {loops[1].name}" if loops is not None else ""
     results = len(x.shape.tuple_shapes)
     name = creating_pass(x)
     cause = f"since {name} " if name else ""
@@ -193,29 +132,6 @@ def reason(
     )
 
 
-def _stacked(array: LiveArray, at: Callable[[Instruction], str]) -> str:
-    """A clause about a loop's array with a part for each iteration of the backward loop that reads it."""
-    loop, reader = array.instruction, array.readers[-1] if array.readers else None
-    if reader is None or loop.opcode != "while" or reader.opcode != "while":
-        return ""
-    length = array.shape.dimensions[0] if array.shape.rank else 0
-    if trip_count_of(loop) != length or is_backward(loop) or not _is_for_backward(array):
-        return ""
-    return (
-        f"each iteration keeps a part for the backward loop {reader.name}; jax.checkpoint around the body"
-        f"{at(loop)} keeps only the loop's carry and computes the rest again"
-    )
-
-
-def _is_for_backward(array: LiveArray) -> bool:
-    """True if the backward pass reads it and no `jax.checkpoint` of the program decides so."""
-    readers = array.readers[-1:]
-    found = [array.instruction, *readers]
-    found += [part for x in found for _, c in x.called for i in c for part in _parts(i)]
-    is_chosen = any("/checkpoint/" in (x.op_name or "") for x in found)
-    return any(map(is_backward, readers)) and not is_chosen
-
-
 def copied_argument(x: Instruction) -> Instruction | None:
     """The argument whose elements an instruction only puts in another order; None for any other."""
     while len(x.operands) == 1 and opcodes_in(x) <= _ORDER:
@@ -223,21 +139,15 @@ def copied_argument(x: Instruction) -> Instruction | None:
     return x if x.opcode == "parameter" and computation_of(x).is_entry else None
 
 
-def recomputed(producer: Instruction, reader: Instruction) -> str:
+def recomputed(
+    producer: Instruction,
+    reader: Instruction,
+) -> str:
     """The last operation of a kernel if another kernel with an operand of it has all of its operations."""
-    own, there = ([x for x in _parts(k) if x.opcode not in SILENT] for k in (producer, reader))
+    own, there = ([x for x in parts_of(k) if x.opcode not in SILENT] for k in (producer, reader))
     keys = [{(x.opcode, x.shape.text_without_layout, x.op_name) for x in part} for part in (own, there)]
     shared = set(producer.operands) & set(reader.operands)
     return own[-1].opcode if own and shared and keys[0] <= keys[1] else ""
-
-
-def opcodes_in(x: Instruction) -> set[str]:
-    """Its opcode, or those of a fusion's operations."""
-    return {part.opcode for part in _parts(x)}
-
-
-def _parts(x: Instruction) -> list[Instruction]:
-    return list(computed_in(x)) if x.opcode == "fusion" else [x]
 
 
 def _reader_of_donated(array: LiveArray, assigned: Assignment) -> tuple[HloValue, Instruction] | None:
@@ -251,7 +161,10 @@ def _reader_of_donated(array: LiveArray, assigned: Assignment) -> tuple[HloValue
     return min(found)[2:] if found else None
 
 
-def _reader_before(array: LiveArray, assigned: Assignment) -> Instruction | None:
+def _reader_before(
+    array: LiveArray,
+    assigned: Assignment,
+) -> Instruction | None:
     """The first reader of any result of a kernel; None where it reads the array as well."""
     x, moment = array.instruction, assigned.live.moment
     if x.opcode != "fusion" or not array.index or not array.readers:

@@ -9,7 +9,8 @@ from hlofuse.format.terminal import Rows, print_lines, print_rest
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.verdict.phrases import delta, where_text
 from hlofuse.reports.whatif.model import Trial
-from .model import NOTABLE, AliveArray, MemoryUse
+from .ideas import NOTABLE
+from .model import AliveArray, MemoryUse
 
 
 def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
@@ -90,7 +91,7 @@ def _change_lines(m: MemoryUse) -> Iterator[str]:
 
     untried = [u for u in m.untried if not any(u.text.startswith(c.text) for c in m.changes)]
     if untried:
-        yield "\nWorth trying (not simulated), with the size at the peak of the arrays concerned"
+        yield "\nWorth trying (not simulated), with the size of the arrays concerned"
     for u in untried:
         where = f" at {where_text(u.sources)}" if u.sources else ""
         yield f"{bytes_text(u.bytes)}{where}: {printable(u.text)}"
