@@ -39,8 +39,7 @@ _STEPS: dict[str, tuple[str, Callable[..., object]]] = {
     "alone in layout": ("alone_in_layout", lambda phases: ()),
     "recreated": ("add_recreated", lambda phases: None),
     "rounds": ("split_rounds", lambda members: [members]),
-    "numbers": ("phases_by_number", dict),
-    "computations": ("processing_order", lambda module: None),
+    "computations": ("processing_order", lambda module: list(module.computations)),
     "bitcasts by number": ("number", lambda x: 0),
 }
 """The steps of the estimate, and what stands in for each that is switched off."""

@@ -8,7 +8,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from .front_end import named_by_front_end, program_order
 from .names import is_of_program, number
 from .phases import Evidence, Phase, phase_of
-from .recreated import add_recreated, alone_in_layout, phases_by_number, split_rounds
+from .recreated import add_recreated, alone_in_layout, split_rounds
 
 # The order in which passes go through the computations of a module.
 #
@@ -24,7 +24,7 @@ _NUMBERED = re.compile(r"[^.]*\.(\d+)(?:\.clone.*)?(?:\.sunk.*)?")
 def processing_order(module: Module) -> list[Computation]:
     """All computations in XLA's processing order, the entry last."""
     written = {c: k for k, c in enumerate(module.computations)}
-    since: dict[Computation, tuple[int, ...]] = {}
+    since = dict[Computation, tuple[int, ...]]()
     for c in module.computation_post_order():
         times = [_first_place(c, written)]
         times += [(*since[x], 0) for i in c for x in i.called_computations if since[x] > (0, 1)]
@@ -65,7 +65,6 @@ def _place_elements(order: list[Instruction]) -> list[Instruction]:
 def _by_id(computation: Computation, named: frozenset[Instruction]) -> list[Instruction]:
     evidence = Evidence(computation, named)
     phases = {x: phase_of(evidence, x) for x in computation if x.opcode != "parameter"}
-    phases.update(phases_by_number(phases))
     phases.update(dict.fromkeys(alone_in_layout(phases), Phase.SIMPLIFIED_AGAIN))
     add_recreated(phases)
     parameters = [x for x in computation if x not in phases]

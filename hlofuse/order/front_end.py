@@ -29,9 +29,9 @@ _SHARED = frozenset({"broadcast", "constant"})  # stems that the compiler also a
 
 def named_by_front_end(module: Module) -> frozenset[Instruction]:
     """The instructions outside of fusions with numbers in the window of their stem and computation."""
-    candidates: dict[str, dict[Computation, dict[Instruction, int]]] = {}
-    others: dict[str, list[int]] = {}
-    in_clones: dict[str, list[int]] = {}
+    candidates = dict[str, dict[Computation, dict[Instruction, int]]]()
+    others = dict[str, list[int]]()
+    in_clones = dict[str, list[int]]()
     for computation in module.computations:
         if computation.fusion is not None:
             continue
@@ -46,7 +46,7 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
                 in_clones.setdefault(stem, []).append(number)
             else:
                 candidates.setdefault(stem, {}).setdefault(computation, {})[x] = number
-    found: set[Instruction] = set()
+    found = set[Instruction]()
     for stem, members in candidates.items():
         passes, cloned = sorted(others.get(stem, ())), sorted(in_clones.get(stem, ()))
         end = inf
@@ -139,10 +139,10 @@ def program_order(operations: list[Instruction]) -> list[Instruction]:
     """The operations, given in text order, in program order: the front end has put its constants first."""
     place = {x: k for k, x in enumerate(operations)}
     number = {x: name_before_renaming(x).number for x in operations}
-    chains: dict[object, list[Instruction]] = {}
+    chains = dict[object, list[Instruction]]()
     for x in operations:
         chains.setdefault(x if x.opcode == "constant" else name_before_renaming(x).stem, []).append(x)
-    lower: dict[Instruction, Instruction] = {}
+    lower = dict[Instruction, Instruction]()
     for own in chains.values():
         own.sort(key=lambda x: (-number[x], -place[x]))
         lower.update(pairwise(own))
@@ -167,9 +167,9 @@ def program_order(operations: list[Instruction]) -> list[Instruction]:
     """Source locations numbered early, as constants are written first."""
     ready = [(rank[x], place[x]) for x in heads if not unread[x]]
     heapq.heapify(ready)
-    backwards: list[Instruction] = []
+    backwards = list[Instruction]()
     needed_once = _needed_once(sources)
-    pending: list[Instruction] = []
+    pending = list[Instruction]()
     """Operations whose only reader is placed already; the latest goes first."""
 
     def latest(found: list[Instruction]) -> Instruction:
@@ -228,7 +228,7 @@ def _needed_once(
     sources: Mapping[Instruction, Iterable[Instruction]],
 ) -> dict[Instruction, list[Instruction]]:
     """Sources with one reader, right before it in a text whenever they were created; not the root."""
-    readers: dict[Instruction, list[Instruction]] = {}
+    readers = dict[Instruction, list[Instruction]]()
     for x, needed in sources.items():
         if x.computation is not None and x is not x.computation.root:
             for source in needed:

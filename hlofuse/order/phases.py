@@ -51,7 +51,7 @@ class Evidence:
         """True if most numbers are those of a computation's clone; a few are in the windows."""
         self._operations = set() if self.cloned else {(operation(x), x.opcode) for x in remaining}
         self._names = {name_before_renaming(x) for x in computation}
-        self._last: dict[str, int] = {}
+        self._last = dict[str, int]()
         for x in named:
             if x.computation is computation or computation.is_entry:
                 name = name_before_renaming(x)

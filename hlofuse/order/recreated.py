@@ -36,7 +36,7 @@ def _is_moved(x: Instruction, phases: Phases) -> bool:
 
 
 def _read_moved(phases: Phases) -> Iterable[Instruction]:
-    found: dict[Instruction, None] = {}
+    found = dict[Instruction, None]()
     pending = [x for x in phases if _is_moved(x, phases)]
     for source in pending:
         for x in source.users:
@@ -158,51 +158,10 @@ def alone_in_layout(phases: Phases) -> list[Instruction]:
     return found
 
 
-_CERTAINTY = {
-    Phase.CALLS: 6,
-    Phase.SIMPLIFIED: 7,
-    Phase.SIMPLIFIED_AGAIN: 8,
-    Phase.DOTS: 16,
-    Phase.LAYOUTS: 8,
-    Phase.SIMPLIFIED_LAST: 16,
-}
-"""Phases that name after the opcode, and the certainty of neighbours for each."""
-
-
-def phases_by_number(phases: Phases) -> Phases:
-    """The phases of instructions that passes named after the opcode, such that no stem's numbers fall. The
-    candidates are compared by their agreement with the neighbours."""
-    iterations = [*_CERTAINTY]
-
-    def may_be_dated(x: Instruction) -> bool:
-        late = phases[x] == Phase.SIMPLIFIED_LAST and x.opcode != "broadcast"
-        return phases[x] in _CERTAINTY and not late and not is_of_program(x)
-
-    found = {}
-    for chain in chains_of(phases, may_be_dated):
-        agreed = [0] * len(iterations)
-        came_from = []
-        for x in chain:
-            best, step = 0, []
-            for k in range(len(iterations)):
-                best = k if agreed[k] > agreed[best] else best
-                step.append(best)
-            agreed = [
-                agreed[b] + _CERTAINTY[iterations[k]] * (iterations[k] == phases[x])
-                for k, b in enumerate(step)
-            ]
-            came_from.append(step)
-        at = max(range(len(iterations)), key=agreed.__getitem__)
-        for x, step in zip(reversed(chain), reversed(came_from), strict=True):
-            found[x] = iterations[at]
-            at = step[at]
-    return found
-
-
 def split_rounds(recreated: Iterable[Instruction]) -> list[list[Instruction]]:
     """The instructions recreated after the first round, by round of the two passes."""
     rest = dict.fromkeys(recreated)
-    rounds: list[list[Instruction]] = []
+    rounds = list[list[Instruction]]()
     while True:
         moved = _movable(rest)
         for x in moved:

@@ -75,7 +75,7 @@ def _name_before_renaming(name: str) -> str | None:
 def reserve_counted_names(module: Module) -> None:
     """Reserve the counted names of removed instructions. A bare opcode as a name shows that passes counted.
     Then they took the first numbers, up to a gap: those of the front end are as large as the program."""
-    numbers: dict[str, set[int]] = {}
+    numbers = dict[str, set[int]]()
     for instruction in module.instructions():
         opcode = instruction.opcode
         root, _, number = instruction.name.rpartition(".")

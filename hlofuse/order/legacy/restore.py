@@ -102,7 +102,7 @@ def _split_uses(graph: ShadowGraph, node: Node) -> None:
 
 def merge_equals(graph: ShadowGraph) -> None:
     """Give the first of equal operations the users of all (`HloCSE`)."""
-    first: dict[tuple[object, ...], Node] = {}
+    first = dict[tuple[object, ...], Node]()
     for node in graph.post_order():
         if node.dead or not node.operands:
             continue
@@ -125,8 +125,8 @@ class GroupedTransposes:
 
     def __init__(self, graph: ShadowGraph) -> None:
         self._graph = graph
-        self._before: dict[Instruction, Instruction] = {}
-        self._after: dict[Instruction, Instruction] = {}
+        self._before = dict[Instruction, Instruction]()
+        self._after = dict[Instruction, Instruction]()
         place = {node: k for k, node in enumerate(graph.nodes)}
         for transpose, node in graph.of.items():
             bitcast = transpose.operands[0] if transpose.opcode == "transpose" else None
@@ -198,7 +198,7 @@ class SunkBroadcasts:
 
     def __init__(self, graph: ShadowGraph) -> None:
         self._graph = graph
-        self._sunk: dict[Instruction, tuple[Instruction, Instruction, Instruction | None]] = {}
+        self._sunk = dict[Instruction, tuple[Instruction, Instruction, Instruction | None]]()
         """Old broadcast to the old convert, the new broadcast, and the new convert if it remains."""
         new = [x for x in graph.of if x.opcode == "broadcast" and x.users]
         for convert in [x for x in graph.of if x.opcode == "convert" and not x.users and not x.is_root]:

@@ -58,7 +58,7 @@ class ShadowGraph:
             node.users = [self.of[u] for u in x.users]
         self.nodes = list(self.of.values())
         self.root = self.of[computation.root]
-        self.visited: set[Node] = set()
+        self.visited = set[Node]()
 
     def add(self, node: Node) -> Node:
         self.nodes.append(node)
@@ -159,7 +159,7 @@ class ShadowGraph:
 
     def post_order(self) -> list[Node]:
         """Operands before users, from nodes without users in id order (`MakeInstructionPostOrder`)."""
-        order: list[Node] = []
+        order = list[Node]()
         starts = [x for x in self.nodes if not x.dead and not x.users]
         starts.sort(key=lambda x: len(self.nodes) if x.source is None else x.source.id)
         self._traverse(starts, order.append)
