@@ -246,7 +246,7 @@ class Account:
     @cached_property
     def rows(self) -> tuple[Launched, ...]:
         """All launches, the entry's first."""
-        found: list[Launched] = []
+        found = list[Launched]()
         always = set(launched_computations(self.module, branches=False))
         for c, own in self._rows_by_computation.items():
             runs, open_ended, in_branch = self.runs(c), c in self._run_counts[1], c not in always
@@ -314,7 +314,7 @@ class Account:
     @cached_property
     def _started(self) -> dict[Computation, list[Launched]]:
         """The launches that a run of each computation starts, asynchronous ones and conditionals included."""
-        found: dict[Computation, list[Launched]] = {}
+        found = dict[Computation, list[Launched]]()
         for c, own in self._rows_by_computation.items():
             if self.runs(c):
                 found.setdefault(self._starter(c), []).extend(own)

@@ -42,7 +42,7 @@ def fusion_floor(
     read values that enter a computation, or come from a library call, a copy or a collective. They write
     values that leave to those. The time is the memory time of both plus one launch, or the time of all
     arithmetic (`flops`) on all units, if longer."""
-    fused: dict[Computation, list[Launched]] = {}
+    fused = dict[Computation, list[Launched]]()
     moved, us, crossing, launches = 0, 0.0, 0, 0
     for row in account.rows:
         if is_small_call(row.instruction):
@@ -69,10 +69,10 @@ def fusion_floor(
 
 def _border(kernels: set[Instruction]) -> int:
     """Bytes that a computation's kernels read from and write for others, without updates in place."""
-    read: dict[_Place, int] = {}
+    read = dict[_Place, int]()
     written = 0
     borders = {kernel: border_bytes(kernel) for kernel in kernels}
-    updated: dict[_Place, tuple[_Place, int]] = {}
+    updated = dict[_Place, tuple[_Place, int]]()
     for kernel, (_, writes) in borders.items():
         for pair in in_place_pairs(kernel, AROUND_FUSION):
             new = writes.get((*pair.output_index, 0)[0]) or sum(writes.values())
@@ -98,7 +98,7 @@ def _leaving(kernel: Instruction, kernels: set[Instruction]) -> set[int] | None:
     """The indices of the results with other readers than these kernels; None for all."""
     if kernel.is_root:
         return None
-    found: set[int] = set()
+    found = set[int]()
     for user in kernel.users:
         views = [user]
         index = user.tuple_index if user.opcode == "get-tuple-element" else 0
@@ -226,7 +226,7 @@ def moved_once(account: Account) -> int:
                     part = tuple(i.raw("slice") for i in inside if i.opcode == "slice")
                     parts[part] = max(parts.get(part, 0), _bytes_read(account, x, operand))
             read += min(sum(parts.values()), whole)
-    values: dict[object, int] = {}
+    values = dict[object, int]()
     for index, leaf in entry.root.shape.leaves():
         if index not in passed and leaf.is_array:
             values[follow_tuples(entry.root, index)] = shape_size(leaf)
@@ -252,7 +252,7 @@ class _Flow:
 
     def __init__(self, module: Module) -> None:
         self.entry = module.entry
-        self._elements: dict[Instruction, dict[int, list[Instruction]]] = {}
+        self._elements = dict[Instruction, dict[int, list[Instruction]]]()
 
     def readers(
         self, source: Instruction, at: Index, results: set[Index]

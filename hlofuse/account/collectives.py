@@ -103,12 +103,12 @@ def overlaps(
     """The overlap of each of `exchanges` in the schedule of these computations, callees first. `launches` has
     the microseconds of what is launched, `overhead_us` of each included. Kernels run one after the other, and
     so do asynchronous collectives, and the `copies` among the exchanges; a done waits for its start."""
-    found: dict[Instruction, Overlap] = {}
-    lengths: dict[Computation, float] = {}
+    found = dict[Instruction, Overlap]()
+    lengths = dict[Computation, float]()
     for computation in computations:
         now = 0.0
         free = {False: 0.0, True: 0.0}
-        pending: dict[Instruction | str | None, tuple[Instruction, float]] = {}
+        pending = dict[Instruction | str | None, tuple[Instruction, float]]()
         for instruction in computation:
             fused, stage = fused_collective(instruction)
             channel = fused.raw("channel_id") if fused is not None else None
@@ -238,7 +238,7 @@ def collectives_of(
     starts = {c: started_by(c) for c in exchanges}
     shardings = argument_shardings(module.entry)
     devices = math.prod(int(module.attributes.raw(n) or 1) for n in ("replica_count", "num_partitions"))
-    found: dict[Instruction, Resharding] = {}
+    found = dict[Instruction, Resharding]()
     for start in starts.values():
         if (resharding := resharding_of(start, exchanges, devices)) is not None:
             for gather in resharding.gathers:  # the longest chain is that of the first
@@ -262,7 +262,7 @@ def collectives_of(
 
 def argument_shardings(entry: Computation) -> dict[Instruction, str | None]:
     """The sharding of the arguments of each instruction, if all that are not replicated have the same."""
-    found: dict[Instruction, set[str]] = {}
+    found = dict[Instruction, set[str]]()
     for i in entry.post_order():
         own = {i.raw("sharding") or ""} if i.opcode == "parameter" else set()
         found[i] = set(sorted(own.union(*(found[o] for o in i.operands)) - {"{replicated}"})[:2])

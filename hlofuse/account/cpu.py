@@ -49,7 +49,7 @@ class CpuTimes:
         self._copies = _COPIES_UPDATED_ARRAYS.includes(release.name)
         self._sorts_rows_at_once = _SORTS_ROWS_AT_ONCE.includes(release.name)
         self._costs = KernelCosts()
-        self._cached: dict[Instruction, tuple[Work | None, float, Cost]] = {}
+        self._cached = dict[Instruction, tuple[Work | None, float, Cost]]()
 
     def us(
         self,
@@ -102,8 +102,8 @@ class CpuTimes:
         """The parts of each kernel's bytes by the cache that holds them when it runs. A value is as far as
         what was moved since it was last read or written. `computations` stand after those that they call, and
         each runs over and over."""
-        found: dict[Instruction, Shares] = {}
-        sizes: dict[Computation, float] = {}
+        found = dict[Instruction, Shares]()
+        sizes = dict[Computation, float]()
         for computation in computations:
             touches = list(self._touches(computation, sizes))
             outputs = () if computation.callers else _results(computation)
@@ -113,11 +113,11 @@ class CpuTimes:
             fresh = {} if computation.callers else _fresh_bytes(touches, results)
             sizes[computation] = whole = sum({v: n for t in touches for v, n in t.values.items()}.values())
             shared = any(t.parts > 1 for t in touches)
-            last: dict[object, tuple[float, bool]] = {}
+            last = dict[object, tuple[float, bool]]()
             clock = 0.0
             for is_second, touch in [(run, t) for run in (False, True) for t in touches]:
                 moved = sum(touch.values.values())
-                shares: defaultdict[str, float] = defaultdict(float)
+                shares = defaultdict[str, float](float)
                 for value, size in touch.values.items() if is_second else ():
                     before, is_away = last.get(value, (-whole, shared and value == (touch.kernel, ())))
                     distance = min(whole, clock - before + moved) / touch.parts
@@ -224,8 +224,8 @@ def _fresh_bytes(touches: Sequence[_Touch], results: Container[Instruction]) -> 
     """Bytes that each kernel writes to fresh pages: large results, and temporaries where all of them, which
     are one allocation, are large, beyond those before."""
     last = {v[0]: k for k, t in enumerate(touches) for v in t.values if isinstance(v, tuple)}
-    ends: defaultdict[int, float] = defaultdict(float)
-    found: dict[Instruction, float] = {}
+    ends = defaultdict[int, float](float)
+    found = dict[Instruction, float]()
     live = peak = 0.0
     for k, t in enumerate(touches):
         sizes = [leaf.byte_size for _, leaf in t.kernel.shape.leaves()]
@@ -242,7 +242,7 @@ def _fresh_bytes(touches: Sequence[_Touch], results: Container[Instruction]) -> 
 
 def _passed(kernel: Instruction) -> dict[object, float]:
     """The bytes of arrays of which a kernel reads or updates a part at a place that is computed."""
-    found: dict[object, float] = {}
+    found = dict[object, float]()
     inside = kernel.fused_computation.instructions if kernel.opcode == "fusion" else (kernel,)
     for x in inside:
         if x.opcode not in ("dynamic-slice", "dynamic-update-slice"):

@@ -124,13 +124,13 @@ def path_of(x: Instruction, module: Module) -> Iterator[Node]:
     if metadata is None:
         return
     package = ""
-    functions: list[Node] = []
+    functions = list[Node]()
     for place in module.stack_frames.trace(metadata.stack_frame_id):
         if (library := _LIBRARY.match(place.file)) is not None:
             package = package if functions else library[1]
         elif name := _function_name(place):
             functions.append((place.file, name))
-    found: list[Node] = []
+    found = list[Node]()
     for node in reversed(functions):
         # XLA joins the frames of calls that it inlines: what leads back to a function is left out.
         del found[found.index(node) if node in found else len(found) :]
@@ -152,7 +152,7 @@ def _function_name(place: SourceLocation) -> str:
 
 def _aligned(paths: Sequence[tuple[Node, ...]]) -> list[tuple[Node, ...]]:
     """The paths with their first function's callers: JAX keeps some ten frames and leaves out the rest."""
-    callers: dict[Node, tuple[Node, ...]] = {}
+    callers = dict[Node, tuple[Node, ...]]()
     for path in paths:
         for n, node in enumerate(path):
             if n > len(callers.get(node, ())):
@@ -166,7 +166,7 @@ def _places(paths: Sequence[tuple[Node, ...]], weights: Sequence[float]) -> list
     for path, weight in zip(paths, weights, strict=True):
         for caller, called in pairwise(path):
             calls[called][caller] += weight
-    split: set[Node] = set()
+    split = set[Node]()
     while True:
         sums: dict[Node, float] = defaultdict(float)
         in_parts: dict[Node, float] = defaultdict(float)

@@ -81,11 +81,11 @@ def _join(
     by_name = {i.name: i for i in module.instructions()}
     # A kernel's name has underscores where the instruction's has dots.
     by_kernel = grouped((name.replace(".", "_").replace("-", "_"), name) for name in by_name)
-    expected: dict[str, Signature] = {}
+    expected = dict[str, Signature]()
     if source.proto is not None and not is_own:
         with suppress(ValueError, IndexError):
             expected = signatures(source.proto())
-    times: dict[str, MeasuredTime] = {}
+    times = dict[str, MeasuredTime]()
     refused, unmatched = [], []
     found_us, found_calls = 0.0, 0
     for name, time in source.times.items():

@@ -50,12 +50,12 @@ class CostObserver(_Observer):
 
     def __init__(self, *, with_ties: bool) -> None:
         super().__init__()
-        self.ties: dict[int, tuple[str, ...]] = {}
+        self.ties = dict[int, tuple[str, ...]]()
         """Fusion number, from 0, to producers of equal priority that XLA may have fused first."""
-        self._estimates: dict[int, _Estimates] = {}
+        self._estimates = dict[int, _Estimates]()
         self._with_ties = with_ties
         self._tied: tuple[str, ...] = ()
-        self._now: dict[str, _Estimates] = {}
+        self._now = dict[str, _Estimates]()
 
     def cost(self, fusion: int) -> StepCost | None:
         """The figures of a fusion; None for bitcasts, which are free."""

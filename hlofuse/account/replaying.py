@@ -185,7 +185,7 @@ class Costs(KernelTimes):
 
     def look_at(self, requests: Iterable[tuple[Event, Look]]) -> None:
         """Call each look with the graph at its event; repeats the replay once for all."""
-        looks: dict[Moment, list[Look]] = {}
+        looks = dict[Moment, list[Look]]()
         for event, look in requests:
             number = self._number.get(id(event), self._priorities.get(id(event)))
             if number is not None:
@@ -195,7 +195,7 @@ class Costs(KernelTimes):
 
     def details(self, requests: Sequence[tuple[Event, str | None]]) -> list[PairDetail | None]:
         """Fuse events in full, or a priority's data on one consumer, by its name then."""
-        found: dict[int, PairDetail | None] = {}
+        found = dict[int, PairDetail | None]()
 
         def look(
             k: int,

@@ -29,7 +29,7 @@ class AliasInfo:
 
     def __init__(self, release: Release) -> None:
         self._release = release
-        self._of_fusions: dict[Instruction, list[InPlacePair]] = {}
+        self._of_fusions = dict[Instruction, list[InPlacePair]]()
 
     def may_be_in_place(self, x: Instruction) -> bool:
         """True if `in_place_pairs` may find something."""

@@ -125,7 +125,7 @@ def _groups_of_axes(axes: str, assignment: str | None, grouped: str) -> Groups:
         (name := given or list(sizes)[int(number)], int(before or 1), int(part or sizes[name]))
         for given, number, _, before, part in _AXIS.findall(grouped)
     ]
-    groups: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
+    groups = dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]]()
     for place, index in enumerate(product(*map(range, sizes.values()))):
         at = dict(zip(sizes, index, strict=True))
         inside = []

@@ -47,7 +47,7 @@ class CallSites:
         self.module = module
         self._order = {c: k for k, c in enumerate(module.computations)}
         self._context = self._contexts()
-        self._ancestors: dict[Computation, dict[Computation, Instruction]] = {}
+        self._ancestors = dict[Computation, dict[Computation, Instruction]]()
 
     def callers(self, computation: Computation) -> list[Instruction]:
         """The instructions that call it, in XLA's order (`caller_callsites`)."""
@@ -162,7 +162,7 @@ class CallOrder:
         """Callees first; of several callers the one that stands first."""
         found = []
         agenda = [(computation, False)]
-        seen: set[Computation] = set()
+        seen = set[Computation]()
         while agenda:
             x, is_done = agenda.pop()
             if is_done:

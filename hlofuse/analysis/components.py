@@ -17,12 +17,12 @@ T = TypeVar("T", bound=Hashable)
 def components(edges: Mapping[T, Iterable[T]]) -> list[list[T]]:
     """The strongly connected components of more than one node, as Tarjan finds them. R. Tarjan, "Depth-first
     search and linear graph algorithms", 1972; iterative. Every node is a key of `edges`."""
-    found: list[list[T]] = []
-    index: dict[T, int] = {}
-    low: dict[T, int] = {}
-    stack: list[T] = []
-    place: dict[T, int] = {}
-    closed: set[T] = set()
+    found = list[list[T]]()
+    index = dict[T, int]()
+    low = dict[T, int]()
+    stack = list[T]()
+    place = dict[T, int]()
+    closed = set[T]()
     for start in edges:
         pending: list[tuple[T, Iterator[T]]] = [(start, iter(edges[start]))] if start not in index else []
         while pending:
@@ -57,7 +57,7 @@ class Reachability:
     def __init__(self, computation: Computation) -> None:
         order = computation.post_order()
         self._index: dict[Instruction, int] = {x: k for k, x in enumerate(order)}
-        self._rows: list[int] = []
+        self._rows = list[int]()
         index = self._index
         rows = self._rows
         for k, x in enumerate(order):
@@ -187,7 +187,7 @@ class MergedOrder:
                 break
         else:
             return users
-        placed: list[Instruction] = []
+        placed = list[Instruction]()
         for user in users:
             placed += [user] if user in place else self._users(user)
         return placed
@@ -200,7 +200,7 @@ class MergedOrder:
     ) -> set[Instruction]:
         """The instructions reachable from `start`, without it, in places that are `within`."""
         place = self._place
-        found: set[Instruction] = set()
+        found = set[Instruction]()
         pending = [start]
         while pending:
             for x in neighbours(pending.pop()):

@@ -54,8 +54,8 @@ class CostAnalysis:
     """Costs with a memory: each computation is added up once. For a module that does not change."""
 
     def __init__(self) -> None:
-        self._computations: dict[Computation, Cost] = {}
-        self._instructions: dict[Instruction, Cost] = {}
+        self._computations = dict[Computation, Cost]()
+        self._instructions = dict[Instruction, Cost]()
 
     def instruction(self, instruction: Instruction) -> Cost:
         """The cost of one execution, with everything it calls."""

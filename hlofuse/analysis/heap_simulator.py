@@ -27,15 +27,15 @@ class LiveRanges:
         alias: HloAlias,
         order: Order,
     ) -> None:
-        self.order: list[Instruction] = []
+        self.order = list[Instruction]()
         """All instructions that run, one moment each, those of a called computation before their caller."""
-        self.ranges: dict[HloValue, Range] = {}
+        self.ranges = dict[HloValue, Range]()
         self._module = module
         self.order_of = order
         self.alias = alias
-        self._times: dict[Instruction, int] = {}
-        self.spans: dict[Computation, Range] = {}
-        self._started_by: dict[Computation, Instruction] = {}
+        self._times = dict[Instruction, int]()
+        self.spans = dict[Computation, Range]()
+        self._started_by = dict[Computation, Instruction]()
         self._flatten()
         for value in alias.dataflow.values:
             if value.instruction in self._times:
@@ -55,7 +55,7 @@ class LiveRanges:
     def _flatten(self) -> None:
         """`FlattenSchedule`."""
         pending: list[Instruction | Computation | tuple[Computation, int]] = [self._module.entry]
-        opened: set[Computation] = set()
+        opened = set[Computation]()
         while pending:
             item = pending.pop()
             if isinstance(item, Instruction):
@@ -138,17 +138,17 @@ class HeapSimulation:
         sizes: Mapping[HloBuffer, int],
         info: AliasInfo,
     ) -> None:
-        self.blocks: list[Block] = []
+        self.blocks = list[Block]()
         self._alias = alias
         self._info = info
         self._events = 0
-        self._place: dict[HloValue, tuple[Block, int]] = {}
-        self._freed: dict[int, dict[HloValue, None]] = {}
-        defined: dict[int, list[HloValue]] = {}
+        self._place = dict[HloValue, tuple[Block, int]]()
+        self._freed = dict[int, dict[HloValue, None]]()
+        defined = dict[int, list[HloValue]]()
         for start, end, _, value in sorted((*live.ranges[v], v.id, v) for v in values):
             defined.setdefault(start, []).append(value)
             self._freed.setdefault(end, {})[value] = None
-        first: dict[HloBuffer, Block] = {}
+        first = dict[HloBuffer, Block]()
         for moment in sorted({*defined, *self._freed}):
             for value in defined.get(moment, ()):
                 buffer = alias.buffer_of(value)
@@ -210,7 +210,7 @@ def pack(blocks: Collection[Block], alignment: int) -> int:
     placed = [b for b in blocks if b.size]
     by_size = sorted(placed, key=lambda b: (-b.size, b.starts[0] - b.ends[0], b.values[0].id))
     by_duration = sorted(placed, key=lambda b: (min(b.starts) - max(b.ends), -b.size, b.values[0].id))
-    found: dict[int, list[int]] = {}
+    found = dict[int, list[int]]()
     for order in (by_size, by_duration):
         found.setdefault(_pack_in_order(order, alignment), [b.offset for b in placed])
     least = min(found)

@@ -101,7 +101,7 @@ class HloAlias:
         in_place = [x for c in module.computations for x in c if alias_info.may_be_in_place(x)]
         bodies = {c for x in in_place if (c := x.computation) is not None and c.fusion is not None}
         self.dataflow = HloDataflow(module, self.calls, bodies)
-        self._parent: dict[HloValue, HloValue] = {}
+        self._parent = dict[HloValue, HloValue]()
         self._join_input_output(module)
         for computation in module.computations:
             for x in computation:
@@ -112,8 +112,8 @@ class HloAlias:
                         self._join_all(branch.root, x)
         for x in in_place:
             self._join_in_place(x)
-        self._buffers: dict[HloValue, HloBuffer] = {}
-        shared: dict[HloValue, HloBuffer] = {}
+        self._buffers = dict[HloValue, HloBuffer]()
+        shared = dict[HloValue, HloBuffer]()
         for value in self.dataflow.values:
             if value in self._parent:
                 root = self._root_of(value)

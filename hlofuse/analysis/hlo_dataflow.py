@@ -119,7 +119,7 @@ def _leaves(x: Instruction, at: Index, source: Instruction, index: Index) -> lis
     tree = shape_tree(source.shape)
     if index not in tree.place:
         return []
-    found: list[Forward] = []
+    found = list[Forward]()
     for inner in tree.indices:
         is_inside = inner[: len(index)] == index
         if is_inside and not (source.shape.is_tuple and tree.shapes[tree.place[inner]].is_tuple):
@@ -135,15 +135,15 @@ class HloDataflow:
         self.calls = calls
         included = set(includes)
         self._computations = [c for c in module.computation_post_order() if c.fusion is None or c in included]
-        self._trees: dict[Instruction, list[HloValue | None]] = {}
-        self._forwards: dict[Instruction, list[Forward]] = {}
-        self._phi_inputs: dict[Instruction, list[Instruction]] = {}
-        self._readers: dict[Instruction, list[Instruction]] = {}
+        self._trees = dict[Instruction, list[HloValue | None]]()
+        self._forwards = dict[Instruction, list[Forward]]()
+        self._phi_inputs = dict[Instruction, list[Instruction]]()
+        self._readers = dict[Instruction, list[Instruction]]()
         self._phis = PhiGraph()
         self._use_lists = Readers()
         self._count = 0
-        self._removed: set[HloValue] = set()
-        all_values: list[HloValue] = []
+        self._removed = set[HloValue]()
+        all_values = list[HloValue]()
         self._values = all_values
         for computation in self._computations:
             for x in computation.post_order():
@@ -179,8 +179,8 @@ class HloDataflow:
     def _initialize(self, x: Instruction) -> None:
         """`InitializeInstructionValueSets`."""
         opcode = x.opcode
-        inputs: list[Instruction] = []
-        forwards: list[Forward] = []
+        inputs = list[Instruction]()
+        forwards = list[Forward]()
         if opcode == "parameter":
             inputs, forwards = self._into_parameter(x)
         elif opcode == "while":
@@ -262,7 +262,7 @@ class HloDataflow:
         A computation comes at its first call: the paths of calls to it may be very many."""
         pending = [iter(self.module.entry.post_order())]
         waiting = []
-        seen: set[Computation] = set()
+        seen = set[Computation]()
         while pending:
             for x in pending[-1]:
                 if inner := [c for c in run_by(x) if c not in seen]:

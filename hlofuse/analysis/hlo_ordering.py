@@ -196,15 +196,15 @@ class DependencyOrdering(HloOrdering):
     def __init__(self, calls: CallSites, compared: Iterable[Instruction]) -> None:
         """`compared` are the instructions that may be compared; others would cost memory."""
         super().__init__(calls)
-        sources: dict[Computation, list[Instruction]] = {}
-        self._places: dict[Instruction, int] = {}
+        sources = dict[Computation, list[Instruction]]()
+        self._places = dict[Instruction, int]()
         for x in compared:
             for y in (x, *calls.chain(x)):
                 if y not in self._places and (computation := y.computation) is not None:
                     listed = sources.setdefault(computation, [])
                     self._places[y] = len(listed)
                     listed.append(y)
-        self._rows: dict[Instruction, int] = {}
+        self._rows = dict[Instruction, int]()
         for computation in sources:
             self._note_reachability(computation)
 
@@ -218,7 +218,7 @@ class DependencyOrdering(HloOrdering):
     def _note_reachability(self, computation: Computation) -> None:
         """For each instruction the set of those to be compared that reach it, one bit for each."""
         places = self._places
-        rows: dict[Instruction, int] = {}
+        rows = dict[Instruction, int]()
         for x in computation.post_order():
             row = 1 << places[x] if x in places else 0
             for source in x.operands:

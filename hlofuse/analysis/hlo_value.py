@@ -84,13 +84,13 @@ class Readers:
     """Readers of tuples' elements, with operand numbers: tuples of a loop have thousands of both."""
 
     def __init__(self) -> None:
-        self._of_elements: dict[Instruction, list[Instruction]] = {}
-        self._numbers: dict[Instruction, dict[Instruction, list[int]]] = {}
+        self._of_elements = dict[Instruction, list[Instruction]]()
+        self._numbers = dict[Instruction, dict[Instruction, list[int]]]()
 
     def uses_of(self, value: HloValue) -> Sequence[HloUse]:
         """`ComputeUses`: roots count as users of what they hold."""
         roots = {p.instruction for p in value.positions if p.instruction.is_root}
-        found: list[HloUse] = []
+        found = list[HloUse]()
         for source, index in value.positions:
             hand_on = _HAND_ON if index else _NOTHING
             for user in self._users(source) if index else source.users:
@@ -181,8 +181,8 @@ class _Node:
         self.value = value
         self.is_phi = False
         self.is_dead = False
-        self.operands: list[_Node] = []
-        self.users: list[_Node] = []
+        self.operands = list[_Node]()
+        self.users = list[_Node]()
         self.stands_for = [value]
 
 
@@ -190,8 +190,8 @@ class PhiGraph:
     """Phis with the values that meet in them."""
 
     def __init__(self) -> None:
-        self._node: dict[HloValue, _Node] = {}
-        self._all: list[_Node] = []
+        self._node = dict[HloValue, _Node]()
+        self._all = list[_Node]()
 
     def register(self, phi: HloValue, inputs: Sequence[HloValue]) -> None:
         """`inputs` meet in `phi`; what met there before no longer does (`RegisterPhi`)."""
@@ -215,7 +215,7 @@ class PhiGraph:
         changed = True
         while changed:
             changed = False
-            checked: set[_Node] = set()
+            checked = set[_Node]()
             for node in self._all:
                 if not node.is_phi or node.is_dead:
                     continue
@@ -232,7 +232,7 @@ class PhiGraph:
 
     def _replace_closure(self, start: _Node, checked: set[_Node]) -> bool:
         """Phis that only reach each other and one value all stand for that value."""
-        closure: dict[_Node, None] = {}
+        closure = dict[_Node, None]()
         only: _Node | None = None
         queue = deque([start])
         while queue:

@@ -73,7 +73,7 @@ class ReusedOperands:
     `InstructionFusion::ReusedOperandsOf` and `UpdateReusedOperandsForFusion`."""
 
     def __init__(self) -> None:
-        self._of: dict[Instruction, set[Instruction]] = {}
+        self._of = dict[Instruction, set[Instruction]]()
 
     def of(self, consumer: Instruction) -> set[Instruction]:
         """The operands `consumer` reads more than once."""

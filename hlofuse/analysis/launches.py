@@ -256,7 +256,7 @@ def command_buffers(
     By `CommandBufferConversionPass` (`xla/backends/gpu/runtime/command_buffer_conversion_pass.cc`), where
     `commands` are enabled. Of libraries only cuBLAS counts, since XLA queries others at run time. None where
     it hangs on an order that the module lacks yet, on CUDA's version, or on the launches of a sort."""
-    found: list[list[Instruction]] = []
+    found = list[list[Instruction]]()
     conditions = {c for i in module.instructions() for name, c in i.called if name == "condition"}
     for computation in launched_computations(module):
         if computation in conditions:
@@ -332,7 +332,7 @@ def _fit(x: Instruction, commands: Container[str]) -> _Fit:
 def _apart(order: Sequence[Instruction], fits: Mapping[Instruction, _Fit]) -> set[Instruction]:
     """Asynchronous operations and their ends around what is no command (`CheckAsyncRegion`)."""
     place = {x: k for k, x in enumerate(order)}
-    found: set[Instruction] = set()
+    found = set[Instruction]()
     for x in order:
         ends = [e for e in ends_of(x) if e in place] if x.opcode.endswith("-start") else []
         last = max((place[e] for e in ends), default=0)

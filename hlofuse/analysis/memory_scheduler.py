@@ -83,7 +83,7 @@ def _hiding_latency(order: Sequence[Instruction], cost: _Cost) -> Sequence[Instr
     exchanging = {x for x, found in occupying.items() if any(map(_is_of_collective, found))}
     running: Instruction | None = None  # the start of a collective that ends later: XLA has one at a time
     before: dict[Instruction, list[Instruction]] = {x: [] for x in order}
-    copies: dict[Instruction, int] = {}
+    copies = dict[Instruction, int]()
     for x in order:
         copies[x] = max((copies[p] for p in before[x]), default=0) + (x in ends)
         for user in (*x.users, *x.control_successors):
@@ -153,7 +153,7 @@ def _minimum_memory(
 ) -> int:
     """The most bytes alive at once, without gaps (`HeapSimulator::MinimumMemoryForModule`)."""
     values = [v for v in live.ranges if v.instruction.opcode != "constant"]
-    changes: Counter[int] = Counter()
+    changes = Counter[int]()
     for block in HeapSimulation(values, alias, live, sizes, info).blocks:
         for start, end in zip(block.starts, block.ends, strict=True):
             changes[start] += block.size
@@ -179,7 +179,7 @@ class _Order:
 
     def depth_first(self, computation: Computation) -> list[Instruction]:
         """Operands with more users before them first, then the larger ones (`DFSMemoryScheduler`)."""
-        rank: dict[Instruction, tuple[int, int, str]] = {}
+        rank = dict[Instruction, tuple[int, int, str]]()
         all_bytes = 0
         most = len(computation)
         for x in computation.post_order():
@@ -191,8 +191,8 @@ class _Order:
                 users = max(len(x.users) - 1, 0) - sum(r[0] for r in before)
                 total = own - sum(r[1] for r in before)
             rank[x] = -min(users, most), -min(total, all_bytes), x.name
-        order: dict[Instruction, None] = {}
-        entered: set[Instruction] = set()
+        order = dict[Instruction, None]()
+        entered = set[Instruction]()
         pending = [computation.root, *reversed(computation.unreachable_roots())]
         while pending:
             x = pending[-1]
@@ -211,8 +211,8 @@ class _Order:
         left.update(self._values([computation.root]))
         defined = {x: self._bytes_defined(x) for x in computation}
         waits = _predecessor_counts(computation)
-        ready: dict[Instruction, tuple[int, int]] = {}
-        queue: list[tuple[int, int, int, Instruction]] = []
+        ready = dict[Instruction, tuple[int, int]]()
+        queue = list[tuple[int, int, int, Instruction]]()
         serial = numbers()
 
         def enter(x: Instruction) -> None:
@@ -227,7 +227,7 @@ class _Order:
 
         for x in (x for x, count in waits.items() if not count):
             enter(x)
-        order: dict[Instruction, None] = {}
+        order = dict[Instruction, None]()
         while queue:
             freed, users, _, x = heappop(queue)
             if x in order or ready[x] != (-freed, -users):

@@ -177,7 +177,7 @@ def _listed_names(folder: Path) -> list[str]:
 
 def _dumped_modules(folder: Path, names: Sequence[str]) -> list[DumpedModule]:
     """The modules whose dumps these are; a text is taken where the same dump is there as a proto, too."""
-    found: dict[tuple[str, int, str], DumpedModule] = {}
+    found = dict[tuple[str, int, str], DumpedModule]()
     same = {}
     for name in sorted(names, key=lambda name: name.endswith((".pb", ".pb.gz")), reverse=True):
         file = read_name(folder / name)

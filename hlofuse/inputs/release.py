@@ -238,7 +238,7 @@ def _sort_releases(releases: frozenset[str]) -> tuple[str, ...]:
 def span_text(releases: tuple[str, ...]) -> str:
     """`0.8 or later`, `0.5 to 0.6`, `0.9`: named releases as a span of series."""
     numbers = [NAMES.index(name) for name in releases]
-    runs: list[list[int]] = []
+    runs = list[list[int]]()
     for n in numbers:
         if runs and runs[-1][-1] == n - 1:
             runs[-1].append(n)

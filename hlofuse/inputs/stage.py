@@ -204,7 +204,7 @@ def _unoptimized_evidence(module: Module) -> str | None:
     for computation in module.computations:
         if computation.fusion is not None:
             continue
-        scalars: dict[object, str] = {}
+        scalars = dict[object, str]()
         for i in computation:
             opcode = i.opcode
             if opcode == "reshape":

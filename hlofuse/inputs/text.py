@@ -93,7 +93,7 @@ def _read_stream(file: IO[bytes], name: str, limit: int) -> bytes:
 def _read_bounded(read: Callable[[int], bytes], name: str, limit: int, how: str = "") -> bytes:
     """A whole stream within the limit, read in parts, since a small compressed file may grow without bound.
     Other data than text and modules are not read to the end."""
-    chunks: list[bytes] = []
+    chunks = list[bytes]()
     size = 0
     while chunk := read(_CHUNK):
         if not chunks and not chunk.startswith(_NOT_TEXT):

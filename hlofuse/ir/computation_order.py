@@ -16,9 +16,9 @@ class OnlineOrder:
     """Callers before callees, while computations are added, removed and called."""
 
     def __init__(self) -> None:
-        self._level: dict[Computation, int] = {}
-        self._index: dict[Computation, int] = {}
-        self._id: dict[Computation, int] = {}  # unique ids: callers and callees are visited by them
+        self._level = dict[Computation, int]()
+        self._index = dict[Computation, int]()
+        self._id = dict[Computation, int]()  # unique ids: callers and callees are visited by them
         self._next_index = 0
         self._edges = 0
         self._delta = 0
@@ -61,7 +61,7 @@ class OnlineOrder:
         if self._place(caller) < self._place(callee):
             return
         backward, is_cut = self._search_backward(caller)
-        forward: list[Computation] = []
+        forward = list[Computation]()
         if is_cut:
             backward = []
             level[callee] = level[caller] + 1

@@ -21,7 +21,7 @@ def copy_module(module: Module) -> Module:
     new.computation_names = module.computation_names.copy()
 
     computations = {c: Computation(c.name) for c in module.computations}
-    copies: dict[Instruction, Instruction] = {}
+    copies = dict[Instruction, Instruction]()
     for old, computation in computations.items():
         computation.module = new
         computation.attributes_text = old.attributes_text

@@ -114,8 +114,8 @@ def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> N
     parent = computation_of(fusion)
     body = other.fused_computation
     clones = {}
-    pending: list[Instruction] = []
-    outputs: set[Instruction] = set()
+    pending = list[Instruction]()
+    outputs = set[Instruction]()
     elements = []
     for inner in body.post_order():
         if inner.opcode == "parameter":

@@ -733,12 +733,12 @@ class Module:
         self.name = name
         self.attributes = attributes
         """Header attributes: `is_scheduled`, `entry_computation_layout`, `input_output_alias`…"""
-        self.computations: list[Computation] = []
+        self.computations = list[Computation]()
         self._stack_frames: StackFrames | Callable[[], StackFrames] = StackFrames()
         self.instruction_names = NameUniquer()
         self.computation_names = NameUniquer()
         self.filename: str | None = None
-        self.findings: dict[str, Any] = {}
+        self.findings = dict[str, Any]()
         """Cached facts about the input, by key; a copy begins without."""
         self.lowered_from: str | None = None
         """The form of a program that it was lowered from (StableHLO); None for a module that XLA wrote."""
@@ -750,15 +750,15 @@ class Module:
         """The form in which the module was written, also the default for printing."""
         self.computation_order: ComputationOrder | None = None
         """XLA's order of the computations, where it is known from the front end on."""
-        self.processing_order: list[Computation] = []
+        self.processing_order = list[Computation]()
         """The order in which passes go through computations, where it is known to be another one."""
         self.order_source: OrderSource | None = None
         """The source of ids and use-lists; None until it is decided (`hlofuse.order`)."""
-        self.schedules: dict[Computation, list[Instruction]] = {}
+        self.schedules = dict[Computation, list[Instruction]]()
         """Orders of execution that no longer follow from the graph."""
         self.devices = 1
         """Devices that a partitioner is yet to divide the module over, as far as a replay knows; else 1."""
-        self.listeners: list[GraphListener] = []
+        self.listeners = list[GraphListener]()
         """Are called for replacements and copies; a copy of the module has none."""
 
     def __repr__(self) -> str:

@@ -106,7 +106,7 @@ def _slices(body: Computation, results: Sequence[Instruction]) -> list[Instructi
 def _share_operands(fusion: Instruction) -> None:
     """Parameters for the same operand become one (`HloFusionInstruction::DeduplicateFusionOperands`)."""
     body = fusion.fused_computation
-    first: dict[Instruction, int] = {}
+    first = dict[Instruction, int]()
     repeated = []
     for number, operand in enumerate(fusion.operands):
         if operand in first:

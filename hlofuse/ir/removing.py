@@ -108,7 +108,7 @@ def set_attribute(instruction: Instruction, name: str, value: object) -> None:
         instruction.attributes = instruction.attributes.updated(**{name: text})
         return
     later = (*_COMMON[_COMMON.index(name) + 1 :], "backend_config")
-    out: dict[str, str] = {}
+    out = dict[str, str]()
     for key, given in raw.items():
         if key in later and name not in out:
             out[name] = text

@@ -36,7 +36,7 @@ class UniqueIds(Struct):
         for computation, ids in existing:
             _name_elements(computation, ids)
             # An instruction without a known name (a pass ran in between) stays after its operands.
-            order: dict[Instruction, float] = {}
+            order = dict[Instruction, float]()
             for instruction in computation:
                 number = ids.by_name.get(instruction.name)
                 before = max((order[o] for o in instruction.operands if o in order), default=-1.0)

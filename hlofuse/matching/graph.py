@@ -101,9 +101,9 @@ class Graph:
     def __init__(self, module: Module, keys: Keys) -> None:
         self.module = module
         self.keys = keys
-        self.values: list[Value] = []
-        self.regions: dict[Computation, Region] = {}
-        self.groups: dict[Instruction, Group] = {}
+        self.values = list[Value]()
+        self.regions = dict[Computation, Region]()
+        self.groups = dict[Instruction, Group]()
         self._opened = 0
         self._budget = _MAX_GROWTH * sum(len(c) for c in module.computations) + 1000
         order = module.computation_post_order()

@@ -20,7 +20,7 @@ class KernelKeys(Keys):
     def __init__(self, strictness: Strictness = Strictness.PROGRAM, *, output_order: bool = True) -> None:
         super().__init__(strictness)
         self._output_order = output_order
-        self._modules: dict[Module, ModuleKeys] = {}
+        self._modules = dict[Module, ModuleKeys]()
 
     def module(self, module: Module) -> ModuleKeys:
         """The keys of every instruction outside fusions."""
@@ -96,7 +96,7 @@ class KernelKeys(Keys):
 
     def _alone(self, fusion: Instruction) -> int:
         """Parameters count in the order in which operations read them: their numbers play no part."""
-        values: dict[Instruction, int] = {}
+        values = dict[Instruction, int]()
         parameters = 0
         for x in fusion.fused_computation.post_order():
             if x.opcode == "parameter":

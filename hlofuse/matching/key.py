@@ -101,9 +101,9 @@ class Keys:
 
     def __init__(self, strictness: Strictness = Strictness.IDENTICAL) -> None:
         self.strictness = strictness
-        self._numbers: dict[Hashable, int] = {}
-        self._shapes: dict[Shape, int] = {}
-        self._of: dict[Computation, int] = {}
+        self._numbers = dict[Hashable, int]()
+        self._shapes = dict[Shape, int]()
+        self._of = dict[Computation, int]()
         self._attributes: list[dict[int, tuple[Attributes, AttributeTexts, int]]] = [{} for _ in Strictness]
 
     def number(self, thing: Hashable) -> int:
@@ -159,7 +159,7 @@ class Keys:
         """Equal numbers: the same operations on the same operands, root included."""
         cached = self._of.get(computation)
         if cached is None:
-            values: dict[Instruction, int] = {}
+            values = dict[Instruction, int]()
             for x in computation.post_order():
                 key = (self.instruction(x), x.payload, tuple(values[o] for o in x.operands))
                 values[x] = self.number(key)

@@ -43,8 +43,8 @@ class _Pairing:
     def __init__(self, matching: Matching) -> None:
         self.m = matching
         self.partner = matching.partner
-        self.queue: deque[tuple[Region, Region]] = deque()
-        self.copies: deque[tuple[Graph, list[int], Region, Region]] = deque()
+        self.queue = deque[tuple[Region, Region]]()
+        self.copies = deque[tuple[Graph, list[int], Region, Region]]()
 
     def pair(self, b: Region, a: Region) -> None:
         self.partner[b], self.partner[a] = a, b
@@ -202,7 +202,7 @@ class Pairs:
     def matches(self) -> tuple[Matched, ...]:
         """Every pair. Values of AFTER that are copies of one of BEFORE come together."""
         m = self.matching
-        copies: dict[int, list[Occurrence]] = {}
+        copies = dict[int, list[Occurrence]]()
         for a, b in enumerate(m.backward):
             if b >= 0 and m.forward[b] != a:
                 copies.setdefault(b, []).extend(m.after.values[a].instances)
@@ -299,7 +299,7 @@ class Pairs:
                 pairs.update(zip(new_ones, old_ones, strict=True))
 
     def _add_elements(self, pairs: dict[Instruction, Instruction]) -> None:
-        elements: dict[tuple[Instruction, int], Instruction] = {}
+        elements = dict[tuple[Instruction, int], Instruction]()
         for old in set(pairs.values()):
             for user in old.users:
                 if user.opcode == "get-tuple-element":
@@ -343,10 +343,10 @@ class _Counterparts:
 
     def __init__(self) -> None:
         self._keys = Keys(Strictness.COMPUTED)
-        self._other_of: dict[Instruction, Instruction] = {}
-        self._taken: set[Instruction] = set()
-        self._computations: dict[Computation, Computation] = {}
-        self._waiting: list[tuple[Computation, Computation]] = []
+        self._other_of = dict[Instruction, Instruction]()
+        self._taken = set[Instruction]()
+        self._computations = dict[Computation, Computation]()
+        self._waiting = list[tuple[Computation, Computation]]()
 
     def find(self, one: Module, other: Module) -> dict[Instruction, Instruction] | None:
         """The pairs, or None where the modules differ."""

@@ -28,14 +28,14 @@ class Similarity:
         self.m = matching
         self.b = b
         self.a = a
-        self.queue: list[tuple[float, int, int]] = []
-        self.deferred: list[tuple[float, int, int]] = []
+        self.queue = list[tuple[float, int, int]]()
+        self.deferred = list[tuple[float, int, int]]()
         """Pairs that have rivals."""
-        self.scores: dict[int, dict[int, float]] = {}
+        self.scores = dict[int, dict[int, float]]()
         """Proposals of each value of BEFORE, and under ~index of each of AFTER."""
         self.lines: LineShifts
         """Set when there is something to match."""
-        self.hints: dict[Instruction, tuple[str, str, str]] = {}
+        self.hints = dict[Instruction, tuple[str, str, str]]()
 
     def run(self) -> int:
         """Match by likeness; the number of pairs found."""
@@ -210,7 +210,7 @@ class Similarity:
 
 def _free_uses(graph: Graph, partner: list[int], value: Value) -> dict[tuple[str, int], list[int]]:
     """The users that are not matched, by opcode and operand; tuples whatever the operand."""
-    found: dict[tuple[str, int], list[int]] = {}
+    found = dict[tuple[str, int], list[int]]()
     for user, position in value.users:
         if partner[user] < 0:
             opcode = graph.values[user].opcode
@@ -220,7 +220,7 @@ def _free_uses(graph: Graph, partner: list[int], value: Value) -> dict[tuple[str
 
 def match_changed_opcodes(m: Matching, b: Region, a: Region) -> int:
     """A value that took the place of another: same operands, same users, another operation."""
-    places: dict[tuple[object, ...], list[int]] = {}
+    places = dict[tuple[object, ...], list[int]]()
     for i in m.free_before(b):
         v = m.before.values[i]
         uses = [(m.forward[u], p) for u, p in v.users]
@@ -243,10 +243,10 @@ class LineShifts:
 
     def __init__(self, m: Matching, region: Region) -> None:
         before, after = m.before, m.after
-        self._lines: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        self._lines = dict[tuple[str, str], list[tuple[int, int]]]()
         if same_tables(before.module, after.module):
             return
-        votes: dict[tuple[str, str], dict[int, Counter[int]]] = {}
+        votes = dict[tuple[str, str], dict[int, Counter[int]]]()
         for b in region.indices:
             a = m.forward[b]
             if a < 0:

@@ -29,12 +29,12 @@ class Matching:
         self.forward = [-1] * len(before.values)
         self.backward = [-1] * len(after.values)
         self._anchors = _values_of(anchors, before, after)
-        self.regions: list[tuple[Region, Region]] = []
-        self.partner: dict[Region, Region] = {}
+        self.regions = list[tuple[Region, Region]]()
+        self.partner = dict[Region, Region]()
         """Computation to computation, in both directions; the first of several copies is the partner."""
-        self.callers: dict[Region, tuple[int, int]] = {}
+        self.callers = dict[Region, tuple[int, int]]()
         """The matched instructions that call a region of BEFORE and its partner."""
-        self.moved: set[int] = set()
+        self.moved = set[int]()
         """Values of BEFORE whose partner is in a computation that is not the partner of their own."""
 
     def match(self, b: int, a: int) -> None:
@@ -107,10 +107,10 @@ class Matching:
         added = self.free_after(a)
         if not left or not added:
             return 0
-        numbers: dict[Hashable, int] = {}
+        numbers = dict[Hashable, int]()
         sides = []
         for graph, region, matched in ((self.before, b, self.forward), (self.after, a, self.backward)):
-            names: dict[int, int] = {}
+            names = dict[int, int]()
             for i in reversed(region.indices) if from_root else region.indices:
                 p = matched[i]
                 if p >= 0 and region is b:

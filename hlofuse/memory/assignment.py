@@ -144,17 +144,17 @@ class _Assigner:
         self._spaces = {b: _space(b) for b in self._buffers}
         root = self._dataflow.values_of(module.entry.root)
         self._results = {self._alias.buffer_of(v) for v in root if v is not None}
-        self._allocations: list[_Allocation] = []
-        self._found: dict[HloBuffer, _Allocation] = {}
-        self._open: list[_Allocation] = []  # the allocations in which later buffers may lie
-        self._donated: list[tuple[HloValue, int]] = []
-        self._delayed: dict[int, list[HloValue]] = {}  # temporary values by memory space
+        self._allocations = list[_Allocation]()
+        self._found = dict[HloBuffer, _Allocation]()
+        self._open = list[_Allocation]()  # the allocations in which later buffers may lie
+        self._donated = list[tuple[HloValue, int]]()
+        self._delayed = dict[int, list[HloValue]]()  # temporary values by memory space
 
     def result(self) -> Assignment:
         """`RunAssignBuffers`."""
         for buffer in self._in_order():
             self._assign(buffer)
-        blocks: list[Block] = []
+        blocks = list[Block]()
         for space in sorted(self._delayed):
             values = self._delayed[space]
             found = HeapSimulation(values, self._alias, self._live, self._sizes, self._info).blocks
@@ -212,7 +212,7 @@ class _Assigner:
     def _in_order(self) -> list[HloBuffer]:
         """Buffers of what runs, the largest first (`AssignBuffersForComputations`)."""
         runs = set(self._live.spans)
-        place: dict[Instruction, int] = {}
+        place = dict[Instruction, int]()
         for computation in reversed(self._module.computation_post_order()):
             if computation in runs:
                 for x in computation.post_order():
@@ -331,7 +331,7 @@ class _Assigner:
 
     def _combined(self) -> dict[int, int]:
         """Bytes of all temporary allocations of a memory space, end to end (`CombineTempAllocations`)."""
-        found: dict[int, int] = {}
+        found = dict[int, int]()
         for allocation in _moved_to_end(self._allocations):
             at = found.get(allocation.space, 0)
             pitch = self._pitch(allocation.space)
@@ -369,7 +369,7 @@ def _over_time(blocks: Iterable[Block], live: LiveRanges) -> list[int]:
 def _peak_of_trace(blocks: Iterable[Block]) -> int:
     """The most bytes alive by XLA's trace (`ComputePeakMemoryLogicalBuffers`): a place that passes from one
     value to another while both live counts until the first one ends."""
-    changes: dict[int, int] = {}
+    changes = dict[int, int]()
     for block in blocks:
         latest = -1
         for start, end in zip(block.starts, block.ends, strict=True):

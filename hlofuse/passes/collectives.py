@@ -67,8 +67,8 @@ class CollectiveCombiner(Pass):
         self, computation: Computation, keys: dict[Instruction, tuple[Hashable, ...]]
     ) -> list[Instruction]:
         """The next ones to combine; they and those that can never be are taken from `keys`."""
-        chosen: list[Instruction] = []
-        reached: set[Instruction] = set()
+        chosen = list[Instruction]()
+        reached = set[Instruction]()
         group, total = None, 0
         for x in computation.post_order():
             if reached and not reached.isdisjoint((*x.operands, *x.control_predecessors)):
@@ -181,7 +181,7 @@ def _swap(x: Instruction, dimension: int | None) -> list[int] | None:
 
 def _merge_attributes(combined: Instruction, chosen: Sequence[Instruction]) -> None:
     """`MergeFrontendAttributes` and `MergeMetadata`."""
-    values: dict[str, set[str]] = {}
+    values = dict[str, set[str]]()
     for x in chosen:
         for key, value in (x.attributes.get("frontend_attributes") or {}).items():
             values.setdefault(key, set()).add(value)

@@ -68,7 +68,7 @@ class _OneComputation(Struct):
 
     def _combine_instructions(self) -> bool:
         changed = False
-        survivors: dict[Hashable, list[Instruction]] = {}
+        survivors = dict[Hashable, list[Instruction]]()
         for instruction in self._computation.post_order():
             if instruction.computation is None or not _may_be_considered(instruction):
                 continue

@@ -195,7 +195,7 @@ class ScanExpander(VisitPass):
 
 def _of_scalars(function: Computation, module: Module) -> Computation:
     body = Computation(f"{function.name}_rw_wrapper")
-    clones: dict[Instruction, Instruction] = {}
+    clones = dict[Instruction, Instruction]()
     for x in function.post_order():
         if x.opcode != "tuple":
             clones[x] = x.clone([clones[o] for o in x.operands], shape=array(x.element_type))

@@ -163,7 +163,7 @@ def repeated(text: str) -> tuple[str, ...] | None:
 
 def single_passes(passes: tuple[str, ...]) -> tuple[str, ...]:
     """Every pass named, those of a fixpoint once."""
-    found: list[str] = []
+    found = list[str]()
     for text in passes:
         inner = repeated(text)
         found += [text] if inner is None else single_passes(inner)

@@ -40,7 +40,7 @@ def differences(target: str, names: tuple[str, ...]) -> tuple[ReleaseDifference,
 def groups(target: str, releases: Sequence[str]) -> list[tuple[str, ...]]:
     """The named releases in groups that decide alike on a target, each in the order given."""
     traits = list(_all(target))
-    found: dict[tuple[Any, ...], list[str]] = {}
+    found = dict[tuple[Any, ...], list[str]]()
     for name in releases:
         release = release_of(name)
         found.setdefault(tuple(d.value_in(release) for d in traits), []).append(name)
@@ -53,7 +53,7 @@ def _all(target: str) -> Iterator[ReleaseDifference]:
         if _concerns(behaviour.source, data.backend):
             text, spans = behaviour.text, str(behaviour.span)
             yield ReleaseDifference("behaviour", name, text, spans, behaviour.source, attrgetter(name))
-    knobs: dict[str, tuple[Knob, str]] = {}
+    knobs = dict[str, tuple[Knob, str]]()
     for code, rule in catalogue().items():
         if not _concerns(rule.mirrors, data.backend):
             continue

@@ -116,7 +116,7 @@ def merged(flags: Iterable[str], more: Iterable[str]) -> tuple[str, ...]:
 
 def joined(flags: Iterable[str]) -> tuple[str, ...]:
     """Each flag once, as XLA takes it, with all its values: the passes to leave out in one list."""
-    values: dict[str, dict[str, None]] = {}
+    values = dict[str, dict[str, None]]()
     for flag in flags:
         name, _, value = flag.partition("=")
         values.setdefault(name, {}).update(dict.fromkeys(value.split(",")))
@@ -195,7 +195,7 @@ def _name(flag: str) -> str:
 
 def from_debug_options(text: str) -> tuple[str, ...]:
     """The flags in a dump's `debug_options`: those not at their default. One that is repeated is a list."""
-    found: dict[str, list[str]] = {}
+    found = dict[str, list[str]]()
     for line in text.splitlines():
         name, colon, value = line.partition(":")
         if colon and name.startswith("xla_"):

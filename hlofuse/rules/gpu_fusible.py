@@ -161,7 +161,7 @@ def outputs_of(instruction: Instruction) -> list[Instruction]:
 
 def fusible_computations(module: Module, release: Release) -> list[Computation]:
     """The computations whose instructions become kernels, in text order (`GetFusibleComputations`)."""
-    applied: set[Computation] = set()
+    applied = set[Computation]()
     order = module.computations if module.computation_order is None else module.computation_post_order()
     for computation in order:
         for instruction in computation:

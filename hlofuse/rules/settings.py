@@ -48,7 +48,7 @@ def parse_settings(
         return AS_XLA
     rules = catalogue()
     knobs = all_knobs()
-    values: dict[str, float] = {}
+    values = dict[str, float]()
     for text in overrides:
         name, equals, value = text.partition("=")
         if not equals:

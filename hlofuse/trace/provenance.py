@@ -31,10 +31,10 @@ class Provenance:
     def __init__(self) -> None:
         self._module: Module | None = None
         self._pass = ""
-        self._named: dict[str, Instruction] = {}
-        self._names: dict[Instruction, str] = {}  # names as they were at first; final ones of what passes add
-        self._next: dict[Instruction, dict[Instruction, tuple[str, str]]] = {}
-        self._removed_by: dict[Instruction, str] = {}
+        self._named = dict[str, Instruction]()
+        self._names = dict[Instruction, str]()  # names as they were at first; final ones of what passes add
+        self._next = dict[Instruction, dict[Instruction, tuple[str, str]]]()
+        self._removed_by = dict[Instruction, str]()
 
     def begin(self, module: Module) -> None:
         """Watch `module`, which no pass has changed yet."""
@@ -120,10 +120,10 @@ class BeforeFusion(OnlySkipped):
 
     def __init__(self) -> None:
         super().__init__()
-        self._events: list[tuple[Event, tuple[Instruction, ...]]] = []
-        self._now: dict[Instruction, Instruction | None] = {}
+        self._events = list[tuple[Event, tuple[Instruction, ...]]]()
+        self._now = dict[Instruction, Instruction | None]()
         """The replacement of an instruction named in an event; None for itself."""
-        self._copies: dict[Instruction, Instruction] = {}
+        self._copies = dict[Instruction, Instruction]()
         """Their last clones, as of a computation that is inlined."""
 
     def created_instructions(
@@ -205,7 +205,7 @@ def final_instructions(result: Iterable[Instruction]) -> dict[str, Instruction]:
     """By the names of a run's input, the instruction of its result that stands for each, if there is one.
     That is the instruction itself, else a clone or new one in its place, else one that took over its uses."""
     found = {}
-    ranks: dict[str, int] = {}
+    ranks = dict[str, int]()
     for x in result:
         own = own_name(x.origin)
         for name in names_in(x.origin):

@@ -103,10 +103,10 @@ class Recorder:
     """Collects events; a pass announces itself with `begin_pass`, and each decision is a step."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.left_alone: dict[Skipped, None] = {}
+        self.events = list[Event]()
+        self.left_alone = dict[Skipped, None]()
         """The distinct arguments of `skipped`; not part of the trace."""
-        self.not_repeated: dict[str, Counter[str]] = {}
+        self.not_repeated = dict[str, Counter[str]]()
         """Opcodes that passes which are not implemented work on, and how many there were at most."""
         self._pass = ""
         self._step = 0

@@ -151,13 +151,13 @@ class _Loops:
     def __init__(self, caches: Caches, *, by_tiles: bool, is_serial: bool) -> None:
         self._caches = caches
         self._by_tiles = by_tiles
-        self._operations: defaultdict[tuple[str, str, bool], float] = defaultdict(float)
-        self._one_by_one: set[Instruction] = set()
-        self._chosen: set[Instruction] = set()
-        self._awaited: set[Instruction] = set()
-        self._whole: set[Instruction] = set()  # the parts of concatenates among these are loops of their own
-        self._other: defaultdict[str, float] = defaultdict(float)
-        self._unfinished: defaultdict[str, float] = defaultdict(float)  # the ends of rows of vectors
+        self._operations = defaultdict[tuple[str, str, bool], float](float)
+        self._one_by_one = set[Instruction]()
+        self._chosen = set[Instruction]()
+        self._awaited = set[Instruction]()
+        self._whole = set[Instruction]()  # the parts of concatenates among these are loops of their own
+        self._other = defaultdict[str, float](float)
+        self._unfinished = defaultdict[str, float](float)  # the ends of rows of vectors
         self._written = 0.0  # elements of the last result
         self.is_strided = False
         self._is_serial = is_serial

@@ -101,8 +101,8 @@ class AtomTable:
         self._release = release
         self._profile = op_profile(device, release)
         self._shapes = shapes
-        self._atoms: dict[Hashable, Atom] = {}
-        self._regions: dict[Computation, float] = {}
+        self._atoms = dict[Hashable, Atom]()
+        self._regions = dict[Computation, float]()
 
     def atom(self, instruction: Instruction) -> Atom:
         facts = self._shapes.facts

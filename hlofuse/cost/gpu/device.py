@@ -186,7 +186,7 @@ def _message_field(within: dict[str, Any], name: str) -> Any:
 def _matrix_units(description: dict[str, Any]) -> dict[str, list[Any]]:
     """Rates by element type, from an `ExecutionUnitDescriptionProto`."""
     infos = description.get("rate_infos", [])
-    units: dict[str, list[Any]] = {}
+    units = dict[str, list[Any]]()
     for info in infos if isinstance(infos, list) else [infos]:
         if not isinstance(info, dict):
             raise HlofuseError("rate_infos must be a message")

@@ -26,7 +26,7 @@ class TextProtoError(ValueError):
 
 def parse_text_proto(text: str) -> dict[str, Any]:
     """Fields by name; a repeated field becomes a list, a message a dict. Raises `TextProtoError`."""
-    root: dict[str, Any] = {}
+    root = dict[str, Any]()
     stack = [root]
     name: str | None = None
     position = 0
@@ -40,7 +40,7 @@ def parse_text_proto(text: str) -> dict[str, Any]:
         if mark in ("{", "<"):
             if name is None:
                 raise TextProtoError("a message has no name")
-            inner: dict[str, Any] = {}
+            inner = dict[str, Any]()
             _add_field(stack[-1], name, inner)
             stack.append(inner)
             name = None

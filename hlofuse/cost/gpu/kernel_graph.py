@@ -40,7 +40,7 @@ class KernelGraph:
 
     def users(self, instruction: Instruction) -> list[Instruction]:
         """Users inside the kernel, without a root tuple."""
-        users: list[Instruction] = []
+        users = list[Instruction]()
         pending = [(instruction, u) for u in instruction.users]
         fusion = self.bodies.get(instruction.computation) if instruction.computation is not None else None
         if fusion is not None and instruction.is_root:
@@ -159,7 +159,7 @@ def _outputs_reached(graph: KernelGraph, outputs: Sequence[Instruction]) -> dict
 def _reached_in_one_traversal(
     graph: KernelGraph, outputs: Sequence[Instruction]
 ) -> dict[Instruction, list[int]]:
-    reaches: dict[Instruction, set[int]] = {}
+    reaches = dict[Instruction, set[int]]()
     for k, output in enumerate(outputs):
         reaches.setdefault(output, set()).add(k)
     queue = list(reaches)

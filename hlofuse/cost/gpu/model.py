@@ -44,8 +44,8 @@ class KernelModel:
         self._find_pair = tables.pairs.find
         self._launcher = tables.launcher
         self._tiled = tiled
-        self._summary_of: dict[Instruction, Summary] = {}
-        self._structure_of: dict[Instruction, SummaryPair] = {}
+        self._summary_of = dict[Instruction, Summary]()
+        self._structure_of = dict[Instruction, SummaryPair]()
         self.cache = EstimateCache()  # Estimates by instruction until `invalidate`
 
     def run_time(self, instruction: Instruction) -> Estimate:

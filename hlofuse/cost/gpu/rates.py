@@ -44,7 +44,7 @@ def rate_profile(device: DeviceDescription) -> str:
 
 @cache
 def _product_rates(profile: str, operands: str) -> dict[tuple[int, ...], int]:
-    found: dict[tuple[int, ...], int] = {}
+    found = dict[tuple[int, ...], int]()
     for line in Path(__file__).with_name("product_rates.csv").read_text().splitlines():
         if line.startswith(f"{profile},{operands},"):
             b, m, k, *rates = map(int, line.split(",")[2:])

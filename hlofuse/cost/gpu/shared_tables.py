@@ -91,7 +91,7 @@ class SharedTables:
     """Tables by model, device and release."""
 
     def __init__(self) -> None:
-        self._tables: dict[tuple[str, DeviceDescription, Release], Tables] = {}
+        self._tables = dict[tuple[str, DeviceDescription, Release], Tables]()
 
     def tables(self, model: str, device: DeviceDescription, release: Release) -> Tables:
         """The tables for a model of another copy of the module."""

@@ -135,7 +135,7 @@ class SummaryPair:
 
 class PairTable:
     def __init__(self) -> None:
-        self._pairs: dict[tuple[Any, ...], SummaryPair] = {}
+        self._pairs = dict[tuple[Any, ...], SummaryPair]()
 
     def find(
         self, producer: Instruction, first: Summary, consumer: Instruction, second: Summary

@@ -65,26 +65,26 @@ class _Visit:
         self._body, self._atom_of = body, atom_of
         self.outputs = leaves(root)
         self._updated = frozenset([o for o in root.outputs if o.opcode == "dynamic-update-slice"])
-        self.atoms: dict[Instruction, Atom] = {}
+        self.atoms = dict[Instruction, Atom]()
         """Atoms of all that was visited but for parameters, which are visited again."""
         self.uses: dict[Instruction, _Uses] = {root: frozenset((0,))}
         self._numbers = {root: 0}
         self.evaluated = [1.0]
         self._emitted = [1]
-        self.of_parameters: dict[Instruction, tuple[float, float]] = {}
+        self.of_parameters = dict[Instruction, tuple[float, float]]()
         """Evaluations and emitted copies of each parameter."""
         self.flops = self.ir_size = self.splits = 0.0
         self._parameter_size = 0.0
         self._granule = math.inf  # a power of two that divides every summand of `flops`
         self._is_exact = True
-        self.clean: dict[Instruction, bool] = {}
-        self.sought: dict[Instruction, int] = {}
+        self.clean = dict[Instruction, bool]()
+        self.sought = dict[Instruction, int]()
         """A bit for each output from which the search for heroes comes to an instruction."""
         for number, output in enumerate(self.outputs):
             self.sought[output] = self.sought.get(output, 0) | 1 << number
-        self.found: list[Instruction] = []  # Transposes and concatenates at which the search ends
-        self.across: list[Instruction] = []
-        self.kinds: dict[Atom, int] = {}  # The number of instructions of each kind
+        self.found = list[Instruction]()  # Transposes and concatenates at which the search ends
+        self.across = list[Instruction]()
+        self.kinds = dict[Atom, int]()  # The number of instructions of each kind
 
     def goes_on(self, order: list[Instruction]) -> bool:
         """Visit what is new; False if the visit has to begin at the root."""
@@ -280,8 +280,8 @@ class SummaryTable:
     def __init__(self, shapes: ShapeTable, atoms: AtomTable) -> None:
         self._facts = shapes.facts
         self._atoms = atoms
-        self._by_key: dict[Hashable, Summary] = {}
-        self._visits: dict[Instruction, _Visit] = {}
+        self._by_key = dict[Hashable, Summary]()
+        self._visits = dict[Instruction, _Visit]()
         self._count = 0
 
     def find(self, instruction: Instruction) -> Summary:

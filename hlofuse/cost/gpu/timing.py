@@ -31,10 +31,10 @@ class Timing:
         self.saturating_blocks = (
             int(self._bandwidth * device.l2_cache_speedup * device.l1_cache_speedup / self._per_block) + 2
         )
-        self._computes: dict[tuple[int, int], int] = {}
-        self._reads: dict[tuple[int, int, int, int], int] = {}
-        self._writes: dict[int, int] = {}
-        self._overlaps: dict[int, int] = {}
+        self._computes = dict[tuple[int, int], int]()
+        self._reads = dict[tuple[int, int, int, int], int]()
+        self._writes = dict[int, int]()
+        self._overlaps = dict[int, int]()
 
     def compute(self, flops: int, blocks: int, threads: int) -> int:
         """`ComputeTime`, for the FPUs that a launch occupies."""

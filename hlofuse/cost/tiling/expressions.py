@@ -187,7 +187,7 @@ def _base_and_factor(expr: Expr) -> tuple[Expr, int]:
 
 def _canonical_sum(lhs: Expr, rhs: Expr) -> Expr:
     """The sum with equal terms collected, `x floordiv c * c*y + x mod c * y` joined, terms in order."""
-    factors: dict[Expr, int] = {}
+    factors = dict[Expr, int]()
     rest = 0
     for part in (lhs, rhs):
         for term in summands(part):
@@ -196,7 +196,7 @@ def _canonical_sum(lhs: Expr, rhs: Expr) -> Expr:
                 rest += base.value * factor
             else:
                 factors[base] = factors.get(base, 0) + factor
-    joined: list[Expr] = []
+    joined = list[Expr]()
     for base, factor in factors.items():
         if factor and base.kind == FLOORDIV and base.rhs.kind == CONSTANT:
             c = base.rhs.value

@@ -75,7 +75,7 @@ class _Draft:
         self.results = list(results)
         self.rank = rank
         self.bounds = list(bounds)
-        self.constraints: dict[Expr, Interval] = {}
+        self.constraints = dict[Expr, Interval]()
         self.empty = False
         if any(lo > hi for lo, hi in bounds):
             self.reset()

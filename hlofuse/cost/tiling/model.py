@@ -43,10 +43,10 @@ class TilingModel:
         self._kinds = OpKinds(device, release)
         self._times = KernelTimes(device, release)
         self._pads = release.tiles_are_powers_of_two
-        self._best: dict[object, _Outcome] = {}
-        self._fixed: dict[object, _Outcome] = {}
-        self._analyses: dict[object, Analysis | NotTiled] = {}
-        self._sets: dict[tuple[int, ...], TilingSet] = {}
+        self._best = dict[object, _Outcome]()
+        self._fixed = dict[object, _Outcome]()
+        self._analyses = dict[object, Analysis | NotTiled]()
+        self._sets = dict[tuple[int, ...], TilingSet]()
         self.evaluations = 0
         """Structures evaluated so far."""
 
@@ -168,7 +168,7 @@ class TilingModel:
             raise NotTiled(
                 "Output tile sizes index ", main, " is out of bounds for block level fusion config"
             )
-        own: list[int] = []
+        own = list[int]()
         for op in analysis.first_parameter:
             own += contractions.get(op, ())
             if op == 0:

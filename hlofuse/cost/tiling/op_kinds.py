@@ -84,7 +84,7 @@ def _maps(
 def _reduce(shape: Shape, operands: tuple[Shape, ...], reduced: set[int]) -> tuple[IndexingMap | None, ...]:
     dims = shape.tuple_shapes[0].dimensions if shape.is_tuple else shape.dimensions
     results = []
-    sizes: list[int] = []
+    sizes = list[int]()
     next_dimension = 0
     for d, size in enumerate(operands[0].dimensions):
         if d in reduced:
@@ -115,7 +115,7 @@ def _dot(
 ) -> tuple[IndexingMap | None, ...]:
     lhs_batch, rhs_batch, lhs_sum, rhs_sum = key
     number = len(lhs_batch)
-    results: list[list[Expr]] = []
+    results = list[list[Expr]]()
     for shape, batch, contracted in ((lhs, lhs_batch, lhs_sum), (rhs, rhs_batch, rhs_sum)):
         exprs = []
         for d in range(len(shape)):
@@ -174,7 +174,7 @@ def _reshape(source: Sequence[int], result: Sequence[int]) -> list[Expr]:
     """An expression for each source dimension; neighbouring groups of equal size stay separate."""
     if prod(source) == 0:
         return [ZERO] * len(source)
-    exprs: list[Expr] = []
+    exprs = list[Expr]()
     i = j = 0
     while i < len(source) or j < len(result):
         first_i, first_j = i, j
@@ -247,9 +247,9 @@ class OpKinds:
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._profile = op_profile(device, release)
         self._pads_reductions = release.reductions_padded_to_power_of_two
-        self._inside: dict[Instruction, OpKind] = {}
-        self._of_operand: dict[tuple[Shape, str], OpKind] = {}
-        self._by_content: dict[object, OpKind] = {}
+        self._inside = dict[Instruction, OpKind]()
+        self._of_operand = dict[tuple[Shape, str], OpKind]()
+        self._by_content = dict[object, OpKind]()
         self._count = 0
 
     def forget(self) -> None:

@@ -48,7 +48,7 @@ class Simplifier:
         self._bounds = bounds
         self._expression_ranges = ranges or {}
         self._replace_points = replace_points
-        self._ranges: dict[Expr, Interval] = {}
+        self._ranges = dict[Expr, Interval]()
 
     def range_of(self, expr: Expr) -> Interval:
         """The values `expr` can take (`RangeEvaluator::ComputeExpressionRange`)."""
@@ -231,9 +231,9 @@ class Simplifier:
 
     def _sum(self, expr: Expr) -> Expr:
         """The sum with equal summands collected, quotients joined with remainders (`RewriteSum`)."""
-        mods: list[tuple[Expr, int]] = []
-        divs: list[tuple[Expr, int]] = []
-        factors: dict[Expr, int] = {}
+        mods = list[tuple[Expr, int]]()
+        divs = list[tuple[Expr, int]]()
+        factors = dict[Expr, int]()
         for term in summands(expr):
             term = self._once(term)
             factor = self._right_constant(term, MUL)

@@ -105,7 +105,7 @@ def _sum_size_and_stride(parts: list[SizeAndStride], dims: Dims, gaps: bool) -> 
         if part.stride.kind != CONSTANT or not (part.size.kind == CONSTANT or _is_dim(part.size, dims)):
             return None
     parts = sorted(parts, key=lambda p: -abs(p.stride.value))
-    extents: list[int] = []
+    extents = list[int]()
     whole = []
     for i, part in enumerate(parts):
         extent = _extent(part.size, dims)
@@ -178,8 +178,8 @@ def _derive(m: IndexingMap, gaps: bool) -> SymbolicTile | None:
         return None
     simplifier = Simplifier(m.bounds, dict(m.constraints), replace_points=False)
     offsets = values_at_zero(m)
-    sizes: list[Expr] = []
-    strides: list[Expr] = []
+    sizes = list[Expr]()
+    strides = list[Expr]()
     condition = ALWAYS
     for expr, offset in zip(m.results, offsets, strict=True):
         part = size_and_stride(

@@ -160,7 +160,7 @@ def dot_times(
     exprs = [*node.tile.sizes, node.operands[0].tile.sizes[along]]
     columns = [np.broadcast_to(sizes.value(e), (count,)).tolist() for e in exprs]
     compute, total = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    cached: dict[tuple[int, ...], DotTime | None] = {}
+    cached = dict[tuple[int, ...], DotTime | None]()
     for i, (*tile, tile_k, w) in enumerate(zip(*columns, warps.tolist(), strict=True)):
         key = (*tile, tile_k, w)
         if key not in cached:

@@ -222,9 +222,9 @@ class TilingSet:
         self._pads = pads
         self._extent = self.sizes.padded if pads else self.sizes.value
         self._strides = {self._extents: self.sizes}
-        self._accesses: dict[tuple[OpKind, SymbolicTile], tuple[Value, NDArray[np.float64]]] = {}
-        self._blocks: dict[tuple[tuple[int, ...], int], Column] = {}
-        self._parts: dict[bytes, TilingSet] = {}
+        self._accesses = dict[tuple[OpKind, SymbolicTile], tuple[Value, NDArray[np.float64]]]()
+        self._blocks = dict[tuple[tuple[int, ...], int], Column]()
+        self._parts = dict[bytes, TilingSet]()
 
     @property
     def columns(self) -> Sequence[Value]:

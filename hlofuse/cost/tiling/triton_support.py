@@ -167,7 +167,7 @@ class TritonSupport:
         self.rocm = device.is_rocm
         self._cuda = device.platform == "CUDA"
         self.capability = device.compute_capability
-        self._cache: dict[Instruction, str | None] = {}
+        self._cache = dict[Instruction, str | None]()
         self._f8 = _F8 | _F8_ROCM if self.rocm else _F8
         self._bf16 = not self.rocm or not device.gfx_version.startswith(("gfx900", "gfx906", "gfx10"))
 

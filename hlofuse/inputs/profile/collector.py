@@ -81,7 +81,7 @@ def repeated(
     (padded), start and end of each message, and the other fields so far as (number, value). The last chunk
     may have no messages. Raises `ValueError` for other data."""
     tag_byte = number << 3 | 2
-    others: list[tuple[int, int | bytes]] = []
+    others = list[tuple[int, int | bytes]]()
     size = _CHUNK
     while at < end:
         buffer = data[at : min(at + size, end)]
@@ -105,7 +105,7 @@ def _tags_in(
     is_last: bool,
 ) -> tuple[list[int], int]:
     """The offsets of the messages' tags, and the number of bytes in whole fields."""
-    tags: list[int] = []
+    tags = list[int]()
     append = tags.append
     at = whole = 0
     limit = len(buffer)
@@ -209,14 +209,14 @@ class Collector:
         self.numbers: DeviceNumbers | None = None
         self.tpu_kind = ""
         self.jaxlib = ""
-        self.protos: dict[Label, Callable[[], bytes]] = {}
+        self.protos = dict[Label, Callable[[], bytes]]()
         """Functions that read the HloProto of a module in the profile."""
-        self._keys: dict[Key, int] = {}
+        self._keys = dict[Key, int]()
         self._chunks: dict[tuple[str, DeviceKind], list[Events]] = defaultdict(list)
         """For each device, chunks of key number, start and duration of its events."""
         self._lines: dict[int, set[str]] = defaultdict(set)
-        self._on_device: set[str] = set()
-        self._without_first: set[Label] = set()
+        self._on_device = set[str]()
+        self._without_first = set[Label]()
 
     def add(
         self,
@@ -261,7 +261,7 @@ class Collector:
 
     def modules(self) -> tuple[ProfiledModule, ...]:
         """The programs that ran, slowest first."""
-        modules: dict[Label, dict[str, list[tuple[Key, Ints]]]] = {}
+        modules = dict[Label, dict[str, list[tuple[Key, Ints]]]]()
         self._name_what_graphs_start()
         for key, durations in self._sorted_durations():
             if key.op:
@@ -289,7 +289,7 @@ class Collector:
                 keys = {n: k for k, n in self._keys.items() if k.label == label}
                 own = np.flatnonzero(np.isin(numbers, list(keys)))
                 own = own[np.argsort(start[own], kind="stable")]
-                steps: dict[tuple[str, int], tuple[str, int]] = {}
+                steps = dict[tuple[str, int], tuple[str, int]]()
                 last, named = "", []
                 for n in numbers[own].tolist():
                     if (step := steps.get((last, n))) is None:

@@ -57,7 +57,7 @@ def slowest_module(
     found = read_profile(profile) if profile is not None else companion_profile(path)
     if found is None or not found.modules:
         return None
-    files: dict[str, list[tuple[str, Path | None]]] = {}
+    files = dict[str, list[tuple[str, Path | None]]]()
     try:
         for case in corpus_cases(folder):
             file = corpus_file(case, "after_optimizations")

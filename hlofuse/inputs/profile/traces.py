@@ -38,7 +38,7 @@ def read_trace(path: Path, collector: Collector) -> None:
     with gzip.open(path) if is_packed else open(path, "rb") as file:
         text = io.TextIOWrapper(file, "utf-8", errors="replace")
         names = {}
-        lanes: dict[tuple[Any, Any], _Lane] = {}
+        lanes = dict[tuple[Any, Any], _Lane]()
         for event in _events(text):
             process, thread = event.get("pid"), event.get("tid")
             arguments = event.get("args")
@@ -157,7 +157,7 @@ def _add(rows: list[tuple[Any, ...]], names: dict[int, Names], collector: Collec
         name = op or kernel if correlation is not None else ""
         lanes[device, stream].append((Key(name, module, program, kernel), start, end - start))
     for (device, stream), events in lanes.items():
-        numbers: dict[Key, int] = {}
+        numbers = dict[Key, int]()
         of = np.array([numbers.setdefault(key, len(numbers)) for key, _, _ in events], np.int64)
         start, long = (np.array([e[k] for e in events], np.int64) * _PS for k in (1, 2))
         collector.add(f"/device:GPU:{device}", f"Stream {stream}", list(numbers), of, start, long)
@@ -176,7 +176,7 @@ def _names_of_launches(connection: sqlite3.Connection) -> dict[int, Names]:
     for thread, *one in connection.execute(query):
         ranges[thread].append((one[0], one[1], one[2]))
     found = {}
-    around: list[tuple[int, int, str]] = []
+    around = list[tuple[int, int, str]]()
     place, current = 0, None
     calls = f"SELECT globalTid, start, correlationId FROM {_RUNTIME} ORDER BY globalTid, start"
     for thread, start, correlation in connection.execute(calls):

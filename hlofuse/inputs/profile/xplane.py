@@ -33,7 +33,7 @@ def read_xplane(path: Path, collector: Collector) -> None:
     """Add the events of a file; raises `ValueError` or `IndexError` for another file."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         planes = [_Plane(data).read(at, end) for n, at, end in _messages(data, 0, len(data)) if n == _PLANES]
-        programs: dict[int, str] = {}
+        programs = dict[int, str]()
         for plane in planes:
             is_metadata = plane.name == "/host:metadata"
             if is_metadata or plane.kind == "tpu":

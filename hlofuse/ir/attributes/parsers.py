@@ -39,7 +39,7 @@ def patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.Pa
 
 def items_of(text: str, separator: str) -> list[tuple[str, int, int, int]] | None:
     """Name, start, start of the value and end of each `name=value` after a separator; None for other text."""
-    found: list[tuple[str, int, int, int]] = []
+    found = list[tuple[str, int, int, int]]()
     depth = pos = 0
     while pos < len(text):
         match = patterns()[1].match(text, pos)
@@ -248,7 +248,7 @@ def window(text: str) -> Window:
     """A window with its fields in any order."""
     if _WINDOW.fullmatch(text) is None:
         raise Uncommon
-    fields: dict[str, list[Any]] = {}
+    fields = dict[str, list[Any]]()
     try:
         for key, value in _WINDOW_FIELD.findall(text):
             parts = value.split("x")

@@ -109,6 +109,18 @@ class SliceRanges(tuple[SliceRange, ...]):
         return "{" + ", ".join(map(str, self)) + "}"
 
 
+def _dimension(side: str, letter: str) -> cached_property[int]:
+    return cached_property(lambda numbers: getattr(numbers, side).find(letter))
+
+
+def _spatial(side: str) -> cached_property[tuple[int, ...]]:
+    def found(numbers: object) -> tuple[int, ...]:
+        labels: str = getattr(numbers, side)
+        return tuple(map(labels.index, sorted(filter(str.isdigit, labels))))
+
+    return cached_property(found)
+
+
 @dataclass(frozen=True)
 class ConvolutionDimensionNumbers:
     """Dimension labels (`ConvolutionDimensionNumbers`), as three strings of one letter a dimension. `b`
@@ -117,45 +129,15 @@ class ConvolutionDimensionNumbers:
     lhs: str
     rhs: str
     output: str
-
-    def _spatial(self, labels: str) -> tuple[int, ...]:
-        return tuple(labels.index(str(n)) for n in range(sum(c.isdigit() for c in labels)))
-
-    @property
-    def input_batch_dimension(self) -> int:
-        return self.lhs.find("b")
-
-    @property
-    def input_feature_dimension(self) -> int:
-        return self.lhs.find("f")
-
-    @cached_property
-    def input_spatial_dimensions(self) -> tuple[int, ...]:
-        return self._spatial(self.lhs)
-
-    @property
-    def kernel_input_feature_dimension(self) -> int:
-        return self.rhs.find("i")
-
-    @property
-    def kernel_output_feature_dimension(self) -> int:
-        return self.rhs.find("o")
-
-    @cached_property
-    def kernel_spatial_dimensions(self) -> tuple[int, ...]:
-        return self._spatial(self.rhs)
-
-    @property
-    def output_batch_dimension(self) -> int:
-        return self.output.find("b")
-
-    @property
-    def output_feature_dimension(self) -> int:
-        return self.output.find("f")
-
-    @cached_property
-    def output_spatial_dimensions(self) -> tuple[int, ...]:
-        return self._spatial(self.output)
+    input_batch_dimension = _dimension("lhs", "b")
+    input_feature_dimension = _dimension("lhs", "f")
+    input_spatial_dimensions = _spatial("lhs")
+    kernel_input_feature_dimension = _dimension("rhs", "i")
+    kernel_output_feature_dimension = _dimension("rhs", "o")
+    kernel_spatial_dimensions = _spatial("rhs")
+    output_batch_dimension = _dimension("output", "b")
+    output_feature_dimension = _dimension("output", "f")
+    output_spatial_dimensions = _spatial("output")
 
     def __str__(self) -> str:
         return f"{self.lhs}_{self.rhs}->{self.output}"

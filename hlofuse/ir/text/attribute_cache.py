@@ -141,15 +141,15 @@ class AttributeCache(dict[str, Attributes]):
         check_common: Callable[[str], None],
     ) -> None:
         super().__init__()
-        self.called: dict[str, Called] = {}
-        self.constraints: dict[str, list[Shape]] = {}
+        self.called = dict[str, Called]()
+        self.constraints = dict[str, list[Shape]]()
         self._form = form
         self._calls = form.kind == CALLING
         self._computations = computations
         self._shapes = shapes
         self._check_common = check_common
-        self._checked: set[str] = set()
-        self._checked_calls: dict[str, str] = {}
+        self._checked = set[str]()
+        self._checked_calls = dict[str, str]()
         """Texts before the called computation, where that is last: `, kind=kLoop, calls`."""
 
     def __missing__(self, text: str) -> Attributes:

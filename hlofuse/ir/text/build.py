@@ -42,12 +42,12 @@ class Builder(Operands):
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.pool: dict[str, Computation] = {}
-        self.finished: list[Computation] = []
-        self.in_place: list[tuple[Instruction, dict[str, Any]]] = []
+        self.pool = dict[str, Computation]()
+        self.finished = list[Computation]()
+        self.in_place = list[tuple[Instruction, dict[str, Any]]]()
         self.uniquer = NameUniquer()
         self.nesting = 0
-        self.shared: dict[tuple[tuple[str, str], ...], Attributes] = {}
+        self.shared = dict[tuple[tuple[str, str], ...], Attributes]()
 
     def module(self, node: ModuleNode) -> Module:
         entry: Computation | None = None
@@ -233,7 +233,7 @@ class Builder(Operands):
 
     def attributes(self, node: InstructionNode) -> tuple[list[tuple[str, Computation]], dict[str, Any]]:
         """Called computations in XLA's order, and raw texts; a list for a computation written in place."""
-        raw: dict[str, Any] = {}
+        raw = dict[str, Any]()
         callees = {}
         for attribute in node.attributes:
             name = attribute.name

@@ -50,10 +50,10 @@ class ReadCache:
     def __init__(self, fallback: Fallback) -> None:
         self.fallback = fallback
         self.shapes = ShapeCache(fallback.shape)
-        self.attributes_of: dict[tuple[object, ...], AttributeCache] = {}
-        self.computations: dict[str, Computation] = {}
-        self.constants: set[tuple[str, str]] = set()
-        self.opcodes: dict[str, Opcode] = {}
+        self.attributes_of = dict[tuple[object, ...], AttributeCache]()
+        self.computations = dict[str, Computation]()
+        self.constants = set[tuple[str, str]]()
+        self.opcodes = dict[str, Opcode]()
         self.has_control = False
         """True once control dependencies have to be connected."""
         # How the text is written, for printing it alike.

@@ -26,8 +26,8 @@ class HloLexer(Lexer):
         ignored = "|".join(terminals[n].pattern.to_regexp() for n in lexer_conf.ignore)
         self._skip = re.compile(rf"(?:{ignored})*+")
         identifier = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
-        self._keywords: dict[str, str] = {}
-        self._keys: dict[str, str] = {}
+        self._keywords = dict[str, str]()
+        self._keys = dict[str, str]()
         punctuation = {}
         patterns = []
         for name, t in terminals.items():

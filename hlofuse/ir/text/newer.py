@@ -82,16 +82,16 @@ class _Masked:
 
     def __init__(self, text: str) -> None:
         self.lines = text.split("\n")
-        self.written: dict[int, tuple[str, str]] = {}
+        self.written = dict[int, tuple[str, str]]()
         """Changed lines by number: the computation and the line as written."""
         self.unknown = Unknown()
         self.has_signatures = False
         self._number = 0
-        self._accepted: dict[tuple[str, str], bool] = {}
+        self._accepted = dict[tuple[str, str], bool]()
         computation = ""
         loose, _, head, _ = patterns()
         odd_shapes = self._has_odd_shapes(text)
-        computations: set[str] = set()
+        computations = set[str]()
         for number, line in enumerate(self.lines):
             self._number = number
             new = readable_shapes(line, self._note_shape) if odd_shapes else line

@@ -19,9 +19,9 @@ from .tree.nodes import CallNode, InstructionNode, OperandNode
 class Scope:
     def __init__(self, name: str, implicit_parameters: bool = False) -> None:
         self.computation = Computation(name)
-        self.names: dict[str, Instruction] = {}
+        self.names = dict[str, Instruction]()
         self.implicit_parameters = implicit_parameters
-        self.parameters: dict[int, Instruction] = {}
+        self.parameters = dict[int, Instruction]()
 
     def close(self, root: Instruction | None, where: int) -> None:
         """Check parameter numbers and set the root: the marked instruction or the last."""
@@ -62,7 +62,7 @@ class Operands(ABC):
     def nested_operand(self, operand: OperandNode, scope: Scope) -> Instruction:
         """An instruction written as an operand, with all nested in it; iterative."""
         assert operand.call is not None
-        ready: dict[int, Instruction] = {}
+        ready = dict[int, Instruction]()
         stack = [(operand, False)]
         while stack:
             current, inner_done = stack.pop()

@@ -100,7 +100,7 @@ def _order(computation: Computation) -> list[Instruction]:
 
 def _is_schedule(computation: Computation) -> bool:
     """True if the instructions stand in an order that can run, which a pass may have changed."""
-    seen: set[Instruction] = set()
+    seen = set[Instruction]()
     for x in computation:
         if not seen.issuperset(x.operands) or not seen.issuperset(x.control_predecessors):
             return False

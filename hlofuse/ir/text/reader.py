@@ -69,7 +69,7 @@ def read_fast(text: str, fallback: Fallback) -> Module:
     if (tables := TABLES.match(text, pos)) is not None:
         module.defer_stack_frames(partial(read_tables, *tables.groups()))
         pos = tables.end()
-    names: set[str] = set()
+    names = set[str]()
     end = len(text)
     while pos < end:
         pos = _read_computation(text, pos, module, cache, names)
@@ -252,7 +252,7 @@ class GrammarFallback:
 
     def __init__(self) -> None:
         self.characters = 0
-        self._checked: set[str] = set()
+        self._checked = set[str]()
 
     def shape(self, text: str) -> Shape:
         """The shape written by the whole text; `FastPathMiss` where it is none."""

@@ -75,7 +75,7 @@ class _UnknownElements:
 
     def __init__(self) -> None:
         self._keys = Keys()
-        self._results: dict[Hashable, Instruction] = {}
+        self._results = dict[Hashable, Instruction]()
 
     def result(self, i: Instruction) -> Instruction | None:
         """The constant in place of `i`; None where `i` stays."""

@@ -194,7 +194,7 @@ def _move_before_update(c: Context, reshape: Instruction) -> bool:
     part = update.operands[1]
     base = make.reshape(reshape, reshape.shape, update.operands[0])
     zero = make.scalar_like(update.operands[2], 0)
-    sizes: list[int] = []
+    sizes = list[int]()
     starts = []
     for k in range(part.shape.rank + 1):
         if k in deleted:

@@ -27,7 +27,7 @@ def filled(
     copy: Computation, original: Computation, callee: Callable[[Computation], Computation] | None = None
 ) -> Computation:
     """`copy` with clones of all that `original` holds, which call `callee` of what that calls."""
-    copies: dict[Instruction, Instruction] = {}
+    copies = dict[Instruction, Instruction]()
     for i in original.post_order():
         clone = i.clone([copies[o] for o in i.operands])
         copies[i] = clone

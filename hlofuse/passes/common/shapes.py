@@ -127,8 +127,8 @@ def unmodified_by_reshape(source: Shape, result: Shape, dimensions: Sequence[int
 @lru_cache(maxsize=4096)
 def ones_moved(source: Shape, result: Shape) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """The ones that a reshape deletes and inserts; None for more (`InsertedOrDeleted1SizedDimensions`)."""
-    deleted: list[int] = []
-    inserted: list[int] = []
+    deleted = list[int]()
+    inserted = list[int]()
     before = (-1, -1)
     for pair in [*unmodified_dimensions(source, result), (source.rank, result.rank)]:
         old = range(before[0] + 1, pair[0])
@@ -184,7 +184,7 @@ def aligned(source: Shape, result: Shape) -> Shape | None:
                 if at < 0 or source.minor_to_major[at] != d:
                     return None
             factor_of[d] = k
-    order: list[int] = []
+    order = list[int]()
     minor = 0
     while len(order) < result.rank:
         k = factor_of[source.minor_to_major[minor]]

@@ -124,7 +124,7 @@ class HloComputationDeduplicator(Pass):
 
     def _duplicates(self, module: Module) -> dict[Computation, Computation]:
         keys = Keys()
-        first: dict[Hashable, Computation] = {}
+        first = dict[Hashable, Computation]()
         instead = {}
         for computation in module.computation_post_order():
             if computation.is_entry or len(computation) > _MOST_INSTRUCTIONS:

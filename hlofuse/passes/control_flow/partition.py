@@ -47,11 +47,11 @@ class Partition:
         self._module = module
         meshes = (module.attributes.raw("frontend_attributes") or "").partition("xla.sdy.meshes=")[2]
         self._sizes = {name: int(size) for name, size in _SIZE.findall(meshes)}
-        self._shardings: dict[Instruction, list[_Sharding] | None] = {}
+        self._shardings = dict[Instruction, list[_Sharding] | None]()
         """The shardings of results outside of manual computations; None inside."""
-        self._repeated: set[Instruction] = set()
+        self._repeated = set[Instruction]()
         """Values that are the same along the dimensions in which their readers are divided."""
-        self._sums: dict[Instruction, list[tuple[str, ...]]] = {}
+        self._sums = dict[Instruction, list[tuple[str, ...]]]()
         """The axes over which each device has a part of a sum, by dimension."""
         crossings = [x for x in module.instructions() if custom_call_target(x) in CROSSINGS]
         self.open = [x.opcode for x in crossings if x.computation is not module.entry][:1]
@@ -261,7 +261,7 @@ class Partition:
                 part = found
 
     def _groups(self, axes: tuple[str, ...]) -> str:
-        groups: dict[tuple[int, ...], list[int]] = {}
+        groups = dict[tuple[int, ...], list[int]]()
         for device, place in enumerate(product(*map(range, self._sizes.values()))):
             others = (k for k, axis in zip(place, self._sizes, strict=True) if axis not in axes)
             groups.setdefault(tuple(others), []).append(device)

@@ -80,14 +80,14 @@ def _add_for_loop(alias: HloAlias, loop: Instruction, because: Because) -> None:
             indices.add(index)
     if not indices:
         return
-    copies: dict[Index, Instruction] = {}
+    copies = dict[Index, Instruction]()
     init.replace_use_with(loop, deep_copy(init, indices, copies))
     _explain(copies, f"iterations of {loop.name} overwrite its initial value", because)
     body = dict(loop.called)["body"]
     parameter, root = body.parameters[0], body.root
     users = list(parameter.users)
-    first: dict[Index, Instruction] = {}
-    last: dict[Index, Instruction] = {}
+    first = dict[Index, Instruction]()
+    last = dict[Index, Instruction]()
     begins = deep_copy(parameter, indices, first)
     body.root = deep_copy(root, indices, last)
     for index, copy in first.items():
@@ -134,7 +134,7 @@ def _add_for_in_place(x: Instruction, pairs: list[InPlacePair], because: Because
         ):
             continue
         copied.add(number)
-        copies: dict[Index, Instruction] = {}
+        copies = dict[Index, Instruction]()
         x.replace_operand(number, deep_copy(x.operands[number], None, copies))
         _explain(copies, f"{x.name} overwrites it", because)
 
@@ -154,7 +154,7 @@ def _add_for_aliased_results(alias: HloAlias, module: Module, because: Because) 
         _explain(copied[number], f"a result overwrites {parameter.name}", because)
     if not copied:
         return
-    results: dict[Index, Instruction] = {}
+    results = dict[Index, Instruction]()
     root = deep_copy(entry.root, set(aliases), results)
     for output, (number, index) in sorted(aliases.items()):
         before, after = copied.get(number, {}).get(index), results.get(output)
@@ -224,7 +224,7 @@ class CopyInsertion(Pass):
             recorder.skipped(module.entry.root, "a computation has several callers, and XLA stops here")
             return False
         info = self.alias_info()
-        reasons: dict[Instruction, str] = {}
+        reasons = dict[Instruction, str]()
         add_copies(module, info, reasons.__setitem__)
         _clean_up(module)
         remove_copies(module, info)
@@ -264,7 +264,7 @@ class PostSchedulingCopyInsertion(CopyInsertion):
         if not CallSites(module).is_flattened:
             return False
         info = self.alias_info()
-        reasons: dict[Instruction, str] = {}
+        reasons = dict[Instruction, str]()
         changed = remove_copies(module, info, partial(_sequential_ordering, info))
         HloDCE().run(module, OnlySkipped())
         add_special_copies(module, info, reasons.__setitem__)
@@ -308,7 +308,7 @@ class _SpecialCases:
         self.alias = HloAlias(module, alias_info)
         self._module = module
         self._info = alias_info
-        self._wanted: dict[Instruction, dict[Index, str]] = {}
+        self._wanted = dict[Instruction, dict[Index, str]]()
 
     def in_order(self) -> Iterable[tuple[Instruction, dict[Index, str]]]:
         """Values to copy with the reasons, in creation order."""
@@ -350,7 +350,7 @@ class _SpecialCases:
         is_entry = computation is self._module.entry
         indices = shape_tree(root.shape).indices
         values = alias.dataflow.values_of(root)
-        seen: dict[HloBuffer, Index] = {}
+        seen = dict[HloBuffer, Index]()
         for index, value in zip(indices, values, strict=True):
             if value is None:
                 continue

@@ -34,7 +34,7 @@ class ValueLists:
     """All lists, each known by its first value."""
 
     def __init__(self) -> None:
-        self._heads: set[ValueNode] = set()
+        self._heads = set[ValueNode]()
 
     def add(self, values: Iterable[HloValue]) -> list[ValueNode]:
         nodes = [ValueNode(value) for value in values]
@@ -116,7 +116,7 @@ def _ordered_instructions(module: Module, ordering: HloOrdering) -> Iterator[Ins
         seen.add(start)
         pending = [(start, _rest(start, ordering))]
         yield from start.parameters
-        waiting: list[Instruction] = []
+        waiting = list[Instruction]()
         while pending:
             computation, rest = pending[-1]
             x = waiting.pop() if waiting and waiting[-1].computation is computation else next(rest, None)

@@ -139,7 +139,7 @@ class SmallWhileLoopHoisting(Pass):
 
 def _compiled_whole(module: Module) -> set[Computation]:
     """The computations that one kernel can hold: no library calls, collectives or channels."""
-    found: set[Computation] = set()
+    found = set[Computation]()
     for computation in module.computation_post_order():
         if all(
             x.opcode not in _UNAVAILABLE

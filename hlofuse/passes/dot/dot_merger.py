@@ -225,7 +225,7 @@ class DotMerger(Pass):
         if not classes:
             return False
         order = _Order(computation)
-        replacements: dict[Instruction, Instruction] = {}
+        replacements = dict[Instruction, Instruction]()
         products = []
         for key in sorted(classes):
             usages = sorted(classes[key], key=lambda usage: (usage.size, usage.dot.id))
@@ -359,7 +359,7 @@ class _Order:
 
     def __init__(self, computation: Computation) -> None:
         self._after = {i: [*i.users, *i.control_successors] for i in computation}
-        self._reached: dict[Instruction, set[Instruction]] = {}
+        self._reached = dict[Instruction, set[Instruction]]()
 
     def connected(self, a: Instruction, b: Instruction) -> bool:
         """A product of an array and itself is so with itself."""

@@ -35,7 +35,7 @@ def elements(view: View) -> int:
 
 def joined(parts: Sequence[View]) -> View:
     """The concatenation, with contiguous neighbours merged."""
-    out: list[tuple[int, int]] = []
+    out = list[tuple[int, int]]()
     for part in parts:
         for stride, extent in part:
             if out and stride * extent == out[-1][0]:
@@ -372,7 +372,7 @@ def _finer(wanted: Sequence[int], present: Sequence[int]) -> tuple[tuple[int, ..
     """`wanted` with the further cuts of `present`, and the end of each wanted dimension in it."""
     needed = list(accumulate(wanted, mul))
     there = list(accumulate(present, mul))
-    cuts: list[int] = []
+    cuts = list[int]()
     last_of = []
     at = 0
     for cut in needed:

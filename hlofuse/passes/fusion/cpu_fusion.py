@@ -124,8 +124,8 @@ class _Siblings:
         self._number = {x: k for k, x in enumerate(order)}
         self._reachability = Reachability(computation)
         self._partners: dict[Instruction, list[tuple[Instruction, int]]] = {x: [] for x in order}
-        self._consumed: set[Instruction] = set()
-        self._queue: list[tuple[int, int, Instruction, Instruction]] = []
+        self._consumed = set[Instruction]()
+        self._queue = list[tuple[int, int, Instruction, Instruction]]()
         self._pushed = 0
 
     def why_illegal(self, fusion: Instruction, other: Instruction) -> Verdict | None:
@@ -152,7 +152,7 @@ class _Siblings:
     def _enter(self, instruction: Instruction) -> None:
         """Put the pairs of one candidate with the other users of its operands on the work list."""
         block = int(self.settings.value(rules.USERS_CONSIDERED))
-        found: dict[Instruction, None] = {}
+        found = dict[Instruction, None]()
         for operand in instruction.operands:
             if not is_profitable_operand(operand):
                 continue

@@ -15,10 +15,10 @@ class ReversePostOrderQueue:
     def __init__(self, computation: Computation) -> None:
         self._order: list[Instruction | None] = list(computation.post_order())
         self._position = {x: k for k, x in enumerate(self._order) if x is not None}
-        self._open: dict[Instruction, list[tuple[int, Instruction]]] = {}
+        self._open = dict[Instruction, list[tuple[int, Instruction]]]()
         """For a fusion with permanently refused operands: the remaining ones, by their places from the end.
         The place of a queued instruction changes only when it is considered."""
-        self._settled: dict[Instruction, set[Instruction]] = {}
+        self._settled = dict[Instruction, set[Instruction]]()
 
     def next(self) -> tuple[Instruction, Iterator[int]] | None:
         """The next consumer, and the numbers of its operands that are open, latest in the queue first. Open
@@ -122,11 +122,11 @@ class _Search:
     """Follows the paths from a producer to its users (`CanFuseOnAllPaths`)."""
 
     def __init__(self, computation: Computation, may_fuse: MayFuse) -> None:
-        self.unfusible: dict[Instruction, Figures] = {}
+        self.unfusible = dict[Instruction, Figures]()
         self._computation = computation
         self._may_fuse = may_fuse
         self._reachability: Reachability | None = None
-        self._cache: dict[tuple[Instruction, Instruction], Figures | None] = {}
+        self._cache = dict[tuple[Instruction, Instruction], Figures | None]()
 
     def blocked(self, producer: Instruction, consumer: Instruction) -> Figures | None:
         """The figures of a path that keeps `producer` out of `consumer`; None if there is none."""

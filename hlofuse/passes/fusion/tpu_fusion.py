@@ -85,14 +85,14 @@ class Prediction(OnlySkipped):
 
     def __init__(self, module: Module) -> None:
         super().__init__()
-        self._refused: dict[tuple[str | None, str | None], str] = {}
+        self._refused = dict[tuple[str | None, str | None], str]()
         module = copy_module(module)
         module.begin_run()
         _Driver(InstructionFusion(release=AROUND_FUSION), module, self).run()
-        self._groups: dict[Instruction, list[Instruction]] = {}
+        self._groups = dict[Instruction, list[Instruction]]()
         for computation in launched_computations(module):
             self._merge(computation)
-        self._kernels: dict[str | None, set[int]] = {}
+        self._kernels = dict[str | None, set[int]]()
         for kernel, group in self._groups.items():
             for i in kernel.fused_computation if is_created(kernel) else (kernel,):
                 self._kernels.setdefault(own_name(i.origin), set()).add(id(group))

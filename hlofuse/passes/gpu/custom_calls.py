@@ -173,8 +173,8 @@ class _Names:
     """`NameUniquer` with another separator: `add_3` is the root `add` and the number 3."""
 
     def __init__(self) -> None:
-        self._used: dict[str, set[int]] = {}
-        self._next: dict[str, int] = {}
+        self._used = dict[str, set[int]]()
+        self._next = dict[str, int]()
 
     def unique(self, name: str) -> str:
         root, number, numbered = _split(name)

@@ -149,7 +149,7 @@ class _GpuLayouts(LayoutAssignment):
         if simple is None:
             return None
         remaining = [d for d in range(result.rank) if result.dimensions[d] != 1]
-        matching_dimensions: dict[int, list[int]] = {}
+        matching_dimensions = dict[int, list[int]]()
         last = -1
         for d in result.minor_to_major:
             if result.dimensions[d] == 1:

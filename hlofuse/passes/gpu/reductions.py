@@ -87,7 +87,7 @@ class ReductionDimensionGrouper(VisitPass):
         reduced = frozenset(reduce.dimensions)
         if not any(d + 1 in reduced for d in reduced):
             return False
-        sizes: list[int] = []
+        sizes = list[int]()
         dimensions = []
         refused = 1
         for d, size in enumerate(reduce.operands[0].shape.dimensions):

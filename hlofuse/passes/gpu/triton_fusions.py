@@ -79,8 +79,8 @@ class _BlockLevelConfigs:
         self._release = release
         self._tables = SharedTables()
         self._tilings = TilingModel(device, release)
-        self._called: dict[Computation, Hashable] = {}
-        self._configs: dict[Hashable, str | None] = {}
+        self._called = dict[Computation, Hashable]()
+        self._configs = dict[Hashable, str | None]()
 
     def of(self, fusion: Instruction) -> str | None:
         """The config with the best tile sizes; None where the operations are faster without the fusion."""

@@ -92,12 +92,12 @@ class Requests:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.buffers = Buffers(module)
-        self.computations: dict[Computation, ComputationConstraint] = {}
+        self.computations = dict[Computation, ComputationConstraint]()
         self.priority = 0
         """Grows with each round."""
-        self.of_buffer: dict[Buffer, BufferConstraint] = {}
-        self.unconstrained: set[Buffer] = set()
-        self._added: list[Constraint] = []
+        self.of_buffer = dict[Buffer, BufferConstraint]()
+        self.unconstrained = set[Buffer]()
+        self._added = list[Constraint]()
 
     def constraint_of(self, computation: Computation) -> ComputationConstraint:
         """`mutable_computation_constraints`."""
@@ -215,7 +215,7 @@ class LayoutAssignment(Requests):
 
     def propagate(self) -> None:
         """`PropagateConstraints`."""
-        work: deque[Constraint] = deque()
+        work = deque[Constraint]()
         while True:
             for added in self._added:
                 if added.dfs:

@@ -24,11 +24,11 @@ class Buffer(Record, eq=False):
 
 class Buffers:
     def __init__(self, module: Module) -> None:
-        self.all: list[Buffer] = []
-        self._defined: dict[Instruction, dict[Index, Buffer]] = {}
-        self._seen: dict[Instruction, dict[Index, Buffer]] = {}
-        self._forwarded: dict[Instruction, frozenset[Buffer]] = {}
-        self._aliases: dict[Buffer, list[tuple[Instruction, Index]]] = {}
+        self.all = list[Buffer]()
+        self._defined = dict[Instruction, dict[Index, Buffer]]()
+        self._seen = dict[Instruction, dict[Index, Buffer]]()
+        self._forwarded = dict[Instruction, frozenset[Buffer]]()
+        self._aliases = dict[Buffer, list[tuple[Instruction, Index]]]()
         for computation in module.non_fusion_computations():
             visit(computation, self._define)
             for instruction in computation:
@@ -62,8 +62,8 @@ class Buffers:
 
     def _define(self, instruction: Instruction) -> bool:
         opcode = instruction.opcode
-        defined: dict[Index, Buffer] = {}
-        seen: dict[Index, Buffer] = {}
+        defined = dict[Index, Buffer]()
+        seen = dict[Index, Buffer]()
         if opcode == "get-tuple-element":
             at = instruction.tuple_index
             source = self._seen[instruction.operands[0]]

@@ -150,7 +150,7 @@ def to_memory(shape: Shape) -> tuple[int, ...]:
 
 class _Visitor:
     def __init__(self, transform_call: CallTransformer | None) -> None:
-        self.visited: set[Instruction] = set()
+        self.visited = set[Instruction]()
         self._transform_call = transform_call
         self._handlers: dict[str, Callable[[Instruction], bool]] = {
             **dict.fromkeys(ELEMENTWISE_UNARY, self._elementwise),

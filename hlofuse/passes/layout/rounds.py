@@ -21,7 +21,7 @@ def settle(layouts: LayoutAssignment) -> None:
     if (given := module.attributes.get("entry_computation_layout")) is not None:
         entry.parameters, entry.result = list(given[0]), given[1]
     entry.priority, entry.parameters_set, entry.result_set = GIVEN_PRIORITY, True, True
-    mismatched: dict[ComputationConstraint, Shape] = {}
+    mismatched = dict[ComputationConstraint, Shape]()
     for _ in range(ROUNDS):
         layouts.of_buffer.clear()
         layouts.unconstrained.clear()

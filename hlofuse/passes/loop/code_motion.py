@@ -111,7 +111,7 @@ def hoist_invariants(loop: Instruction, recorder: Recorder) -> list[Instruction]
     waiting = {g for g in carried_unchanged(body) if g.shape.is_array}
     if not waiting:
         return []
-    hoisted: dict[Instruction, Instruction] = {}
+    hoisted = dict[Instruction, Instruction]()
     moved = []
     for i in body.post_order():
         if has_side_effect(i) or i.opcode in ("after-all", "parameter") or i.control_predecessors:

@@ -115,7 +115,7 @@ def _used_elements(loop: Instruction, size: int) -> set[int]:
         affecting_bits |= depends.get(o, 0) & ~(1 << k)
     affecting = _places(affecting_bits)
     used = {k for k in range(size) if k in affecting or k in after or k in acting}
-    members: dict[Instruction, set[int]] = {}
+    members = dict[Instruction, set[int]]()
     for k, o in enumerate(outputs):
         members.setdefault(groups.find(o), set()).add(k)
     for part in (body, condition):
@@ -137,7 +137,7 @@ class _Groups:
     """Instructions connected by use (`UnionFind`)."""
 
     def __init__(self) -> None:
-        self._parent: dict[Instruction, Instruction] = {}
+        self._parent = dict[Instruction, Instruction]()
 
     def find(self, x: Instruction) -> Instruction:
         root = x

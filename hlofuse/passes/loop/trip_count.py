@@ -201,7 +201,7 @@ def _annotate(loop: Instruction) -> bool:
     if index is None or init.opcode != "tuple":
         return False
     counter = counter_of(loop)
-    config: dict[str, Any] = {}
+    config = dict[str, Any]()
     if counter is not None and counter.init >= 0 and counter.trips > 0:
         config["known_trip_count"] = {"n": str(counter.trips)}
         config["known_init_step"] = {"init": str(counter.init), "step": str(counter.step)}

@@ -159,7 +159,7 @@ class ScatterSliceSimplifier(Pass):
     name = "scatter-slice-simplifier"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        smaller: dict[Instruction, Instruction] = {}
+        smaller = dict[Instruction, Instruction]()
 
         def handle(scatter: Instruction) -> bool:
             sizes = _sizes_read(scatter)

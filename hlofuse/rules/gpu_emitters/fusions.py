@@ -154,7 +154,7 @@ def custom(kernel: GpuKernel) -> bool:
 def triton_gemm(kernel: GpuKernel) -> Figures | None:
     if kernel.config_kind not in ("__triton_gemm", "__triton_nested_gemm_fusion"):
         return None
-    found: dict[str, Any] = {}
+    found = dict[str, Any]()
     if (dot := _dot_in(kernel.instruction)) is not None:
         found["product"] = " × ".join(o.shape.text_without_layout for o in dot.operands[:2])
     return {**found, **_tile(kernel)}

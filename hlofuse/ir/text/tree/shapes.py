@@ -80,7 +80,7 @@ _ORDER = {kind: k for k, kind in enumerate("D T L # * E S SC P M".split())}
 @handler("layout_properties")
 def _layout_properties(parts: list[Any]) -> str:
     last = -1
-    texts: list[str] = []
+    texts = list[str]()
     for letter, where, text in parts[1:]:
         if letter == "P" and not any(t.startswith("D(") and set(t) & {"C", "H"} for t in texts):
             raise Rejected(where, "only a sparse array has a physical shape, such as f32[8]{0:D(C)P(...)}")

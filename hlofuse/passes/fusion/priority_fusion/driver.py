@@ -30,13 +30,13 @@ class PriorityQueue:
     fusion since comes with its new id, which is greater, ahead of its old one."""
 
     def __init__(self, choose: Chooser | None = None) -> None:
-        self.waiting: dict[Instruction, int] = {}
+        self.waiting = dict[Instruction, int]()
         """Queued instructions with their priorities."""
-        self._heap: list[int] = []
+        self._heap = list[int]()
         """Priority and, in the last bits, id, as one number, negative: two are compared at once."""
-        self._of: dict[int, Instruction] = {}  # the producer of each entry
+        self._of = dict[int, Instruction]()  # the producer of each entry
         self._choose = choose
-        self._equal: dict[Instruction, int] = {}
+        self._equal = dict[Instruction, int]()
         """Instructions of the greatest priority, taken from the heap until each is chosen."""
 
     def set(self, producer: Instruction, priority: int) -> None:
@@ -118,7 +118,7 @@ def fuse_constants(
 ) -> bool:
     """True if there was one to fuse."""
     changed = False
-    kinds: dict[Instruction, str] = {}
+    kinds = dict[Instruction, str]()
     for constant in [x for x in computation if is_small_constant(x)]:
         for user in list(constant.users):
             if legality.constant_refused(constant, user):
@@ -164,12 +164,12 @@ class Driver:
         self._observers = observers if tie_breaker is None else (*observers, tie_breaker)
         self._extra_outputs = extra_outputs
         # Of producers refused by some user: the Triton fusion that can also write them out.
-        self._preferred: dict[Instruction, Instruction] = {}
+        self._preferred = dict[Instruction, Instruction]()
         self._queue = PriorityQueue(tie_breaker.choose if tie_breaker is not None else None)
         # What the step under way has touched, in the order it did.
-        self._marked: dict[Instruction, None] = {}
-        self._new_consumers: dict[Instruction, list[Instruction]] = {}
-        self._removed_times: dict[Instruction, tuple[int, int]] = {}
+        self._marked = dict[Instruction, None]()
+        self._new_consumers = dict[Instruction, list[Instruction]]()
+        self._removed_times = dict[Instruction, tuple[int, int]]()
 
     def run(self) -> bool:
         candidates = []

@@ -38,14 +38,14 @@ class StructuralIds:
 
     def __init__(self, instructions: Iterable[Instruction]) -> None:
         keys = Keys()
-        ids: dict[Hashable, int] = {}
-        self._numbers: dict[Instruction, int] = {}
+        ids = dict[Hashable, int]()
+        self._numbers = dict[Instruction, int]()
         for instruction in instructions:
             operands = tuple([o.shape.key for o in instruction.operands])
             key = (keys.instruction(instruction), instruction.payload, operands)
             self._numbers[instruction] = ids.setdefault(key, len(ids))
         self._next = len(ids)
-        self._pairs: dict[PairId, int] = {}
+        self._pairs = dict[PairId, int]()
 
     def pair(
         self,
@@ -100,9 +100,9 @@ class Legality:
             self._tile,
             FusionState(True, model.release, settings, lambda _: False),
         )
-        self.alone: dict[Instruction, _Alone] = {}
-        self._by_structure: dict[SummaryPair, _Edge] = {}  # pairs that a rule from outside allows
-        self.tilings: dict[PairId | None, Tiling | Refusal] = {}
+        self.alone = dict[Instruction, _Alone]()
+        self._by_structure = dict[SummaryPair, _Edge]()  # pairs that a rule from outside allows
+        self.tilings = dict[PairId | None, Tiling | Refusal]()
         # Nothing becomes a Triton fusion unless a neighbour is one already. Only then do pairs have tilings.
         self._has_triton = any(
             is_generic_triton_fusion(x) for x in module.instructions() if x.opcode == "fusion"

@@ -80,11 +80,11 @@ class RecordedOrder(TieBreaker):
         self.agreed = 0
         """Records that came out equal."""
         self.total = len(record.steps)
-        self.disagreements: list[Disagreement] = []
+        self.disagreements = list[Disagreement]()
         self._fusions = deque(record.fusions())
         self._fusion_count = 0
-        self._named: dict[str, Instruction] = {}
-        self._about: dict[str, deque[_Placed]] = {}
+        self._named = dict[str, Instruction]()
+        self._about = dict[str, deque[_Placed]]()
         for place, step in enumerate(record.steps):
             if not isinstance(step, FusionStep):
                 self._about.setdefault(step.producer, deque()).append((place, step))
@@ -116,7 +116,7 @@ class RecordedOrder(TieBreaker):
             _reorder(producer.users, step.consumers)
 
     def order_consumers(self, producer: Instruction, consumers: list[Instruction]) -> list[Instruction]:
-        order: list[str] = []
+        order = list[str]()
         for step in self._fusions:
             if step.producer != producer.name or step.consumer in order:
                 break

@@ -45,7 +45,7 @@ class DimensionOrder(Struct):
 
     def key(self) -> object:
         """Equal keys: the same iteration over memory (`ToTensorIterationSpec`)."""
-        specs: dict[int, list[list[object]]] = {}
+        specs = dict[int, list[list[object]]]()
         stride, last = 1, -1
         for f in self.fragments:
             spec = specs.setdefault(f.dimension, [])

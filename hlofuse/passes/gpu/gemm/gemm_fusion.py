@@ -67,7 +67,7 @@ class _Growing:
         self._device = device
         self._into_sums = release.products_end_in_sums
         self._body = Computation(f"gemm_fusion_{dot.name}_computation")
-        self._inputs: list[Instruction] = []
+        self._inputs = list[Instruction]()
 
     def fuse(self, recorder: Recorder) -> bool:
         """`CreateDotFusion`, and the fusion in the place of what it computes."""
@@ -111,9 +111,9 @@ class _Growing:
         most: int | None,
     ) -> tuple[Instruction, int]:
         """The instruction for `root` inside the fusion, and the split by now (`FuseTowardOperands`)."""
-        nodes: list[tuple[Instruction, DimensionOrder]] = []
-        ids: dict[object, int] = {}
-        below: dict[int, list[int]] = {}
+        nodes = list[tuple[Instruction, DimensionOrder]]()
+        ids = dict[object, int]()
+        below = dict[int, list[int]]()
 
         def node(hlo: Instruction, at: DimensionOrder) -> tuple[int, bool]:
             key = (hlo, at.key())
@@ -148,7 +148,7 @@ class _Growing:
                 if is_new:
                     edge.add(inner)
                     queue.append(inner)
-        done: dict[int, Instruction] = {}
+        done = dict[int, Instruction]()
         for number in post_order([0], lambda k: below.get(k, [])):  # `BuildFusionTowardOperandsImpl`
             hlo = nodes[number][0]
             if number in below:

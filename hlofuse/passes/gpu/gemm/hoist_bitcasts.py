@@ -30,7 +30,7 @@ def bitcast_of_broadcast(broadcast: Instruction, result: Shape) -> Exchange | No
     shape = broadcast.shape
     from_operand = frozenset(broadcast.dimensions)
     sizes = in_memory(shape)
-    dims: list[int] = []
+    dims = list[int]()
     factors = common_factors(in_memory(result), sizes)
     for (start, first), (end, last) in pairwise(factors):
         which = {shape.minor_to_major[k] in from_operand for k in range(first, last) if sizes[k] != 1}
@@ -151,7 +151,7 @@ def _root_shape_without_bitcasts(dot: Instruction) -> Shape | None:
     """`ComputeRootShapeAfterHoistingBitcasts`."""
     if dot.is_root:
         return dot.shape
-    shapes: dict[Instruction, Shape] = {}
+    shapes = dict[Instruction, Shape]()
 
     def spread(users: list[Instruction], shape: Shape) -> bool:
         new = ((u, shape.with_element_type(u.operands[0].element_type)) for u in users)
@@ -203,7 +203,7 @@ def _reachable(
     start: Instruction, beyond: Callable[[Instruction], Sequence[Instruction]]
 ) -> dict[Instruction, None]:
     """All instructions reached from `start`, nearest first, each once."""
-    found: dict[Instruction, None] = {}
+    found = dict[Instruction, None]()
     queue = deque(beyond(start))
     while queue:
         node = queue.popleft()
@@ -226,7 +226,7 @@ def _plan(bitcast: Instruction) -> list[_Step] | None:
         return None
     if bitcast.element_type != bitcast.operands[0].element_type:
         return None
-    shapes: dict[Instruction, Shape] = {}
+    shapes = dict[Instruction, Shape]()
 
     def spread(operands: list[Instruction], shape: Shape) -> bool:
         new = ((o, shape.with_element_type(o.element_type)) for o in operands)
