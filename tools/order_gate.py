@@ -38,7 +38,7 @@ _STEPS: dict[str, tuple[str, Callable[..., object]]] = {
     "program order": ("program_order", list),
     "alone in layout": ("alone_in_layout", lambda phases: ()),
     "recreated": ("add_recreated", lambda phases: None),
-    "rounds": ("split_rounds", lambda members: [members]),
+    "rounds": ("split_rounds", list),
     "computations": ("processing_order", lambda module: list(module.computations)),
     "bitcasts by number": ("number", lambda x: 0),
 }

@@ -74,7 +74,7 @@ def _by_id(computation: Computation, named: frozenset[Instruction]) -> list[Inst
         if phase == Phase.FRONT_END:
             members = program_order(members)
         elif phase == Phase.SIMPLIFIED_AGAIN:
-            members = [x for one in split_rounds(members) for x in one]
+            members = split_rounds(members)
         elif phase == Phase.BITCASTS:
             members.sort(key=number)
         order += members

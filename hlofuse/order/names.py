@@ -98,11 +98,6 @@ def stack_frame(x: Instruction) -> int:
     return (metadata.stack_frame_id or 0) if metadata is not None else 0
 
 
-def is_of_derivative(x: Instruction) -> bool:
-    """True if reverse differentiation made it, `transpose(jvp(...))`."""
-    return "transpose(" in (x.op_name or "")
-
-
 def is_of_call(x: Instruction) -> bool:
     """True if it was inlined from a computation that its own computation called."""
     in_body, call = _innermost(x.op_name or "")
@@ -128,11 +123,6 @@ def is_named_around_loop(x: Instruction) -> bool:
     if loop is None or not loop.op_name or not x.op_name:
         return False
     return f"{loop.op_name}/".startswith(f"{x.op_name}/")
-
-
-def loops_around(x: Instruction) -> int:
-    """The number of loops and branches in its op_name, all their parts counted."""
-    return sum(_BODIES.fullmatch(part) is not None for part in _parts(x.op_name or ""))
 
 
 def _parts(op_name: str) -> list[str]:

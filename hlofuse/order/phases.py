@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant
+from hlofuse.analysis.elementwise import is_broadcast_of_constant
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from .names import (
@@ -28,10 +28,8 @@ class Phase(IntEnum):
     CALLS = 1  # CallInliner clones callees after everything else
     SIMPLIFIED = 3  # AlgebraicSimplifier, first run
     SIMPLIFIED_AGAIN = 4  # AlgebraicSimplifier and ReshapeMover afterwards
-    DOTS = 5  # DotMerger and the padding of products
     LAYOUTS = 6
     FUSIONS = 8  # Triton fusions and library calls
-    REDUCTIONS = 9  # ReductionLayoutNormalizer, ReductionDimensionGrouper, TreeReductionRewriter
     FLOATS = 10
     SIMPLIFIED_LAST = 11  # AlgebraicSimplifier, last run
     BITCASTS = 12  # Any pass: numbers decide
@@ -41,15 +39,11 @@ class Evidence:
     """Facts about one computation; `named` have names of the front end."""
 
     def __init__(self, computation: Computation, named: frozenset[Instruction]) -> None:
-        self.root = computation.root
         self.in_entry = computation.is_entry
         self.named = named
-        program = [x for x in computation if is_of_program(x) and (x in named or not is_of_call(x))]
-        remaining = [x for x in program if x in named]
-        # The entry is never cloned: ReshapeMover may have recreated all of it.
-        self.cloned = not program or (not computation.is_entry and 2 * len(remaining) < len(program))
-        """True if most numbers are those of a computation's clone; a few are in the windows."""
-        self._operations = set() if self.cloned else {(operation(x), x.opcode) for x in remaining}
+        self._operations = {
+            (operation(x), x.opcode) for x in named if x.computation is computation and is_of_program(x)
+        }
         self._names = {name_before_renaming(x) for x in computation}
         self._last = dict[str, int]()
         for x in named:
@@ -61,7 +55,7 @@ class Evidence:
         if is_of_program(x):
             if is_of_call(x) and x not in self.named:
                 return Phase.CALLS
-            if x in self.named or self.cloned:
+            if x in self.named:
                 return Phase.FRONT_END
             return self._recreated_phase(x) if stem(x) == x.opcode else Phase.SIMPLIFIED_AGAIN
         ordered = (operation(x), x.opcode) in self._operations
@@ -105,17 +99,7 @@ def _is_constant_of_front_end(e: Evidence, x: Instruction) -> bool:
         return x in e.named
     if not is_broadcast_of_constant(x):
         return False
-    if is_of_program(x):
-        return x in e.named or (e.cloned and not is_of_call(x))
-    return x in e.named and not (is_without_op_name(x) and (bool(stack_frame(x)) or _is_spread_by_pass(e, x)))
-
-
-def _is_spread_by_pass(e: Evidence, x: Instruction) -> bool:
-    """True if no reader is where the front end would have put it."""
-    new = [u for u in x.users if e.is_new(u)]
-    if x.operands[0] in e.named and len(new) == len(x.users):
-        return False
-    return bool(new) and all(u.opcode in ELEMENTWISE_OPCODES and (u in new or is_of_call(u)) for u in x.users)
+    return x in e.named and (is_of_program(x) or not (is_without_op_name(x) and stack_frame(x)))
 
 
 def _is_constant_of_call(e: Evidence, x: Instruction) -> bool:
@@ -134,12 +118,11 @@ def _is_broadcast_after_reshape(e: Evidence, x: Instruction) -> bool:
     if x.opcode != "broadcast" or not is_of_program(x):
         return False
     source = x.operands[0]
-    explicit = operation(x) == "broadcast_in_dim" and (_adds_in_front(x) or source.opcode == "parameter")
-    if source.opcode != "bitcast" and source.shape.dimensions and not explicit:
+    if source.opcode != "bitcast" and source.shape.dimensions:
         return True  # two broadcasts, a reshape between them, became one
     if _reduces_to_number(e, source) and e.are_missing_before(x, 1):
         return True  # of what was reduced a dimension of size one was left
-    return e.are_missing_before(x, 2) and _had_remaining_dimension(e, x)
+    return not source.shape.dimensions and source not in e.named and e.are_missing_before(x, 2)
 
 
 def _reduces_to_number(e: Evidence, x: Instruction) -> bool:
@@ -148,29 +131,11 @@ def _reduces_to_number(e: Evidence, x: Instruction) -> bool:
     return x.opcode == "reduce" and not x.shape.is_tuple and not x.shape.dimensions
 
 
-def _had_remaining_dimension(e: Evidence, x: Instruction) -> bool:
-    source = x.operands[0]
-    if source.shape.dimensions:
-        return False
-    if source in e.named and source.opcode not in ("convert", "select"):
-        return False
-    return source not in e.named
-
-
-def _adds_in_front(x: Instruction) -> bool:
-    dimensions = tuple(x.attributes["dimensions"])
-    rank = len(x.shape.dimensions)
-    return dimensions == tuple(range(rank - len(dimensions), rank))
-
-
 def _is_spread_last(e: Evidence, x: Instruction) -> bool:
     """True if it was narrow, and so converted after the broadcast."""
     if not (x.opcode == "broadcast" and not is_of_program(x)) or is_broadcast_of_constant(x):
         return False
-    if any(_is_computed_wide(e, u) for u in x.users):
-        return True
-    source = x.operands[0]
-    source = source.past("bitcast")
+    source = x.operands[0].past("bitcast")
     if not _is_inserted_convert(e, source):
         return False
     created = {u.element_type for u in x.users}
@@ -178,27 +143,10 @@ def _is_spread_last(e: Evidence, x: Instruction) -> bool:
     return not (all(u.opcode == "convert" for u in x.users) and created == {narrow})
 
 
-def _is_computed_wide(e: Evidence, x: Instruction) -> bool:
-    """True if FloatNormalization put converts around an operation."""
-    return x.opcode in ELEMENTWISE_OPCODES - {"convert"} and any(
-        _is_inserted_convert(e, n) for n in (*x.operands, *x.users)
-    )
-
-
 def _is_inserted_convert(e: Evidence, x: Instruction) -> bool:
     if x.opcode != "convert" or is_of_program(x) or LOWERED.get(operation(x)) == x.opcode:
         return False
     return {x.operands[0].element_type, x.element_type} <= FLOATING_TYPES
-
-
-def _is_regrouped(e: Evidence, x: Instruction) -> bool:
-    """True if it reduces other dimensions than the program does, in one step or two."""
-    if x.opcode != "reduce":
-        return False
-    source = reduced_by(x)
-    if source.opcode in ("bitcast", "reduce") or any(u.opcode == "reduce" for u in x.users):
-        return True
-    return not x.op_name and any(u.opcode == "transpose" and not is_of_program(u) for u in x.users)
 
 
 def _is_merged_factor(e: Evidence, x: Instruction) -> bool:
@@ -227,8 +175,6 @@ TABLE = (
     Entry("broadcast after a reshape", _is_broadcast_after_reshape, Phase.SIMPLIFIED_AGAIN),
     Entry("broadcast of what was widened", _is_spread_last, Phase.SIMPLIFIED_LAST),
     Entry("inserted convert", _is_inserted_convert, Phase.FLOATS),
-    Entry("regrouped reduction", _is_regrouped, Phase.REDUCTIONS),
-    Entry("former copy", lambda e, x: x.opcode == "transpose" and not is_of_program(x), Phase.LAYOUTS),
     Entry("merged factor", _is_merged_factor, Phase.SIMPLIFIED),
 )
 """The first row that holds decides; without one the name alone does."""
@@ -241,9 +187,3 @@ def phase_of(e: Evidence, x: Instruction) -> Phase:
     if x.opcode == "constant" or is_broadcast_of_constant(x):
         return Phase.SIMPLIFIED
     return e.phase_of_name(x)
-
-
-def reduced_by(x: Instruction) -> Instruction:
-    """The operand of a reduction, which float normalization may have widened."""
-    source = x.operands[0]
-    return source.operands[0] if source.opcode == "convert" and not is_of_program(source) else source
