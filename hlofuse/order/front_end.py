@@ -31,12 +31,12 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
     for computation in module.computations:
         if computation.fusion is not None:
             continue
-        constants = constants_of_program(computation)
         for x in computation:
             if x.opcode == "parameter":
                 continue
             stem, number = name_before_renaming(x)
-            if x not in constants and (not is_of_program(x) or is_of_call(x)):
+            is_first = is_constant(x) and is_without_op_name(x)  # the front end may have created it
+            if not is_first and (not is_of_program(x) or is_of_call(x)):
                 others.setdefault(stem, []).append(number)
             else:
                 candidates.setdefault(stem, {}).setdefault(computation, {})[x] = number
@@ -56,11 +56,6 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
                 window = _fullest([n for n in own if n < end], foreign)
             found.update(x for x, number in members[computation].items() if number in window)
     return frozenset(found)
-
-
-def constants_of_program(computation: Computation) -> frozenset[Instruction]:
-    """The constants that the front end may have created: without an op_name."""
-    return frozenset(x for x in computation if is_constant(x) and is_without_op_name(x))
 
 
 def _top(numbers: list[int], others: list[int], stem: str) -> int:

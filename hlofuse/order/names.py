@@ -103,7 +103,7 @@ def is_of_call(x: Instruction) -> bool:
     in_body, call = _innermost(x.op_name or "")
     if in_body:
         return bool(x.computation is not None and x.computation.is_entry)
-    return call and not (x.opcode == "select" and is_named_around_loop(x))
+    return call
 
 
 @lru_cache(maxsize=_CACHED)
@@ -115,14 +115,6 @@ def _innermost(op_name: str) -> tuple[bool, bool]:
         if "jit(" in part or part in _FUNCTIONS_OF_SCAN:
             return False, True
     return False, False
-
-
-def is_named_around_loop(x: Instruction) -> bool:
-    """True if it is in a body but has the name of the loop, or of an outer scope."""
-    loop = x.called_by("while", "conditional")
-    if loop is None or not loop.op_name or not x.op_name:
-        return False
-    return f"{loop.op_name}/".startswith(f"{x.op_name}/")
 
 
 def _parts(op_name: str) -> list[str]:

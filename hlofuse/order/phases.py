@@ -149,22 +149,9 @@ def _is_inserted_convert(e: Evidence, x: Instruction) -> bool:
     return {x.operands[0].element_type, x.element_type} <= FLOATING_TYPES
 
 
-def _is_merged_factor(e: Evidence, x: Instruction) -> bool:
-    """True if two constant factors became one, or a quotient became a product with a new constant."""
-    if x.opcode == "divide":
-        divisor = x.operands[1]
-        return is_of_program(x) and divisor.opcode == "multiply" and e.is_new(divisor)
-    if x.opcode == "negate":  # the sum of what was negated is the negated sum
-        return x.operands[0].opcode == "reduce" and not is_of_program(x)
-    if x.opcode != "multiply" or not is_of_program(x):
-        return False
-    is_mean = any(o.opcode == "reduce" for o in x.operands)
-    return any(
-        o.opcode == "broadcast"
-        and (o.op_name or (is_mean and o.operands[0].opcode in ("constant", "convert")))
-        and e.is_new(o)
-        for o in x.operands
-    )
+def _is_negated_sum(e: Evidence, x: Instruction) -> bool:
+    """True for the sum of what was negated, which became the negated sum."""
+    return x.opcode == "negate" and x.operands[0].opcode == "reduce" and not is_of_program(x)
 
 
 TABLE = (
@@ -175,7 +162,7 @@ TABLE = (
     Entry("broadcast after a reshape", _is_broadcast_after_reshape, Phase.SIMPLIFIED_AGAIN),
     Entry("broadcast of what was widened", _is_spread_last, Phase.SIMPLIFIED_LAST),
     Entry("inserted convert", _is_inserted_convert, Phase.FLOATS),
-    Entry("merged factor", _is_merged_factor, Phase.SIMPLIFIED),
+    Entry("negated sum", _is_negated_sum, Phase.SIMPLIFIED),
 )
 """The first row that holds decides; without one the name alone does."""
 
