@@ -39,11 +39,7 @@ class Evidence:
     """Facts about one computation; `named` have names of the front end."""
 
     def __init__(self, computation: Computation, named: frozenset[Instruction]) -> None:
-        self.in_entry = computation.is_entry
         self.named = named
-        self._operations = {
-            (operation(x), x.opcode) for x in named if x.computation is computation and is_of_program(x)
-        }
         self._names = {name_before_renaming(x) for x in computation}
         self._last = dict[str, int]()
         for x in named:
@@ -58,15 +54,11 @@ class Evidence:
             if x in self.named:
                 return Phase.FRONT_END
             return self._recreated_phase(x) if stem(x) == x.opcode else Phase.SIMPLIFIED_AGAIN
-        ordered = (operation(x), x.opcode) in self._operations
-        return (
-            self._recreated_phase(x) if ordered or LOWERED.get(operation(x)) == x.opcode else Phase.SIMPLIFIED
-        )
+        return self._recreated_phase(x) if LOWERED.get(operation(x)) == x.opcode else Phase.SIMPLIFIED
 
     def _recreated_phase(self, x: Instruction) -> Phase:
         """ReshapeMover's phase where there is only one layout: dimensions of size one rarely have others."""
-        rank = x.shape.true_rank if self.in_entry else x.shape.rank
-        return Phase.SIMPLIFIED_AGAIN if rank < 2 and not x.shape.is_tuple else Phase.LAYOUTS
+        return Phase.SIMPLIFIED_AGAIN if x.shape.true_rank < 2 and not x.shape.is_tuple else Phase.LAYOUTS
 
     def is_new(self, x: Instruction) -> bool:
         """True if a pass created it without replacing another instruction."""
