@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from hlofuse.reports.common.xla_result import XlaResult
     from .loading import Loaded
 
-    ReportedModule: TypeAlias = Compilation | Loaded
-    """A replay, or a module that has been read."""
+    ReportedModule: TypeAlias = Compilation | Loaded  # A replay, or a module that has been read
 
 
 def head_of(

@@ -39,15 +39,11 @@ class Question(Generic[D]):
     command: ClassVar[str]
     source: ClassVar[str]
     """The `module:function` of the library that answers it; imported when the question is asked."""
-    shown: ClassVar[Mapping[str, Any]]
-    """Options of the text alone, such as `limit`."""
+    shown: ClassVar[Mapping[str, Any]]  # Options of the text alone, such as `limit`
     reading: ClassVar[Reading]
-    input: ClassVar[str]
-    """The placeholder of the input; `INPUT...` for a question about several modules."""
-    has_hints: ClassVar[bool]
-    """The text on a command line says how to go on."""
-    of_whole: ClassVar[bool]
-    """A part of a module has no answer, not even what there is of it."""
+    input: ClassVar[str]  # The placeholder of the input; `INPUT...` for a question about several modules
+    has_hints: ClassVar[bool]  # The text on a command line says how to go on
+    of_whole: ClassVar[bool]  # A part of a module has no answer, not even what there is of it
 
     def __init_subclass__(
         cls,
@@ -78,8 +74,7 @@ class Question(Generic[D]):
         return found
 
 
-QUESTIONS: dict[str, type[Question[Any]]] = {}
-"""The questions by their commands."""
+QUESTIONS: dict[str, type[Question[Any]]] = {}  # The questions by their commands
 
 if TYPE_CHECKING:
 

@@ -45,8 +45,7 @@ class Batch:
         self.init = loop.operands[0].operands
         self.computed: dict[Instruction, Instruction] = {}
         """Values that differ from one iteration to the next."""
-        self.fixed: dict[Instruction, Instruction] = {}
-        """Values that do not."""
+        self.fixed: dict[Instruction, Instruction] = {}  # Values that do not
         self.numbers = set(filter(self._counts, self.given.users))
         """Elements of the state that count the iterations."""
         self.is_reversed = False

@@ -11,14 +11,11 @@ from .matching import combines_by, is_constant
 from .recipe import Recipe
 from .written import Rewriting
 
-_LEAST = 1 << 25
-"""Bytes of an array that is small enough."""
-_SMALLER = 4
-"""A part is so many times smaller than the largest argument or result."""
+_LEAST = 1 << 25  # Bytes of an array that is small enough
+_SMALLER = 4  # A part is so many times smaller than the largest argument or result
 _NONE = -1
 _SPREAD = ("broadcast", "iota")
-_SEVERAL = ("reduce", "sort")
-"""Operations whose results have the same shape, if there are several."""
+_SEVERAL = ("reduce", "sort")  # Operations whose results have the same shape, if there are several
 _LARGE = "add convert dot exponential gather multiply reduce reshape scatter select subtract tanh transpose"
 
 

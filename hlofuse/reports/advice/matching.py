@@ -11,12 +11,9 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.literals import scalar_of
 from .recipe import Finding, Situation
 
-SMALL_BYTES = 1 << 20
-"""A kernel that moves fewer takes less time than its launch."""
-MIN_BYTES = 1 << 16
-"""The smallest array that a suggestion is made for."""
-MIN_ELEMENTS = 1 << 16
-"""The same for arrays that are counted in elements."""
+SMALL_BYTES = 1 << 20  # A kernel that moves fewer takes less time than its launch
+MIN_BYTES = 1 << 16  # The smallest array that a suggestion is made for
+MIN_ELEMENTS = 1 << 16  # The same for arrays that are counted in elements
 _FREE = tuple("bitcast reshape copy transpose broadcast convert".split())
 _COMMUTATIVE = frozenset("add multiply maximum minimum and or".split())
 

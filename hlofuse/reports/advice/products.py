@@ -739,8 +739,7 @@ def _attend(scores: Instruction, *, rounded: bool = False) -> bool:
     return True
 
 
-_ROWS = 8
-"""Sublanes of a TPU's tile."""
+_ROWS = 8  # Sublanes of a TPU's tile
 
 
 def _repeat_row(x: Instruction) -> bool:

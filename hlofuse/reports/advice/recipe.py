@@ -12,10 +12,8 @@ class Situation:
     def __init__(self, facts: Facts, refused: Sequence[Refusal]) -> None:
         """`refused` are the pairs of kernels that rules keep apart."""
         self.facts = facts
-        self.backend = facts.replay.config.build.backend
-        """`cpu` or `gpu`."""
-        self.module: Module = facts.replay.before
-        """At the input of fusion."""
+        self.backend = facts.replay.config.build.backend  # `cpu` or `gpu`
+        self.module: Module = facts.replay.before  # At the input of fusion
         self._by_opcode = grouped((i.opcode, i) for i in self.module.instructions())
         self._refused = grouped((r.rule or "", r) for r in refused)
 
@@ -59,23 +57,18 @@ class Unoptimized(Situation):
 class Finding(Record):
     """A place in a module where a recipe applies."""
 
-    at: str
-    """The instruction at the input of fusion that the change begins with: its line is the one to edit."""
-    rule: str = ""
-    """The code of the rule that the change avoids; empty where it is about no refusal."""
-    parts: tuple[str, ...] = ()
-    """Further instructions that the rewrite needs."""
+    at: str  # The instruction at the input of fusion that the change begins with: its line is the one to edit
+    rule: str = ""  # The code of the rule that the change avoids; empty where it is about no refusal
+    parts: tuple[str, ...] = ()  # Further instructions that the rewrite needs
 
 
 class Recipe(Record):
     name: str
     """The name of its page: docs/recipes/NAME.md. Recipes that share one are forms of it: by 2, by 4."""
-    text: str
-    """The action: an imperative sentence of at most 70 characters, without a full stop."""
+    text: str  # The action: an imperative sentence of at most 70 characters, without a full stop
     find: Callable[[Situation], Iterable[Finding]] = lambda _: ()
     """The places at the input of fusion where it applies, each once; none for a recipe in `WRITTEN`."""
     rewrite: Callable[..., bool] | None = None
     """Given the instruction of a finding and its parts, in a copy of the module at the input of fusion: makes
     the change there. False where it cannot be made. Without it the replay is without `Finding.rule`."""
-    unrolls: bool = False
-    """A loop does several iterations in one."""
+    unrolls: bool = False  # A loop does several iterations in one

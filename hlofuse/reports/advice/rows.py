@@ -139,12 +139,10 @@ class _Places(Record):
     """A gather reads at these places along one dimension; along others it reads all."""
 
     along: int
-    indices: Instruction
-    """Dimensions of the batch first."""
+    indices: Instruction  # Dimensions of the batch first
     batch: dict[int, int]
     """Dimensions of the array that the indices count, with those of the result, as for `x[arange(n), i]`."""
-    free: list[int]
-    """The other dimensions of the result that the indices have."""
+    free: list[int]  # The other dimensions of the result that the indices have
 
 
 def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:

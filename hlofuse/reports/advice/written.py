@@ -29,8 +29,7 @@ from hlofuse.releases.named import AROUND_FUSION
 from hlofuse.trace import OnlySkipped
 from .matching import combines_by, is_below_zero, is_constant, source
 
-MOST_EVALUATED = 1 << 24
-"""Elements of an array that a formula writes, and that is worked out."""
+MOST_EVALUATED = 1 << 24  # Elements of an array that a formula writes, and that is worked out
 _INTEGERS = frozenset("s32 u32 s64 s16 u16 u8 s8".split())
 
 
@@ -254,14 +253,10 @@ def numbers(x: Instruction) -> Numbers | None:
 class Rewriting(Record):
     """A recipe as a change of a module before optimizations."""
 
-    opcodes: str
-    """The operations at which it begins."""
-    change: Callable[[Instruction], bool]
-    """Makes the change at one of them; False where it cannot be made."""
-    backend: str = ""
-    """The only backend on which it can be made."""
-    rough: str = ""
-    """Kernels that it brings whose time rests on one measurement of one shape."""
+    opcodes: str  # The operations at which it begins
+    change: Callable[[Instruction], bool]  # Makes the change at one of them; False where it cannot be made
+    backend: str = ""  # The only backend on which it can be made
+    rough: str = ""  # Kernels that it brings whose time rests on one measurement of one shape
     rounds: bool = False  # Values lose digits: it is stated apart from what keeps them
     is_timed: bool = True
     """False where JAX computes more in each iteration than the change does: a small gain may be a loss."""

@@ -21,14 +21,10 @@ class How(StrEnum):
     CHANGED = "changed"  # Another name, opcode, shape or place, the same value
     FUSED = "fused"
     UNFUSED = "unfused"
-    REPLACED = "replaced"
-    """Its users have another value in its place."""
-    REWRITTEN = "rewritten"
-    """Removed with its neighbours; the replacement has an instruction with its opcode."""
-    MERGED = "merged"
-    """Its reader computes both now."""
-    NAMESAKE = "namesake"
-    """Removed; new instructions have its op_name. Probable, not certain."""
+    REPLACED = "replaced"  # Its users have another value in its place
+    REWRITTEN = "rewritten"  # Removed with its neighbours; the replacement has an instruction with its opcode
+    MERGED = "merged"  # Its reader computes both now
+    NAMESAKE = "namesake"  # Removed; new instructions have its op_name. Probable, not certain.
     REMOVED = "gone"
 
 

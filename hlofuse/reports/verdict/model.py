@@ -68,8 +68,7 @@ class Verdict(Record):
     is_ranked: bool = False  # False for a module so large that rules were not replayed one by one
     untried: tuple[Suggestion, ...] = ()
     """Recipes whose symptom is there, and of which nothing says what they gain here, most touched first."""
-    slower: tuple[Suggestion, ...] = ()
-    """Changes that save memory and take longer."""
+    slower: tuple[Suggestion, ...] = ()  # Changes that save memory and take longer
     rounding: tuple[Suggestion, ...] = ()  # Changes of code that save time and lose digits
     measured: Measured | None = None  # The profile's times of the program; None without a profile
     tiles: Tiles | None = None  # Padding and layout copies; of a TPU's final module
