@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from hlofuse.capture import Destination
+from hlofuse.capture import Capture, Destination
 from hlofuse.capture.arguments import parse_arguments
 from hlofuse.capture.capturing import capture_function, capture_modules, function_in, module_names
-from hlofuse.capture.model import Capture
 from hlofuse.inputs.companions import companions_of
 from hlofuse.ir import HlofuseError, replace
 from hlofuse.library.builds import check_upgrade, upgraded

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.account import Account, KernelTimes, Observed
-from hlofuse.compilation import Compilation, ModuleTexts, replay_config
-from hlofuse.compilation.spans import Span
+from hlofuse.compilation import Compilation, ModuleTexts, Span, replay_config
 from hlofuse.explorer import Fused, page_html, page_of, passes_of, sequence_of
 from hlofuse.format import listing, printable, us_text
 from hlofuse.ir import HlofuseError, Module

@@ -32,8 +32,7 @@ from hlofuse.inputs.stage import StageError, lowering_of, require_input_stage, s
 from hlofuse.ir import HlofuseError, Record, copy_module, replace
 from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.judge.measure import measured_profile
-from hlofuse.pipelines import NEEDS_AMD_DEVICE, NEEDS_DEVICE, TARGETS, passes_of
-from hlofuse.pipelines.device import device_of
+from hlofuse.pipelines import NEEDS_AMD_DEVICE, NEEDS_DEVICE, TARGETS, device_of, passes_of
 from hlofuse.pipelines.flags import BEFORE_FUSION, disabled_passes, parse_flags, split_flags
 from hlofuse.pipelines.identity import Fact, Given, Identity
 from hlofuse.pipelines.stage import Stage

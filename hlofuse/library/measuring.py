@@ -16,12 +16,11 @@ from hlofuse.inputs.profile import NotProfiled
 from hlofuse.ir import HlofuseError, replace
 from hlofuse.library import questions
 from hlofuse.pipelines import TARGETS
-from hlofuse.reports.check import Baseline, Check, Measured, check_modules, read_baseline
+from hlofuse.reports.check import Baseline, Check, Measured, Profile, check_modules, read_baseline
 from hlofuse.reports.check.baseline import Budget, updated_files
 from hlofuse.reports.check.ci import check_markdown
 from hlofuse.reports.check.json import check_json
 from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges
-from hlofuse.reports.check.model import Profile
 from hlofuse.reports.check.text import print_check
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.head import head_lines, print_heads

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import copy_module
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir import Instruction, copy_module
 from hlofuse.passes.common.literals import scalar_of
 from .recipe import Finding, Situation
 

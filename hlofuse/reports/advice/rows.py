@@ -5,13 +5,10 @@ from functools import partial
 from itertools import pairwise
 from math import prod
 
-import numpy as np
-
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, Record
 from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import Elements
 from hlofuse.passes.common.shapes import (
     array,
     inserted,
@@ -436,75 +433,52 @@ _STEPS = 64  # places in a window that are written one by one
 def _slice_windows(x: Instruction) -> bool:
     """A reduction of windows that a gather reads at numbers that count combines a slice for each place."""
     value, root = x.operands[0], x.to_apply.root
-    (along, *others), labels = x.dimensions, [*range(value.shape.rank)]
+    along, *others = x.dimensions
     count = value.shape.dimensions[along]
     is_plain = len(x.operands) == 2 and not others and combines_by(x, root.opcode)
     if not is_plain or not is_neutral(x, x.operands[1]):
         return False
     if not 1 < count <= _STEPS or not has(origins(value), "gather"):
         return False
-    terms = list[Instruction]()
-    for k in range(count):
-        found = list[Labelled]()
-        last = partial(
-            _of_window,
-            along=along,
-            k=k,
-            found=found,
-        )
-        new = View({along: 1}, last).whole(value, labels)
-        if new is None or not found:
-            return False
-        terms.append(make.reshape(x, x.shape, new[0]))
-    return replace(x, fold(x, root.opcode, terms))
+    parts = [_of_windows(value, along, k) for k in range(count)]
+    terms = [make.reshape(x, x.shape, part) for part in parts if part is not None]
+    return len(terms) == count and replace(x, fold(x, root.opcode, terms))
 
 
-def _of_window(
-    x: Instruction,
-    labels: list[int],
-    along: int,
-    k: int,
-    found: list[Labelled],
-) -> Labelled:
-    """One place of all windows: a slice of the table of a gather, which is noted, or of another value."""
-    d = labels.index(along)
+def _of_windows(value: Instruction, along: int, k: int) -> Instruction | None:
+    """One place of all windows, a slice of the table of a gather; None where no gather reads such windows."""
+    found = list[Labelled]()
+
+    def last(x: Instruction, labels: list[int]) -> Labelled:
+        d = labels.index(along)
+        if (part := _slice_at(x, d, k)) is None:
+            return make.part(x, x, k, k + 1, d), labels
+        places, rows = part
+        (other,) = {*places.free} - {d}
+        rest = iter(numbers_of(x, "offset_dims"))
+        dims = range(rows.shape.rank)
+        found.append((rows, [labels[other if t == places.along else next(rest)] for t in dims]))
+        return found[-1]
+
+    new = View({along: 1}, last).whole(value, [*range(value.shape.rank)])
+    return new[0] if new is not None and found else None
+
+
+def _slice_at(x: Instruction, d: int, k: int) -> tuple[_Places, Instruction] | None:
+    """What a gather reads at one place of a dimension, if that is evenly spaced; else None."""
     places = _places(x) if x.opcode == "gather" else None
-    column = _column(places, d, k) if places is not None else None
-    offsets = numbers_of(x, "offset_dims")
-    if places is None or column is None or len(offsets) != x.operands[0].shape.rank - 1:
-        return make.part(x, x, k, k + 1, d), labels
-    first, last = int(column[0]), int(column[-1])
-    table = x.operands[0].shape
-    if first < 0 or last >= table.dimensions[places.along]:
-        return make.part(x, x, k, k + 1, d), labels
-    (other,) = {*places.free} - {d}
-    rest = iter(offsets)
-    own = [labels[other if t == places.along else next(rest)] for t in range(table.rank)]
-    part = make.part(
-        x,
-        x.operands[0],
-        first,
-        last + 1,
-        places.along,
-        int(column[1] - first) if len(column) > 1 else 1,
-    )
-    found.append((part, own))
-    return part, own
-
-
-def _column(
-    places: _Places,
-    d: int,
-    k: int,
-) -> "Elements | None":
-    """The places that a gather reads at one place of a dimension, if they are evenly spaced; else None."""
-    values = formula_values(places.indices)
-    is_pair = len(places.free) == 2 and d in places.free and not places.batch
-    if values is None or not is_pair or not values.size:
+    if places is None or len(places.free) != 2 or d not in places.free or places.batch:
         return None
-    column = values.take(k, places.free.index(d))
-    steps = {*np.diff(column).tolist()}
-    return column if not steps or (len(steps) == 1 and min(steps) > 0) else None
+    values, table = formula_values(places.indices), x.operands[0]
+    if values is None or not values.size or len(numbers_of(x, "offset_dims")) != table.shape.rank - 1:
+        return None
+    column = values.take(k, places.free.index(d)).tolist()
+    start, end = column[0], column[-1] + 1
+    step = max([1, *(after - before for before, after in pairwise(column))])
+    is_within = start >= 0 and end <= table.shape.dimensions[places.along]
+    if not is_within or column != [*range(start, end, step)]:
+        return None
+    return places, make.part(x, table, start, end, places.along, step)
 
 
 def _write_at_once(x: Instruction) -> bool:

@@ -15,8 +15,7 @@ from hlofuse.analysis.kernels import (
     source_line,
 )
 from hlofuse.compilation import Compilation
-from hlofuse.format import listing
-from hlofuse.format.escape import printable
+from hlofuse.format import listing, printable
 from hlofuse.format.paths import has_part, source_text
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir import HlofuseError, Instruction, Module, Record, replace

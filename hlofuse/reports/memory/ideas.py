@@ -9,8 +9,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import computed_in, trip_count_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.rates import tabled_collective_us
-from hlofuse.format import bytes_text, us_text
-from hlofuse.format.units import listing
+from hlofuse.format import bytes_text, listing, us_text
 from hlofuse.ir import Instruction, Module, computation_of, grouped, reach
 from hlofuse.memory import Assignment, LiveArray
 from hlofuse.reports.advice.matching import is_backward

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from hlofuse.analysis.launches import Launch, launches
-from hlofuse.compilation import CompilationInput, ReplayConfig, compile
-from hlofuse.compilation.config import replay_config
+from hlofuse.compilation import CompilationInput, ReplayConfig, compile, replay_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs import read_text
 from hlofuse.inputs.choose_target import choose_target, requested_target
