@@ -1,7 +1,5 @@
 """Forms of instructions, such as a product with the square of a sum, and searches for them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
