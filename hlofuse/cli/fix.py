@@ -8,9 +8,10 @@ import click
 from msgspec import to_builtins
 from rich.console import Console
 
-from hlofuse.capture import Capture, Destination, settled_destination
+from hlofuse.capture import Capture, Destination
 from hlofuse.capture.arguments import parse_arguments, parse_mesh
 from hlofuse.capture.capturing import capture_function, function_in
+from hlofuse.capture.model import settled_destination
 from hlofuse.format.escape import printable
 from hlofuse.format.units import broken, listing
 from hlofuse.ir.errors import HlofuseError

@@ -54,7 +54,14 @@ class Changes(Struct):
             if b < 0:
                 v = m.after.values[a]
                 yield Added(tuple(v.instances), self._because_unused(m.after, m.backward, v))
-        yield from self._roots()
+        # A computation that returns something else, where that is said by no other edit.
+        for region, its_partner in m.regions:
+            roots = region.root, its_partner.root
+            if m.forward[roots[0]] >= 0 and m.backward[roots[1]] >= 0 and not self._same(*roots):
+                v, other = m.before.values[roots[0]], m.after.values[roots[1]]
+                names = v.instruction.name, other.instruction.name
+                detail = Detail(Kind.ROOT, region.computation.name, *names)
+                yield Changed(tuple(v.instances), tuple(other.instances), (detail,))
 
     def _compare(self, b: Value, a: Value) -> Iterator[Detail]:
         one, other = b.instruction, a.instruction
@@ -155,15 +162,6 @@ class Changes(Struct):
         places = self.m.before.module.source_of(one), self.m.after.module.source_of(other)
         if places[0] != places[1]:
             yield Detail(Kind.METADATA, "source", *(str(p) if p else None for p in places))
-
-    def _roots(self) -> Iterator[Edit]:
-        """A computation that returns something else, where that is said by no other edit."""
-        m = self.m
-        for b, a in m.regions:
-            if m.forward[b.root] >= 0 and m.backward[a.root] >= 0 and not self._same(b.root, a.root):
-                one, other = m.before.values[b.root], m.after.values[a.root]
-                detail = Detail(Kind.ROOT, b.computation.name, one.instruction.name, other.instruction.name)
-                yield Changed(tuple(one.instances), tuple(other.instances), (detail,))
 
     def _because(self, b: Value, a: Value) -> tuple[Instruction, ...]:
         """The reasons of a change if every one of its details has one elsewhere."""

@@ -44,7 +44,16 @@ class FusionChanges:
         b, a = matching.before, matching.after
         self.before = [self._fusion(b, g, after=False) for g in b.groups.values()]
         self.after = [self._fusion(a, g, after=True) for g in a.groups.values()]
-        self._pair_same()
+        for key in (
+            lambda f: (f.members, f.outputs, f.group.fusion.fusion_kind),
+            lambda f: (f.members, f.outputs),
+            lambda f: f.members,
+        ):
+            waiting = grouped((key(f), f) for f in reversed(self.before) if f.same_as is None)
+            for f in self.after:
+                if f.same_as is None and waiting.get(key(f)):
+                    other = waiting[key(f)].pop()
+                    f.same_as, other.same_as = other, f
         self._explain(self.before, self.after)
         self._explain(self.after, self.before)
         self.unchanged = 0
@@ -248,19 +257,6 @@ class FusionChanges:
             frozenset(name(i) for i in telling if partner[i] < 0),
             tuple(sorted(map(name, group.outputs))),
         )
-
-    def _pair_same(self) -> None:
-        """Fusions with the same members, those with the same results first."""
-        for key in (
-            lambda f: (f.members, f.outputs, f.group.fusion.fusion_kind),
-            lambda f: (f.members, f.outputs),
-            lambda f: f.members,
-        ):
-            waiting = grouped((key(f), f) for f in reversed(self.before) if f.same_as is None)
-            for f in self.after:
-                if f.same_as is None and waiting.get(key(f)):
-                    other = waiting[key(f)].pop()
-                    f.same_as, other.same_as = other, f
 
     def _explain(self, fusions: list[MatchedFusion], others: list[MatchedFusion]) -> None:
         """For each fusion the fewest of the other side that cover its core, largest share first."""

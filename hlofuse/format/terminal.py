@@ -294,40 +294,34 @@ class MarkdownPage(Console):
             if isinstance(shown, Padding):
                 indent, shown = shown.left, shown.renderable
             if isinstance(shown, Table):
-                self._add_table(shown, indent)
+                heads = [_cell(c.header) if shown.show_header else "" for c in shown.columns]
+                cells = [[_cell(c) for c in column.cells] for column in shown.columns]
+                used = [k for k, head in enumerate(heads) if head or any(cells[k])]
+                rows = [[cells[k][n] for k in used] for n in range(shown.row_count)]
+                if len(rows) == 1 and not any(heads):
+                    self._add(_APART.join(filter(None, rows[0])), "", indent)
+                elif rows:
+                    right = [n for n, k in enumerate(used) if shown.columns[k].justify == "right"]
+                    self._blocks.append(table([heads[k] for k in used], rows, right).rstrip("\n"))
             else:
-                self._add_line(shown if isinstance(shown, Text) else Text(shown), style, indent)
-
-    def _add_line(self, text: Text, style: Any, indent: int) -> None:
-        indent += len(text.plain) - len(text.plain.lstrip(" "))
-        kind = str(style or text.style).split()
-        if "green" in kind and text.plain.lstrip().startswith("hlofuse "):
-            self._add(markdown_code(text.plain.strip()), "", indent)
-        elif "cyan" in kind:
-            self._add(_inline(text, ""), "### ")
-        elif "yellow" in kind and not indent:
-            self._add(_inline(text, " ".join(kind)), "> ")
-        elif "bold" in kind and not indent and not self._titled:
-            self._titled = True
-            self._add(_inline(text, ""), "## ")
-        else:
-            self._add(_inline(text, " ".join(kind)), "", indent)
+                text = shown if isinstance(shown, Text) else Text(shown)
+                indent += len(text.plain) - len(text.plain.lstrip(" "))
+                kind = str(style or text.style).split()
+                if "green" in kind and text.plain.lstrip().startswith("hlofuse "):
+                    self._add(markdown_code(text.plain.strip()), "", indent)
+                elif "cyan" in kind:
+                    self._add(_inline(text, ""), "### ")
+                elif "yellow" in kind and not indent:
+                    self._add(_inline(text, " ".join(kind)), "> ")
+                elif "bold" in kind and not indent and not self._titled:
+                    self._titled = True
+                    self._add(_inline(text, ""), "## ")
+                else:
+                    self._add(_inline(text, " ".join(kind)), "", indent)
 
     def _add(self, phrase: str, mark: str, indent: int = 0) -> None:
         if phrase:
             self._blocks.append((mark or ("- " if indent >= _BULLET else "")) + phrase)
-
-    def _add_table(self, shown: Table, indent: int) -> None:
-        """Add a table; one row without headings is a line with separated parts."""
-        heads = [_cell(c.header) if shown.show_header else "" for c in shown.columns]
-        cells = [[_cell(c) for c in column.cells] for column in shown.columns]
-        used = [k for k, head in enumerate(heads) if head or any(cells[k])]
-        rows = [[cells[k][n] for k in used] for n in range(shown.row_count)]
-        if len(rows) == 1 and not any(heads):
-            self._add(_APART.join(filter(None, rows[0])), "", indent)
-        elif rows:
-            right = [n for n, k in enumerate(used) if shown.columns[k].justify == "right"]
-            self._blocks.append(table([heads[k] for k in used], rows, right).rstrip("\n"))
 
 
 def _cell(shown: object) -> str:

@@ -54,7 +54,13 @@ def measure_all(
         raise absent[0]
     if absent:
         listener.note(f"{plural(len(absent), 'module')} did not run in the profile: not checked")
-    return _with_names_of_their_own(found)
+    seen: dict[str, int] = {}
+    for n, m in enumerate(found):  # of a function compiled several times: `jit_f`, `jit_f (2)`, …
+        name = m.profile.name
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            found[n] = replace(m, profile=replace(m.profile, name=f"{name} ({seen[name]})"))
+    return found
 
 
 def _defaults(profile: Profile | None) -> Defaults | None:
@@ -99,19 +105,6 @@ def _one(
         head_of(loaded),
         lambda: verdict(observed, facts, unoptimized=lambda: unoptimized_of(observed.replay)),
     )
-
-
-def _with_names_of_their_own(measured: list[Measured]) -> list[Measured]:
-    """A module that was compiled several times is `jit_f`, `jit_f (2)`, …, in the order given."""
-    seen: dict[str, int] = {}
-    found = []
-    for m in measured:
-        name = m.profile.name
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] > 1:
-            m = replace(m, profile=replace(m.profile, name=f"{name} ({seen[name]})"))
-        found.append(m)
-    return found
 
 
 def check(reports: Sequence[Program], options: questions.Check) -> Answer[Check]:

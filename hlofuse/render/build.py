@@ -85,7 +85,15 @@ class _PanelBuilder(Struct):
         plan, computation = self.plan, self.plan.computation
         collapsed = {i: p for p in plan.parts for i in p.instructions}
         shown = [u for u in units(computation) if plan.shown is None or u in plan.shown]
-        self._write_values(bool(plan.parts))
+        overview = bool(plan.parts)
+        for i in self.plan.computation:
+            if i.opcode == "constant" and (overview or i.shape.is_effective_scalar) and not i.is_root:
+                self.written[i] = constant_text(i)
+            elif (overview or len(i.users) > CROWD) and self._may_be_written(i):
+                self.written[i] = shorten(value_title(i), 16)
+        for i in self.plan.computation:
+            if len(i.users) > 2 and self._spreads_constant(i):
+                self.written[i] = self.written[i.operands[0]]
         part_boxes = {}
         for unit in shown:
             if unit in self.written:
@@ -108,17 +116,6 @@ class _PanelBuilder(Struct):
         self._results(computation.root)
         self.panel.arrows = list(self.arrows.values())
         return self.panel
-
-    def _write_values(self, overview: bool) -> None:
-        """Write scalars, and parameters with many readers, where they are used."""
-        for i in self.plan.computation:
-            if i.opcode == "constant" and (overview or i.shape.is_effective_scalar) and not i.is_root:
-                self.written[i] = constant_text(i)
-            elif (overview or len(i.users) > CROWD) and self._may_be_written(i):
-                self.written[i] = shorten(value_title(i), 16)
-        for i in self.plan.computation:
-            if len(i.users) > 2 and self._spreads_constant(i):
-                self.written[i] = self.written[i.operands[0]]
 
     def _may_be_written(self, i: Instruction) -> bool:
         return i.opcode == "parameter" and not (i.is_root or i.shape.is_tuple or i in self.plan.marked)

@@ -21,7 +21,13 @@ def compose(drawn: Module | Compilation | ModulePair, view: str | None, options:
     if view is not None and view not in VIEWS:
         raise HlofuseError(f"no view is called {view!r}; there are {', '.join(VIEWS)}")
     if isinstance(drawn, ModulePair):
-        return _pair_scene(drawn, view, options)
+        if view in (None, "both"):
+            scene = _both(drawn, options)
+            scene.lines[:0] = [drawn.title] if drawn.title else []
+            return scene
+        module = drawn.before if view == "before" else drawn.after
+        builder = _numbered(module, notes=drawn.notes, final_names=options.final_names)
+        return _one(builder, side_options(options, drawn, module), f"{view}: {_totals(module)}")
     names, times = options.final_names, options.times
     if isinstance(drawn, Module):
         if view in ("after", "both"):
@@ -41,17 +47,6 @@ def compose(drawn: Module | Compilation | ModulePair, view: str | None, options:
 def _numbered(module: Module, prefix: str = "n", **more: Any) -> Builder:
     """Draws a module with the numbers of its own kernels."""
     return Builder(module, prefix, kernel_numbers(module), **more)
-
-
-def _pair_scene(pair: ModulePair, view: str | None, options: Options) -> Scene:
-    """Two modules; a single side still marks its differences from the other."""
-    if view in (None, "both"):
-        scene = _both(pair, options)
-        scene.lines[:0] = [pair.title] if pair.title else []
-        return scene
-    module = pair.before if view == "before" else pair.after
-    builder = _numbered(module, notes=pair.notes, final_names=options.final_names)
-    return _one(builder, side_options(options, pair, module), f"{view}: {_totals(module)}")
 
 
 def _one(builder: Builder, options: Options, line: str) -> Scene:

@@ -8,7 +8,7 @@ from hlofuse.format.units import bytes_text
 from hlofuse.ir.record import Record
 from hlofuse.ir.text.signatures import split_async
 from .labels import entities, multiline
-from .scene import TABLES, Arrow, Box, Outline, Panel, Scene, text_width
+from .scene import TABLES, Arrow, Box, Panel, Scene, text_width
 
 FONT = "Helvetica,Arial,sans-serif"
 INK = "#1f2328"
@@ -152,27 +152,23 @@ def _content(graph: Digraph, panel: Panel, loudest: int) -> None:
     if not panel.boxes and not panel.outlines:
         graph.node(f"{panel.key}none", "nothing to draw here", shape="plaintext", fontcolor=FAINT)
     for outline in panel.outlines:
-        _outline(graph, outline)
+        head = _badge(outline.kernels) + f"<B>{entities(outline.title)}</B>"
+        if outline.aside:
+            head += f"  {entities(outline.aside)}"
+        head += _flag(outline.note)
+        rows = "".join(f'{r}<BR ALIGN="LEFT"/>' for r in (head, *map(_small, outline.lines)) if r)
+        look = {"penwidth": "3" if outline.marked or outline.note else "1.3", "label": f"<{rows}>"}
+        look |= {"margin": "9", "labeljust": "l", "fontsize": "11", "id": outline.key}
+        look |= {"tooltip": multiline(outline.tooltip), **cluster_style(outline.style)}
+        look |= {"class": "marked"} if outline.marked else {}
+        with graph.subgraph(name=f"cluster_{outline.key}", graph_attr=look) as cluster:
+            for box in outline.boxes:
+                _box(cluster, box, flat=bool(outline.style))
     for box in panel.boxes:
         _box(graph, box)
     many = len(panel.arrows) > LABELLED
     for arrow in panel.arrows:
         _arrow(graph, arrow, loudest, many)
-
-
-def _outline(panel: Digraph, outline: Outline) -> None:
-    head = _badge(outline.kernels) + f"<B>{entities(outline.title)}</B>"
-    if outline.aside:
-        head += f"  {entities(outline.aside)}"
-    head += _flag(outline.note)
-    rows = "".join(f'{r}<BR ALIGN="LEFT"/>' for r in (head, *map(_small, outline.lines)) if r)
-    look = {"penwidth": "3" if outline.marked or outline.note else "1.3", "label": f"<{rows}>"}
-    look |= {"margin": "9", "labeljust": "l", "fontsize": "11", "id": outline.key}
-    look |= {"tooltip": multiline(outline.tooltip), **cluster_style(outline.style)}
-    look |= {"class": "marked"} if outline.marked else {}
-    with panel.subgraph(name=f"cluster_{outline.key}", graph_attr=look) as cluster:
-        for box in outline.boxes:
-            _box(cluster, box, flat=bool(outline.style))
 
 
 def _box(graph: Digraph, box: Box, flat: bool = False) -> None:

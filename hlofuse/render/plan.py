@@ -220,7 +220,15 @@ def divide(
         if len(groups) <= wanted:
             break
     largest = max(1, -(-len(units) // wanted))
-    cost = _crossings(units, operands)
+    last = list(range(len(units)))
+    for n, own in enumerate(operands):
+        for o in own:
+            last[o] = n
+    change = [0] * (len(units) + 2)
+    for n, end in enumerate(last):
+        change[n + 1] += 1
+        change[end + 1] -= 1
+    cost = list(accumulate(change))[: len(units)]
     parts = []
     for members in groups.values():
         parts += _stretches(members, largest, cost)
@@ -242,19 +250,6 @@ def _stretches(members: list[int], largest: int, cost: Sequence[int]) -> list[li
         start = cut
     parts.append(members[start:])
     return parts
-
-
-def _crossings(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> list[int]:
-    """For every place in the order, the number of earlier values used at or after it."""
-    last = list(range(len(units)))
-    for n, own in enumerate(operands):
-        for o in own:
-            last[o] = n
-    change = [0] * (len(units) + 2)
-    for n, end in enumerate(last):
-        change[n + 1] += 1
-        change[end + 1] -= 1
-    return list(accumulate(change))[: len(units)]
 
 
 def _scopes(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:

@@ -70,7 +70,14 @@ class Batch:
             if x in self.computed or x in self.fixed or x is self.given:
                 continue
             if x.opcode == "get-tuple-element" and x.operands[0] is self.given:
-                self._add_element(x)
+                if x in self.numbers:
+                    number = make.iota(self.loop, self._leading(x.shape), 0)
+                    if self.is_reversed:
+                        last = make.scalar_like(number, self.trips - 1)
+                        number = make.binary(self.loop, "subtract", last, number)
+                    self.computed[x] = number
+                elif self.body.root.operands[x.tuple_index] is x:
+                    self.fixed[x] = self.init[x.tuple_index]
             elif x.opcode == "while" and (state := self._iterated(x)) is not None:
                 self.computed[x] = state
             elif has_side_effect(x) or x.called_computations[1:]:
@@ -166,16 +173,6 @@ class Batch:
         if after.opcode != "add" or not is_element(after.operands[0], self.given, x.tuple_index):
             return False
         return integer_of(after.operands[1]) == 1 and integer_of(self.init[x.tuple_index]) == 0
-
-    def _add_element(self, x: Instruction) -> None:
-        if x in self.numbers:
-            number = make.iota(self.loop, self._leading(x.shape), 0)
-            if self.is_reversed:
-                last = make.scalar_like(number, self.trips - 1)
-                number = make.binary(self.loop, "subtract", last, number)
-            self.computed[x] = number
-        elif self.body.root.operands[x.tuple_index] is x:
-            self.fixed[x] = self.init[x.tuple_index]
 
     def _place(self, starts: Sequence[Instruction]) -> int:
         """1 for the place of this iteration along the first dimension, −1 counted from the end, else 0."""

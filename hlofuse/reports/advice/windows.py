@@ -573,7 +573,11 @@ def _compare_neighbours(x: Instruction) -> bool:
         values = dict(zip(x.to_apply.parameters, chain(*zip(high, low, strict=True)), strict=True))
         for i in function:
             if i not in values:
-                values[i] = _on_arrays(i, values, x, low[0].shape)
+                own = low[0].shape.with_element_type(i.element_type)
+                operands = [values[o] for o in i.operands]
+                new = i.clone(operands, shape=own if operands else i.shape)
+                new = computation_of(x).add_instruction(new)
+                values[i] = new if operands else make.broadcast(x, own, new, ())
         swaps = values[x.to_apply.root]
         pairs = list(zip(low, high, strict=True))
         columns[place] = [make.select(x, swaps, b, a) for a, b in pairs]
@@ -581,20 +585,6 @@ def _compare_neighbours(x: Instruction) -> bool:
     whole = [make.concatenate(x, list(column), along) for column in zip(*columns, strict=True)]
     x.replace_all_uses_with(make.tuple_of(x, whole) if x.shape.is_tuple else whole[0])
     return True
-
-
-def _on_arrays(
-    x: Instruction,
-    values: dict[Instruction, Instruction],
-    at: Instruction,
-    shape: Shape,
-) -> Instruction:
-    """An operation on scalars, on arrays of this shape."""
-    own = shape.with_element_type(x.element_type)
-    operands = [values[o] for o in x.operands]
-    new = x.clone(operands, shape=own if operands else x.shape)
-    new = computation_of(at).add_instruction(new)
-    return new if operands else make.broadcast(at, own, new, ())
 
 
 WINDOWS = {

@@ -191,27 +191,23 @@ def read_baseline(path: Path) -> Baseline:
     else:
         files = [path]
     for file in files:
-        _read_file(file, found)
+        text = read_text(file, as_module=False)
+        try:
+            data = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as e:
+            raise HlofuseError(f"{printable(str(file))}: not TOML: {printable(str(e))}") from None
+        try:
+            if data.get("version") != VERSION:
+                raise ValueError(f"expected version = {VERSION} at the top")
+            _check_names(data, {"version", "budget", "module"}, "the file")
+            found.budgets += [_budget(b) for b in _checked(data.get("budget", []), list, "[[budget]]")]
+            for name, table in _checked(data.get("module", {}), dict, "[module]").items():
+                if name in found.profiles:
+                    raise ValueError(f"module {name} is also in another file")
+                found.profiles[name] = _profile(name, _checked(table, dict, f"module {name}"))
+        except ValueError as e:
+            raise HlofuseError(f"{printable(str(file))}: not a baseline: {printable(str(e))}") from None
     return found
-
-
-def _read_file(file: Path, into: Baseline) -> None:
-    text = read_text(file, as_module=False)
-    try:
-        data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as e:
-        raise HlofuseError(f"{printable(str(file))}: not TOML: {printable(str(e))}") from None
-    try:
-        if data.get("version") != VERSION:
-            raise ValueError(f"expected version = {VERSION} at the top")
-        _check_names(data, {"version", "budget", "module"}, "the file")
-        into.budgets += [_budget(b) for b in _checked(data.get("budget", []), list, "[[budget]]")]
-        for name, table in _checked(data.get("module", {}), dict, "[module]").items():
-            if name in into.profiles:
-                raise ValueError(f"module {name} is also in another file")
-            into.profiles[name] = _profile(name, _checked(table, dict, f"module {name}"))
-    except ValueError as e:
-        raise HlofuseError(f"{printable(str(file))}: not a baseline: {printable(str(e))}") from None
 
 
 def _budget(value: Any) -> Budget:

@@ -190,7 +190,9 @@ class Names:
             for kernel in runs_in(holder.name if holder is not None else named.name, facts):
                 operations = named.operations or (named.name,)
                 meant.setdefault(kernel, []).extend(o for o in operations if o != kernel)
-        holders = self._holders(text, set(meant))
+        final, names = self.facts.account_after.module, self.facts.replay.names_at_fusion
+        inside = [i for i in final.instructions() if names.get(i.name) in meant]
+        holders = kernels_holding([*inside, *matching(final, text)], final)
         is_found = any(p.name in meant for p in rows)
         for row, place in zip(facts.account_after.rows, rows, strict=True):
             if row.instruction in holders and not (is_found and row.instruction.opcode not in CONTROL_FLOW):
@@ -201,12 +203,6 @@ class Names:
                 " explains what happened to it"
             )
         return {p.name: tuple(dict.fromkeys(meant[p.name])) for p in rows if p.name in meant}
-
-    def _holders(self, text: str, meant: set[str]) -> set[Instruction]:
-        """The final kernels that hold what the text means, or instructions `meant` at the end of fusion."""
-        final, names = self.facts.account_after.module, self.facts.replay.names_at_fusion
-        found = [i for i in final.instructions() if names.get(i.name) in meant]
-        return kernels_holding([*found, *matching(final, text)], final)
 
     def _exact(self, plain: str) -> list[Named]:
         facts, found = self.facts, []

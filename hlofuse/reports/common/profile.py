@@ -27,11 +27,6 @@ def profile_lines(m: Measured) -> Iterator[str]:
         line += f" and {len(others) - len(shown)} more" if len(others) > len(shown) else ""
     yield line
     yield from _device_lines(m.profile.devices)
-    yield from _dispatch_lines(m)
-
-
-def _dispatch_lines(m: Measured) -> Iterator[str]:
-    """How often small programs were dispatched, where the device waits for that most of the time."""
     waits, modules = m.profile.waits, m.profile.modules
     kinds = {d.kind for d in m.profile.devices}
     counts = [m.runs if x is m.source else x.runs for x in modules]

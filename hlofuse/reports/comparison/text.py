@@ -1,13 +1,11 @@
 """Comparisons of two compilations for the terminal."""
 
-from collections.abc import Sequence
-
 from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format import plural, printable
 from hlofuse.format.terminal import Rows, indented, print_lines, print_more, print_rest
-from .model import ChangedEdge, Comparison
+from .model import Comparison
 from .phrases import FUSED_HEADING, PARTED_HEADING, by_kernels, difference_lines, edge_line, edge_phrase
 
 
@@ -34,20 +32,16 @@ def print_flipped(c: Comparison, console: Console, *, limit: int) -> None:
     groups = by_kernels(c.flipped)
     console.print(f"{plural(len(c.flipped), 'edge')} decided differently", style="bold cyan")
     for edges in groups[: limit or None]:
-        _print_reasons(edges, console)
+        first = edges[0]
+        for e in edges[:_EDGES]:
+            line = Text(edge_line(e), style="bold")
+            if e is first:
+                where = f"  fused on {printable(e.fused_on)}, not fused on {printable(e.unfused_on)}"
+                line.append(where, style="not bold")
+            if e.producer.source:
+                line.append(f"  {printable(e.producer.source)}", style="not bold dim")
+            indented(console, line)
+        if len(edges) > _EDGES:
+            indented(console, f"… {len(edges) - _EDGES:,} more between the same two", 2, "dim")
+        indented(console, edge_phrase(first), 6)
     print_more(console, sum(map(len, groups[limit:])) if limit else 0)
-
-
-def _print_reasons(edges: Sequence[ChangedEdge], console: Console) -> None:
-    first = edges[0]
-    for e in edges[:_EDGES]:
-        line = Text(edge_line(e), style="bold")
-        if e is first:
-            where = f"  fused on {printable(e.fused_on)}, not fused on {printable(e.unfused_on)}"
-            line.append(where, style="not bold")
-        if e.producer.source:
-            line.append(f"  {printable(e.producer.source)}", style="not bold dim")
-        indented(console, line)
-    if len(edges) > _EDGES:
-        indented(console, f"… {len(edges) - _EDGES:,} more between the same two", 2, "dim")
-    indented(console, edge_phrase(first), 6)

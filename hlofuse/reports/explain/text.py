@@ -23,7 +23,7 @@ from hlofuse.reports.common.phrases import origin
 from hlofuse.reports.explain import phrases
 from hlofuse.rules.catalogue import Rule
 from .explain import group_fused, group_refusals
-from .model import BlockingRule, Explanation, FusedGroup, PassStory, Rewrite, Selection
+from .model import BlockingRule, Explanation, FusedGroup, Selection
 
 _WIDE = 120  # columns from which the source line has a column of its own
 _NAMES = 6  # operations named of one fusion
@@ -50,30 +50,27 @@ def print_explanation(
         print_lines(console, phrases.notes(e), 0, "dim")
     for story in phrases.stories(e):
         console.print()
-        _print_pass(story, e.rules, console, limit)
+        title = Text(printable(story.name), style="bold cyan")
+        title.append("  " + phrases.pass_summary(story), style="not bold default")
+        console.print(title)
+        if story.fused:
+            _print_fused(group_fused(story.fused), e.rules, console, limit)
+        if story.rewrites:
+            for code, group in grouped((r.rule or "", r) for r in story.rewrites).items():
+                rule = e.rules.get(code)
+                text = Text(f"{code}  ", style="yellow")
+                text.append(f"{printable(rule.title) if rule is not None else ''}: ", style="default")
+                most = _REWRITES if limit else len(group)
+                text.append(listing([phrases.rewrite_text(r) for r in group], most), style="dim")
+                indented(console, text)
+        refused = [r for r in story.refused if r.between_kernels]
+        if refused:
+            _print_refused(group_refusals(refused), console, limit)
     idle = [printable(s.name) for s in e.passes if not phrases.has_content(s)]
     if idle and e.selected is None:
         console.print()
         console.print(f"changed nothing: {', '.join(dict.fromkeys(idle))}", style="dim")
     _print_blocking_rules(e, console, input_arguments, limit)
-
-
-def _print_pass(
-    story: PassStory,
-    rules: dict[str, Rule],
-    console: Console,
-    limit: int,
-) -> None:
-    title = Text(printable(story.name), style="bold cyan")
-    title.append("  " + phrases.pass_summary(story), style="not bold default")
-    console.print(title)
-    if story.fused:
-        _print_fused(group_fused(story.fused), rules, console, limit)
-    if story.rewrites:
-        _print_rewrites(story.rewrites, rules, console, limit)
-    refused = [r for r in story.refused if r.between_kernels]
-    if refused:
-        _print_refused(group_refusals(refused), console, limit)
 
 
 def _print_fused(
@@ -111,22 +108,6 @@ def _fused_block(g: FusedGroup, console: Console) -> None:
     indented(console, f"{'step' if len(g.steps) == 1 else 'steps'} {steps}: {producers}", 6)
     codes = dict.fromkeys(s.rule or "" for s in g.steps)
     indented(console, "  ".join([*codes, printable(phrases.sources(g))]).rstrip(), 6, "dim")
-
-
-def _print_rewrites(
-    rewrites: Sequence[Rewrite],
-    rules: dict[str, Rule],
-    console: Console,
-    limit: int,
-) -> None:
-    """A line for each rule: the single replacements are of interest to few."""
-    for code, group in grouped((r.rule or "", r) for r in rewrites).items():
-        rule = rules.get(code)
-        text = Text(f"{code}  ", style="yellow")
-        text.append(f"{printable(rule.title) if rule is not None else ''}: ", style="default")
-        most = _REWRITES if limit else len(group)
-        text.append(listing([phrases.rewrite_text(r) for r in group], most), style="dim")
-        indented(console, text)
 
 
 def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int) -> None:

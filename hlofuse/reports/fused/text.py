@@ -77,30 +77,20 @@ def print_fused(
     console.print("why these kernels are not fused", style="bold cyan")
     groups = by_rule(f)
     for code, refused in groups[: limit or None]:
-        _print_group(f, code, refused, console, limit)
+        rule = f.rules.get(code)
+        head = Text(f"{code}  {printable(rule.title)}" if rule else f"unknown: {printable(code)}")
+        head.stylize("yellow" if rule else "dim")
+        head.append(
+            f"   {plural(len(refused), 'boundary', 'boundaries')}, {bytes_text(bytes_between(refused))}",
+            style="bold",
+        )
+        indented(console, head)
+        for b in refused[: min(3, limit) or None]:
+            pair = name_text(b.producer, b.consumer).append(f"  {bytes_text(b.bytes_between)}")
+            if b.figures:
+                pair.append(f"  {figures_text(b.figures)}", style="dim")
+            indented(console, pair, 6)
+        print_rest(console, refused, min(3, limit), indent=6)
+        if rule and rule.advice:
+            indented(console, advice_line(rule), 6)
     print_rest(console, groups, limit)
-
-
-def _print_group(
-    f: Fused,
-    code: str,
-    refused: list[Boundary],
-    console: Console,
-    limit: int,
-) -> None:
-    rule = f.rules.get(code)
-    head = Text(f"{code}  {printable(rule.title)}" if rule else f"unknown: {printable(code)}")
-    head.stylize("yellow" if rule else "dim")
-    head.append(
-        f"   {plural(len(refused), 'boundary', 'boundaries')}, {bytes_text(bytes_between(refused))}",
-        style="bold",
-    )
-    indented(console, head)
-    for b in refused[: min(3, limit) or None]:
-        line = name_text(b.producer, b.consumer).append(f"  {bytes_text(b.bytes_between)}")
-        if b.figures:
-            line.append(f"  {figures_text(b.figures)}", style="dim")
-        indented(console, line, 6)
-    print_rest(console, refused, min(3, limit), indent=6)
-    if rule and rule.advice:
-        indented(console, advice_line(rule), 6)

@@ -91,22 +91,6 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
         console.print()
         console.print(function_table(s.functions, console.width))
     console.print()
-    _print_kernels(s, shown, console, timed)
-    print_more(console, len(s.kernels) - sum(k.count for k in shown), indent=0)
-    for applies, note in (
-        (not all(k.runs for k in shown), _NOT_RUN),
-        (any(k.per_iteration for k in shown), _PER),
-    ):
-        if applies:
-            console.print(f"\n{note}", style="dim")
-    codes = {rule.code for k in shown for rule in k.rules}
-    codes |= {m.rule.code for k in shown for m in k.created_by if m.rule.code}
-    if codes:
-        names = " ".join(sorted(codes))
-        console.print(f"\nConditions and reasons: hlofuse rule {names}", style="dim")
-
-
-def _print_kernels(s: KernelSelection, shown: Sequence[Choice], console: Console, timed: bool) -> None:
     launched = any(k.blocks is not None for k in shown)
     launch = [("blocks × threads", "right")] if launched else []
     measured = any(k.measured is not None for k in shown)
@@ -133,3 +117,15 @@ def _print_kernels(s: KernelSelection, shown: Sequence[Choice], console: Console
         name = final_name_text(k.final, k.name, k.count)
         rows.append([name, *times, cost_text(k), *size, why])
     print_rows(console, columns, rows, drop=(2 + measured,) if launched else ())
+    print_more(console, len(s.kernels) - sum(k.count for k in shown), indent=0)
+    for applies, note in (
+        (not all(k.runs for k in shown), _NOT_RUN),
+        (any(k.per_iteration for k in shown), _PER),
+    ):
+        if applies:
+            console.print(f"\n{note}", style="dim")
+    codes = {rule.code for k in shown for rule in k.rules}
+    codes |= {m.rule.code for k in shown for m in k.created_by if m.rule.code}
+    if codes:
+        names = " ".join(sorted(codes))
+        console.print(f"\nConditions and reasons: hlofuse rule {names}", style="dim")

@@ -7,7 +7,7 @@ from functools import cache, partial
 from time import process_time
 from typing import Any
 
-from hlofuse.account import Account, Observed, Totals, observed_replay
+from hlofuse.account import Account, Observed, observed_replay
 from hlofuse.account.account import least_saving, replaces_all, share_of_change
 from hlofuse.account.measured import share
 from hlofuse.account.replaying import compiled as compiled_with
@@ -516,7 +516,15 @@ def tried_around(
         trial = trial_of(before, after, "", accounts)
         if trial.helps(before):
             helped += places
-            changed = _with_change(changed, before, after, runs, len(places))
+            cost = Cost(
+                *(t + (a - b) * runs for t, b, a in zip(changed.cost, before.cost, after.cost, strict=True))
+            )
+            figures = dict[str, Any]()
+            for name in ("kernels", "launches", "modelled_us", "floor_us"):
+                t, b, a = (getattr(one, name) for one in (changed, before, after))
+                times = len(places) if name == "kernels" else runs
+                figures[name] = None if t is None or b is None or a is None else t + (a - b) * times
+            changed = replace(changed, cost=cost, peak_temporary_bytes=None, memory_bytes=None, **figures)
             part = trial.scaled_us_saved
             scaled = None if scaled is None or part is None else scaled + part * runs
             grows |= trial.has_more_code
@@ -525,20 +533,3 @@ def tried_around(
     trial = trial_of(account.totals, changed, "replayed on the kernels around each place")
     scaled = scaled if helped else None
     return replace(trial, scaled_us_saved=scaled, has_more_code=grows), helped or list(findings)
-
-
-def _with_change(
-    totals: Totals,
-    before: Totals,
-    after: Totals,
-    runs: int,
-    places: int,
-) -> Totals:
-    """The totals of a module in which some kernels change, `runs` times in a run of the program."""
-    cost = Cost(*(t + (a - b) * runs for t, b, a in zip(totals.cost, before.cost, after.cost, strict=True)))
-    found = dict[str, Any]()
-    for name in ("kernels", "launches", "modelled_us", "floor_us"):
-        t, b, a = (getattr(one, name) for one in (totals, before, after))
-        times = places if name == "kernels" else runs
-        found[name] = None if t is None or b is None or a is None else t + (a - b) * times
-    return replace(totals, cost=cost, peak_temporary_bytes=None, memory_bytes=None, **found)

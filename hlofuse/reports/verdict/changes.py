@@ -153,7 +153,13 @@ def print_changes(
     if rows:
         _print_table(rows, v, console, limit)
     if best is not None and best.label.startswith("without "):
-        _print_blocks(best, console, limit)
+        blocks = Rows("left", "right", "left", drop=(2,))
+        for b in best.blocks[: limit or None]:
+            pair = f"{printable(b.producer.name)} → {printable(b.consumer or '')}"
+            source = Text(printable(b.producer.source or ""), style="dim")
+            blocks.add_row(pair, bytes_text(b.bytes_between), source)
+        blocks.print(console)
+        print_rest(console, best.blocks, limit)
         print_command(
             console, 2, "explain", *input_arguments, "--disable", best.label.removeprefix("without ")
         )
@@ -205,16 +211,6 @@ def _figures(t: Trial, totals: Totals, with_memory: bool) -> Iterator[str]:
             yield phrases.delta(total, -saved, us_text) if saved is not None else "–"
     if with_memory:
         yield "–" if t.temporary_saved is None else phrases.delta(0, -t.temporary_saved, bytes_text)
-
-
-def _print_blocks(c: Change, console: Console, limit: int) -> None:
-    rows = Rows("left", "right", "left", drop=(2,))
-    for b in c.blocks[: limit or None]:
-        pair = f"{printable(b.producer.name)} → {printable(b.consumer or '')}"
-        source = Text(printable(b.producer.source or ""), style="dim")
-        rows.add_row(pair, bytes_text(b.bytes_between), source)
-    rows.print(console)
-    print_rest(console, c.blocks, limit)
 
 
 def _print_fixed(rules: Sequence[FixedRule], console: Console, limit: int) -> None:

@@ -54,17 +54,6 @@ def _device(job: Job) -> str | DeviceDescription | None:
     return found.device if found is not None else None
 
 
-def _identity(before: Module, device: DeviceDescription | None, job: Job) -> Identity:
-    chosen = choose_target(companions_of(before), device=job.device is not None, read=before)
-    if chosen.name != job.target:
-        chosen = requested_target(job.target)
-    on = Fact(device.name, "directory", "a file next to the module") if device is not None else None
-    if on is not None and job.device is not None:
-        on = Fact(on.value, "asked", "given by --device")
-    found = identify(before, chosen, on, Given(flags=job.flags, release=job.xla))
-    return replace(found, replayed=job.tried) if job.tried is not None else found
-
-
 def _head(identity: Identity, verdict: Verdict, job: Job) -> Head:
     depends = TARGETS[job.target].depends_on_order
     return Head(identity, verdict.order if depends else None, verdict.record is not None)
@@ -83,7 +72,14 @@ def run(job: Job) -> Verdict:
             record = read_priority_record(read_text(job.case.record, as_module=False))
         device = _device(job)
         on = device_of(job.target, device)[0]
-        identity = _identity(before, on, job)
+        chosen = choose_target(companions_of(before), device=job.device is not None, read=before)
+        if chosen.name != job.target:
+            chosen = requested_target(job.target)
+        fact = Fact(on.name, "directory", "a file next to the module") if on is not None else None
+        if fact is not None and job.device is not None:
+            fact = Fact(fact.value, "asked", "given by --device")
+        found = identify(before, chosen, fact, Given(flags=job.flags, release=job.xla))
+        identity = replace(found, replayed=job.tried) if job.tried is not None else found
         flags = compiled_with(before, job.flags)
         config = replay_config(job.target, device, xla=identity.replayed, option=job.option, xla_flags=flags)
         ordered = replay_input(before, config, order=job.order, ids_file=job.ids)
