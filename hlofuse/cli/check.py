@@ -29,7 +29,15 @@ def _run(
     """Exit status 1 if something broke; writes the baseline and the reports that options name."""
     from hlofuse.library.measuring import checked
 
-    further = _more_reports(reports)
+    further = []
+    for word in reports:
+        form, _, name = word.partition("=")
+        if form not in CHECK_FORMATS or not name:
+            formats = ", ".join(CHECK_FORMATS)
+            raise HlofuseError(
+                f"--report {printable(word)}: expected FORMAT=FILE with FORMAT one of {formats}"
+            )
+        further.append((form, Path(name)))
     root = Path(options.root)
     found, files = checked([p.options for p in programs], options, update)
     for file, text in files.items():
@@ -42,19 +50,6 @@ def _run(
         Output(kind, "never", file).show_check(found, root)
     out.show_check(found, root)
     return 1 if found.data.failed and not exit_zero else 0
-
-
-def _more_reports(arguments: tuple[str, ...]) -> list[tuple[str, Path]]:
-    found = []
-    for word in arguments:
-        form, _, file = word.partition("=")
-        if form not in CHECK_FORMATS or not file:
-            formats = ", ".join(CHECK_FORMATS)
-            raise HlofuseError(
-                f"--report {printable(word)}: expected FORMAT=FILE with FORMAT one of {formats}"
-            )
-        found.append((form, Path(file)))
-    return found
 
 
 command = command_of(

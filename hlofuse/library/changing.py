@@ -1,6 +1,6 @@
 """Changes that are tried on a module: rules, recipes, flags, values of knobs, passes left out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from hlofuse.reports.verdict.changes import (
 )
 from hlofuse.reports.verdict.json import changes_json, verdict_json
 from hlofuse.reports.verdict.verdict import verdict
-from hlofuse.reports.whatif.model import SCHEMA, Ranking, Sweep, ranking_json, sweep_json
+from hlofuse.reports.whatif.model import SCHEMA, Ranking, ranking_json, sweep_json
 from hlofuse.reports.whatif.ranking import Vary, rank, sweep
 from hlofuse.reports.whatif.text import print_sweep
 from .answer import Answer
@@ -42,7 +42,24 @@ def what_if(report: Program, options: WhatIf) -> Answer[Any]:
     if options.without_pass:
         if options.name is not None or options.sweep or options.also or options.also_flags:
             raise HlofuseError("--without-pass excludes NAME, --sweep, --also and --also-flags")
-        return _without_passes(report, options.without_pass, options.confirm)
+        if options.confirm and (target := report.loaded.target) != "cpu":
+            raise HlofuseError(f"--confirm compiles with XLA:CPU; the module is for target {target}")
+        loaded = report.before_optimizations("--without-pass")
+        observed = report.replayed
+        spin = report.options.listener.activity("compiling without passes")
+        with spin, Judge() if options.confirm else nullcontext() as judge:
+            totals, found = without_passes(observed, [*options.without_pass], loaded.module, judge)
+        return Answer(
+            "without passes",
+            lambda: found,
+            json=lambda data: {"schema": SCHEMA, "about": "passes", "passes": changes_json(data)},
+            body=lambda console, limit=10: print_passes(totals, found, console),
+            rows_of="passes",
+            note=observed.note,
+            heads=[head_of(loaded)],
+        )
+    if report.options.xla_trace is not None:
+        raise HlofuseError("what-if changes decisions and cannot follow an --xla-trace")
     if not options.sweep:
         if options.also_device:
             raise HlofuseError("--also-device needs --sweep")
@@ -53,7 +70,20 @@ def what_if(report: Program, options: WhatIf) -> Answer[Any]:
         raise HlofuseError("--sweep replays the whole module and takes no NAME")
     if options.also or options.also_flags:
         raise HlofuseError("--sweep excludes --also and --also-flags")
-    return _swept(report, options.sweep, options.also_device)
+    loaded = report.at_fusion
+    devices: list[Vary] = [partial(_varied, report, device) for device in (None, *options.also_device)]
+    with report.options.listener.progress("replaying") as progress:
+        texts = {name: [str(v) for v in values] for name, values in options.sweep.items()}
+        swept = sweep(loaded.input, devices, texts, progress=progress)
+    return Answer(
+        "sweep",
+        lambda: swept,
+        json=sweep_json,
+        body=lambda console, limit=10: print_sweep(swept, console),
+        rows_of="points",
+        note=loaded.note,
+        heads=[head_of(loaded)],
+    )
 
 
 def _ranked(
@@ -65,8 +95,6 @@ def _ranked(
     """Every change that was tried, greatest gain first."""
     options, loaded = report.options, report.at_fusion
     assert loaded.config is not None
-    if options.xla_trace is not None:
-        raise HlofuseError("what-if changes decisions and cannot follow an --xla-trace")
     others = [(other.at_fusion.observe(), other.options.input) for other in also]
     with options.listener.progress("replaying") as progress:
         around = partial(_around, name) if name is not None else None
@@ -108,50 +136,6 @@ def _ranked(
 def _around(name: str, observed: Observed) -> Explanation:
     facts = Facts(observed.replay, observed.costs)
     return selected(explain(observed.replay, facts=facts), name, resolver_of(facts))
-
-
-def _without_passes(report: Program, names: Sequence[str], confirm: bool) -> Answer[Any]:
-    """The gain of XLA's passes: the module compiled without each."""
-    if confirm and (target := report.loaded.target) != "cpu":
-        raise HlofuseError(f"--confirm compiles with XLA:CPU; the module is for target {target}")
-    loaded = report.before_optimizations("--without-pass")
-    observed = report.replayed
-    spin = report.options.listener.activity("compiling without passes")
-    with spin, Judge() if confirm else nullcontext() as judge:
-        totals, found = without_passes(observed, [*names], loaded.module, judge)
-    return Answer(
-        "without passes",
-        lambda: found,
-        json=lambda data: {"schema": SCHEMA, "about": "passes", "passes": changes_json(data)},
-        body=lambda console, limit=10: print_passes(totals, found, console),
-        rows_of="passes",
-        note=observed.note,
-        heads=[head_of(loaded)],
-    )
-
-
-def _swept(
-    report: Program,
-    axes: Mapping[str, Iterable[float | str]],
-    more_devices: Sequence[str],
-) -> Answer[Sweep]:
-    """The module under each value of some knobs."""
-    options, loaded = report.options, report.at_fusion
-    if options.xla_trace is not None:
-        raise HlofuseError("what-if changes decisions and cannot follow an --xla-trace")
-    devices: list[Vary] = [partial(_varied, report, device) for device in (None, *more_devices)]
-    with options.listener.progress("replaying") as progress:
-        texts = {name: [str(v) for v in values] for name, values in axes.items()}
-        found = sweep(loaded.input, devices, texts, progress=progress)
-    return Answer(
-        "sweep",
-        lambda: found,
-        json=sweep_json,
-        body=lambda console, limit=10: print_sweep(found, console),
-        rows_of="points",
-        note=loaded.note,
-        heads=[head_of(loaded)],
-    )
 
 
 def _varied(report: Program, device: str | None, values: Mapping[str, str]) -> ReplayConfig:

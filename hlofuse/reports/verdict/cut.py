@@ -165,17 +165,14 @@ class _Copy:
     def _value(self, x: Instruction) -> Instruction:
         """The cut's own value for an operand: constants and views are copied, others become parameters."""
         if x not in self.copies:
-            is_leaf = not x.operands and x.opcode != "parameter"
-            if is_leaf or x.opcode == "tuple" or (is_view(x) and self._is_inside(x)):
+            is_leaf = x.opcode in ("tuple", "bitcast") or (not x.operands and x.opcode != "parameter")
+            if is_leaf or (is_view(x) and through_views(x) in self.copies):
                 self._add(x)
             else:
                 number = len(self.entry.parameters)
                 parameter = Instruction(x.name, x.shape, "parameter", payload=str(number))
                 self.copies[x] = self.entry.add_instruction(parameter)
         return self.copies[x]
-
-    def _is_inside(self, x: Instruction) -> bool:
-        return x.opcode == "bitcast" or through_views(x) in self.copies
 
     def _add(self, x: Instruction) -> None:
         copy = x.clone([self._value(o) for o in x.operands])

@@ -64,7 +64,26 @@ def find_cases(
             if not folders:
                 raise HlofuseError(f"{printable(str(path))}: no module {printable(module)}")
         return [_corpus_case(p, target, until) for p in folders], []
-    return _dump_cases(path, target, option, module, until)
+    wanted = [step.name for step in TARGETS[target].listed(option)]
+    directory = DumpDirectory(path)
+    chosen = [directory.pick(module)] if module is not None else directory.modules
+    cases = []
+    skipped = []
+    for m in chosen:
+        label = m.name if sum(x.name == m.name for x in directory.modules) == 1 else m.label
+        try:
+            found = _final_case(m, label, target) if until == "end" else None
+            cases.append(found or _dumped_case(m, label, target, wanted))
+        except HlofuseError as e:
+            if module is not None or len(chosen) == 1:
+                raise
+            skipped.append(e.first_line)
+    if not cases:
+        more = [f"… {len(skipped) - 10} more"] if len(skipped) > 10 else []
+        stage = FUSION_STAGES.get(target)
+        flags = [f'XLA_FLAGS="{stage.flags}" writes the dumps needed.'] if stage is not None else []
+        raise HlofuseError("\n".join(["nothing to verify:", *skipped[:10], *more, *flags]))
+    return cases, skipped
 
 
 def _corpus_case(path: Path, target: str, until: Until) -> Case:
@@ -100,31 +119,6 @@ def name_of_run(name: str, target: str) -> str:
         return name
     passes = [step.name for step in TARGETS[target].steps]
     return FUSION_STAGES[target].name_of_run(passes, m[1], m[2], int(m[3] or 1))
-
-
-def _dump_cases(
-    path: Path, target: str, option: str | None, module: str | None, until: Until
-) -> tuple[list[Case], list[str]]:
-    wanted = [step.name for step in TARGETS[target].listed(option)]
-    directory = DumpDirectory(path)
-    chosen = [directory.pick(module)] if module is not None else directory.modules
-    cases = []
-    skipped = []
-    for m in chosen:
-        label = m.name if sum(x.name == m.name for x in directory.modules) == 1 else m.label
-        try:
-            found = _final_case(m, label, target) if until == "end" else None
-            cases.append(found or _dumped_case(m, label, target, wanted))
-        except HlofuseError as e:
-            if module is not None or len(chosen) == 1:
-                raise
-            skipped.append(e.first_line)
-    if not cases:
-        more = [f"… {len(skipped) - 10} more"] if len(skipped) > 10 else []
-        stage = FUSION_STAGES.get(target)
-        flags = [f'XLA_FLAGS="{stage.flags}" writes the dumps needed.'] if stage is not None else []
-        raise HlofuseError("\n".join(["nothing to verify:", *skipped[:10], *more, *flags]))
-    return cases, skipped
 
 
 def _final_case(module: DumpedModule, label: str, target: str) -> Case:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.account import PairDetail, ReadTerm
+from hlofuse.account import PairDetail
 from hlofuse.format import bytes_text, listing, more, plural, printable, ranges, shorten, us_text
 from hlofuse.format.terminal import Rows, final_name_text, indented, print_command, print_lines, print_rest
 from hlofuse.ir.grouping import grouped
@@ -457,38 +457,33 @@ def print_pair_cost(
     if choice:
         indented(console, choice, 4)
     if d.fused_reads and details:
-        _print_reads(d.consumer_reads, d.fused_reads, console)
+        now = {r.operand: r for r in d.consumer_reads}
+        table = Rows(
+            ("reads", "name"),
+            ("size", "right"),
+            ("consumer", "right"),
+            ("fused", "right"),
+            "right",
+            "left",
+            drop=(5, 2, 4),
+        )
+        for r in d.fused_reads[:_READS]:
+            old = now.get(r.operand)
+            table.add_row(
+                f"{printable(r.operand)} {shorten(printable(r.shape), 28)}",
+                bytes_text(r.size),
+                bytes_text(old.read) if old is not None else "–",
+                bytes_text(r.read),
+                us_text(r.us),
+                Text(costs.share_text(r), style="yellow"),
+            )
+        table.print(console, 4)
+        if len(d.fused_reads) > _READS:
+            rest = sum(r.us for r in d.fused_reads[_READS:])
+            more = f"… {len(d.fused_reads) - _READS} more operands, {us_text(rest)}"
+            indented(console, more, 4, "dim")
     print_lines(console, map(printable, d.notes[: None if details else 1]), 4)
     if d.flips:
         indented(console, costs.turning_text(d, forbidden=forbidden), 4)
         if not forbidden:
             indented(console, f"to replay that: --set {flip_setting(d.flips[0])}", 4, "dim")
-
-
-def _print_reads(before: Sequence[ReadTerm], after: Sequence[ReadTerm], console: Console) -> None:
-    """Operand by operand: what the consumer reads now, and what it would with the producer inside."""
-    now = {r.operand: r for r in before}
-    table = Rows(
-        ("reads", "name"),
-        ("size", "right"),
-        ("consumer", "right"),
-        ("fused", "right"),
-        "right",
-        "left",
-        drop=(5, 2, 4),
-    )
-    for r in after[:_READS]:
-        old = now.get(r.operand)
-        table.add_row(
-            f"{printable(r.operand)} {shorten(printable(r.shape), 28)}",
-            bytes_text(r.size),
-            bytes_text(old.read) if old is not None else "–",
-            bytes_text(r.read),
-            us_text(r.us),
-            Text(costs.share_text(r), style="yellow"),
-        )
-    table.print(console, 4)
-    if len(after) > _READS:
-        rest = sum(r.us for r in after[_READS:])
-        more = f"… {len(after) - _READS} more operands, {us_text(rest)}"
-        indented(console, more, 4, "dim")
