@@ -313,11 +313,7 @@ def _notes(diff: ModuleDiff) -> dict[Instruction, str]:
             word = type(edit).__name__.lower()
             notes |= {p.instruction: word for p in (*edit.before, *edit.after)}
     for change in diff.fusions:
-        one_sided = change.kind in (FusionKind.NEW, FusionKind.VANISHED)
-        for fusion in (*change.before, *change.after):
-            notes[fusion] = str(change.kind)
-        if one_sided:
-            continue
-        for i in change.joined:
-            notes.setdefault(i, "joined")
+        notes |= dict.fromkeys((*change.before, *change.after), str(change.kind))
+        if change.kind not in (FusionKind.NEW, FusionKind.VANISHED):
+            notes = dict.fromkeys(change.joined, "joined") | notes
     return notes

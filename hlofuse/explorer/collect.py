@@ -179,10 +179,6 @@ class Boxes:
         self._launched[box] = launched
 
 
-# Parts of a module that can be read, and laid out in time. They follow the order in which a computation runs,
-# and end with a scope of the framework where there is a choice.
-
-
 MOST_OPERATIONS = 64  # Operations of a region, unless one kernel alone holds more
 ENOUGH_OPERATIONS = 32  # From here on a region ends with its scope
 FEW_OPERATIONS = 12  # So few operations are no region of their own, whatever comes next

@@ -90,9 +90,6 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-# The page's data as compact JSON: a list for each field, strings by number.
-
-
 SCHEMA = 3
 KINDS = ("fuse", "ineligible", "priority", "rewrite")
 

@@ -147,8 +147,6 @@ def part_number(name: str) -> int | None:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None
 
 
-# Where a value comes from, past everything that only hands it on.
-#
 # A fusion drawn open has no box of its own: its results come out of boxes inside, its parameters are
 # the operands outside. Tuples and get-tuple-elements only thread values through; arrows skip them.
 
@@ -195,8 +193,6 @@ def leaf_bytes(leaf: Leaf) -> int:
         shape = shape.tuple_shapes[n]
     return shape.byte_size
 
-
-# Text from a dump is data: what makes it harmless wherever a picture shows it.
 
 LONGEST_TOOLTIP = 2_000
 

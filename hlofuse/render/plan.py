@@ -190,8 +190,6 @@ def _where(computation: Computation) -> str:
     return "entry" if computation.is_entry else shorten(computation.name, 40)
 
 
-# A computation too big to draw, in parts: by source scope, then by stretches of the order of execution.
-#
 # Every part is convex (`convex` below), so parts and what stays outside form a graph without cycles.
 
 _DIGITS = re.compile(r"\d+")
@@ -425,11 +423,8 @@ def _cyclic_groups(
     return {member for cycle in components(successors) for member in cycle}
 
 
-# Too many arrows to follow: those that others imply are said in words instead.
-#
-# An arrow from A to B is implied where another way leads from A to B; without it every reader still sees
-# that B comes after A. What a training step keeps for its backward pass would otherwise run the length of
-# the picture, once for every layer.
+# An arrow from A to B is implied where another way leads from A to B. What a training step keeps for its
+# backward pass would otherwise run the length of the picture, once for every layer.
 
 MANY = 60
 PER_BOX = 1.8  # A panel is thinned when it has more than `MANY` arrows and more than this many to a box

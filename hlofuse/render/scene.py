@@ -119,8 +119,6 @@ class Scene(Struct):
 
 SMALL = 8.5  # The smallest font size, in points: 11.3 pixels at a picture's natural size
 
-# How wide a text is, without asking a font: Helvetica's own widths.
-#
 # Graphviz inflates every shape that is no box to fit the text into its inner circle; sizing them here
 # keeps trapezia and hexagons as small as their text allows, and the same wherever they are drawn.
 

@@ -157,9 +157,6 @@ def _redirect_stderr(file: Any) -> Iterator[None]:
         os.close(before)
 
 
-# ---- several devices
-
-
 def _set_mesh(devices: Devices, axes: list[tuple[str | None, int]], count: int) -> None:
     """Make a mesh of the first devices, which the program sees as JAX's devices."""
     import jax

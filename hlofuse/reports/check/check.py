@@ -7,7 +7,7 @@ from functools import cache
 from msgspec import Struct
 
 from hlofuse.format import bytes_text, plural, printable, us_text
-from hlofuse.ir import HlofuseError, Record, replace
+from hlofuse.ir import HlofuseError, Record, grouped, reach, replace
 from hlofuse.ir.grouping import unmatched
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.verdict.model import Verdict
@@ -198,7 +198,8 @@ def _groups(before: Sequence[BaselineKernel], now: Sequence[BaselineKernel]) -> 
         lambda k: k.what,
     )
     for key in keys:
-        old, new = _without_common(old, new, key)
+        common = Counter(map(key, old)) & Counter(map(key, new))
+        old, new = (list(unmatched(((key(k), k) for k in side), common)) for side in (old, new))
     # Kernels of one function that share an operation came of one another; a kernel of elsewhere whose
     # operations one of these has gained or lost belongs to it; failing that, kernels of one file.
     groups, old, new = _related_groups(old, new, lambda k: k.where.without_line)
@@ -215,42 +216,27 @@ def _groups(before: Sequence[BaselineKernel], now: Sequence[BaselineKernel]) -> 
     yield from groups
 
 
-def _without_common(
-    old: Iterable[BaselineKernel], new: Iterable[BaselineKernel], key: Callable[[BaselineKernel], object]
-) -> tuple[list[BaselineKernel], list[BaselineKernel]]:
-    common = Counter(map(key, old)) & Counter(map(key, new))
-    before, now = (list(unmatched(((key(k), k) for k in side), common)) for side in (old, new))
-    return before, now
-
-
 def _related_groups(
     old: Sequence[BaselineKernel], new: Sequence[BaselineKernel], place: Callable[[BaselineKernel], object]
 ) -> tuple[list[_Group], list[BaselineKernel], list[BaselineKernel]]:
     """Groups of kernels at one place that share an operation with one of the other side; and the rest."""
-    group_of: dict[tuple[object, str], _Group] = {}
-    merged = {}
-    there, here = ({(place(k), op) for k in side for op in _contents(k)} for side in (old, new))
-    shared = there & here
+    kernels = [(k, is_new) for is_new, side in enumerate((old, new)) for k in side]
+    keys = [[(place(k), op) for op in _contents(k)] for k, _ in kernels]
+    having = grouped((key, n) for n, own in enumerate(keys) for key in own)
+    shared = {key for key, found in having.items() if len({kernels[n][1] for n in found}) > 1}
     rest: tuple[list[BaselineKernel], list[BaselineKernel]] = ([], [])
-    for number, side in enumerate((old, new)):
-        for k in side:
-            keys = sorted(op for op in _contents(k) if (place(k), op) in shared)
-            if not keys:
-                rest[number].append(k)
-                continue
-            found = [group_of[place(k), op] for op in keys if (place(k), op) in group_of]
-            group = found[0] if found else _Group()
-            merged[id(group)] = group
-            for other in found[1:]:
-                if other is not group:
-                    group.before += other.before
-                    group.now += other.now
-                    merged.pop(id(other), None)
-                    group_of.update({key: group for key, g in group_of.items() if g is other})
-                    found = [group if g is other else g for g in found]
-            group_of.update({(place(k), op): group for op in keys})
-            (group.before, group.now)[number].append(k)
-    return list(merged.values()), *rest
+    groups = []
+    seen = set[int]()
+    for n, (k, is_new) in enumerate(kernels):
+        if shared.isdisjoint(keys[n]):
+            rest[is_new].append(k)
+        elif n not in seen:
+            related = reach([n], lambda m: (o for key in shared.intersection(keys[m]) for o in having[key]))
+            together = sorted(related)
+            seen.update(together)
+            sides = ([kernels[m][0] for m in together if kernels[m][1] == side] for side in (0, 1))
+            groups.append(_Group(*sides))
+    return groups, *rest
 
 
 def _joins(k: BaselineKernel, groups: Iterable[_Group], *, removed: bool) -> bool:

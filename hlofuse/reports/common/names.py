@@ -152,7 +152,7 @@ class Names:
     def find(self, text: str) -> list[Named]:
         """Everything that the name means, kernels first. HlofuseError with suggestions without any."""
         plain = plain_name(text)
-        found = self._exact(plain) or self._described(text) or self._before_optimizations(plain, text)
+        found = self._exact(plain) or self._described(text) or self._before_optimizations(text)
         if not found and self.facts.replay.final.find(plain) is not None:
             found = [Named(plain, is_added=True)]
         if not found:
@@ -207,7 +207,9 @@ class Names:
     def _exact(self, plain: str) -> list[Named]:
         facts, found = self.facts, []
         if plain not in facts.before:
-            found = self._unoptimized_name(plain, self.facts.replay.input.unoptimized)
+            module = facts.replay.input.unoptimized
+            if module is not None and module.find(plain) is not None:  # it no longer exists at fusion
+                found = self._with_fates([plain], module)
         own = plain in facts.before or plain in facts.after or plain in self._created
         name = facts.replay.names_at_fusion.get(plain)
         if name is not None and name != plain and (name in facts.after or not (own or found)):
@@ -218,12 +220,6 @@ class Names:
             if is_there and not any(n.fate is not None for n in found):
                 found.append(Named(plain))
         return found
-
-    def _unoptimized_name(self, plain: str, module: Module | None) -> list[Named]:
-        """The instructions for a name that no longer exists at fusion."""
-        if module is None or module.find(plain) is None:
-            return []
-        return self._with_fates([plain], module)
 
     def _with_fates(self, names: Iterable[str], module: Module) -> list[Named]:
         provenance, in_input = self._to_fusion(module)
@@ -274,15 +270,12 @@ class Names:
         position = {name: k for k, name in enumerate(facts.launched_after)}
         return sorted(found, key=lambda n: position[n.name]) or others
 
-    def _before_optimizations(self, plain: str, text: str) -> list[Named]:
+    def _before_optimizations(self, text: str) -> list[Named]:
         """The instructions for a name, line or `op_name` found only in the module before optimizations."""
         module = self.unoptimized
         if module is None:
             return []
-        found = self._unoptimized_name(plain, module)
-        if found:
-            return found
-        names = [i.name for i in described_by(module.instructions(), module, text)]
+        names = [i.name for i in matching(module, text)]
         return self._with_fates(names, module) if names else []
 
     def _not_found(self, plain: str) -> str:

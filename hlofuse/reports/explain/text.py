@@ -184,9 +184,6 @@ def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Seq
     print_command(console, 10, "rule", *dict.fromkeys(codes))
 
 
-# Kernels in `explain` for the terminal: those that take longest, those of a pass, those asked for.
-
-
 _STEPS = 6  # of one kernel; the first kernel shows more
 _FREE = 8  # operations named that no estimate was made for
 

@@ -142,9 +142,6 @@ def _run_all(work: Sequence[Job], processes: int, progress: Callable[[int, int],
     return [verdicts[n] for n in range(len(work))]
 
 
-# Which release the dumps agree with, where they leave that open.
-
-
 Runner = Callable[[Sequence[Job]], list[Verdict]]
 _Group = tuple[str, ...]
 
