@@ -88,7 +88,11 @@ def environment_for(target: str | None, flags: str) -> dict[str, str]:
 
 
 def compile_request(
-    request: dict[str, Any], destination: Destination, *, python: str | None, flags: str
+    request: dict[str, Any],
+    destination: Destination,
+    *,
+    python: str | None,
+    flags: str,
 ) -> dict[str, Any]:
     """The child's answer after compiling the programs in `request`. Where XLA aborts, that program gets an
     error and another child continues with the rest. `names` are those of all programs. Raises `CaptureError`
@@ -130,7 +134,10 @@ def compile_request(
 
 
 def _run_child(
-    request_: dict[str, Any], scratch: Path, python: str, environment: dict[str, str]
+    request_: dict[str, Any],
+    scratch: Path,
+    python: str,
+    environment: dict[str, str],
 ) -> subprocess.CompletedProcess[str]:
     file = scratch / "request.json"
     file.write_text(json.dumps(request_), encoding="utf-8")
@@ -246,7 +253,12 @@ def _check_partitions(text: str, destination: Destination) -> None:
 
 
 def capture_command(
-    command: Sequence[str], out: Path, *, target: str | None, flags: str, python: str
+    command: Sequence[str],
+    out: Path,
+    *,
+    target: str | None,
+    flags: str,
+    python: str,
 ) -> Capture:
     """Run a program and store every module that JAX compiles in it; a script by `python`, with a profile. It
     runs on the existing devices; with `target` cpu, on the CPU. Raises `CaptureError` where it compiled

@@ -98,7 +98,11 @@ def _is_command(program: tuple[str, ...]) -> bool:
 
 
 def _compile(
-    program: str, destination: Destination, output: Path | None, arguments: str | None, how: dict[str, Any]
+    program: str,
+    destination: Destination,
+    output: Path | None,
+    arguments: str | None,
+    how: dict[str, Any],
 ) -> Capture:
     """The capture of a function (`how`: further arguments of `capture_function`), or of a file."""
     function = function_in(program)

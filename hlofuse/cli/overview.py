@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 _LISTED = 8
 _QUICKLY_READ_BYTES = 2_000_000  # bytes of a module that is read in no time
-
 _REPLAYED = ("what-if",)  # it needs a module before fusion
-
 _NOT_OF_TPU = (*_REPLAYED, "verify")  # they need passes, which are not public for TPU
 
 _NO_DUMP = """\

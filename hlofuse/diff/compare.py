@@ -299,8 +299,7 @@ def _header(before: Module, after: Module, edits: tuple[Edit, ...]) -> Iterator[
 
 
 def moved_lines(diff: ModuleDiff) -> dict[str, str]:
-    """Lines of BEFORE with another number in AFTER: `model.py:35` to `model.py:37`. A line goes with the line
-    of the other side with which it has most operations in common."""
+    """Lines of BEFORE with another number in AFTER, by the operations that they have in common."""
     before, after = diff.before.module, diff.after.module
     if same_tables(before, after):
         return {}

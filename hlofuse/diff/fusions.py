@@ -216,7 +216,11 @@ class FusionChanges:
         )
 
     def _is_closed(
-        self, before: list[MatchedFusion], after: list[MatchedFusion], joined: list[int], left: list[int]
+        self,
+        before: list[MatchedFusion],
+        after: list[MatchedFusion],
+        joined: list[int],
+        left: list[int],
     ) -> bool:
         """True if nothing else took part: only then can costs be compared."""
         forward, values, others = self.m.forward, self.m.before.values, self.m.after.values

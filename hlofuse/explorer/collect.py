@@ -59,7 +59,6 @@ from .model import (
 
 AUTO = "auto"
 _MOST_BYTES, _MOST_BYTES_OF_ALL = 300_000, 1_500_000  # bytes of text
-
 _STANDS_FOR = frozenset({"CS", "TS"})
 _REMOVED = frozenset({"DC"})
 

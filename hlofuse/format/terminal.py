@@ -182,7 +182,6 @@ def print_rest(console: Console, rows: Sized, limit: int, *, indent: int = 2) ->
 
 
 NO_BREAK = "\ue000"  # A space without a line break; no text of a dump has this character
-
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _TOGETHER = re.compile(
     rf"(?:\best\. )?(?:[≥>] )?[−+]?<?{_NUMBER} (?:[kMGTPE]?B|[kMGTPE]|µs|ms|s|%)(?!\w)"  # 12.5 MB
@@ -233,12 +232,10 @@ def printed(draw: Callable[[Console], None], width: int, *, colored: bool = Fals
 
 
 WIDTH = 10_000  # The width of a page, enough for any line
-
 _NAME = Style(meta={"name": True})
 _BOLD = re.compile(r"(not )?bold")
 _WIDE_GAP = re.compile(r"(?<=\S) {2,}(?=\S)|(?<=\S) {2,}$|^ {2,}(?=\S)")
 _APART = " · "  # the separator for a wide gap between two parts of a line
-
 _BULLET = 3  # the indentation of list items below a line
 
 

@@ -63,8 +63,7 @@ class Timed(Record):
 
     @property
     def us(self) -> float:
-        """The lower quartile of the runs. The fastest run is a rare one, in which no thread had to be woken;
-        a machine with other work moves the median."""
+        """The lower quartile of the runs: the fastest is rare, and other work moves the median."""
         return _lower_quartile(self.runs)
 
     @property
@@ -168,7 +167,12 @@ class Judge(AbstractContextManager["Judge", None]):
         return self._request(do="facts")
 
     def time(
-        self, keys: Sequence[str], seconds: float = 0.2, *, profile: bool = True, inputs: str | None = None
+        self,
+        keys: Sequence[str],
+        seconds: float = 0.2,
+        *,
+        profile: bool = True,
+        inputs: str | None = None,
     ) -> dict[str, Timed]:
         """Times of compiled programs by key, run alternately for so many seconds; raises `Refused`. `inputs`
         is an npz file with their arguments in order, which are random else, integers that choose elements

@@ -70,8 +70,7 @@ class Program:
         return at_fusion_input(self.options, self.loaded)
 
     def before_optimizations(self, command: str) -> Loaded:
-        """The module before optimizations: the input, or what lies next to it; a copy that no report reads.
-        HlofuseError without one: `command` needs it."""
+        """The module before optimizations, as a copy. HlofuseError without it: `command` needs it."""
         loaded = read(self.options, any_stage=True)  # a replay puts its own module in the order of creation
         if loaded.config is None:
             raise HlofuseError(f"target {loaded.target} {NEEDS_DEVICE}")

@@ -33,7 +33,6 @@ _JUDGED = 3  # suggestions whose values are compared
 _SECONDS = 60.0  # for a run of a program on the CPU
 _VMEM = "--xla_tpu_scoped_vmem_limit_kib"
 _OWN_VMEM_KIB = 16_384  # XLA:TPU's own limit
-
 Candidate = tuple[Suggestion, "Module | None"]
 """A change that was not tried, and the module with it; None for a flag."""
 

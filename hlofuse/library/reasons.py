@@ -138,7 +138,11 @@ def _final_names(final: Program, names: Sequence[str]) -> set[str]:
 
 
 def draw_kernels(
-    final: Program, queries: Sequence[str], pair: TpuPair | None, console: Console, limit: int
+    final: Program,
+    queries: Sequence[str],
+    pair: TpuPair | None,
+    console: Console,
+    limit: int,
 ) -> bool:
     """Print the kernels of a TPU's final module that one name means; False where it has none."""
     names = _final_names(final, queries)

@@ -17,9 +17,7 @@ from .figure import COLORS, Plot
 _WIDTH = 200.0
 _GAP = 34.0
 _FIGURE = 62.0
-
 _THICK = 11.0
-
 _MOMENTS = 600  # parts of the schedule that a plot of memory shows
 MOST = 30  # The limit of kernels with a row of their own
 

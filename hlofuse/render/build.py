@@ -28,7 +28,6 @@ from .plan import PanelPlan, Part, units
 from .scene import Arrow, Box, Outline, Panel
 
 MANY_RESULTS = 24
-
 CROWD = 6  # The limit of arrows from a parameter; with more readers it is written into their boxes
 
 

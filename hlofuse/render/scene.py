@@ -14,7 +14,6 @@ from hlofuse.ir.texts import packaged
 TABLES = packaged(__file__, "palette")
 VIEWS = ("before", "after", "both")
 MAX_NODES = 250  # The limit of boxes a side, for readers and for the speed of `dot`
-
 HARD_LIMIT = 1_500  # The maximum of boxes in one picture: `dot` takes minutes with more
 
 

@@ -75,7 +75,11 @@ def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
 
 
 def _compile(
-    name: str, program: Any, devices: Devices, request: dict[str, Any], answer: dict[str, Any]
+    name: str,
+    program: Any,
+    devices: Devices,
+    request: dict[str, Any],
+    answer: dict[str, Any],
 ) -> None:
     answer["started"] = name
     _write(request, answer)

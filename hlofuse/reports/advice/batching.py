@@ -586,8 +586,7 @@ def _recurrence(at: Instruction, a: Instruction, b: Instruction) -> tuple[Instru
 def carry(
     loop: Instruction, first: Sequence[Instruction]
 ) -> tuple[list[Instruction], list[Instruction], Instruction]:
-    """Further elements of the state: these within the body, all after the loop, and the body's new root.
-    Iterations pass them on as they are until the root has others."""
+    """Further elements of the state: these in the body, all after the loop, and the body's new root."""
     size = len(loop.shape.tuple_shapes)
     body = body_of(loop)
     init = make.tuple_of(loop, [*loop.operands[0].operands, *first])

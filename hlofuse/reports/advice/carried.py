@@ -60,8 +60,7 @@ def write_ring(loop: Instruction) -> bool:
 
 
 def update_stack(loop: Instruction) -> bool:
-    """Rows that each iteration reads from one array, changes, and writes to another are changed in place, as
-    those that a scan passes from `xs` to `ys`."""
+    """Rows that a scan passes from `xs` to `ys`, changed by each iteration, are changed in place."""
     forward = Batch.of(loop)
     if forward is None or len(loop.operands[0].users) > 1:
         return False

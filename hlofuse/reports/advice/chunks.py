@@ -41,8 +41,7 @@ def compute_in_parts(x: Instruction) -> bool:
 
 
 def _places(reader: Instruction, x: Instruction, d: int) -> list[int]:
-    """The dimensions of the operands and of the result that are divided if `x` is along `d`; nothing where a
-    part of `x` is not enough."""
+    """The dimensions that are divided with that of `x`; nothing where a part of `x` is not enough."""
     if reader.opcode in ("get-tuple-element", "topk"):
         is_whole = reader.opcode == "topk" and d == reader.operands[0].shape.rank - 1
         return [] if is_whole else [d, d]

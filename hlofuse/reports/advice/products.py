@@ -92,7 +92,6 @@ def _parts_of(
 
 
 def _scaled(x: Instruction, value: Instruction, weights: Elements) -> Instruction:
-    """Rows times weights."""
     if (weights == weights[0]).all():
         factor = make.scalar_like(value, float(weights[0]))
         return value if weights[0] == 1 else make.binary(x, "multiply", value, factor)
@@ -492,7 +491,6 @@ def _add_products(x: Instruction) -> bool:
 
 
 def _one_place(x: Instruction, one: Labelled, number: int) -> Labelled:
-    """A factor at a place along the dimension that a product sums over."""
     (value, labels), along = one, one[1].index(-1)
     part = make.part(x, value, number, number + 1, along)
     place = make.reshape(x, without(part.shape, [along]), part)

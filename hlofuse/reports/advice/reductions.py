@@ -180,5 +180,4 @@ def _drop_results(*results: Instruction) -> bool:
 
 
 _LOGGED = "Do not return the mean or variance with what they normalize"
-
 SHARING = (Recipe("drop-logged-statistics", _LOGGED, _statistics, _drop_results),)

@@ -235,7 +235,6 @@ def _diagonal_alone(x: Instruction) -> bool:
 
 
 def _one_slice(x: Instruction) -> _Places | None:
-    """The places of a slice of one dimension."""
     whole, *starts = x.operands
     along = [d for d, n in enumerate(x.shape.dimensions) if n != whole.shape.dimensions[d]]
     if len(along) != 1:
@@ -615,7 +614,6 @@ def _scatter_elements(x: Instruction) -> bool:
 
 
 def _is_repeated(x: Instruction, along: int) -> bool:
-    """True if all elements along a dimension are equal."""
     if x.opcode == "iota":
         return counted(x) != along
     if x.opcode == "broadcast":

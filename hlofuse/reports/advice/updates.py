@@ -208,7 +208,6 @@ def _is_sliced_later(x: Instruction) -> bool:
 
 
 def _move(x: Instruction) -> bool:
-    """Have what follows the collective be done before it."""
     user = only_reader(x)
     if user is None or x not in user.operands:
         return False

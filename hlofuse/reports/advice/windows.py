@@ -202,7 +202,6 @@ def _mirrors(
 
 
 def _is_of_real(x: Instruction) -> bool:
-    """True for a Fourier transform of real numbers."""
     if x.opcode != "fft" or x.raw("fft_type") != "FFT":
         return False
     below = x.operands[0]
@@ -410,7 +409,6 @@ def _reduced(
     bound: Value,
     is_largest: bool,
 ) -> Instruction:
-    """The maximum or minimum of the rows that a sort has."""
     kind = rows.element_type
     function = make.reducer(x, "extreme", "maximum" if is_largest else "minimum", kind)
     return make.reduce(

@@ -166,7 +166,6 @@ version = 1
 _LIMITS = ("max-bytes", "max-time", "max-memory")  # keys of a budget, but for kernels
 _LINE = re.compile(r"(?:(\d{1,6}) × )?(.*) \| ([^|]*)", re.DOTALL)
 _PLACE = re.compile(r"(.*?):(\d{1,9})(?: (.*))?", re.DOTALL)
-
 _FIRST_MODULE = re.compile(r"^[ \t]*\[module\.", re.MULTILINE)
 
 

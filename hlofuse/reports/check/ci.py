@@ -204,8 +204,6 @@ def check_markdown(check: Check, most: int = MOST_BYTES) -> str:
 
 
 class _Parts:
-    """Text that stays below a size, and what was left out of it."""
-
     def __init__(self, most: int, head: str) -> None:
         self._room = most - len(head.encode()) - 400  # for the last line
         self._texts = [head]

@@ -255,7 +255,6 @@ class _Program:
         return new if same or is_enclosed or not is_operand or isinstance(top, _ATOMS) else f"({new})"
 
     def _own_name(self, m: re.Match[str]) -> str:
-        """The program's name for a module of JAX, and a dot."""
         module = _MODULES[m[1]]
         return next((name for name, full in self.modules.items() if full == module), module) + "."
 

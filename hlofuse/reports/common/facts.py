@@ -37,8 +37,7 @@ class Facts:
         with_final_names: bool = True,
         counted: Account | None = None,
     ) -> None:
-        """A report without `with_final_names` shows names at fusion alone. `counted` are the launches of a
-        fused module."""
+        """Only names at fusion without `with_final_names`; `counted`: launches of a fused module."""
         self.replay = replay
         self._counted = counted
         self.costs = costs
@@ -155,7 +154,6 @@ class Facts:
         return tuple({m.rule.code: m for m in reversed(found)}.values())[::-1]
 
     def _explained_of(self, name: str) -> dict[CreatedBy, None]:
-        """The same of all that an instruction, or a kernel, holds."""
         found = self._explained.get(name)
         if found is None:
             members = dict.fromkeys((name, *self.lineage.members(self.lineage.final(name))))

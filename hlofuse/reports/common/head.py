@@ -183,7 +183,6 @@ def _common(values: Sequence[Any]) -> Any:
 
 
 BRIEF = "approximate: from a module before optimizations"  # The note where there is room for one line
-
 _BEFORE = "APPROXIMATE: this is a module before optimizations. "
 _COUNTED = "Figures are those of XLA's final module; the decisions are replayed from before optimizations. "
 _BASIC = (

@@ -240,8 +240,7 @@ class Names:
         return alive or list(found.values())
 
     def _to_fusion(self, module: Module) -> tuple[Provenance, dict[str, str]]:
-        """The provenance of the passes before fusion on a module before optimizations. Also the input's names
-        for their results, where XLA ran them and numbers names otherwise."""
+        """The provenance of the passes before fusion, and the input's names for their results."""
         replay = self.facts.replay
         lowering = Compilation.of(module, Stage.BEFORE, replay.config, replay.input.lowering)
         span = lowering.span(Stage.INPUT)
@@ -251,7 +250,6 @@ class Names:
         return span.provenance, match(replay.before, span.module).names
 
     def _described(self, text: str) -> list[Named]:
-        """The kernels of a line or of a part of an `op_name`; without any, the operations."""
         facts = self.facts
         kernels: dict[str, list[str]] = {}
         others = []

@@ -27,7 +27,6 @@ from .model import Cluster, SourceLine, Summary
 
 ARROW = "→"
 LONGEST_VALUE = 60
-
 ALL = tuple("kernels fusions sources instructions header".split())
 
 

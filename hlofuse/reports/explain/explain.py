@@ -156,7 +156,11 @@ def _fused_groups(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ..
 
 
 def _group(
-    final: str, steps: list[FusedStep], final_kernel: str, facts: Facts, copies: dict[str, int]
+    final: str,
+    steps: list[FusedStep],
+    final_kernel: str,
+    facts: Facts,
+    copies: dict[str, int],
 ) -> FusedGroup:
     """`copies` keeps how many kernels hold an operation: thousands may, where one is copied into all."""
     row, runs = facts.launched_as(final), facts.runs(final)
@@ -232,8 +236,7 @@ def grouped_kernels(
     time_of: Callable[[Instruction], KernelTime | None] | None,
     cpu: CpuTimes | None = None,
 ) -> tuple[HotKernel, ...]:
-    """Kernels that are alike together: longest measured, then estimated, then by bytes. They have the same
-    line, kind, shapes of results and operands, costs and estimate."""
+    """Kernels alike in line, kind, shapes and costs: longest measured, then estimated, then by bytes."""
     groups: dict[object, list[HotKernel]] = {}
     for row, place in rows:
         loop = row.instruction.called_by("while")
@@ -274,8 +277,7 @@ def grouped_kernels(
 
 
 def group_fused(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
-    """One group for all that took in the same operations by the same rules; `equivalents` names the others.
-    Their savings are about the same; that of the greatest stands for each."""
+    """One group for all that took in the same operations by the same rules; `equivalents` are the others."""
     found = [
         replace(first, equivalents=tuple(g.fusion.name for g in others)) if others else first
         for first, *others in grouped((_decisions(g), g) for g in groups).values()

@@ -20,7 +20,6 @@ from .model import (
 )
 
 _OPERATIONS = 8  # named of those asked for in one kernel
-
 SIBLINGS_UNTIMED = "XLA merges kernels that read the same array, whatever their times"
 
 

@@ -48,8 +48,7 @@ def explain_fused(
     stage: ShownStage,
     device: DeviceDescription | None,
 ) -> Fused:
-    """The boundaries between the kernels of a fused module. No reason is known for another compiler's module,
-    such as XLA:TPU's, and for a GPU's without a device."""
+    """The boundaries between kernels; without reasons for XLA:TPU, and for a GPU's without a device."""
     title = release.title
     reason = None
     if stage.backend in NO_TARGET:
@@ -111,7 +110,6 @@ def _calls_in_place(module: Module) -> Module:
 
 
 HOW = "Priority fusion's rules and cost model were evaluated for each pair of kernels in this module."
-
 _ACROSS_CALLS = "XLA fuses inside a computation; a call lies between the two"
 
 
@@ -189,7 +187,6 @@ class _Queries:
 
 
 _FUSION_KINDS = ("kLoop", "kInput", "kOutput")
-
 _UNTOLD = with_trait("free") - {"parameter"}
 
 
@@ -269,5 +266,4 @@ def _recreated(module: Module, facts: Facts, merged: dict[str, str]) -> dict[Ins
 
 
 def _telling(names: frozenset[str], facts: Facts) -> frozenset[str]:
-    """Without what is in no kernel's way: constants, and views of what is computed elsewhere."""
     return frozenset(n for n in names if n in facts.before and facts.before[n].opcode not in _UNTOLD)

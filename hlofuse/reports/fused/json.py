@@ -25,8 +25,7 @@ def fused_json(
     counted: Counted,
     time_of: Callable[[Instruction], KernelTime | None],
 ) -> dict[str, Any]:
-    """The document of `explain`, with `boundaries`: the pairs of kernels and what keeps them apart. `final`
-    is what runs of the module, `as_it_is` the module itself."""
+    """The document of `explain`: what runs (`final`), and in `boundaries` what keeps it apart."""
     contents = {k.name: fields(k, "opcode opcodes fusion_kind=kind") for k in f.kernels}
     rows = [(r, r.instruction) for r in final.rows if f.selected is None or r.instruction.name in contents]
     kernels = tuple(final_kernel(r, place_of(x, final.module), x.name) for r, x in rows)

@@ -14,7 +14,6 @@ from .model import Boundary, Fused, FusedKernel
 
 _OPCODES = 6
 BETTER = "The module before fusion is next to it and shows every decision:"
-
 Group = tuple[str, list[Boundary]]  # A rule's code, or why nothing is known, and the pairs it is about
 
 

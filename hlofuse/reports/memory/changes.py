@@ -78,7 +78,6 @@ def _finished(
     module: Module,
     config: ReplayConfig,
 ) -> Trial:
-    """The trial of a change that the passes after fusion show."""
     final = finish(module, config, ()).module
     after = account_of(facts.replay, facts.costs, final, is_final=True).totals
     return trial_of(facts.account_replayed.totals, after, "replayed")
@@ -125,7 +124,6 @@ def _in_memory_order(facts: Facts) -> Iterator[MemoryChange]:
 
 
 def _edited(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
-    """The program with each change of the module at the input of fusion."""
     replay, before = observed.replay, facts.account_replayed.totals
     least = _LEAST * (before.peak_temporary_bytes or 0)
     edits = []

@@ -190,7 +190,11 @@ class _Comparison:
         return (expected - own).total()
 
     def difference(
-        self, actual: Module, xla: Module, pass_name: str | None, run: Compilation
+        self,
+        actual: Module,
+        xla: Module,
+        pass_name: str | None,
+        run: Compilation,
     ) -> FirstDifference:
         """The first kernel of either side that the other lacks."""
         a, b = self._strict.module(actual), self._strict.module(xla)

@@ -172,7 +172,6 @@ def verdict(d: Decision) -> str:
 
 _PRODUCERS = 8  # operands named where one rule refused many
 _STEPS = 60  # columns
-
 _READS = 6
 
 
