@@ -55,14 +55,13 @@ def print_explanation(
         console.print(title)
         if story.fused:
             _print_fused(group_fused(story.fused), e.rules, console, limit)
-        if story.rewrites:
-            for code, group in grouped((r.rule or "", r) for r in story.rewrites).items():
-                rule = e.rules.get(code)
-                text = Text(f"{code}  ", style="yellow")
-                text.append(f"{printable(rule.title) if rule is not None else ''}: ", style="default")
-                most = _REWRITES if limit else len(group)
-                text.append(listing([phrases.rewrite_text(r) for r in group], most), style="dim")
-                indented(console, text)
+        for code, group in grouped((r.rule or "", r) for r in story.rewrites).items():
+            rule = e.rules.get(code)
+            text = Text(f"{code}  ", style="yellow")
+            text.append(f"{printable(rule.title) if rule is not None else ''}: ", style="default")
+            most = _REWRITES if limit else len(group)
+            text.append(listing([phrases.rewrite_text(r) for r in group], most), style="dim")
+            indented(console, text)
         refused = [r for r in story.refused if r.between_kernels]
         if refused:
             _print_refused(group_refusals(refused), console, limit)
