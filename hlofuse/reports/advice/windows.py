@@ -562,7 +562,7 @@ def _compare_neighbours(x: Instruction) -> bool:
     size = x.operands[0].shape.dimensions[along]
     function = x.to_apply.post_order()
     is_plain = all(not i.operands or i.opcode in ELEMENTWISE_OPCODES for i in function)
-    if not (is_plain and 1 < size <= _COMPARED):
+    if not (is_plain and 1 < size <= _COMPARED) or _has_low_first(x) is None:
         return False
     columns = [[make.part(x, o, k, k + 1, along) for o in x.operands] for k in range(size)]
     rounds = [range(first % 2, size - 1, 2) for first in range(size)]
