@@ -231,6 +231,12 @@ def test_a_jacobian_by_rows_with_few_columns(
     (tmp_path / "m.hlo").write_text(module, encoding="utf-8")
     found = json.loads(hlofuse("memory", tmp_path / "m.hlo", "--target", "cpu", "--format", "json").out)
     assert [u["text"] for u in found["not_simulated"] if "jac" in u["text"]] == [text] * bool(text)
+    large = f"(f32[{rows},{columns}]{{1,0}}, f32[9,64,16,{columns}]{{3,2,1,0}})"
+    end = f'  ROOT r = {large} custom-call(j), custom_call_target="h"\n}}\n'
+    both = module.replace("ROOT j =", "j =").removesuffix("}\n") + end
+    (tmp_path / "m.hlo").write_text(both, encoding="utf-8")
+    found = json.loads(hlofuse("memory", tmp_path / "m.hlo", "--target", "cpu", "--format", "json").out)
+    assert not [u for u in found["not_simulated"] if "jac" in u["text"]]  # w has many columns
 
 
 MESH = """HloModule m, is_scheduled=true, num_partitions=8, input_output_alias={ {0}: (0, {}, may-alias),

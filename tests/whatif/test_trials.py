@@ -143,7 +143,7 @@ def test_a_loop_of_unknown_length_runs_ten_times_where_changes_are_compared() ->
     assert hoisted.us_saved == 0.0
     assert hoisted.gain[0] == pytest.approx(9 * 20.0)
     assert hoisted.helps(loop)
-    assert next(_gains(hoisted, loop)) == "−20.00 µs (40%) in each iteration"
+    assert next(_gains(hoisted, loop)) == "−20.00 µs (40%) in each iteration, +20.00 µs once"
     assert not trial_of(loop, loop, "replayed").helps(loop)
     assert not trial_of(loop, replace(loop, iteration_us=51.0), "replayed").helps(loop)
 
@@ -154,6 +154,9 @@ def test_kernels_of_unknown_time_give_way_to_what_takes_little(us: float, floors
     found = trial_of(base, replace(base, modelled_us=us, floor_us=10.0, floors=floors), "replayed")
     assert found.replaces_unknown(base) is helps
     assert found.helps(base) is helps
+    more = replace(found.totals or base, floors=2, without_time=1)
+    unknown = next(_gains(replace(found, us_saved=None, totals=more), base))
+    assert unknown == "time unknown: library calls change"
     if helps:
         assert next(_gains(found, base)) == (
             "time unknown: pays if what it replaces takes 9.90 µs above its bound"

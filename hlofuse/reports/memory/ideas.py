@@ -190,13 +190,15 @@ def _transposed_jacobian(module: Module) -> str:
     if not any("vmap(transpose(jvp(" in n for n in names) or any("vmap(jvp(" in n for n in names):
         return ""
     results = [s for _, s in module.entry.root.shape.leaves() if s.is_array]
+    columns = rows = 0
     for p in (p for p in module.entry.parameters if p.shape.is_array and p.shape.rank):
-        own, columns = p.shape.dimensions, p.shape.element_count
-        of_p = (s for s in results if s.rank > len(own) and s.dimensions[-len(own) :] == own)
-        rows = max((s.element_count // max(columns, 1) for s in of_p), default=0)
-        if rows >= 2 * columns:
-            return f"Take jax.jacfwd for jax.jacrev: {columns:,} columns at once for {rows:,} rows"
-    return ""
+        own, size = p.shape.dimensions, p.shape.element_count
+        of_p = [s for s in results if size and s.rank > len(own) and s.dimensions[-len(own) :] == own]
+        columns += size if of_p else 0
+        rows = max([rows, *(s.element_count // size for s in of_p)])
+    if not 0 < 2 * columns <= rows:
+        return ""
+    return f"Take jax.jacfwd for jax.jacrev: {columns:,} columns at once for {rows:,} rows"
 
 
 def loops_of(

@@ -337,12 +337,14 @@ def _gains(t: Trial, totals: Totals) -> Iterator[str]:
     elif t.is_to_be_measured:
         yield "gain unknown: the code grows; measure"
     elif saved is None and totals.us is not None:
+        fewer = t.totals is not None and t.totals.unknown < totals.unknown
         more = ((t.totals.us if t.totals is not None else None) or 0.0) - totals.us
         pays = f"pays if what it replaces takes {us_text(more)} above its bound"
-        yield f"time unknown: {pays if more > 0 else 'library calls change'}"
+        yield f"time unknown: {pays if fewer and more > 0 else 'library calls change'}"
     elif saved is not None and not end and t.iteration_us_saved > 0:
-        each = t.iteration_us_saved
-        yield f"−{us_text(each)}{_part(each, totals.iteration_us)} in each iteration"
+        each, once = t.iteration_us_saved, t.iteration_us_saved - saved
+        start = f", +{us_text(once)} once" if once >= 0.005 else ""
+        yield f"−{us_text(each)}{_part(each, totals.iteration_us)} in each iteration{start}"
     elif saved is not None:
         share = _part(abs(saved), whole) if whole else ""
         yield f"{'−' if saved >= 0 else '+'}{us_text(abs(saved))}{share}{end}"
