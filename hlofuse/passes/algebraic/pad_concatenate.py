@@ -22,9 +22,25 @@ def handle_pad(c: Context, pad: Instruction) -> bool:
         return c.become(pad, make.pad, pad.shape, operand, value, PaddingConfig(remaining))
     if not any(p.low or p.high for p in config) and c.replace_if_compatible(pad, operand):
         return True
+    if _of_broadcast(c, pad, config):
+        return True
     if any(p.low < 0 or p.high < 0 for p in config):
         return _negative(c, pad, config)
     return False
+
+
+def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
+    """Pad only the dimensions that need it, then broadcast."""
+    whole = pad.operands[0]
+    padded = [d for d, p in enumerate(config) if p.low or p.high or p.interior]
+    if whole.opcode != "broadcast" or len(whole.users) > 1 or len(padded) == len(config):
+        return False
+    if not {*padded}.issuperset(whole.dimensions):
+        return False
+    inner, outer = (array(pad.element_type, [x.shape.dimensions[d] for d in padded]) for x in (whole, pad))
+    small = make.broadcast(whole, inner, whole.operands[0], [padded.index(d) for d in whole.dimensions])
+    new = make.pad(pad, outer, small, pad.operands[1], PaddingConfig(config[d] for d in padded))
+    return c.broadcast(pad, new, padded)
 
 
 def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
