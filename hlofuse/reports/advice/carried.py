@@ -305,8 +305,8 @@ class Together(Batch):
             return x if x.dimensions else x.operands[0]
         if x.opcode not in ELEMENTWISE_OPCODES and (self.is_flat or x.opcode not in _STACKED):
             return x
-        shape = x.element_type if self.is_flat else str(x.shape)
-        return self.keys.operation(x), shape, len(x.operands)
+        shapes = (i.element_type if self.is_flat else str(i.shape) for i in (x, *x.operands))
+        return self.keys.operation(x), *shapes
 
 
 _STACKED = frozenset("dot reshape broadcast transpose slice reduce concatenate".split())

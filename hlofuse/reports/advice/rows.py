@@ -383,7 +383,7 @@ def _window(x: Instruction) -> bool:
     spread_out = make.padded(x, x.operands[2], *places)
     if combines_by(x, "add"):
         return replace(x, make.binary(x, "add", table, spread_out))
-    if not combines_by(x, "parameter"):
+    if x.to_apply.root is not x.to_apply.parameters[1]:
         return False
     given = x.operands[2].shape.with_element_type("pred")
     ones = make.broadcast(x, given, make.add(x, "constant", array("pred"), payload="true"), ())
