@@ -297,7 +297,7 @@ def _updated(kernel: Instruction) -> Work:
     if value.opcode == "select" and array in value.operands[2].operands:  # asks whether it is inside
         value = without_views(value.operands[1])
     read = set[Instruction]()
-    pending = [value]
+    pending = [value] if root is not kernel else []
     while pending:
         x = pending.pop()
         pending += x.operands

@@ -89,6 +89,9 @@ COMPUTED = LOOP.replace("  ROOT u", "  n = f32[1] negate(v)\n  ROOT u").replace(
 JUST_COMPUTED = COMPUTED.replace("fusion(a, v, i)", "fusion(a, w, i)").replace(
     "  b =", "  w = f32[1] sine(v)\n  b ="
 )
+CALLED = COMPUTED.replace("fusion(a, v, i), kind=kLoop, calls=f", "call(a, v, i, v), to_apply=f").replace(
+    "  n = f32[1] negate(v)", "  w = f32[1] parameter(3)\n  n = f32[1] negate(w)"
+)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +99,7 @@ JUST_COMPUTED = COMPUTED.replace("fusion(a, v, i)", "fusion(a, w, i)").replace(
     [
         ("updated byte from memory", LOOP),
         ("updated byte from memory", COMPUTED),
+        ("updated byte from memory", CALLED),
         ("updated byte", JUST_COMPUTED),
         ("updated byte from memory", JUST_COMPUTED.replace("sine(v)", "copy(v)")),
     ],
