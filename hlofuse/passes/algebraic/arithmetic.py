@@ -347,7 +347,19 @@ def handle_remainder(c: Context, remainder: Instruction) -> bool:
         else:
             c.binary(remainder, "and", a, make.scalar_like(b, mask))
         return False
-    value = scalar_of(broadcast_effective_constant(b))
-    if isinstance(value, int) and a.opcode == "iota" and value >= iota_size(a):
-        return c.replace(remainder, a)
+    divisor = broadcast_effective_constant(b)
+    value = scalar_of(divisor)
+    if not isinstance(value, int):
+        return False
+    if a.opcode == "iota":
+        if value >= iota_size(a):
+            return c.replace(remainder, a)
+    elif a.opcode == "add":
+        for iota, added in both_orders(a):
+            if iota.opcode != "iota" or broadcast_effective_constant(added) is not divisor:
+                continue
+            most = value + iota_size(iota)
+            if most < 1 << (iota.shape.bit_width - is_signed_integer(iota)):
+                c.binary(remainder, "remainder", iota, b)
+            return False
     return False

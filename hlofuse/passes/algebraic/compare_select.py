@@ -26,6 +26,27 @@ def handle_compare(c: Context, compare: Instruction) -> bool:
         for constant, other in ((rhs, lhs), (lhs, rhs)):
             if is_all(constant, direction == "EQ"):
                 return c.replace(compare, other)
+    if direction == "NE" and is_all(rhs, 0) and lhs.opcode == "select":
+        condition, yes, no = lhs.operands
+        if (
+            condition.opcode == "compare"
+            and condition.raw("direction") == "GE"
+            and is_all(yes, 1)
+            and is_all(no, 0)
+            and c.same_shape(compare.shape, condition.shape)
+        ):
+            return c.replace(compare, condition)
+    if direction != "GT":
+        return False
+    for side, opcode in ((0, "maximum"), (1, "minimum")):
+        extreme, other = compare.operands[side], compare.operands[1 - side]
+        if extreme.opcode != opcode:
+            continue
+        if other in extreme.operands:
+            rest = extreme.operands[1] if other is extreme.operands[0] else extreme.operands[0]
+            compare.replace_operand(side, rest)
+            c.changed = True
+        return False
     return False
 
 
@@ -90,6 +111,10 @@ def handle_not(c: Context, x: Instruction) -> bool:
     return inner.opcode == "not" and c.replace_if_compatible(x, inner.operands[0])
 
 
+# They never fall and bring no value further from zero (`IsNondecreasingSublinear`).
+_SINKS = frozenset("cbrt erf logistic tanh".split())
+
+
 def handle_extreme(c: Context, x: Instruction) -> bool:
     """Both maximum and minimum; what holds for one holds for the other, reversed."""
     lhs, rhs = x.operands
@@ -115,7 +140,12 @@ def handle_extreme(c: Context, x: Instruction) -> bool:
         return clamped
     for operand, clamp in both_orders(x):
         if clamp.opcode == "clamp":
-            return operand is clamp.operands[0] and c.replace_if_compatible(x, clamp)
+            if operand is clamp.operands[0] and c.replace_if_compatible(x, clamp):
+                return True
+            break
+    if lhs.opcode == rhs.opcode and lhs.opcode in _SINKS:
+        new = make.binary(x, "maximum", lhs.operands[0], rhs.operands[0])
+        return c.become(x, make.unary, lhs.opcode, new)
     return False
 
 

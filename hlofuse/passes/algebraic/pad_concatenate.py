@@ -4,7 +4,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY
 from hlofuse.ir import Instruction, replace
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.passes.common import make
-from hlofuse.passes.common.shapes import array, ranges_of, without
+from hlofuse.passes.common.shapes import array, ones_moved, ranges_of, without
 from .context import Context, is_spread_scalar
 from .slice import is_unstrided
 
@@ -81,6 +81,13 @@ def handle_reverse(c: Context, x: Instruction) -> bool:
                 operands = [_reverse(other, other, dimensions)]
                 operands.insert(place, scalar)
                 return c.become(x, make.add, inner.opcode, inner.shape, operands)
+    elif inner.opcode == "reshape":
+        moved = ones_moved(inner.operands[0].shape, inner.shape)
+        if moved is None or moved[0]:
+            return False
+        source = inner.operands[0]
+        remaining = [d - sum(i < d for i in moved[1]) for d in dimensions if inner.shape.dimensions[d] != 1]
+        return c.become(x, make.reshape, inner.shape, _reverse(source, source, remaining))
     return False
 
 

@@ -7,7 +7,7 @@ from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
-from hlofuse.passes.common.shapes import array, permuted, ranges_of
+from hlofuse.passes.common.shapes import array, ones_moved, permuted, ranges_of, unmodified_dimensions
 from .context import Context, is_all, is_integral, is_spread_scalar, scalar_constant
 
 
@@ -197,15 +197,33 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
             taken = [sizes[d] for d in operand.dimensions]
             inner = make.dynamic_slice(x, inner, [starts[d] for d in operand.dimensions], taken)
         return c.replace(x, make.broadcast(operand, x.shape, inner, operand.dimensions))
-    if operand.opcode == "transpose" and not c.options.layout_sensitive:
-        order = inverse(operand.dimensions)
-        source, taken = operand.operands[0], [sizes[k] for k in order]
-        inner = make.dynamic_slice(x, source, [starts[k] for k in order], taken)
-        inner.shape = permuted(x.shape, order)
-        return c.replace(x, make.transpose(x, inner, operand.dimensions))
+    if not c.options.layout_sensitive:
+        if operand.opcode == "reshape" and _dynamic_of_reshape(c, x):
+            return True
+        if operand.opcode == "transpose":
+            order = inverse(operand.dimensions)
+            source, taken = operand.operands[0], [sizes[k] for k in order]
+            inner = make.dynamic_slice(x, source, [starts[k] for k in order], taken)
+            inner.shape = permuted(x.shape, order)
+            new = make.transpose(x, inner, operand.dimensions)
+            return c.replace(x, new)
     if operand.opcode != "constant" and all(s.opcode == "constant" and is_integral(s) for s in starts):
         return _at_constant_offset(c, x)
     return _slice_of_iota(c, x)
+
+
+def _dynamic_of_reshape(c: Context, x: Instruction) -> bool:
+    reshape = x.operands[0]
+    source = reshape.operands[0]
+    if ones_moved(source.shape, reshape.shape) is None:
+        return False
+    zero = make.scalar_like(x.operands[1], 0)
+    starts, sizes = [zero] * source.shape.rank, [1] * source.shape.rank
+    for a, b in unmodified_dimensions(source.shape, reshape.shape):
+        if source.shape.dimensions[a] != 1:
+            starts[a], sizes[a] = x.operands[1 + b], x.shape.dimensions[b]
+    inner = make.dynamic_slice(x, source, starts, sizes)
+    return c.become(x, make.reshape, x.shape, inner)
 
 
 def _at_constant_offset(c: Context, x: Instruction) -> bool:
