@@ -7,7 +7,7 @@ import re
 from hlofuse.ir.graph import Computation, Instruction, Module
 from .front_end import named_by_front_end, program_order
 from .names import is_of_program, number
-from .phases import Phase, phase_of
+from .phases import Evidence, Phase, phase_of
 from .recreated import add_recreated, alone_in_layout, split_rounds
 
 # The order in which passes go through the computations of a module.
@@ -63,7 +63,8 @@ def _place_elements(order: list[Instruction]) -> list[Instruction]:
 
 
 def _by_id(computation: Computation, named: frozenset[Instruction]) -> list[Instruction]:
-    phases = {x: phase_of(named, x) for x in computation if x.opcode != "parameter"}
+    evidence = Evidence(computation, named)
+    phases = {x: phase_of(evidence, x) for x in computation if x.opcode != "parameter"}
     phases.update(dict.fromkeys(alone_in_layout(phases), Phase.SIMPLIFIED_AGAIN))
     add_recreated(phases)
     parameters = [x for x in computation if x not in phases]

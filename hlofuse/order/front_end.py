@@ -53,7 +53,7 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
                 window = _ending_at_last([n for n in own if top // 2 < n <= top], foreign)
                 end = window.start or inf
             else:
-                window = _ending_at_last([n for n in own if n < end], foreign)
+                window = _fullest([n for n in own if n < end], foreign)
             found.update(x for x, number in members[computation].items() if number in window)
     return frozenset(found)
 
@@ -87,6 +87,20 @@ def _ending_at_last(numbers: list[int], foreign: list[int]) -> range:
     )
     score, first = max(agreed, default=(0, 0))
     return range(first, numbers[-1] + 1) if score > 0 else range(0)
+
+
+def _fullest(numbers: list[int], foreign: list[int]) -> range:
+    """The last of the best windows; for the body of a loop or branch, which may have any."""
+    best, found = 0, range(0)
+    score, first = 0, 0
+    for k, number in enumerate(numbers):
+        score -= 2 * _count_within(foreign, numbers[k - 1], number) if k else 0
+        if score <= 0:
+            score, first = 0, number
+        score += 1
+        if score >= best:
+            best, found = score, range(first, number + 1)
+    return found
 
 
 def _count_within(numbers: list[int], first: int, last: int) -> int:

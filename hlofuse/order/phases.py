@@ -7,13 +7,14 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import is_broadcast_of_constant
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from .names import (
     LOWERED,
     is_of_call,
     is_of_program,
     is_without_op_name,
+    name_before_renaming,
     operation,
     stack_frame,
     stem,
@@ -34,88 +35,119 @@ class Phase(IntEnum):
     BITCASTS = 12  # Any pass: numbers decide
 
 
-Named = frozenset[Instruction]
-"""The instructions with names of the front end."""
+class Evidence:
+    """Facts about one computation; `named` have names of the front end."""
 
+    def __init__(self, computation: Computation, named: frozenset[Instruction]) -> None:
+        self.named = named
+        self._names = {name_before_renaming(x) for x in computation}
+        self._last = dict[str, int]()
+        for x in named:
+            if x.computation is computation or computation.is_entry:
+                name = name_before_renaming(x)
+                self._last[name.stem] = max(name.number, self._last.get(name.stem, 0))
 
-def phase_of_name(named: Named, x: Instruction) -> Phase:
-    if not is_of_program(x):
-        return _recreated_phase(x) if LOWERED.get(operation(x)) == x.opcode else Phase.SIMPLIFIED
-    if x in named:
-        return Phase.FRONT_END
-    if is_of_call(x):
-        return Phase.CALLS
-    return _recreated_phase(x) if stem(x) == x.opcode else Phase.SIMPLIFIED_AGAIN
+    def phase_of_name(self, x: Instruction) -> Phase:
+        if is_of_program(x):
+            if is_of_call(x) and x not in self.named:
+                return Phase.CALLS
+            if x in self.named:
+                return Phase.FRONT_END
+            return self._recreated_phase(x) if stem(x) == x.opcode else Phase.SIMPLIFIED_AGAIN
+        return self._recreated_phase(x) if LOWERED.get(operation(x)) == x.opcode else Phase.SIMPLIFIED
 
+    def _recreated_phase(self, x: Instruction) -> Phase:
+        """ReshapeMover's phase where there is only one layout: dimensions of size one rarely have others."""
+        return Phase.SIMPLIFIED_AGAIN if x.shape.true_rank < 2 and not x.shape.is_tuple else Phase.LAYOUTS
 
-def _recreated_phase(x: Instruction) -> Phase:
-    """ReshapeMover's phase where there is only one layout: dimensions of size one rarely have others."""
-    return Phase.SIMPLIFIED_AGAIN if x.shape.true_rank < 2 and not x.shape.is_tuple else Phase.LAYOUTS
+    def is_new(self, x: Instruction) -> bool:
+        """True if a pass created it without replacing another instruction."""
+        return x not in self.named and not is_of_program(x) and not is_of_call(x)
+
+    def are_missing_before(self, x: Instruction, count: int) -> bool:
+        """True if the program had operations right before it that added or dropped dimensions of size one."""
+        stem, number = name_before_renaming(x)
+        first = self._last.get(stem, 0) // 2 + 1 if x in self.named else 0
+        return number - count >= first and all(
+            (stem, number - k) not in self._names for k in range(1, count + 1)
+        )
 
 
 class Entry(NamedTuple):
     """A row of the table: the phase of instructions that satisfy the predicate."""
 
     name: str
-    holds: Callable[[Named, Instruction], bool]
+    holds: Callable[[Evidence, Instruction], bool]
     phase: Phase
 
 
-def _is_library_or_triton(named: Named, x: Instruction) -> bool:
-    return x.opcode == "fusion" or x.past("get-tuple-element").opcode == "custom-call"
+def _is_library_or_triton(e: Evidence, x: Instruction) -> bool:
+    source = x.past("get-tuple-element")
+    return source.opcode == "custom-call" or x.opcode == "fusion"
 
 
-def _is_constant_of_front_end(named: Named, x: Instruction) -> bool:
+def _is_constant_of_front_end(e: Evidence, x: Instruction) -> bool:
     if x.opcode == "constant":
-        return x in named
+        return x in e.named
     if not is_broadcast_of_constant(x):
         return False
-    return x in named and (is_of_program(x) or not (is_without_op_name(x) and stack_frame(x)))
+    return x in e.named and (is_of_program(x) or not (is_without_op_name(x) and stack_frame(x)))
 
 
-def _is_constant_of_call(named: Named, x: Instruction) -> bool:
+def _is_constant_of_call(e: Evidence, x: Instruction) -> bool:
     if x.opcode == "constant":
         return is_of_call(x)
     if not is_broadcast_of_constant(x) or not is_of_call(x):
         return False
     if is_of_program(x) or is_without_op_name(x):
-        return x not in named
+        return x not in e.named
     created = (Phase.SIMPLIFIED, Phase.LAYOUTS)
-    return not all(operation(u) == operation(x) or phase_of_name(named, u) in created for u in x.users)
+    return not all(operation(u) == operation(x) or e.phase_of_name(u) in created for u in x.users)
 
 
-def _is_broadcast_after_reshape(named: Named, x: Instruction) -> bool:
+def _is_broadcast_after_reshape(e: Evidence, x: Instruction) -> bool:
     """True if a reshape was merged into a broadcast of the program."""
-    if x.opcode != "broadcast" or not is_of_program(x) or x.operands[0].opcode == "bitcast":
+    if x.opcode != "broadcast" or not is_of_program(x):
         return False
-    return bool(x.operands[0].shape.dimensions)
+    source = x.operands[0]
+    if source.opcode != "bitcast" and source.shape.dimensions:
+        return True  # two broadcasts, a reshape between them, became one
+    if _reduces_to_number(e, source) and e.are_missing_before(x, 1):
+        return True  # of what was reduced a dimension of size one was left
+    return not source.shape.dimensions and source not in e.named and e.are_missing_before(x, 2)
 
 
-def _is_spread_last(named: Named, x: Instruction) -> bool:
+def _reduces_to_number(e: Evidence, x: Instruction) -> bool:
+    if x.opcode == "multiply" and e.is_new(x):
+        return any(o.opcode == "reduce" and not o.shape.dimensions for o in x.operands)
+    return x.opcode == "reduce" and not x.shape.is_tuple and not x.shape.dimensions
+
+
+def _is_spread_last(e: Evidence, x: Instruction) -> bool:
     """True if it was narrow, and so converted after the broadcast."""
-    if x.opcode != "broadcast" or is_of_program(x) or is_broadcast_of_constant(x):
+    if not (x.opcode == "broadcast" and not is_of_program(x)) or is_broadcast_of_constant(x):
         return False
     source = x.operands[0].past("bitcast")
-    if not _is_inserted_convert(named, source):
+    if not _is_inserted_convert(e, source):
         return False
     created = {u.element_type for u in x.users}
     narrow = source.operands[0].element_type if source.operands else ""
     return not (all(u.opcode == "convert" for u in x.users) and created == {narrow})
 
 
-def _is_inserted_convert(named: Named, x: Instruction) -> bool:
+def _is_inserted_convert(e: Evidence, x: Instruction) -> bool:
     if x.opcode != "convert" or is_of_program(x) or LOWERED.get(operation(x)) == x.opcode:
         return False
     return {x.operands[0].element_type, x.element_type} <= FLOATING_TYPES
 
 
-def _is_negated_sum(named: Named, x: Instruction) -> bool:
+def _is_negated_sum(e: Evidence, x: Instruction) -> bool:
     """True for the sum of what was negated, which became the negated sum."""
     return x.opcode == "negate" and x.operands[0].opcode == "reduce" and not is_of_program(x)
 
 
 TABLE = (
-    Entry("bitcast", lambda named, x: x.opcode == "bitcast", Phase.BITCASTS),
+    Entry("bitcast", lambda e, x: x.opcode == "bitcast", Phase.BITCASTS),
     Entry("library or Triton", _is_library_or_triton, Phase.FUSIONS),
     Entry("constant of the front end", _is_constant_of_front_end, Phase.FRONT_END),
     Entry("constant of a call", _is_constant_of_call, Phase.CALLS),
@@ -127,10 +159,10 @@ TABLE = (
 """The first row that holds decides; without one the name alone does."""
 
 
-def phase_of(named: Named, x: Instruction) -> Phase:
+def phase_of(e: Evidence, x: Instruction) -> Phase:
     for _, holds, phase in TABLE:
-        if holds(named, x):
+        if holds(e, x):
             return phase
     if x.opcode == "constant" or is_broadcast_of_constant(x):
         return Phase.SIMPLIFIED
-    return phase_of_name(named, x)
+    return e.phase_of_name(x)
