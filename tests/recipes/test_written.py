@@ -848,7 +848,7 @@ def with_one_edit(text: str) -> Iterator[tuple[str, Module]]:
 def test_the_values_are_the_same_with_another_operation_or_operand(name: str, judge: Judge) -> None:
     """Either nothing changes or the values stay: what a recipe relies on it has looked at."""
     edits = list(with_one_edit(CASES[name][0]))
-    for edit, edited in Random(name).sample(edits, min(len(edits), 2)):
+    for edit, edited in Random(name).sample(edits, min(len(edits), 1)):
         before, after, places = changed(name, edited)
         if places and WRITTEN[name.partition(" ")[0]].backend != "gpu":
             judgement = judged(judge, before, after)
