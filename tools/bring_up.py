@@ -40,6 +40,7 @@ _PASS = re.compile(
 _DEVICE = "h100_sxm"
 _FILES = ("programs.py", "models.py")
 _TRIED = 4  # Modules of a group that each behaviour is tried on
+_FUSION = "fusion: "  # Before the names of fusion passes, of which passes around them have some, too
 
 
 # In the Python of the release, without hlofuse.
@@ -206,24 +207,31 @@ class Comparison:
         only: str = "",
     ) -> Iterator[tuple[str, Path]]:
         from hlofuse.inputs import load
+        from hlofuse.ir.copy import copy_module
         from hlofuse.passes.base import UnimplementedPass
         from hlofuse.trace import Recorder
         from tests.tools.compare_passes import runs, same_structure, with_ids
 
-        for step, given, left in runs(dumped, self._lists(behaviour)):
+        lists = () if only.startswith(_FUSION) else self._lists(behaviour)
+        read: dict[Path, Any] = {}
+        for step, given, left in runs(dumped, lists):
             if (left is None and isinstance(step, UnimplementedPass)) or step.name != (only or step.name):
                 continue
-            module = with_ids(load(given.path))
+            if given.path not in read:  # many passes are given the same module
+                read = {given.path: with_ids(load(given.path))}
+            module = copy_module(read[given.path])
             try:
                 did = step.run(module, Recorder())
-                same = same_structure(module, with_ids(load((left or given).path)))
+                truth = with_ids(load(left.path)) if left is not None else read[given.path]
+                same = same_structure(module, truth)
             except Exception as error:
                 did, same = True, False
                 print(f"{dumped.name}: {step.name}: {type(error).__name__}: {error}", file=sys.stderr)
             if not same and (did or left is not None):
                 yield step.name, given.path
-        if case is not None and (name := self._fused(case, behaviour)):
-            yield name, case.before
+        is_asked = not only or only.startswith(_FUSION)
+        if is_asked and case is not None and (name := self._fused(case, behaviour)):
+            yield _FUSION + name, case.before
 
     def _fused(self, case: Any, behaviour: Any) -> str:
         """The first fusion pass that leaves other kernels than XLA's, on XLA's own module before fusion."""
