@@ -229,8 +229,8 @@ class Comparison:
                 print(f"{dumped.name}: {step.name}: {type(error).__name__}: {error}", file=sys.stderr)
             if not same and (did or left is not None):
                 yield step.name, given.path
-        is_asked = not only or only.startswith(_FUSION)
-        if is_asked and case is not None and (name := self._fused(case, behaviour)):
+        is_wanted = not only or only.startswith(_FUSION)
+        if is_wanted and case is not None and (name := self._fused(case, behaviour)):
             yield _FUSION + name, case.before
 
     def _fused(self, case: Any, behaviour: Any) -> str:
