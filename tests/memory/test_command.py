@@ -283,12 +283,12 @@ def test_arguments_that_several_devices_have_can_be_sharded(
     texts = {u["text"].split(":")[0]: u["text"] for u in found["not_simulated"] if "Shard" in u["text"]}
     assert list(texts) == (["Shard state['w']", "Shard state['m']"] if devices else [])
     if devices:
-        start = f": {devices} devices each have all of it, and would need {less} less for arguments"
+        start = f": {devices} devices each have the same copy, and would need {less} less for arguments"
         assert all(start in t for t in texts.values())
         assert texts["Shard state['w']"].endswith(
             "what it costs to gather them where they are read is not estimated"
         )
-        assert "its other results (131 kB) are then gathered, in " in texts["Shard state['m']"]
+        assert "the other results (131 kB) are then gathered, in " in texts["Shard state['m']"]
 
 
 WIDE = """HloModule m, is_scheduled=true

@@ -35,7 +35,7 @@ def profile_lines(m: Measured) -> Iterator[str]:
         counts = [n or least for n, least in zip(counts, rarest, strict=True)]
     short = sum(n for n, x in zip(counts, modules, strict=True) if x.total_us <= _SHORT_US * n)
     if waits < _DISPATCHES <= short and 2 * short > sum(counts):
-        runs = f"{short:,} of {plural(sum(counts), 'run')} take less than {_SHORT_US} µs"
+        runs = f"{short:,} of {plural(sum(counts), 'run')} take at most {_SHORT_US} µs on average"
         yield f"{runs}, each dispatched by the host: jit the whole step, or the loop (lax.scan, vmap)"
     if waits >= _DISPATCHES and 2 * sum(counts) >= waits:  # few gaps are within runs
         many = plural(sum(n > 0 for n in counts), "program")

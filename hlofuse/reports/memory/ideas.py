@@ -67,7 +67,7 @@ def _sharded(
     for (count, is_state), arrays in found.items():
         size = sum(p.shape.byte_size for p in arrays)
         names = listing(list(dict.fromkeys(map(argument_name, arrays))), 3)
-        text = f"Shard {names}: {count} devices each have all of it, and would need"
+        text = f"Shard {names}: {count} devices each have the same copy, and would need"
         text += f" {bytes_text(size - size // count)} less for arguments"
         kernels = dict.fromkeys(u for p in arrays for u in p.users)
         written = sum(s.byte_size for k in kernels for _, s in k.shape.leaves() if s.is_array)
@@ -76,9 +76,8 @@ def _sharded(
         elif (rest := written - size) > 0:
             us = tabled_collective_us(gpu, "all-gather", rest, [range(count)]) if gpu else None
             time = f", in {us_text(us)} by XLA's model" if us is not None else ""
-            text += (
-                f". Only an update reads them; its other results ({bytes_text(rest)}) are then gathered{time}"
-            )
+            text += ". Results are computed from them element by element; the other results"
+            text += f" ({bytes_text(rest)}) are then gathered{time}"
         yield Untried(text, (), size)
 
 
