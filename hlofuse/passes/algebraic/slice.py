@@ -209,7 +209,7 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
             return c.replace(x, new)
     if operand.opcode != "constant" and all(s.opcode == "constant" and is_integral(s) for s in starts):
         return _at_constant_offset(c, x)
-    return _slice_of_iota(c, x)
+    return _slice_of_iota(c, x) or _nested(c, x)
 
 
 def _dynamic_of_reshape(c: Context, x: Instruction) -> bool:
@@ -250,14 +250,34 @@ def _combine_indices(
     return make.binary(at, "add", index, make.convert(inner, clamped, index.element_type))
 
 
+def _nested(c: Context, x: Instruction) -> bool:
+    """Read from the array itself. XLA bounds the inner index by what the outer slice leaves of the array."""
+    inner = x.operands[0]
+    if inner.opcode != "dynamic-slice":
+        return False
+    base, *starts = inner.operands
+    x.replace_operand(0, base)
+    for d, start in enumerate(starts):
+        bound = base.shape.dimensions[d] - x.shape.dimensions[d]
+        x.replace_operand(1 + d, _combine_indices(x.operands[1 + d], start, bound, inner))
+    c.changed = True
+    return True
+
+
 def _slice_of_iota(c: Context, x: Instruction) -> bool:
     counter, index = x.operands[0], x.operands[1]
+    multiplier = None
+    if counter.opcode == "multiply" and is_spread_scalar(counter.operands[1]):
+        counter, multiplier = counter.operands[0], counter.operands[1].operands[0]
     integers = {x.element_type, index.element_type} <= {"s32", "u32"}
     if counter.opcode != "iota" or x.shape.dimensions != (1,) or not integers:
         return False
     low, high = make.scalar_like(index, 0), make.scalar_like(index, counter.shape.dimensions[0] - 1)
     result = make.add(x, "clamp", index.shape, [low, index, high])
-    return c.become(x, make.reshape, x.shape, make.convert(x, result, x.element_type))
+    result = make.convert(x, result, x.element_type)
+    if multiplier is not None:
+        result = make.binary(x, "multiply", result, multiplier)
+    return c.become(x, make.reshape, x.shape, result)
 
 
 def _start_at_zero(c: Context, x: Instruction, *arrays: Instruction) -> bool:
