@@ -96,11 +96,12 @@ def _pad(x: Instruction, given: Elements, value: Elements) -> Elements:
 
 def _bitcast_convert(x: Instruction, given: Elements) -> Elements:
     kinds = [s.element_type for s in (x.operands[0].shape, x.shape)]
-    bits = {k[1:] for k in kinds}
-    if len(bits) > 1 or not bits < {"16", "32", "64"}:
+    if not {k[1:] for k in kinds} < {"16", "32", "64"}:
         raise CannotEvaluate
     source, result = (f"{k[0].replace('s', 'i')}{int(k[1:]) // 8}" for k in kinds)
-    return _as_elements(x, lambda a: a.astype(source).view(result), given)
+    # Parts of an element are its last dimension, the lowest bits first.
+    flat = given.astype(source).reshape(-1)
+    return _as_elements(x, lambda a: a.view(result).reshape(x.shape.dimensions), flat)
 
 
 def reinterpreted(values: Elements, source: Shape, result: Shape) -> Elements:
