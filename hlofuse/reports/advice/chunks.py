@@ -42,9 +42,10 @@ def compute_in_parts(x: Instruction) -> bool:
 
 def _places(reader: Instruction, x: Instruction, d: int) -> list[int]:
     """The dimensions that are divided with that of `x`; nothing where a part of `x` is not enough."""
-    if reader.opcode in ("get-tuple-element", "topk"):
-        is_whole = reader.opcode == "topk" and d == reader.operands[0].shape.rank - 1
-        return [] if is_whole else [d, d]
+    if reader.opcode == "get-tuple-element":
+        return [d, d] if reader.operands[0].opcode in ("topk", *_SEVERAL) else []
+    if reader.opcode == "topk":
+        return [] if d == reader.operands[0].shape.rank - 1 else [d, d]
     rule = sharding_rule(reader) if reader.shape.is_array or reader.opcode in _SEVERAL else None
     if rule is None:
         return []
