@@ -10,8 +10,9 @@ from hlofuse.analysis.hlo_alias import alias_config
 from hlofuse.analysis.kernels import is_kernel, is_small_call
 from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
 from hlofuse.cost.cpu.work import RESULT, Work, add_work, at_levels, sort_tasks, work_of
-from hlofuse.ir import Computation, Instruction, Record, computation_of
+from hlofuse.ir import Computation, Instruction, Record, computation_of, reach
 from hlofuse.passes.cpu.calls import parallel_tasks
+from hlofuse.passes.loop.parts import carried_unchanged
 from hlofuse.releases import Release, Span
 from hlofuse.rules import cpu_emitters
 from hlofuse.rules.settings import AS_XLA, first_verdict
@@ -176,7 +177,9 @@ class CpuTimes:
                 found["kernel of a whole loop"] += runs
                 add_work(found, {**work, "task in a loop": 0.0}, runs)
                 if self._copies:
-                    add_work(found, _updated(kernel), runs)
+                    is_one_place = runs > 1 and _updates_one_place(kernel)
+                    entries = sum(counted.get(computation_of(c), 1) for c in computation.callers)
+                    add_work(found, _updated(kernel), entries if is_one_place else runs)
         return dict(found)
 
     def launch_work(self, runs: int, together: int) -> Work:
@@ -284,6 +287,16 @@ def _first_of(value: _Value) -> _Value:
 
 def _results(computation: Computation) -> Iterable[tuple[int, _Value]]:
     return enumerate(map(_value, computation.root.outputs))
+
+
+def _updates_one_place(kernel: Instruction) -> bool:
+    """True if a loop updates the same place in each iteration: LLVM has it in a register (3 measured)."""
+    root = kernel.fused_root if kernel.opcode == "fusion" else kernel
+    place = set(reach(root.operands[2:], lambda i: i.operands))
+    if root is not kernel:
+        place = {kernel.operands[i.parameter_number] for i in place if i.opcode == "parameter"}
+    states = {i for i in reach(place, lambda i: i.operands) if i.opcode == "get-tuple-element"}
+    return states <= {*carried_unchanged(computation_of(kernel))}
 
 
 def _updated(kernel: Instruction) -> Work:

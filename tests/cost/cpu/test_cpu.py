@@ -111,6 +111,12 @@ def test_an_update_in_a_whole_loop_copies_its_array_in_one_release(
     """Measured with 2,000 elements: each takes 0.3 ns, or 0.05 where what is written was just computed."""
     work = times(release).work(parse_module(text).entry.root) or {}
     assert work.get(name, 0) == copies * 4096 * 4
+    if text in (LOOP, COMPUTED):
+        at_one_place = text.replace("fusion(a, v, i), kind", "fusion(a, v, k), kind").replace(
+            "  b =", "  k = s32[] constant(5)\n  b ="
+        )
+        work = times(release).work(parse_module(at_one_place).entry.root) or {}
+        assert work.get(name, 0) == copies // 100 * 4096 * 4
 
 
 def test_operands_of_another_rank_are_read() -> None:
