@@ -227,6 +227,10 @@ def test_what_is_counted_for_one_iteration_has_gain_with_the_total(hlofuse: Run,
     assert note is not None
     waits = "Each iteration waits for a copy of its condition to the host"
     assert out[total + 2] == waits
+    counting = tmp_path / "counting.hlo"
+    counting.write_text(TEXTS["counting"])
+    shown = hlofuse("explain", counting, *H100).out
+    assert f"{waits}; a static length (static_argnums) avoids it" in " ".join(shown.split())
     on_device = hlofuse("explain", path, *H100, "--xla-flags=--xla_gpu_enable_command_buffer=+WHILE").out
     assert waits not in on_device
     assert waits not in hlofuse("explain", path, "--target", "cpu").out

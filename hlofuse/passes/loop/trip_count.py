@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hlofuse.analysis.kernels import MIRRORED
-from hlofuse.ir import Instruction, Module, Record, Shape, module_of, reach, set_attribute
+from hlofuse.ir import Instruction, Module, Record, Shape, computation_of, module_of, reach, set_attribute
 from hlofuse.passes.algebraic.context import scalar_constant
 from hlofuse.passes.base import Pass, any_change, substituted
 from hlofuse.passes.common import make
@@ -14,7 +14,7 @@ from hlofuse.passes.common.literals import integer_of, scalar_of
 from hlofuse.passes.common.make import elements
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
-from .parts import body_of, condition_of, is_element, loops_of, new_loop
+from .parts import body_of, carried_unchanged, condition_of, is_element, loops_of, new_loop
 
 
 def merge_induction_variables(loop: Instruction, element_type: str) -> Instruction | None:
@@ -123,6 +123,21 @@ def trip_count(loop: Instruction) -> int | None:
     """`ComputeWhileLoopTripCount` of loops that count."""
     counter = counter_of(loop)
     return counter.trips if counter is not None else None
+
+
+def counts_to_an_argument(loop: Instruction) -> bool:
+    """True if a loop counts up by a constant, to a number that follows from scalar arguments alone."""
+    parameter, body, init = condition_of(loop).parameters[0], body_of(loop), loop.operands[0]
+    read = _elements_read(condition_of(loop).root, parameter)
+    if not read or not computation_of(loop).is_entry or init.opcode != "tuple":
+        return False
+    given = [i for i in reach([init.operands[k] for k in read], lambda i: i.operands) if not i.operands]
+    counts = [
+        _increment(_trace(body.root.operands[k]), body.parameters[0], k)
+        for k in read - {x.tuple_index for x in carried_unchanged(body)}
+    ]
+    is_given = any(i.opcode == "parameter" for i in given) and all(i.shape.is_effective_scalar for i in given)
+    return is_given and len(counts) == 1 and counts[0] is not None
 
 
 def induction_variable(loop: Instruction) -> int | None:

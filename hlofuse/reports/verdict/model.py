@@ -84,6 +84,7 @@ class Verdict(Record):
     compiled: int = 0  # Changes that XLA compiled
     host_reads_conditions: bool = False
     """Each iteration of a loop without a trip count waits until the host has its condition."""
+    counts_to_an_argument: bool = False  # Such a loop could have a trip count
     skipped: int = 0  # Trials that were left out because those before them took long
     not_proved: str = ""  # Why XLA could not compile changes that were to be; empty without a reason
 

@@ -90,7 +90,8 @@ def counting_lines(v: Verdict) -> Iterator[str]:
         kernels = plural(t.per_iteration, "kernel")
         yield f"Loops of unknown length: {kernels} counted for one iteration{most}{each}"
     if v.host_reads_conditions:
-        yield "Each iteration waits for a copy of its condition to the host"
+        cure = "; a static length (static_argnums) avoids it" if v.counts_to_an_argument else ""
+        yield f"Each iteration waits for a copy of its condition to the host{cure}"
     if t.in_branches:
         kernels = plural(t.in_branches, "kernel")
         yield f"Conditionals: {kernels} in branches; only the costliest branch counts"

@@ -12,6 +12,8 @@ from hlofuse.analysis.launches import command_buffers
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.ir import Instruction, Module, replace
+from hlofuse.passes.loop.parts import loops_of
+from hlofuse.passes.loop.trip_count import counts_to_an_argument
 from hlofuse.releases import Release, Span
 from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.advice.recipe import Situation
@@ -138,6 +140,7 @@ def verdict(
         together=both,
         compile_time=tuple(compile_time_notes(program or observed.replay.before)) if about_all else (),
         skipped=budget.skipped,
+        counts_to_an_argument=any(map(counts_to_an_argument, loops_of(observed.replay.before.computations))),
     )
 
 
