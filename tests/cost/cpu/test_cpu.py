@@ -119,6 +119,15 @@ def test_an_update_in_a_whole_loop_copies_its_array_in_one_release(
         assert work.get(name, 0) == copies // 100 * 4096 * 4
 
 
+@pytest.mark.parametrize("name", cpu_names())
+def test_an_operation_by_itself_takes_far_less_than_a_pair_that_is_reduced(name: str) -> None:
+    """Where both stand in one program alone, a fit gives each half of the time."""
+    rates = load_cpu(name).rates
+    for kind in ("f32", "f64", "s32"):
+        alone = rates.get(f"scalar operation {kind}", rates[f"operation {kind}"])
+        assert alone < rates.get(f"reduce several {kind}", rates["reduce several f32"])
+
+
 def test_operands_of_another_rank_are_read() -> None:
     """XLA expands this; a text that holds it is still read."""
     scale = "f32[8]{0} parameter"
