@@ -45,13 +45,14 @@ def test_short_evaluations_and_those_of_an_argument_are_not() -> None:
     assert notes(50_000, "ones") == []  # XLA leaves a constant of more than 45,000,000 elements
 
 
-@pytest.mark.parametrize("count", [99, 100])
-def test_what_one_line_writes_out_a_hundred_times_is_named(count: int) -> None:
+@pytest.mark.parametrize(("count", "chain"), [(99, ""), (100, ""), (100, "chain")])
+def test_what_one_line_writes_out_a_hundred_times_is_named(count: int, chain: str) -> None:
     where = 'metadata={source_file="/home/me/net.py" source_line=7}'
     dot = "dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
     products = "".join(f"  d{k} = f32[4,4] {dot}, {where}\n" for k in range(count))
+    if chain:
+        products = products.replace("d1 = f32[4,4] dot(p, p)", "d1 = f32[4,4] dot(d0, p)")
     module = parse_module(f"HloModule m\n\nENTRY e {{\n  p = f32[4,4] parameter(0)\n{products}}}\n")
-    text = (
-        "Compile time: 100 times the same dot (net.py:7); a loop (lax.scan, lax.fori_loop) compiles it once"
-    )
-    assert list(compile_time_notes(module)) == [text] * (count == 100)
+    how = "a loop (lax.scan, lax.fori_loop)" if chain else "jax.vmap or lax.scan"
+    text = f"100 times the same dot (net.py:7); {how} compiles it once"
+    assert list(compile_time_notes(module)) == [f"Compile time: {text}"] * (count == 100)

@@ -1,7 +1,6 @@
 """Recipes on a module before optimizations, compiled from there; constants that XLA evaluates for long."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
@@ -11,7 +10,7 @@ import numpy as np
 from hlofuse.analysis.kernels import kernel_source
 from hlofuse.format import printable, quantity
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Computation, Instruction, Module, Record, copy_module, with_trait
+from hlofuse.ir import Computation, Instruction, Module, Record, copy_module, grouped, reach, with_trait
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED
 from hlofuse.passes.algebraic.context import Options
@@ -286,11 +285,15 @@ def compile_time_notes(module: Module) -> Iterator[str]:
             text = f"{x.opcode} of a constant, {quantity(steps).strip()} steps{where}"
             yield f"Compile time: {text}; compute it outside jit"
     costly = (x for x in module.instructions() if x.opcode in _COSTLY)
-    repeated = Counter((x.opcode, str(x.shape), source_text(kernel_source(x, module))) for x in costly)
-    for (opcode, _, line), count in repeated.most_common(1):
-        if count >= _WRITTEN_OUT and line:
-            text = f"{count:,} times the same {opcode} ({printable(line)})"
-            yield f"Compile time: {text}; a loop (lax.scan, lax.fori_loop) compiles it once"
+    repeated = grouped(((x.opcode, str(x.shape), source_text(kernel_source(x, module))), x) for x in costly)
+    for (opcode, _, line), copies in sorted(repeated.items(), key=lambda p: -len(p[1]))[:1]:
+        if len(copies) >= _WRITTEN_OUT and line:
+            above = reach([o for x in copies for o in x.operands], lambda i: i.operands)
+            is_one_place = len({x.computation for x in copies}) == 1
+            is_free = is_one_place and set(copies).isdisjoint(above)
+            how = "jax.vmap or lax.scan" if is_free else "a loop (lax.scan, lax.fori_loop)"
+            text = f"{len(copies):,} times the same {opcode} ({printable(line)})"
+            yield f"Compile time: {text}; {how} compiles it once"
 
 
 def _is_constant(x: Instruction, constants: set[Instruction]) -> bool:
