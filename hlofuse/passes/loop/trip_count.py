@@ -69,7 +69,12 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
 class _Form:
     """The mapping from the new loop's tuple to the old one's."""
 
-    def __init__(self, loop: Instruction, steps: dict[int, Instruction], counter: int) -> None:
+    def __init__(
+        self,
+        loop: Instruction,
+        steps: dict[int, Instruction],
+        counter: int,
+    ) -> None:
         self._shapes = loop.shape.tuple_shapes
         self._steps = steps
         self._counter = counter
@@ -140,6 +145,18 @@ def counts_to_an_argument(loop: Instruction) -> bool:
     return is_given and len(counts) == 1 and counts[0] is not None
 
 
+def awaited_elements(loop: Instruction) -> int:
+    """The elements of which any keeps a loop going, as `jax.vmap` of a while_loop has it: those that are done
+    stay as they are. 0 for other loops."""
+    condition, body = condition_of(loop), body_of(loop)
+    if condition.root.opcode != "reduce" or condition.root.to_apply.root.opcode != "or":
+        return 0
+    given = body.parameters[0]
+    chosen = [x for x in given.users for u in x.users if u.opcode == "select" and u.operands[2] is x]
+    found = [x for x in chosen if body.root.operands[x.tuple_index] in x.users]
+    return min((x.shape.element_count for x in found), default=0)
+
+
 def induction_variable(loop: Instruction) -> int | None:
     """The one element the condition depends on, if it follows from itself (`GetLoopInductionVarTupleIdx`)."""
     condition, body = condition_of(loop), body_of(loop)
@@ -175,7 +192,10 @@ def _trace(x: Instruction) -> Instruction:
 
 
 def _increment(
-    x: Instruction, parameter: Instruction, index: int, source: Callable[[Instruction], Instruction] = _trace
+    x: Instruction,
+    parameter: Instruction,
+    index: int,
+    source: Callable[[Instruction], Instruction] = _trace,
 ) -> Instruction | None:
     """The constant that `x` adds to an element of the parameter; None for anything else."""
     for variable, constant in (x.operands, x.operands[::-1]) if x.opcode == "add" else ():

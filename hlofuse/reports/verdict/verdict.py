@@ -13,7 +13,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.ir import Instruction, Module, replace
 from hlofuse.passes.loop.parts import loops_of
-from hlofuse.passes.loop.trip_count import counts_to_an_argument
+from hlofuse.passes.loop.trip_count import awaited_elements, counts_to_an_argument
 from hlofuse.releases import Release, Span
 from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.advice.recipe import Situation
@@ -121,6 +121,7 @@ def verdict(
         account, config.build.backend, config.release, config.device, facts.final_place, facts.account_before
     )
     trials = [s.trial for s in suggestions] + [r.trial for r in relaxed]
+    loops = loops_of(observed.replay.before.computations)
     return replace(
         found,
         program=_below(found.program, [t.totals for t in trials]),
@@ -140,11 +141,16 @@ def verdict(
         together=both,
         compile_time=tuple(compile_time_notes(program or observed.replay.before)) if about_all else (),
         skipped=budget.skipped,
-        counts_to_an_argument=any(map(counts_to_an_argument, loops_of(observed.replay.before.computations))),
+        counts_to_an_argument=any(map(counts_to_an_argument, loops)),
+        awaited_elements=max(map(awaited_elements, loops), default=0),
     )
 
 
-def verdict_as_it_is(account: Account, release: Release, device: DeviceDescription | None) -> Verdict:
+def verdict_as_it_is(
+    account: Account,
+    release: Release,
+    device: DeviceDescription | None,
+) -> Verdict:
     """The verdict on a fused module: what runs, and the floor; nothing of it is replayed."""
 
     def where(x: Instruction) -> Place:
