@@ -140,7 +140,11 @@ class CpuTimes:
                     last |= {(given, (k,)): last[x] for k, x in _results(computation) if x in last}
         return found
 
-    def _touches(self, computation: Computation, sizes: Mapping[Computation, float]) -> Iterator[_Touch]:
+    def _touches(
+        self,
+        computation: Computation,
+        sizes: Mapping[Computation, float],
+    ) -> Iterator[_Touch]:
         """The bytes that each kernel and each loop of a computation moves, in order."""
         module = computation.module
         for x in computation if module and module.is_scheduled else computation.post_order():

@@ -210,7 +210,12 @@ class Rewritten(Record):
         return Suggestion("code", text, "", lines_of(places), len(places), trial, name, touched=self.touched)
 
 
-def rewritten(start: Module, backend: str, *, loops: bool = False) -> Iterator[Rewritten]:
+def rewritten(
+    start: Module,
+    backend: str,
+    *,
+    loops: bool = False,
+) -> Iterator[Rewritten]:
     """`start`, as `prepared` leaves it, with each recipe that applies, one at a time; `loops`: unrolled."""
     opcodes = {x.opcode for x in start.instructions()}
     for recipe in RECIPES:
@@ -227,7 +232,11 @@ def rewritten(start: Module, backend: str, *, loops: bool = False) -> Iterator[R
         yield from _with_loops_changed(start, backend)
 
 
-def _with_loops_changed(start: Module, backend: str, texts: Container[str] = ()) -> Iterator[Rewritten]:
+def _with_loops_changed(
+    start: Module,
+    backend: str,
+    texts: Container[str] = (),
+) -> Iterator[Rewritten]:
     """`start` with each change of its loops; with `texts`, only those with such a text."""
     situation = Unoptimized(start, backend)
     for recipe in (r for r in LOOPS if not texts or r.text in texts):
