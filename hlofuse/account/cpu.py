@@ -181,8 +181,9 @@ class CpuTimes:
                 found["kernel of a whole loop"] += runs
                 add_work(found, {**work, "task in a loop": 0.0}, runs)
                 if self._copies:
-                    is_one_place = runs > 1 and _updates_one_place(kernel)
-                    entries = sum(counted.get(computation_of(c), 1) for c in computation.callers)
+                    loops = [c for c in computation.callers if c.opcode == "while"]
+                    is_one_place = bool(loops) and _updates_one_place(kernel)
+                    entries = sum(counted.get(computation_of(c), 1) for c in loops)
                     add_work(found, _updated(kernel), entries if is_one_place else runs)
         return dict(found)
 

@@ -14,7 +14,15 @@ from hlofuse.passes.common.literals import integer_of, scalar_of
 from hlofuse.passes.common.make import elements
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
-from .parts import body_of, carried_unchanged, condition_of, is_element, loops_of, new_loop
+from .parts import (
+    body_of,
+    carried_unchanged,
+    condition_of,
+    is_element,
+    loops_of,
+    new_loop,
+    only_elements_are_read,
+)
 
 
 def merge_induction_variables(loop: Instruction, element_type: str) -> Instruction | None:
@@ -134,7 +142,7 @@ def counts_to_an_argument(loop: Instruction) -> bool:
     """True if a loop counts up by a constant, to a number that follows from scalar arguments alone."""
     parameter, body, init = condition_of(loop).parameters[0], body_of(loop), loop.operands[0]
     read = _elements_read(condition_of(loop).root, parameter)
-    if not read or not computation_of(loop).is_entry or init.opcode != "tuple":
+    if not read or not computation_of(loop).is_entry or {init.opcode, body.root.opcode} != {"tuple"}:
         return False
     given = [i for i in reach([init.operands[k] for k in read], lambda i: i.operands) if not i.operands]
     counts = [
@@ -150,6 +158,8 @@ def awaited_elements(loop: Instruction) -> int:
     stay as they are. 0 for other loops."""
     condition, body = condition_of(loop), body_of(loop)
     if condition.root.opcode != "reduce" or condition.root.to_apply.root.opcode != "or":
+        return 0
+    if body.root.opcode != "tuple" or not only_elements_are_read(loop):
         return 0
     given = body.parameters[0]
     chosen = [x for x in given.users for u in x.users if u.opcode == "select" and u.operands[2] is x]
