@@ -18,14 +18,17 @@ def dimension_numbers(convolution: Instruction) -> ConvolutionDimensionNumbers |
     return found if isinstance(found, ConvolutionDimensionNumbers) else None
 
 
+_UNALIGNED = 8  # An array of no more bytes may start anywhere (`minimum_alignment_for_allocation`)
+
+
 def why_not_eigen(convolution: Instruction) -> str | None:
     """The reason why Eigen cannot compute the convolution, or None (`CanUseEigenConvolution`,
-    `xla/service/cpu/ir_emission_utils.cc`).
-
-    XLA also requires 16-byte aligned buffers, which its own allocations always are."""
+    `xla/service/cpu/ir_emission_utils.cc`)."""
     source, kernel = convolution.operands[0].shape, convolution.operands[1].shape
     if not source.element_count or not kernel.element_count:
         return "the input or the kernel is empty"
+    if any(s.byte_size <= _UNALIGNED for s in (source, kernel, convolution.shape)):
+        return f"an array of at most {_UNALIGNED} bytes is not aligned to 16 bytes"
     if source.element_type not in ("f16", "f32"):
         return f"the element type is {source.element_type}, not f16 or f32"
     window = str(convolution.raw("window") or "")

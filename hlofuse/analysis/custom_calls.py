@@ -88,13 +88,8 @@ def has_own_side_effect(instruction: Instruction) -> bool:
     if opcode in _ALWAYS:
         return True
     if opcode in _COLLECTIVE:
-        attributes = instruction.attributes
-        if opcode in _CONSTRAINED and attributes.raw("constrain_layout") == "true":
-            return True
-        # A channel id means something only without SPMD partitioning; a module for several
-        # partitions went through the partitioner, and the text does not say more.
-        if attributes.raw("channel_id") is not None and not _is_partitioned(instruction):
-            return True
+        # A channel id counts without SPMD partitioning (`ChannelIdSensitive`), where front ends give none.
+        return opcode in _CONSTRAINED and instruction.raw("constrain_layout") == "true"
     return opcode == "custom-call" and instruction.raw("custom_call_has_side_effect") == "true"
 
 
@@ -112,12 +107,6 @@ def retains_elements(x: Instruction) -> bool:
 _NO_DCE = tuple(
     f"xla{sep}{name}" for sep in "_." for name in ("disable_while_loop_dce", "preserve_tuple_indices")
 )
-
-
-def _is_partitioned(instruction: Instruction) -> bool:
-    computation = instruction.computation
-    module = computation.module if computation is not None else None
-    return module is not None and partitions_of(module) > 1
 
 
 def partitions_of(module: Module) -> int:

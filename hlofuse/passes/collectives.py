@@ -148,10 +148,13 @@ def _is_constrained(module: Module, opcode: str) -> bool:
 
 
 def _like(x: Instruction, operands: Sequence[Instruction], shape: Shape, **attributes: str) -> Instruction:
-    """A collective over the same devices without what is known of `x` alone."""
+    """A collective over the same devices without what is known of `x` alone, and not asynchronous."""
     alone = ("metadata", "sharding", "frontend_attributes", "backend_config", "control-predecessors")
     raw = {key: text for key, text in x.attributes.raw_items.items() if key not in alone}
-    return make.added(x, x.opcode, shape, operands, called=x.called, raw_attributes={**raw, **attributes})
+    raw |= attributes
+    return make.added(
+        x, x.opcode.removesuffix("-start"), shape, operands, called=x.called, raw_attributes=raw
+    )
 
 
 def _most_frequent_dimension(chosen: Sequence[Instruction]) -> int | None:
@@ -381,21 +384,28 @@ def _aliasing(x: Instruction) -> dict[str, str]:
     return {"output_to_operand_aliasing": "{" + ", ".join(pairs) + "}"}
 
 
+@dataclass(frozen=True)
 class ConvertAsyncCollectivesToSync(Pass):
     """A start and its done become one again where no other work could run before the done
     (`xla/hlo/transforms/collectives/convert_async_collectives_to_sync.cc`). Its order may be another."""
 
-    name = "gpu-convert-async-collectives-to-sync"
+    name: str = field(default="gpu-convert-async-collectives-to-sync", compare=False)
+    joins_all: bool = False  # Also where other work could run (`async_collective_replacer.cc`)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        starts = find_each(module, lambda x: _is_collective_start(x) and not can_overlap(x))
+        starts = find_each(
+            module, lambda x: _is_collective_start(x) and (self.joins_all or not can_overlap(x))
+        )
         for start in starts:
             done, computation = start.users[0], computation_of(start)
             names = [start.name, done.name]
-            x = start.called_computations[0].root.clone(start.operands)
+            if start.opcode == "async-start":
+                x = start.called_computations[0].root.clone(start.operands)
+                computation.add_instruction(x)
+            else:
+                x = _like(start, start.operands, done.shape)
             for name, text in done.attributes.given("frontend_attributes", "metadata").items():
                 set_attribute(x, name, text)
-            computation.add_instruction(x)
             move_control_dependencies(done, x)
             move_control_dependencies(start, x)
             done.replace_all_uses_with(x)
@@ -406,9 +416,10 @@ class ConvertAsyncCollectivesToSync(Pass):
 
 
 def _is_collective_start(x: Instruction) -> bool:
-    if x.opcode != "async-start" or len(x.users) != 1 or x.users[0].opcode != "async-done":
+    if not x.opcode.endswith("-start") or len(x.users) != 1 or not x.users[0].opcode.endswith("-done"):
         return False
-    return x.to_apply.root.opcode in _ASYNCHRONOUS
+    opcode = x.to_apply.root.opcode if x.opcode == "async-start" else x.opcode.removesuffix("-start")
+    return opcode in _ASYNCHRONOUS
 
 
 def can_overlap(start: Instruction) -> bool:

@@ -10,7 +10,11 @@ from hlofuse.ir import Instruction, replace
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
-from hlofuse.passes.collectives import AllReducePromotion, CollectiveCombiner
+from hlofuse.passes.collectives import (
+    AllReducePromotion,
+    CollectiveCombiner,
+    ConvertAsyncCollectivesToSync,
+)
 from hlofuse.passes.cpu.ynnpack import LibraryRewriter, is_computed_by_ynn
 from hlofuse.passes.dot.dot_operands import OperandUpcaster
 from hlofuse.passes.float.conversions import ChangeOpDataType
@@ -57,6 +61,7 @@ def _simplification(lists: PassLists, name: str, is_of_library: Callable[[Instru
     )
 
 
+_REPLACER = ConvertAsyncCollectivesToSync(name="async-collective-replacer", joins_all=True)
 _WIDER = dict.fromkeys("f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e3m4".split(), "f16")
 _WIDER |= {"s4": "s8", "u4": "u8", "f4e2m1fn": "f16", "f8e8m0fnu": "f32"}
 """Types that a CPU computes in a wider one (`cpu_compiler.cc`), in the order of the passes."""
@@ -74,6 +79,7 @@ def _before_fusion(release: Release, starts: frozenset[str]) -> tuple[Pipeline, 
         return is_of_library(x) or (release.cpu_keeps_bf16 and x.opcode in CPU_KEEPS_BF16)
 
     return (
+        lists.pipeline("async-collective", since("0.10", _REPLACER)),
         lists.pipeline("pre-spmd-partitioner", since("0.10", "strip-memory-placement-annotations")),
         lists.pipeline("spmd-partitioner", since("0.7", "shardy-xla")),
         lists.pipeline(

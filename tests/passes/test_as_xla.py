@@ -47,6 +47,7 @@ _NEVER_SEEN = {
     "associative-scan-rewriter",
     "all-reduce-promotion",
     "all_to_all_decomposer",
+    "async-collective-replacer",
     "batch-dot-simplification",
     "batchnorm_expander",
     "broadcast_canonicalizer",
