@@ -44,7 +44,7 @@ def _is_foldable(i: Instruction) -> bool:
         return False
     if not _has_constant(i) or not all(map(_is_constant, i.operands)):
         return False
-    if i.opcode in ("conditional", "sort"):
+    if i.opcode in ("conditional", "sort", "call", "fusion"):
         return not any(x.opcode in _NEVER or x.called for c in i.called_computations for x in c)
     if i.called and i.opcode not in _COMBINE:
         return False
@@ -110,9 +110,15 @@ def _arrays(shape: Shape) -> Sequence[Shape]:
     return shape.tuple_shapes if shape.is_tuple else (shape,)
 
 
+def _known(i: Instruction) -> Instruction:
+    pairs = zip(_arrays(i.shape), evaluate(i), strict=True)
+    constants = [make.constant(i, shape, values) for shape, values in pairs]
+    return make.tuple_of(i, constants) if i.shape.is_tuple else constants[0]
+
+
 def _fold(i: Instruction, unknown: _UnknownElements, recorder: Recorder) -> bool:
     try:
-        constant = unknown.result(i) or make.constant(i, i.shape, evaluate(i))
+        constant = unknown.result(i) or _known(i)
     except (CannotEvaluate, NotRepresentable):
         if i.opcode in _NOT_EVALUATED:
             recorder.skipped(i, "its value, which XLA computes, is not computed here")

@@ -14,10 +14,9 @@ from .literals import MOST_ELEMENTS, Elements, Value, rounded, values_of
 from .shapes import window_of
 
 
-def evaluate(x: Instruction) -> list[Value]:
-    """The elements of `x` in row-major order; CannotEvaluate where not known."""
-    found: list[Value] = elements(x, {}).ravel().tolist()
-    return found
+def evaluate(x: Instruction) -> list[list[Value]]:
+    """The elements of each result of `x` in row-major order; CannotEvaluate where not known."""
+    return [found.ravel().tolist() for found in _results(x, {}, MOST_ELEMENTS)]
 
 
 def elements(x: Instruction, cache: dict[Instruction, Elements], most: int = MOST_ELEMENTS) -> Elements:
@@ -26,9 +25,11 @@ def elements(x: Instruction, cache: dict[Instruction, Elements], most: int = MOS
         return cache[x]
     if not x.shape.is_array or x.shape.element_count > most or x.shape.dynamic_dimensions:
         raise CannotEvaluate
-    if x.opcode == "get-tuple-element" and x.operands[0].opcode == "tuple":
-        return elements(x.operands[0].operands[x.tuple_index], cache, most)
-    if x.opcode in MOVES:
+    if x.opcode == "get-tuple-element":
+        found = _results(x.operands[0], cache, most)[x.tuple_index]
+    elif x.opcode in _CALLS:
+        (found,) = _results(x, cache, most)
+    elif x.opcode in MOVES:
         found = MOVES[x.opcode](x, *(elements(o, cache, most) for o in x.operands))
     else:
         function = array_function(x)
@@ -36,6 +37,22 @@ def elements(x: Instruction, cache: dict[Instruction, Elements], most: int = MOS
         found = _as_elements(x, function, *parts)
     cache[x] = found
     return found
+
+
+_CALLS = frozenset({"call", "fusion"})
+
+
+def _results(x: Instruction, cache: dict[Instruction, Elements], most: int) -> list[Elements]:
+    """The elements of each result of `x`."""
+    if x.opcode in _CALLS:
+        body = x.called_computations[0]
+        given = (elements(o, cache, most) for o in x.operands)
+        return _results(body.root, dict(zip(body.parameters, given, strict=True)), most)
+    if x.opcode == "tuple":
+        return [elements(o, cache, most) for o in x.operands]
+    if x.opcode == "reduce" and x.shape.is_tuple:
+        return _reduce_by_body(x, [elements(o, cache, most) for o in x.operands])
+    return [elements(x, cache, most)]
 
 
 _KEEPS_NAN = frozenset({"convert", "copy", "select", "bitcast-convert"})
@@ -118,25 +135,32 @@ _REDUCERS = with_trait("commutative")
 _SUMMED_AT_ONCE = 512
 
 
-def _reducer(x: Instruction) -> Function:
-    """The single operation by which `x` combines two values; CannotEvaluate for others, and for tuples."""
+def _is_simple(x: Instruction) -> bool:
+    """True if `x` combines two values by a single operation."""
     root = x.to_apply.root
     given = {o.parameter_number for o in root.operands if o.opcode == "parameter"}
-    if len(x.operands) != 2 or root.opcode not in _REDUCERS or given != {0, 1}:
-        raise CannotEvaluate
-    return array_function(root)
+    return len(x.operands) == 2 and root.opcode in _REDUCERS and given == {0, 1}
 
 
-def _reduce(x: Instruction, values: Elements, *rest: Elements) -> Elements:
-    """By a function of a single operation, element after element as they lie in memory."""
-    kind, shape, compute, total = x.element_type, x.operands[0].shape, _reducer(x), rest[0]
-    exact = kind in (*INTEGER_TYPES, "pred")
+def _rows(x: Instruction, values: Elements) -> Elements:
+    """The values of each result in the last dimension, as they lie in memory."""
+    shape = x.operands[0].shape
+    exact = shape.element_type in (*INTEGER_TYPES, "pred")
     if not exact and shape.minor_to_major not in (None, tuple(reversed(range(shape.rank)))):
         raise CannotEvaluate
     remaining = [d for d in range(shape.rank) if d not in x.dimensions]
     count = math.prod(shape.dimensions[d] for d in x.dimensions)
-    rows = values.transpose([*remaining, *x.dimensions]).reshape([*x.shape.dimensions, count])
-    if compute is np.add and kind.startswith(("f", "bf")):
+    sizes = [shape.dimensions[d] for d in remaining]
+    return values.transpose([*remaining, *x.dimensions]).reshape([*sizes, count])
+
+
+def _reduce(x: Instruction, values: Elements, *rest: Elements) -> Elements:
+    """By a function of a single operation, element after element as they lie in memory."""
+    if not _is_simple(x):
+        return _reduce_by_body(x, [values, *rest])[0]
+    compute, total, rows = array_function(x.to_apply.root), rest[0], _rows(x, values)
+    count = rows.shape[-1]
+    if compute is np.add and x.element_type.startswith(("f", "bf")):
         for start in range(0, count, _SUMMED_AT_ONCE):
             total = total + rows[..., start : start + _SUMMED_AT_ONCE].cumsum(-1)[..., -1]
         total = _as_elements(x, np.asarray, total)
@@ -146,12 +170,26 @@ def _reduce(x: Instruction, values: Elements, *rest: Elements) -> Elements:
     return np.broadcast_to(total, x.shape.dimensions)
 
 
+def _reduce_by_body(x: Instruction, given: list[Elements]) -> list[Elements]:
+    """By any function of elementwise operations, for all results at once."""
+    body, half = x.to_apply, len(given) // 2
+    if any(i.opcode in MOVES and i.opcode != "constant" for i in body):
+        raise CannotEvaluate
+    rows, totals = [_rows(x, values) for values in given[:half]], given[half:]
+    for k in range(rows[0].shape[-1]):
+        values = [*totals, *(row[..., k] for row in rows)]
+        totals = _results(body.root, dict(zip(body.parameters, values, strict=True)), MOST_ELEMENTS)
+    return [np.broadcast_to(total, rows[0].shape[:-1]) for total in totals]
+
+
 _MOST_STEPS = 1 << 20  # XLA works out more; it would take long here
 
 
 def _reduce_window(x: Instruction, values: Elements, *rest: Elements) -> Elements:
     """Windows of one array, each summed up in order (`HloEvaluator::HandleReduceWindow`)."""
-    window, sizes, compute, total = window_of(x), x.shape.dimensions, _reducer(x), rest[0]
+    if not _is_simple(x):
+        raise CannotEvaluate
+    window, sizes, compute, total = window_of(x), x.shape.dimensions, array_function(x.to_apply.root), rest[0]
     steps = x.shape.element_count * math.prod(w.size for w in window)
     if steps > _MOST_STEPS or not values.size:
         raise CannotEvaluate

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from hlofuse.analysis.async_ops import replica_groups
 from hlofuse.analysis.custom_calls import (
     PLACEMENTS,
     SHARDY,
@@ -14,7 +15,7 @@ from hlofuse.analysis.custom_calls import (
     partitions_of,
 )
 from hlofuse.analysis.memory_scheduler import breadth_first
-from hlofuse.ir import Instruction, Module, computation_of
+from hlofuse.ir import Instruction, Module, computation_of, module_of
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import Pass, any_change, find_each
 from hlofuse.passes.common import make
@@ -185,7 +186,10 @@ class AllReduceSimplifier(Pass):
 def _is_of_one(x: Instruction) -> bool:
     if x.opcode in ("all-gather", "reduce-scatter"):
         return x.shape.key == x.operands[0].shape.key
-    if x.opcode != "all-reduce" or not x.shape.is_array or x.raw("channel_id") is not None:
+    if x.opcode != "all-reduce" or not x.shape.is_array:
         return False
-    groups = x.raw("replica_groups") or "{}"
-    return "," not in groups and "=" not in groups and "[" not in groups
+    module = module_of(computation_of(x))
+    replicas = int(module.attributes.raw("replica_count") or 1)
+    crosses = x.raw("channel_id") is not None and x.raw("use_global_device_ids") != "true"
+    sizes = {len(group) for group in replica_groups(x.raw("replica_groups") or "{}")} or {replicas}
+    return sizes == {1} and (not crosses or partitions_of(module) == 1)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect, is_inlined
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir import Computation, Instruction, Module, Shape
+from hlofuse.ir import Computation, Instruction, Module, Shape, callees, reach, with_trait
 from hlofuse.ir.fusing import computation_of, set_tuple_index
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass, RewritePass
@@ -32,7 +32,7 @@ class ConditionalSimplifier(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         every = [x for c in module.computations for x in c.post_order() if x.opcode == "conditional"]
-        found = [x for x in every if x.raw("sharding") is None]
+        found = [x for x in every if x.raw("sharding") is None and not _exchanges(x)]
         for x in found:
             if x.computation is not None:
                 changed |= _merge_duplicates(x)
@@ -42,6 +42,14 @@ class ConditionalSimplifier(Pass):
         for branch in dict.fromkeys(b for x in remaining for b in x.called_computations):
             changed |= _remove_unused_operands(branch, remaining)
         return changed
+
+
+def _exchanges(x: Instruction) -> bool:
+    """True if a branch exchanges data with other devices (`InstructionCallsChannelInstructions`)."""
+    return any(i.opcode in _CHANNELS for c in reach(x.called_computations, callees) for i in c)
+
+
+_CHANNELS = with_trait("collective") | with_trait("collective-start") | {"recv", "send"}
 
 
 def _merge_duplicates(x: Instruction) -> bool:

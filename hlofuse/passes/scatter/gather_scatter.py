@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Instruction, Module, Shape
+from hlofuse.ir import Computation, Instruction, Module, Shape
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import NotRepresentable, Pass, ReleasePass, RewritePass, expand_each, substituted
 from hlofuse.passes.common import make
+from hlofuse.passes.common.calls import clone_computation
 from hlofuse.passes.common.index_vectors import (
     counted_loop,
     flat_indices,
@@ -264,9 +265,9 @@ def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
 
 @dataclass(frozen=True)
 class ScatterExpander(RewritePass):
-    """`scatter_expander` into one array, with no batch: scatters of a single update
-    (`kEliminateSimpleScatters`) or of wide elements become loops (`xla/service/scatter_expander.cc`).
-    `least_bits` of an element make it wide; 0 stands for no width."""
+    """`scatter_expander` with no batch: scatters of a single update (`kEliminateSimpleScatters`), or of wide
+    elements or into several arrays, become loops (`xla/service/scatter_expander.cc`). `least_bits` of an
+    element make it wide; 0 stands for no width."""
 
     name = "scatter_expander"
     opcodes = ("scatter",)
@@ -277,25 +278,28 @@ class ScatterExpander(RewritePass):
 
 
 def _is_chosen(scatter: Instruction, least_bits: int) -> bool:
-    if len(scatter.operands) != 3 or numbers_of(scatter, "input_batching_dims"):
+    if numbers_of(scatter, "input_batching_dims"):
         return False
     if least_bits:
-        return scatter.shape.bit_width >= least_bits
-    indices = scatter.operands[1].shape.dimensions
+        return scatter.shape.is_tuple or scatter.shape.bit_width >= least_bits
+    indices = scatter.operands[len(scatter.operands) // 2].shape.dimensions
     vector = int(scatter.attributes["index_vector_dim"])
-    return math.prod(n for d, n in enumerate(indices) if d != vector) == 1 and bool(scatter.shape.dimensions)
+    is_single = math.prod(n for d, n in enumerate(indices) if d != vector) == 1
+    return is_single and bool(scatter.operands[0].shape.dimensions)
 
 
 def _expanded(scatter: Instruction) -> Instruction:
-    base, indices, updates = scatter.operands
-    if updates.shape.element_count == 0:
-        return base
-    state = [base, _indices(scatter, indices), _updates(scatter, updates)]
+    count = len(scatter.operands) // 2
+    bases, indices, updates = scatter.operands[:count], scatter.operands[count], scatter.operands[count + 1 :]
+    results = list(bases)
+    if updates[0].shape.element_count:
+        state = [*bases, _indices(scatter, indices), *(_updates(scatter, indices, u) for u in updates)]
 
-    def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
-        return _body(scatter, number, *state)
+        def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
+            return _body(scatter, number, state[:count], state[count], state[count + 1 :])
 
-    return counted_loop(scatter, state, body, state[1].shape.dimensions[0])[0]
+        results = counted_loop(scatter, state, body, state[count].shape.dimensions[0])[:count]
+    return make.tuple_of(scatter, results) if scatter.shape.is_tuple else results[0]
 
 
 def _indices(scatter: Instruction, indices: Instruction) -> Instruction:
@@ -310,37 +314,56 @@ def _indices(scatter: Instruction, indices: Instruction) -> Instruction:
     return reshaped(last, [math.prod(sizes[: rank - inner]), *sizes[rank - inner :]])
 
 
-def _updates(scatter: Instruction, updates: Instruction) -> Instruction:
+def _updates(scatter: Instruction, indices: Instruction, updates: Instruction) -> Instruction:
     """One update below the other (`PermuteScatterAndWindowDims`, `AdjustScatterDims`)."""
-    window = numbers_of(scatter, "update_window_dims")
+    window, rank = numbers_of(scatter, "update_window_dims"), indices.shape.rank
     outer = [d for d in range(updates.shape.rank) if d not in window]
     moved = make.transpose(updates, updates, [*outer, *window])
-    indices = scatter.operands[1].shape.rank
-    count = indices - (int(scatter.attributes["index_vector_dim"]) < indices)
+    count = rank - (int(scatter.attributes["index_vector_dim"]) < rank)
     sizes = moved.shape.dimensions
     return reshaped(moved, [math.prod(sizes[:count]), *sizes[count:]])
 
 
 def _body(
-    scatter: Instruction, number: Instruction, base: Instruction, indices: Instruction, updates: Instruction
+    scatter: Instruction,
+    number: Instruction,
+    bases: list[Instruction],
+    indices: Instruction,
+    updates: list[Instruction],
 ) -> list[Instruction]:
     """`ScatterLoopBody`."""
     place = make.broadcast(number, array("s32", [1]), number, ())
     index = index_vector(indices, place)
-    start = in_operand_space(index, base.shape.rank, numbers_of(scatter, "scatter_dims_to_operand_dims"))
-    first = make.padded(place, place, 0, updates.shape.rank - 1)
-    update = slice_at(updates, first, [1, *updates.shape.dimensions[1:]])
-    part = without_dimensions(update, [0])
-    sizes = list(part.shape.dimensions)
-    for d in sorted(numbers_of(scatter, "inserted_window_dims")):
-        sizes.insert(d, 1)
-    part = reshaped(part, sizes)
-    old = slice_at(base, start, sizes)
-    valid = _validity(base, start, sizes)
+    rank = bases[0].shape.rank
+    start = in_operand_space(index, rank, numbers_of(scatter, "scatter_dims_to_operand_dims"))
+    first = make.padded(place, place, 0, updates[0].shape.rank - 1)
+    sizes = list[int]()
+    parts, old = list[Instruction](), list[Instruction]()
+    for base, update in zip(bases, updates, strict=True):
+        part = without_dimensions(slice_at(update, first, [1, *update.shape.dimensions[1:]]), [0])
+        sizes = list(part.shape.dimensions)
+        for d in sorted(numbers_of(scatter, "inserted_window_dims")):
+            sizes.insert(d, 1)
+        parts.append(reshaped(part, sizes))
+        old.append(slice_at(base, start, sizes))
+    valid = _validity(bases[0], start, sizes)
     numbers = make.numbers(range(len(sizes)))
-    new = make.add(part, "map", part.shape, [old, part], called=scatter.to_apply, dimensions=numbers)
-    chosen = make.select(part, valid, new, old)
-    return [make.dynamic_update_slice(part, base, chosen, scalars(start)), indices, updates]
+    new = []
+    for k, (base, part) in enumerate(zip(bases, parts, strict=True)):
+        function, given = _result_of(scatter.to_apply, k), [*old, *parts]
+        value = make.add(part, "map", part.shape, given, called=function, dimensions=numbers)
+        chosen = make.select(part, valid, value, old[k])
+        new.append(make.dynamic_update_slice(part, base, chosen, scalars(start)))
+    return [*new, indices, *updates]
+
+
+def _result_of(function: Computation, k: int) -> Computation:
+    """The function that computes result `k` alone (`CallAndGetOutput`)."""
+    if not function.root.shape.is_tuple:
+        return function
+    single = clone_computation(function, f"dup.{k}")
+    single.root = make.get_tuple_element(single.root, single.root, k)
+    return single
 
 
 def _validity(base: Instruction, start: Instruction, sizes: list[int]) -> Instruction:

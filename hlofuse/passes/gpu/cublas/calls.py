@@ -296,7 +296,7 @@ def _materialize(bias: Instruction) -> Instruction:
     if bias.shape.byte_size > _MOST_BYTES:
         return bias
     try:
-        text = text_of(bias.shape, evaluate(bias))
+        text = text_of(bias.shape, evaluate(bias)[0])
     except CannotEvaluate:
         text = None  # XLA knows the elements, as no dump shows them
     return added(bias, "constant", bias.shape, [], payload=text or "{...}")
