@@ -1,6 +1,7 @@
 """Operations on constants become constants (`xla/hlo/transforms/simplifiers/hlo_constant_folding.cc`)."""
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir import Instruction, Module, Shape
@@ -92,8 +93,7 @@ class _UnknownElements:
         result = self._results.get(key)
         if result is None or result.computation is None:
             constants = [make.add(i, "constant", shape, payload=ELIDED) for shape in _arrays(i.shape)]
-            result = make.tuple_of(i, constants) if i.shape.is_tuple else constants[0]
-            self._results[key] = result
+            result = self._results[key] = _joined(i, constants)
         return result
 
     def _key(self, x: Instruction) -> Hashable:
@@ -110,15 +110,16 @@ def _arrays(shape: Shape) -> Sequence[Shape]:
     return shape.tuple_shapes if shape.is_tuple else (shape,)
 
 
-def _known(i: Instruction) -> Instruction:
-    pairs = zip(_arrays(i.shape), evaluate(i), strict=True)
-    constants = [make.constant(i, shape, values) for shape, values in pairs]
+def _joined(i: Instruction, constants: Sequence[Instruction]) -> Instruction:
     return make.tuple_of(i, constants) if i.shape.is_tuple else constants[0]
 
 
 def _fold(i: Instruction, unknown: _UnknownElements, recorder: Recorder) -> bool:
     try:
-        constant = unknown.result(i) or _known(i)
+        constant = unknown.result(i)
+        if constant is None:
+            constants = map(partial(make.constant, i), _arrays(i.shape), evaluate(i))
+            constant = _joined(i, list(constants))
     except (CannotEvaluate, NotRepresentable):
         if i.opcode in _NOT_EVALUATED:
             recorder.skipped(i, "its value, which XLA computes, is not computed here")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hlofuse.ir import Instruction, with_trait
+from hlofuse.ir import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
 from .elementwise import CannotEvaluate, Function, array_function
 from .literals import MOST_ELEMENTS, Elements, Value, rounded, values_of
@@ -39,20 +39,17 @@ def elements(x: Instruction, cache: dict[Instruction, Elements], most: int = MOS
     return found
 
 
-_CALLS = frozenset({"call", "fusion"})
+def _call(x: Instruction, *given: Elements) -> list[Elements]:
+    body = x.called_computations[0]
+    parameters = zip(body.parameters, given, strict=True)
+    return _results(body.root, dict(parameters), MOST_ELEMENTS)
 
 
 def _results(x: Instruction, cache: dict[Instruction, Elements], most: int) -> list[Elements]:
     """The elements of each result of `x`."""
-    if x.opcode in _CALLS:
-        body = x.called_computations[0]
-        given = (elements(o, cache, most) for o in x.operands)
-        return _results(body.root, dict(zip(body.parameters, given, strict=True)), most)
-    if x.opcode == "tuple":
-        return [elements(o, cache, most) for o in x.operands]
-    if x.opcode == "reduce" and x.shape.is_tuple:
-        return _reduce_by_body(x, [elements(o, cache, most) for o in x.operands])
-    return [elements(x, cache, most)]
+    if x.opcode not in _CALLS:
+        return [elements(x, cache, most)]
+    return _CALLS[x.opcode](x, *(elements(o, cache, most) for o in x.operands))
 
 
 _KEEPS_NAN = frozenset({"convert", "copy", "select", "bitcast-convert"})
@@ -131,15 +128,20 @@ def reinterpreted(values: Elements, source: Shape, result: Shape) -> Elements:
     return places.transpose(np.argsort(other))
 
 
-_REDUCERS = with_trait("commutative")
 _SUMMED_AT_ONCE = 512
 
 
-def _is_simple(x: Instruction) -> bool:
-    """True if `x` combines two values by a single operation."""
-    root = x.to_apply.root
-    given = {o.parameter_number for o in root.operands if o.opcode == "parameter"}
-    return len(x.operands) == 2 and root.opcode in _REDUCERS and given == {0, 1}
+def _combine(
+    x: Instruction,
+    totals: Sequence[Elements],
+    values: Sequence[Elements],
+) -> list[Elements]:
+    """The totals with one more value each, by the function of `x`; CannotEvaluate where it moves elements."""
+    body = x.to_apply
+    if any(i.opcode in MOVES and i.opcode != "constant" for i in body):
+        raise CannotEvaluate
+    given = zip(body.parameters, (*totals, *values), strict=True)
+    return _results(body.root, dict(given), MOST_ELEMENTS)
 
 
 def _rows(x: Instruction, values: Elements) -> Elements:
@@ -148,50 +150,42 @@ def _rows(x: Instruction, values: Elements) -> Elements:
     exact = shape.element_type in (*INTEGER_TYPES, "pred")
     if not exact and shape.minor_to_major not in (None, tuple(reversed(range(shape.rank)))):
         raise CannotEvaluate
-    remaining = [d for d in range(shape.rank) if d not in x.dimensions]
-    count = math.prod(shape.dimensions[d] for d in x.dimensions)
-    sizes = [shape.dimensions[d] for d in remaining]
-    return values.transpose([*remaining, *x.dimensions]).reshape([*sizes, count])
+    order = sorted(range(shape.rank), key=lambda d: d in x.dimensions)
+    moved = values.transpose(order)
+    outer = shape.rank - len(x.dimensions)
+    return moved.reshape([*moved.shape[:outer], math.prod(moved.shape[outer:])])
 
 
-def _reduce(x: Instruction, values: Elements, *rest: Elements) -> Elements:
-    """By a function of a single operation, element after element as they lie in memory."""
-    if not _is_simple(x):
-        return _reduce_by_body(x, [values, *rest])[0]
-    compute, total, rows = array_function(x.to_apply.root), rest[0], _rows(x, values)
-    count = rows.shape[-1]
-    if compute is np.add and x.element_type.startswith(("f", "bf")):
+def _reduce(x: Instruction, *given: Elements) -> list[Elements]:
+    """By a function of elementwise operations, element after element."""
+    half = len(given) // 2
+    totals = list(given[half:])
+    rows = [_rows(x, values) for values in given[:half]]
+    count = rows[0].shape[-1]
+    body = x.to_apply
+    is_sum = body.root.opcode == "add" and set(body.root.operands) == set(body.parameters)
+    if is_sum and body.root.element_type.startswith(("f", "bf")):
+        total = totals[0]
         for start in range(0, count, _SUMMED_AT_ONCE):
-            total = total + rows[..., start : start + _SUMMED_AT_ONCE].cumsum(-1)[..., -1]
-        total = _as_elements(x, np.asarray, total)
+            total = total + rows[0][..., start : start + _SUMMED_AT_ONCE].cumsum(-1)[..., -1]
+        totals = [_as_elements(x, np.asarray, total)]
     else:
         for k in range(count):
-            total = _as_elements(x, compute, total, rows[..., k])
-    return np.broadcast_to(total, x.shape.dimensions)
-
-
-def _reduce_by_body(x: Instruction, given: list[Elements]) -> list[Elements]:
-    """By any function of elementwise operations, for all results at once."""
-    body, half = x.to_apply, len(given) // 2
-    if any(i.opcode in MOVES and i.opcode != "constant" for i in body):
-        raise CannotEvaluate
-    rows, totals = [_rows(x, values) for values in given[:half]], given[half:]
-    for k in range(rows[0].shape[-1]):
-        values = [*totals, *(row[..., k] for row in rows)]
-        totals = _results(body.root, dict(zip(body.parameters, values, strict=True)), MOST_ELEMENTS)
+            totals = _combine(x, totals, [row[..., k] for row in rows])
     return [np.broadcast_to(total, rows[0].shape[:-1]) for total in totals]
 
 
 _MOST_STEPS = 1 << 20  # XLA works out more; it would take long here
 
 
-def _reduce_window(x: Instruction, values: Elements, *rest: Elements) -> Elements:
-    """Windows of one array, each summed up in order (`HloEvaluator::HandleReduceWindow`)."""
-    if not _is_simple(x):
-        raise CannotEvaluate
-    window, sizes, compute, total = window_of(x), x.shape.dimensions, array_function(x.to_apply.root), rest[0]
-    steps = x.shape.element_count * math.prod(w.size for w in window)
-    if steps > _MOST_STEPS or not values.size:
+def _reduce_window(x: Instruction, *given: Elements) -> list[Elements]:
+    """Windows, each summed up in order (`HloEvaluator::HandleReduceWindow`)."""
+    half = len(given) // 2
+    arrays, totals = given[:half], list(given[half:])
+    window = window_of(x)
+    sizes = (x.shape.tuple_shapes or (x.shape,))[0].dimensions
+    steps = math.prod(sizes) * math.prod(w.size for w in window)
+    if steps > _MOST_STEPS or not arrays[0].size:
         raise CannotEvaluate
     places = []
     for w, n in zip(window, sizes, strict=True):
@@ -199,11 +193,12 @@ def _reduce_window(x: Instruction, values: Elements, *rest: Elements) -> Element
         places.append(offsets[:, None] + np.arange(n) * w.stride - w.padding_low)
     for step in itertools.product(*places):
         inside, at = np.asarray(True), []
-        for row, w, n in zip(np.ix_(*step), window, values.shape, strict=True):
+        for row, w, n in zip(np.ix_(*step), window, arrays[0].shape, strict=True):
             inside = inside & (row >= 0) & (row % w.base_dilation == 0) & (row < n * w.base_dilation)
             at.append(row // w.base_dilation % n)
-        total = np.where(inside, _as_elements(x, compute, total, values[tuple(at)]), total)
-    return np.broadcast_to(total, sizes)
+        found = _combine(x, totals, [values[tuple(at)] for values in arrays])
+        totals = [np.where(inside, *pair) for pair in zip(found, totals, strict=True)]
+    return [np.broadcast_to(total, sizes) for total in totals]
 
 
 MOVES: dict[str, Callable[..., Elements]] = {
@@ -218,9 +213,14 @@ MOVES: dict[str, Callable[..., Elements]] = {
     "pad": _pad,
     "constant": _constant,
     "iota": _iota,
-    "reduce": _reduce,
-    "reduce-window": _reduce_window,
     "bitcast-convert": _bitcast_convert,
     "bitcast": lambda x, a: reinterpreted(a, x.operands[0].shape, x.shape),
 }
 """What an instruction that is not elementwise makes of the elements of its operands."""
+_CALLS: dict[str, Callable[..., list[Elements]]] = {
+    "call": _call,
+    "fusion": _call,
+    "reduce": _reduce,
+    "reduce-window": _reduce_window,
+    "tuple": lambda _, *given: list(given),
+}

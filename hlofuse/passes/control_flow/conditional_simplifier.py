@@ -21,6 +21,7 @@ from hlofuse.trace import Recorder
 _CHEAP = frozenset(
     "broadcast concatenate dynamic-slice get-tuple-element reduce reshape pad parameter slice tuple".split()
 )
+_CHANNELS = with_trait("collective") | with_trait("collective-start") | {"recv", "send"}
 _FORWARDING = frozenset({"tuple", "get-tuple-element", "parameter"})
 
 
@@ -46,10 +47,8 @@ class ConditionalSimplifier(Pass):
 
 def _exchanges(x: Instruction) -> bool:
     """True if a branch exchanges data with other devices (`InstructionCallsChannelInstructions`)."""
-    return any(i.opcode in _CHANNELS for c in reach(x.called_computations, callees) for i in c)
-
-
-_CHANNELS = with_trait("collective") | with_trait("collective-start") | {"recv", "send"}
+    inner = reach(x.called_computations, callees)
+    return any(i.opcode in _CHANNELS for c in inner for i in c)
 
 
 def _merge_duplicates(x: Instruction) -> bool:

@@ -252,8 +252,7 @@ def _annotate(loop: Instruction) -> bool:
         config["known_init_step"] = {"init": str(counter.init), "step": str(counter.step)}
         last = counter.init + counter.step * counter.trips
         for user in list(loop.users):
-            is_read = user.users or user.is_root
-            if is_read and user.opcode == "get-tuple-element" and user.tuple_index == counter.index:
+            if user.opcode == "get-tuple-element" and user.tuple_index == counter.index:
                 user.replace_all_uses_with(make.scalar(user, user.element_type, last))
     elif init.operands[index].opcode == "constant":
         return False

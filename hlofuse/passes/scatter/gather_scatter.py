@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
@@ -124,9 +125,10 @@ def _expand(gather: Instruction) -> None:
     replace_instruction(gather, new, has_side_effect)
 
 
-def _outer(gather: Instruction) -> list[int]:
-    vector = int(gather.attributes["index_vector_dim"])
-    return [n for d, n in enumerate(gather.operands[1].shape.dimensions) if d != vector]
+def _outer(x: Instruction) -> list[int]:
+    vector = int(x.attributes["index_vector_dim"])
+    indices = x.operands[len(x.operands) // 2]
+    return [n for d, n in enumerate(indices.shape.dimensions) if d != vector]
 
 
 def _takes_all(gather: Instruction) -> bool:
@@ -265,9 +267,8 @@ def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
 
 @dataclass(frozen=True)
 class ScatterExpander(RewritePass):
-    """`scatter_expander` with no batch: scatters of a single update (`kEliminateSimpleScatters`), or of wide
-    elements or into several arrays, become loops (`xla/service/scatter_expander.cc`). `least_bits` of an
-    element make it wide; 0 stands for no width."""
+    """Without batches: scatters of a single update (`kEliminateSimpleScatters`), or of elements of
+    `least_bits` and into several arrays, become loops (`xla/service/scatter_expander.cc`)."""
 
     name = "scatter_expander"
     opcodes = ("scatter",)
@@ -282,23 +283,18 @@ def _is_chosen(scatter: Instruction, least_bits: int) -> bool:
         return False
     if least_bits:
         return scatter.shape.is_tuple or scatter.shape.bit_width >= least_bits
-    indices = scatter.operands[len(scatter.operands) // 2].shape.dimensions
-    vector = int(scatter.attributes["index_vector_dim"])
-    is_single = math.prod(n for d, n in enumerate(indices) if d != vector) == 1
-    return is_single and bool(scatter.operands[0].shape.dimensions)
+    return math.prod(_outer(scatter)) == 1 and scatter.operands[0].shape.rank > 0
 
 
 def _expanded(scatter: Instruction) -> Instruction:
     count = len(scatter.operands) // 2
-    bases, indices, updates = scatter.operands[:count], scatter.operands[count], scatter.operands[count + 1 :]
-    results = list(bases)
+    results = list(scatter.operands[:count])
+    updates = scatter.operands[count + 1 :]
     if updates[0].shape.element_count:
-        state = [*bases, _indices(scatter, indices), *(_updates(scatter, indices, u) for u in updates)]
-
-        def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
-            return _body(scatter, number, state[:count], state[count], state[count + 1 :])
-
-        results = counted_loop(scatter, state, body, state[count].shape.dimensions[0])[:count]
+        indices = _indices(scatter, scatter.operands[count])
+        state = [*results, indices, *(_updates(scatter, u) for u in updates)]
+        body = partial(_body, scatter)
+        results = counted_loop(scatter, state, body, indices.shape.dimensions[0])[:count]
     return make.tuple_of(scatter, results) if scatter.shape.is_tuple else results[0]
 
 
@@ -314,12 +310,12 @@ def _indices(scatter: Instruction, indices: Instruction) -> Instruction:
     return reshaped(last, [math.prod(sizes[: rank - inner]), *sizes[rank - inner :]])
 
 
-def _updates(scatter: Instruction, indices: Instruction, updates: Instruction) -> Instruction:
+def _updates(scatter: Instruction, updates: Instruction) -> Instruction:
     """One update below the other (`PermuteScatterAndWindowDims`, `AdjustScatterDims`)."""
-    window, rank = numbers_of(scatter, "update_window_dims"), indices.shape.rank
+    window = numbers_of(scatter, "update_window_dims")
     outer = [d for d in range(updates.shape.rank) if d not in window]
     moved = make.transpose(updates, updates, [*outer, *window])
-    count = rank - (int(scatter.attributes["index_vector_dim"]) < rank)
+    count = len(_outer(scatter))
     sizes = moved.shape.dimensions
     return reshaped(moved, [math.prod(sizes[:count]), *sizes[count:]])
 
@@ -327,15 +323,14 @@ def _updates(scatter: Instruction, indices: Instruction, updates: Instruction) -
 def _body(
     scatter: Instruction,
     number: Instruction,
-    bases: list[Instruction],
-    indices: Instruction,
-    updates: list[Instruction],
+    state: list[Instruction],
 ) -> list[Instruction]:
     """`ScatterLoopBody`."""
+    count = len(state) // 2
+    bases, indices, updates = state[:count], state[count], state[count + 1 :]
     place = make.broadcast(number, array("s32", [1]), number, ())
     index = index_vector(indices, place)
-    rank = bases[0].shape.rank
-    start = in_operand_space(index, rank, numbers_of(scatter, "scatter_dims_to_operand_dims"))
+    start = in_operand_space(index, bases[0].shape.rank, numbers_of(scatter, "scatter_dims_to_operand_dims"))
     first = make.padded(place, place, 0, updates[0].shape.rank - 1)
     sizes = list[int]()
     parts, old = list[Instruction](), list[Instruction]()
@@ -348,13 +343,18 @@ def _body(
         old.append(slice_at(base, start, sizes))
     valid = _validity(bases[0], start, sizes)
     numbers = make.numbers(range(len(sizes)))
-    new = []
-    for k, (base, part) in enumerate(zip(bases, parts, strict=True)):
-        function, given = _result_of(scatter.to_apply, k), [*old, *parts]
-        value = make.add(part, "map", part.shape, given, called=function, dimensions=numbers)
+    for k, part in enumerate(parts):
+        value = make.add(
+            part,
+            "map",
+            part.shape,
+            [*old, *parts],
+            called=_result_of(scatter.to_apply, k),
+            dimensions=numbers,
+        )
         chosen = make.select(part, valid, value, old[k])
-        new.append(make.dynamic_update_slice(part, base, chosen, scalars(start)))
-    return [*new, indices, *updates]
+        bases[k] = make.dynamic_update_slice(part, bases[k], chosen, scalars(start))
+    return [*bases, indices, *updates]
 
 
 def _result_of(function: Computation, k: int) -> Computation:
