@@ -3,6 +3,7 @@
 from typing import Any
 
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import COMPLEX_TYPES
 from hlofuse.releases import AROUND_FUSION, Release
 from .elementwise import is_elementwise, is_expensive, is_expensive_division
@@ -198,17 +199,7 @@ def _is_supported(instruction: Instruction) -> bool:
 
 # What XLA:CPU's fusion emitters can express (`emitters::IsSupportedElementalOp`).
 
-UNSUPPORTED_OPCODES = frozenset(
-    """
-    add-dependency after-all all-gather all-gather-done all-gather-start all-reduce all-reduce-done
-    all-reduce-start all-to-all async-done async-start async-update batch-norm-grad batch-norm-inference
-    batch-norm-training call cholesky collective-permute collective-permute-done collective-permute-start
-    conditional copy-done copy-start custom-call domain dynamic-reshape fft fusion get-dimension-size
-    infeed opt-barrier outfeed partition-id recv recv-done reduce-scatter replica-id rng rng-bit-generator
-    rng-get-and-update-state scatter select-and-scatter send send-done set-dimension-size sort
-    stochastic-convert topk triangular-solve while
-    """.split()
-)
+UNSUPPORTED_OPCODES = with_trait("not-elemental")
 
 
 def is_supported_elemental_op(opcode: str) -> bool:

@@ -196,6 +196,7 @@ class Release:
     joins_unlike_loops: bool = _around(since="0.4.38")
     simplifies_conditionals: bool = _around(since="0.8")
     products_end_in_sums: bool = _around(since="0.10")
+    leaves_products_of_calls: bool = _around(since="0.10")
     weighs_merged_products: bool = _around(since="0.11")
     cpu_sums_products: bool = _around(since="0.10")
     inverts_broadcasts: bool = _around(since="0.10")

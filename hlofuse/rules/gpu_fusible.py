@@ -178,6 +178,13 @@ def fusible_computations(module: Module, release: Release) -> list[Computation]:
     return found
 
 
+def product_computations(module: Module, release: Release) -> list[Computation]:
+    """The computations whose products become gemms."""
+    if release.leaves_products_of_calls:
+        return fusible_computations(module, release)
+    return module.non_fusion_computations()
+
+
 def _is_stream_call(instruction: Instruction) -> bool:
     """A call that only says on which stream to run (`IsStreamAnnotatedComputation`)."""
     attributes = instruction.raw("frontend_attributes") or ""

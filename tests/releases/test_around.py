@@ -75,6 +75,7 @@ CASES = {
         {"broadcast": 1, "sine": 1, "negate": 1, "select": 1},
     ),
     "products_end_in_sums": ({"fusion": 1, "add": 1}, {"fusion": 1}),
+    "leaves_products_of_calls": ({"call": 1, "fusion": 1}, {"call": 1, "dot": 1}),
     "weighs_merged_products": ({"concatenate": 1, "fusion": 1, "slice": 2}, {"fusion": 2}),
     "cpu_sums_products": ({"dot": 1}, {"multiply": 1, "reduce": 1}),
     "inverts_broadcasts": (
@@ -105,6 +106,7 @@ _RELEASES = {
     "joins_unlike_loops": ("0.4.35", "0.4.38"),
     "simplifies_conditionals": ("0.7.2", "0.8.3"),
     "products_end_in_sums": ("0.9.2", "0.10.2"),
+    "leaves_products_of_calls": ("0.9.2", "0.10.2"),
     "weighs_merged_products": ("0.10.2", "0.11.1"),
     "cpu_sums_products": ("0.9.2", "0.10.2"),
     "inverts_broadcasts": ("0.9.2", "0.10.2"),
@@ -118,6 +120,7 @@ _ON_GPU = (
     "filters_padded_whole",
     "simplifies_conditionals",
     "products_end_in_sums",
+    "leaves_products_of_calls",
     "weighs_merged_products",
     "scatters_into_any_dimension",
     "places_one_update_anywhere",
@@ -130,7 +133,7 @@ _NOTHING = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element")
 def opcodes(
     text: str, release: str, flipped: str = "", on_gpu: bool = False, until: Stage = Stage.INPUT
 ) -> dict[str, int]:
-    """The operations of the entry at the fusion input, or in the final module."""
+    """The operations of the entry and of its calls at the fusion input, or in the final module."""
     config = replay_config("gpu", "h100_sxm", xla=release) if on_gpu else replay_config("cpu", xla=release)
     if flipped:
         own = release_of(release)
@@ -138,7 +141,8 @@ def opcodes(
         config = replace(config, mixed=replace(own, **change))
     done = compile(CompilationInput(parse_module(text), stage=Stage.BEFORE), config, until=until)
     module = done.before if until == Stage.INPUT else done.replayed_final
-    return dict(Counter(i.opcode for i in module.entry if i.opcode not in _NOTHING))
+    called = (x.to_apply for x in module.entry if x.opcode == "call")
+    return dict(Counter(i.opcode for c in (module.entry, *called) for i in c if i.opcode not in _NOTHING))
 
 
 @pytest.mark.parametrize("name", CASES)

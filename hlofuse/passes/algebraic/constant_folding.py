@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.ir import Instruction, Module, Shape
+from hlofuse.ir import Instruction, Module, Shape, with_trait
 from hlofuse.ir.literal import ELIDED
 from hlofuse.ir.removing import is_dead
 from hlofuse.matching.key import Keys
@@ -14,13 +14,7 @@ from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import evaluate
 from hlofuse.trace import Recorder
 
-_NEVER = frozenset(
-    """
-    broadcast iota fft all-gather all-to-all collective-permute copy-done copy-start custom-call domain
-    get-dimension-size opt-barrier partition-id ragged-all-to-all ragged-dot replica-id rng-bit-generator
-    rng-get-and-update-state while after-all rng cholesky topk triangular-solve
-    """.split()
-)
+_NEVER = with_trait("not-folded")
 _STAYS = frozenset({"parameter", "constant", "tuple"})
 _NOT_EVALUATED = frozenset("conditional dot gather scatter".split())
 _COMBINE = frozenset("map reduce reduce-window scatter".split())

@@ -19,7 +19,11 @@ def evaluate(x: Instruction) -> list[list[Value]]:
     return [found.ravel().tolist() for found in _results(x, {}, MOST_ELEMENTS)]
 
 
-def elements(x: Instruction, cache: dict[Instruction, Elements], most: int = MOST_ELEMENTS) -> Elements:
+def elements(
+    x: Instruction,
+    cache: dict[Instruction, Elements],
+    most: int = MOST_ELEMENTS,
+) -> Elements:
     """The elements of `x`, those in `cache` given; CannotEvaluate for others, and for more than `most`."""
     if x in cache:
         return cache[x]
@@ -92,7 +96,12 @@ def _box(x: Instruction, part: Sequence[int], starts: Sequence[Elements]) -> tup
     return tuple(slice(first, first + k) for first, k in zip(firsts, part, strict=True))
 
 
-def _dynamic_update_slice(x: Instruction, base: Elements, update: Elements, *starts: Elements) -> Elements:
+def _dynamic_update_slice(
+    x: Instruction,
+    base: Elements,
+    update: Elements,
+    *starts: Elements,
+) -> Elements:
     out = base.copy()
     out[_box(x, update.shape, starts)] = update
     return out

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of
+from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, with_trait
 from hlofuse.passes.common.shapes import aligned, ones_moved, permute, relaid, without
 from .constraints import (
     Buffer,
@@ -23,19 +23,7 @@ Aligned = Callable[[Shape, Shape], Order | None]
 """The layout of the second shape that makes a reshape between the two a bitcast."""
 
 # What cannot give its result another layout than its operands have (`InstructionCanChangeLayout`).
-_KEEPS_LAYOUT = frozenset(
-    """
-    abs acos acosh asin asinh add add-dependency and atan2 atanh bitcast-convert ceil clamp
-    count-leading-zeros compare complex concatenate convert cosine cosh all-gather all-gather-start
-    all-gather-done all-to-all collective-broadcast collective-permute divide dynamic-slice
-    dynamic-update-slice erf exponential exponential-minus-one fft floor imag is-finite log log-plus-one
-    logistic map maximum minimum multiply mulhi negate not opt-barrier or xor pad power
-    real reduce-precision reduce-window remainder reverse round-nearest-afz round-nearest-even rsqrt scatter
-    select select-and-scatter shift-left shift-right-arithmetic shift-right-logical sign sine sinh slice
-    sort topk sqrt cbrt subtract stochastic-convert tan tanh popcnt triangular-solve cholesky while
-    set-dimension-size all-reduce reduce-scatter all-reduce-start all-reduce-done ragged-all-to-all scan
-    """.split()
-)
+_KEEPS_LAYOUT = with_trait("keeps-layout")
 
 
 def can_change_layout(instruction: Instruction) -> bool:

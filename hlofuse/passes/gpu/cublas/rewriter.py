@@ -8,6 +8,7 @@ from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.passes.base import (
     NotRepresentable,
     Pass,
+    ReleasePass,
     VisitPass,
     any_change,
     attempt,
@@ -21,6 +22,7 @@ from hlofuse.passes.common.make import add, added, reshaped, transposed
 from hlofuse.passes.common.shapes import array, permute, permuted, with_dimensions, without
 from hlofuse.passes.dot.dot_operands import BATCH, CONTRACTING, DotOperand
 from hlofuse.passes.gpu.layout_assignment import is_for_cublas, is_tiny
+from hlofuse.rules.gpu_fusible import product_computations
 from hlofuse.trace import Recorder
 from .calls import called_instead, config_of, configure, is_call, with_activation, with_factor, with_sum
 
@@ -54,7 +56,7 @@ _HANDLED = frozenset("dot multiply add maximum".split())
 
 
 @dataclass(frozen=True)
-class CublasGemmRewriter(Pass):
+class CublasGemmRewriter(ReleasePass):
     """`cublas-gemm-rewriter`, of products of one element type, and of bytes to integers
     (`xla/backends/gpu/transforms/gemm_rewriter.cc`). It leaves other products for cuBLAS alone."""
 
@@ -63,9 +65,8 @@ class CublasGemmRewriter(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         handle = attempt(_handle, recorder)
-        return any_change(
-            visit(c, handle, _HANDLED) | self._add_workspaces(c) for c in module.non_fusion_computations()
-        )
+        computations = product_computations(module, self.release)
+        return any_change(visit(c, handle, _HANDLED) | self._add_workspaces(c) for c in computations)
 
     def _add_workspaces(self, computation: Computation) -> bool:
         """`GemmWorkspaceRewriteVisitor`."""

@@ -18,12 +18,13 @@ from hlofuse.ir import (
     replace,
 )
 from hlofuse.ir.grouping import post_order
-from hlofuse.passes.base import ReleasePass, replaced, visit_module
+from hlofuse.passes.base import ReleasePass, any_change, attempt, replaced, visit
 from hlofuse.passes.common.calls import filled
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.make import added
 from hlofuse.passes.gpu.layout_assignment import is_tiny
 from hlofuse.releases import AROUND_FUSION, Release
+from hlofuse.rules.gpu_fusible import product_computations
 from hlofuse.rules.rewrites import EPILOGUE_READERS, EPILOGUE_USER, TRITON_PRODUCT
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
@@ -56,7 +57,9 @@ class GemmFusion(ReleasePass):
                 return _fuse_tileable(dot, TileableFusion(dot, support, tilings), recorder)
             return _Growing(dot, self.device, self.release).fuse(recorder)
 
-        return visit_module(module, ["dot"], handle, recorder)
+        attempted = attempt(handle, recorder)
+        computations = product_computations(module, self.release)
+        return any_change(visit(c, attempted, frozenset({"dot"})) for c in computations)
 
 
 class _Growing:
