@@ -197,6 +197,15 @@ def test_what_graphviz_dies_of_is_drawn_with_straight_edges(
             drawing.run_graphviz("digraph {}", "svg")
 
 
+def test_a_picture_that_takes_long_is_drawn_with_straight_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = _DIES.format(unless="-Gsplines=line").replace(
+        "os.kill(os.getpid(), signal.SIGTERM)", "signal.pause()"
+    )
+    monkeypatch.setattr(drawing, "engine", lambda: [sys.executable, "-c", waits])
+    monkeypatch.setattr(drawing, "_BEST", 0.5)
+    assert drawing.run_graphviz("digraph {}", "svg").strip() == b"<svg/>"
+
+
 def test_without_graphviz_there_is_one_clear_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
