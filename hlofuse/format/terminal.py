@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from itertools import groupby, pairwise
 from operator import itemgetter
+from textwrap import wrap
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -158,9 +159,9 @@ def indented(console: Console, shown: str | Text | Table, by: int = 2, style: st
 
 
 def print_lines(console: Console, lines: Iterable[str], by: int = 2, style: str = "") -> None:
-    """Print lines, each `by` columns from the edge."""
+    """Print lines, each `by` columns from the edge; what does not fit goes on below, further in."""
     for line in lines:
-        indented(console, line, by, style)
+        indented(console, "\n".join(wrapped(line, console.width - by)), by, style)
 
 
 def print_command(console: Console, indent: int, *text: str | None) -> None:
@@ -193,6 +194,18 @@ _TOGETHER = re.compile(
 )
 
 
+def _joined(text: str, width: int) -> str:
+    """The text, with `NO_BREAK` between words that stay on one line."""
+    return _TOGETHER.sub(lambda m: m[0].replace(" ", NO_BREAK) if len(m[0]) <= width else m[0], text)
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """The line; what does not fit goes on below, two columns further in."""
+    below = " " * (len(line) - len(line.lstrip()) + 2)
+    parts = wrap(_joined(line, width), width, subsequent_indent=below, break_on_hyphens=False)
+    return [part.replace(NO_BREAK, " ") for part in parts]
+
+
 class UnbrokenConsole(Console):
     """A console whose lines have `NO_BREAK` for some of the spaces."""
 
@@ -202,7 +215,7 @@ class UnbrokenConsole(Console):
             renderable = self.render_str(renderable)
         if isinstance(renderable, Text):
             width, text = (options or self.options).max_width, renderable.plain
-            plain = _TOGETHER.sub(lambda m: m[0].replace(" ", NO_BREAK) if len(m[0]) <= width else m[0], text)
+            plain = _joined(text, width)
             if plain != renderable.plain:
                 renderable = renderable.copy()
                 renderable.plain = plain

@@ -145,8 +145,6 @@ def head_lines(heads: Sequence[Head]) -> list[str]:
 def fitted(line: str, width: int) -> list[str]:
     """The line of a module; parts that do not fit, and then the least certain fact, go on below."""
     text, mark, least = line.partition(". Least certain: ")
-    if len(line) <= width:
-        return [line]
     lines = broken(text, width)
     if len(lines[-1] + mark + least) <= width:
         lines[-1] += mark + least

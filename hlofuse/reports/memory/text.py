@@ -15,9 +15,9 @@ from .model import AliveArray, MemoryUse
 
 def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
     """Print the bytes of each kind, then the arrays alive at the peak, the largest first."""
-    console.print(summary(m), style="bold")
+    print_lines(console, [summary(m)], 0, "bold")
     if m.alive and m.peak > NOTABLE * m.temporary:
-        console.print(_largest(m))
+        print_lines(console, [_largest(m)], 0)
     if m.is_estimated:
         text = "Estimated: XLA's final module is not in the input, and the order of execution is a replay's."
         console.print(text, style="dim")
@@ -83,7 +83,7 @@ def _change_lines(m: MemoryUse) -> Iterator[str]:
     fitting = [c for c in m.changes if _makes_fit(c.trial, m)]
     if m.changes:
         none = "; none alone makes it fit" if m.fits is False and not fitting else ""
-        yield f"\nChanges that need less memory, replayed on this module{undivided(m.devices)}{none}"
+        yield from ("", f"Changes that need less memory, replayed on this module{undivided(m.devices)}{none}")
     for number, c in enumerate(m.changes, 1):
         where = f" ({where_text(c.sources)})" if c.sources else ""
         yield f"{number}. {c.text}{where}"
@@ -91,7 +91,7 @@ def _change_lines(m: MemoryUse) -> Iterator[str]:
 
     untried = [u for u in m.untried if not any(u.text.startswith(c.text) for c in m.changes)]
     if untried:
-        yield "\nWorth trying (not simulated), with the size of the arrays concerned"
+        yield from ("", "Worth trying (not simulated), with the size of the arrays concerned")
     for u in untried:
         where = f" at {where_text(u.sources)}" if u.sources else ""
         yield f"{bytes_text(u.bytes)}{where}: {printable(u.text)}"

@@ -194,9 +194,7 @@ def _print_table(every: Sequence[Change], v: Verdict, console: Console, limit: i
     table.print(console)
     for number, c in enumerate(rows, 1):
         where = f" · {phrases.where_text(c.sources, c.places)}" if c.sources else ""
-        line = Text(f"{number:>2} {printable(c.label)}: ", style="bold")
-        line.append(printable(c.title) + where, style="not bold")
-        indented(console, line)
+        print_lines(console, [f"{number:>2} {printable(c.label)}: {printable(c.title)}{where}"])
     print_rest(console, every, limit)
     if decides:
         indented(console, CHANGED_DECISIONS, 2, "dim")

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from textwrap import wrap
 from typing import TypeAlias
 
 from rich.console import Console
 
 from hlofuse.format import broken, listing, plural, printable, shorten, undivided
-from hlofuse.format.terminal import fit_columns, indented
+from hlofuse.format.terminal import fit_columns, indented, print_lines, wrapped
 from hlofuse.reports.common.functions import function_table
 from hlofuse.reports.common.head import Head, fitted
 from hlofuse.reports.common.profile import profile_lines
@@ -60,6 +59,7 @@ def print_screen(
     functions = v.functions.rows[: _FUNCTIONS if limit else None]
     room = _LINES - len(top) - len(functions) - bool(functions) - bool(details)
     first = len([*suggestion_lines(v, 1, width, code=False)]) + (v.together is None)
+    first += 0 if v.suggestions else len([*_untried(v, width)])  # then the only advice
     spare = min(len(functions) - 2, first + _PAIR + 1 - room)
     if limit and spare > 0:
         functions, room = functions[:-spare], room + spare
@@ -71,7 +71,10 @@ def print_screen(
     if tried:
         rest += advice_lines(v, width, most, code=code > 0)
     if limit and v.hot_kernels:
-        rest = rest[: max(first, room - _PAIR)]
+        most = max(first, room - _PAIR)
+        while first < most < len(rest) and rest[most][0].startswith(" "):  # the rest of an entry
+            most -= 1
+        rest = rest[:most]
     most = len(v.hot_kernels)
     if limit:
         most = max(min(limit, _KERNELS, room - len(rest) - 2), 0)
@@ -114,11 +117,7 @@ def _share_lines(v: Verdict, width: int) -> Styled:
 
 
 def _whole(lines: Iterable[str], width: int, style: str = "") -> Styled:
-    """The lines; what does not fit goes on below, two columns further in."""
-    for line in map(printable, lines):
-        below = " " * (len(line) - len(line.lstrip()) + 2)
-        for part in wrap(line, width, subsequent_indent=below, break_on_hyphens=False):
-            yield part, style
+    yield from ((part, style) for line in map(printable, lines) for part in wrapped(line, width))
 
 
 def advice_lines(
@@ -131,15 +130,17 @@ def advice_lines(
     """A blank line, then at most so many suggestions (0: all), and recipes that were not tried."""
     yield "", ""
     yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None, width, code=code)
-    if (line := next(phrases.untried_lines(v, brief=True), None)) is not None:
-        yield from _whole([line], width, "dim")
+    yield from _untried(v, width)
+
+
+def _untried(v: Verdict, width: int) -> Styled:
+    yield from _whole(islice(phrases.untried_lines(v, brief=True), 1), width, "dim")
 
 
 def print_suggestions(v: Verdict, console: Console, most: int | None = None) -> None:
     """Print the suggestions in full: what is longer than a line goes on below it."""
     for line, style in suggestion_lines(v, most, _WHOLE):
-        for part in broken(line, console.width):
-            indented(console, part.lstrip(), len(part) - len(part.lstrip()), style)
+        print_lines(console, broken(line, console.width), 0, style)
 
 
 def suggestion_lines(
@@ -162,7 +163,7 @@ def suggestion_lines(
     yield from _whole(phrases.rounding_lines(v), width)
     if v.together is not None and shown:
         numbers, trial = v.together
-        names = listing([*map(str, numbers)], 5)
+        names = listing([*map(str, numbers)], 5) + " of what-if" * (max(numbers) > len(shown))
         line = f"Together ({names}): {phrases.change_line(trial, v.totals, (), '')}"
         yield from _whole(broken(line, width), width, "bold")
 
