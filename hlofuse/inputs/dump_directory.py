@@ -122,7 +122,7 @@ class DumpedModule(Struct):
         there = sorted(self.whole) or ["dumps of other passes"]
         whole = ", ".join(printable(str(self.whole[name])) for name in sorted(self.whole))
         head = (
-            f"{printable(self.label)} has no dump at the fusion input of target {target}; found:"
+            f"{printable(self.label)}: no dump at the fusion input of target {target}; found:"
             f" {', '.join(there)}."
         )
         if self.of_tpu or any(w.startswith("tpu") for w in self.whole):

@@ -110,7 +110,7 @@ def test_what_ran_on_the_way_to_a_gpu_program_is_not_spoken_of(capture: Any, tmp
 def test_where_nothing_was_compiled_for_the_gpu_that_is_said(capture: Any) -> None:
     result = capture({"programs": {"f": CPU}}, "--device", "h100_sxm")
     assert result.status == 2
-    assert "module_0001.jit_f has no dump at the fusion input" in result.err
+    assert "module_0001.jit_f: no dump at the fusion input" in result.err
 
 
 def test_a_tpu_program(capture: Any, tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ CLOSED = (
 def print_tpu(p: TpuPair, console: Console, *, limit: int) -> None:
     """The result, the fusions that were created, then the pairs that were not fused, most bytes first."""
     console.print(printable(f"{p.module} on TPU: {p.before} → {p.after}"), style="bold")
-    console.print(f"{p.kernels_before:,} kernels → {p.kernels_after:,}", style="bold")
+    console.print(f"{p.kernels_before:,} kernels → {p.kernels_after:,} by the fusion passes", style="bold")
     console.print(CLOSED)
     console.print()
     console.print("TPU fusions", style="bold cyan")
@@ -166,9 +166,11 @@ def print_tpu(p: TpuPair, console: Console, *, limit: int) -> None:
     apart = sorted((e for e in p.edges if not e.fused), key=lambda e: -e.bytes_between)
     of = f"{len(apart):,} of {plural(len(p.edges), 'pair')} not fused, most bytes first"
     console.print(of, style="bold cyan")
+    seen = set[str]()
     for e in apart[: limit or None]:
-        why = f"  {bytes_text(e.bytes_between)}  {reason(e.rule) if e.rule else 'reason unknown'}"
-        indented(console, name_text(e.producer, e.consumer).append(why))
+        why = f"{e.rule}, as above" if e.rule in seen else reason(e.rule) if e.rule else "reason unknown"
+        seen.add(e.rule or "")
+        indented(console, name_text(e.producer, e.consumer).append(f"  {bytes_text(e.bytes_between)}  {why}"))
     print_rest(console, apart, limit)
     if p.changed:
         changed = f"{plural(p.changed, 'pair')} excluded: other passes changed one of the two"

@@ -101,12 +101,14 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
         *launch,
         ("line" if s.is_closed else "implementation", "left"),
     ]
-    rows: list[list[str | Text]] = []
+    rows, seen = list[list[str | Text]](), dict[str, str]()  # the last reason of each rewrite
     for k in shown:
         why = Text(f"{printable(k.run_by)}  ", style="bold")
         why.append(because(k), style="not bold")
         for line in note_lines(k):
-            why.append(f"\n{line}", style="not bold yellow")
+            rewrite, _, reason = line.partition(": ")
+            why.append(f"\n{rewrite if seen.get(rewrite) == reason else line}", style="not bold yellow")
+            seen[rewrite] = reason
         where = ": ".join(filter(None, (k.layer, k.line)))
         if s.is_closed:
             why = Text(printable(where))

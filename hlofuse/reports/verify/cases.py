@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from hlofuse.format.escape import printable
+from hlofuse.format import listing, printable
 from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.dump_directory import (
     DumpDirectory,
@@ -17,6 +17,7 @@ from hlofuse.inputs.dump_directory import (
 from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile
 from hlofuse.inputs.many import dump_text
 from hlofuse.ir import HlofuseError, Module, Record, parse_module
+from hlofuse.ir.grouping import grouped
 from hlofuse.pipelines import TARGETS
 
 Until = Literal["fusion", "end"]  # The end of a replay: after the fusion passes, or with the launched kernels
@@ -79,10 +80,12 @@ def find_cases(
                 raise
             skipped.append(e.first_line)
     if not cases:
-        more = [f"… {len(skipped) - 10} more"] if len(skipped) > 10 else []
         stage = FUSION_STAGES.get(target)
         flags = [f'XLA_FLAGS="{stage.flags}" writes the dumps needed.'] if stage is not None else []
-        raise HlofuseError("\n".join(["nothing to verify:", *skipped[:10], *more, *flags]))
+        parts = (line.partition(": ") for line in skipped)
+        groups = grouped((text, name) for name, _, text in parts).items()
+        flags = [f"{listing(names, 3)}: {text}" for text, names in groups] + flags
+        raise HlofuseError("\n".join(["nothing to verify:", *flags]))
     return cases, skipped
 
 
