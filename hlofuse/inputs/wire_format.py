@@ -231,6 +231,7 @@ def hlo_text(data: bytes, form: str, name: str) -> str:
     except ImportError:
         raise HlofuseError(
             f'{printable(name)} is {form}, which needs jaxlib to be read; pip install "hlofuse[capture]"'
+            ", or hlofuse capture FILE --python PYTHON, a Python that has JAX"
         ) from None
     try:
         if form == PROTO:

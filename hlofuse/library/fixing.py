@@ -174,7 +174,8 @@ def _proved(
     trial = trial_of(before, after, "compiled by XLA", (old.report.account, new.report.account))
     is_enough = trial.us_saved is None or trial.us_saved > _LEAST * (before.us or 0.0)
     if not measure and not (trial.saves_memory(before) or (trial.helps(before) and is_enough)):
-        raise HlofuseError("not faster by XLA's compilation")
+        saves = f"saves less than {_LEAST:.0%}" if trial.helps(before) else "not faster"
+        raise HlofuseError(f"{saves} by XLA's compilation")
     judged = judge.judge(old.on_cpu, new.on_cpu)
     if judged.verdict != "same":
         raise HlofuseError(f"values: {judged.verdict}")

@@ -130,7 +130,7 @@ def load_device(name: str) -> DeviceDescription:
         if name and (like := [n for n in names if name.lower() in n]):
             meant = any_of(like)
             raise HlofuseError(f"no device {name!r}; did you mean {meant}? (hlofuse devices lists all)")
-        raise HlofuseError(f"no device {name!r}; expected one of {', '.join(names)}, or a file")
+        raise HlofuseError(f"no device {name!r}; expected one of {', '.join(names)}, or a .pbtxt of XLA's")
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError):
