@@ -20,7 +20,7 @@ from hlofuse.reports.explain.phrases import record_lines
 from hlofuse.reports.explain.text import print_explanation
 from hlofuse.reports.verdict.json import verdict_json
 from hlofuse.reports.verdict.model import Verdict
-from hlofuse.reports.verdict.phrases import untried_lines
+from hlofuse.reports.verdict.phrases import rounding_lines, untried_lines
 from hlofuse.reports.verdict.text import print_screen, print_suggestions
 from .answer import Answer
 from .heads import head_of
@@ -121,20 +121,20 @@ def print_advice_at(report: Program, name: str, console: Console) -> None:
     named, found = resolver_of(report.facts).launched(name), report.verdict
     places = [k.place for k in report.facts.kernels() if k.place.name in named]
     lines = {(line or "").partition(" ")[0] for p in places for line in (p.source, p.called_from)} | {name}
-    tried, untried = (
+    tried, untried, rounding = (
         tuple(
             replace(s, sources=tuple(sorted(s.sources, key=lambda x: x.partition(" ")[0] not in lines)))
             for s in group
             if lines & {line.partition(" ")[0] for line in s.sources}
         )
-        for group in (found.suggestions, found.untried)
+        for group in (found.suggestions, found.untried, found.rounding)
     )
-    about = replace(found, suggestions=tried, untried=untried, together=None)
-    if tried or untried:
+    about = replace(found, suggestions=tried, untried=untried, rounding=rounding, together=None)
+    if tried or untried or rounding:
         console.print()
     if tried:
         print_suggestions(about, console)
-    print_lines(console, untried_lines(about), 0, "dim")
+    print_lines(console, (*(() if tried else rounding_lines(about)), *untried_lines(about)), 0, "dim")
 
 
 def _timeline(options: ReplayOptions) -> tuple[str, str] | None:

@@ -442,10 +442,14 @@ POWER = TEXTS["power"]
 
 def test_fewer_digits_are_no_suggestion(hlofuse: Run, tmp_path: Path) -> None:
     product = "dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
-    text = POWER.replace("[1048576]{0}", "[4096,4096]").replace("power(s, b)", product)
+    place = product + ', metadata={source_file="a.py" source_line=7}'
+    text = POWER.replace("[1048576]{0}", "[4096,4096]").replace("power(s, b)", place)
     (tmp_path / "f32.hlo").write_text(text)
     options = (tmp_path / "f32.hlo", "--device", "h100_sxm", "--stage", "before-optimizations")
-    assert "With fewer digits (values change): multiply-in-bfloat16 −" in hlofuse("explain", *options).out
+    line = "With fewer digits (values change): multiply-in-bfloat16 −"
+    assert line in hlofuse("explain", *options).out
+    assert line in hlofuse("explain", options[0], "a.py:7", *options[1:]).out
+    assert line not in hlofuse("explain", options[0], "s", *options[1:]).out
     assert not library.open(options[0], device="h100_sxm").verdict.suggestions
 
 
