@@ -175,6 +175,8 @@ def test_unknown_names_get_suggestions(gpt2: Compilation, hlofuse: Run, samples:
         HlofuseError, match=r"no instruction, op_name or function mul\.281; did you mean mul\.28"
     ):
         answers(gpt2, "mul.281")
+    with pytest.raises(HlofuseError, match=r"function _blok; did you mean _block"):
+        answers(gpt2, "_blok")
     result = hlofuse("why", samples / "cpu" / "gpt2_block", "add.9", "bitcast_ad_fusion")
     assert (result.status, result.out) == (2, "")
     assert "did you mean" in result.err

@@ -64,7 +64,7 @@ def not_found(module: Module, text: str, names: Iterable[str]) -> str:
         places = (s for i in module.instructions() for s in (module.source_of(i), module.called_from(i)))
         meant = did_you_mean(plain, sorted({source_text(s) for s in places if s is not None}))
         return f"{owner} has no instruction {printable(plain)} and no operation from that source line{meant}"
-    there = sorted(names)
+    there = sorted({*names, *(name for i in module.instructions() for _, name in path_of(i, module))})
     numbered = [name for name in there if name.startswith(f"{plain}.")]
     meant = f"; there is {listing(numbered, 3)}" if numbered else did_you_mean(plain, there)
     return f"{owner} has no instruction, op_name or function {printable(plain)}{meant}"
