@@ -298,7 +298,7 @@ def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
         bounds = b.is_floor, a.is_floor
         text = time_change_of(b.us, a.us, bounds=bounds, is_open=is_open)
         pairs.append((f"estimated time on {devices}", text))
-        if b.floors or a.floors:
+        if b.floor_us or a.floor_us:
             floors = time_change_of(b.floor_us or 0.0, a.floor_us or 0.0, bounds=bounds, is_open=is_open)
             pairs.append(("lower bounds included, outside XLA's model:", floors))
     return pairs
