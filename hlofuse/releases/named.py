@@ -203,6 +203,8 @@ class Release:
     undoes_transposes_past_ones: bool = _around(since="0.8")
     undoes_chains_of_bitcasts: bool = _around(since="0.9")
     hoists_transposes: bool = _around(since="0.9")
+    packs_narrow_topk: bool = _around(since="0.11")
+    bitcast_converts_become_bitcasts: bool = _around(since="0.7")
 
     def has(self, span: Span, name: str) -> bool:
         """True if an item with that span and name (a rule's code, a pass's text) is part of this release."""

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from hlofuse.compilation import CompilationInput, compile, replay_config
+from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.record import replace
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.algebraic.reshape_mover import DegenerateDimensionRewriter
+from hlofuse.passes.base import Pipeline
 from hlofuse.passes.dot.dot_merger import DotMerger
 from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import before_fusion
 from hlofuse.releases import behaviours, release_of
 from hlofuse.trace import OnlySkipped
 from ..fixtures import companion_texts
@@ -53,6 +56,13 @@ _PLACED = {
 """What a scatter of one update becomes."""
 
 _MOVED = {"sine": 1, "transpose": 2, "copy": 3, "negate": 1}
+_PACKED = {
+    **dict.fromkeys(("or", "iota", "sort", "slice"), 1),
+    **dict.fromkeys(("and", "xor"), 4),
+    "convert": 2,
+    "broadcast": 7,
+    "shift-right-arithmetic": 2,
+}
 CASES = {
     "floats_reassociated": ({"multiply": 1}, {"multiply": 2}),
     "cpu_keeps_bf16": ({"fusion": 1, "convert": 5, "maximum": 1}, {"fusion": 1, "maximum": 1}),
@@ -95,6 +105,8 @@ CASES = {
         {"sine": 1, "transpose": 1, "scatter": 1},
     ),
     "places_one_update_anywhere": (_PLACED, {**_PLACED, "broadcast": 3, "iota": 1, "multiply": 1}),
+    "packs_narrow_topk": ({"iota": 1, "sort": 1, "slice": 2}, _PACKED),
+    "bitcast_converts_become_bitcasts": ({"sine": 1, "bitcast-convert": 1}, {"sine": 1}),
 }
 _RELEASES = {
     "places_one_update_anywhere": ("0.8.3", "0.12.0.1"),
@@ -113,6 +125,8 @@ _RELEASES = {
     "undoes_transposes_past_ones": ("0.7.2", "0.8.3"),
     "undoes_chains_of_bitcasts": ("0.8.3", "0.9.2"),
     "hoists_transposes": ("0.8.3", "0.9.2"),
+    "packs_narrow_topk": ("0.10.2", "0.11.1"),
+    "bitcast_converts_become_bitcasts": ("0.6.2", "0.7.2"),
 }
 _AFTER_FUSION = ("joins_unlike_loops",)
 _ON_GPU = (
@@ -125,6 +139,8 @@ _ON_GPU = (
     "scatters_into_any_dimension",
     "places_one_update_anywhere",
     "hoists_transposes",
+    "packs_narrow_topk",
+    "bitcast_converts_become_bitcasts",
     *_AFTER_FUSION,
 )
 _NOTHING = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element")
@@ -327,6 +343,25 @@ def test_scatters_that_are_loops(element: str, release: str, on_gpu: bool, loops
     }}"""
     found = opcodes(text, release, on_gpu=on_gpu)
     assert (found.get("while", 0), found.get("scatter", 0)) == (loops, 1 - loops)
+
+
+_MOVERS = ("bitcast_dtypes_expander", "dot-merger", "reshape-mover", "transpose-folding", "convert-mover")
+
+
+@pytest.mark.parametrize(
+    ("release", "passes"),
+    [
+        ("0.6.2", "bitcast_dtypes_expander dot-merger reshape-mover transpose-folding"),
+        ("0.7.2", "bitcast_dtypes_expander dot-merger transpose-folding convert-mover"),
+        ("0.8.3", "reshape-mover transpose-folding"),
+    ],
+)
+def test_the_order_of_simplification_on_gpus(release: str, passes: str) -> None:
+    """As XLA logs it."""
+    lists = before_fusion("gpu", load_device("h100_sxm"), (), release_of(release))
+    tops = [p for top in lists for p in top.flattened() if isinstance(p, Pipeline)]
+    (steps,) = (p.steps for p in tops if p.name == "simplification")
+    assert [s.name for s in steps if s.name in _MOVERS] == passes.split()
 
 
 def test_every_behaviour_around_fusion_has_a_case() -> None:

@@ -123,7 +123,8 @@ def handle_bitcast_convert(c: Context, x: Instruction) -> bool:
         inner = [o.operands[0] for o in operand.operands if o.opcode == "bitcast-convert"]
         if len(inner) == len(operand.operands) and all(i.element_type == result for i in inner):
             return c.replace(x, make.concatenate(inner[0], inner, operand.dimensions[0]))
-    if c.options.layout_sensitive and c.options.bitcast_convert_as_bitcast and bitcast_convert_is_bitcast(x):
+    becomes_bitcast = c.options.bitcast_convert_as_bitcast and c.release.bitcast_converts_become_bitcasts
+    if c.options.layout_sensitive and becomes_bitcast and bitcast_convert_is_bitcast(x):
         return as_bitcast(c, x) is not None
     return c.replace_if_compatible(x, operand)
 

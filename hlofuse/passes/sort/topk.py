@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir import Computation, Instruction, Module, Record, Shape, computation_of, module_of
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
-from hlofuse.passes.base import Pass, expand_each, substituted, visit
+from hlofuse.passes.base import Pass, ReleasePass, expand_each, substituted, visit
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import array, ranges_of
@@ -71,7 +71,7 @@ _AS_INTEGERS = frozenset({("f32", "s32"), ("bf16", "s16")})
 
 
 @dataclass(frozen=True)
-class TopkDecomposer(Pass):
+class TopkDecomposer(ReleasePass):
     name = "topk-decomposer"
     of_calls: bool = True
 
@@ -86,7 +86,7 @@ class TopkDecomposer(Pass):
             visit(computation, look)
 
         def handle(topk: Instruction) -> None:
-            if is_packed(topk):
+            if is_packed(topk) and self.release.packs_narrow_topk:
                 decompose_packed(topk, _comparator(computation_of(topk), ["s32"], "GT"))
             else:
                 _decompose(topk)

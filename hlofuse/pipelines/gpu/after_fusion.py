@@ -88,7 +88,7 @@ def after_fusion(
         ),
         lists.pipeline(
             "autotuner",
-            "fusion-wrapper",
+            since("0.8", "fusion-wrapper"),
             # On a device it measures; without one it takes XLA's defaults.
             UnimplementedPass("autotuner", ("fusion",), is_tuned_product),
             UnimplementedPass("convert_triton_gemm_config"),

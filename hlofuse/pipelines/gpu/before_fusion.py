@@ -66,7 +66,7 @@ def _normalization(lists: PassLists, device: DeviceDescription) -> Pipeline:
     triton = has_triton(device)
     steps: list[Pass | str | OfReleases] = [
         ALGSIMP_LAYOUTS,
-        "bitcast_dtypes_expander",
+        since("0.8", "bitcast_dtypes_expander"),
         FOLDING,
         "reshape-decomposer",
         "reduce-decomposer",
@@ -82,8 +82,7 @@ def _normalization(lists: PassLists, device: DeviceDescription) -> Pipeline:
             "gemm-fusion-swap-operands",
         ]
     steps += [
-        *paddings(device),
-        "constant_folding",
+        since("0.10", *paddings(device), "constant_folding"),
         UnimplementedPass("dot-algorithm-rewriter"),
         CublasGemmRewriterF8(),
         "cublas-gemm-rewriter",
@@ -140,7 +139,18 @@ def _post_layout_assignment(lists: PassLists, device: DeviceDescription) -> Pipe
     )
 
 
-_DOT_MERGER_THRESHOLD = 64 << 20  # `xla_gpu_dot_merger_threshold_mb`
+# `xla_gpu_dot_merger_threshold_mb`
+_MERGER, _MERGER_AT_FIRST = DotMerger(64 << 20), DotMerger(32 << 20)
+_MOVER = "reshape-mover(reshape_of_1d_broadcast_is_cheap=true)"
+
+
+def _in_0_7(*steps: str | Pass) -> OfReleases:
+    """The passes of 0.7 alone, which moves no reshapes and runs `convert-mover` with the others."""
+    return OfReleases(Span("0.7", "0.7"), steps)
+
+
+def _but_in_0_7(*steps: str | Pass) -> tuple[OfReleases, OfReleases]:
+    return until("0.6", *steps), since("0.8", *steps)
 
 
 def _is_for_cublas(x: Instruction) -> bool:
@@ -161,17 +171,20 @@ def _simplification(lists: PassLists) -> FixedPoint:
             "dot-strength-reduction",
             since("0.12", "degenerate-dimension-rewriter"),
             ALGSIMP,
+            until("0.7", "bitcast_dtypes_expander", _MERGER_AT_FIRST),
             "simplify-sorts",
             "tuple-simplifier",
             "while-loop-constant-sinking",
             "simplify-while-loops",
             "slice-sinker",
-            "reshape-mover(reshape_of_1d_broadcast_is_cheap=true)",
+            *_but_in_0_7(_MOVER),
             "constant_folding",
             "simplify-conditional",
-            FOLDING_CONVOLUTIONS,
+            until("0.7", FOLDING_ALL),
+            since("0.8", FOLDING_CONVOLUTIONS),
             "cse(layout_sensitive=false, only_fusion_computations=false)",
             "dce",
+            _in_0_7("convert-mover", ALGSIMP),
         )
     )
 
@@ -188,7 +201,7 @@ def _before_partitioner(lists: PassLists) -> FixedPoint:
             "gather_expander",
             "while-loop-constant-sinking",
             "simplify-while-loops",
-            "reshape-mover(reshape_of_1d_broadcast_is_cheap=true)",
+            _MOVER,
             FixedPoint(ALGSIMP),
             "constant_folding",
             "simplify-conditional",
@@ -238,10 +251,11 @@ def _optimization(lists: PassLists, device: DeviceDescription) -> Pipeline:
         "dynamic_padder",
         "stable-sort-expander",
         _simplification(lists),
-        DotMerger(_DOT_MERGER_THRESHOLD),
+        OfReleases(Span("0.8", "0.8"), (_MERGER_AT_FIRST,)),
+        since("0.9", _MERGER),
         since("0.11", "dot_dimension_normalizer"),
-        FOLDING_ALL,
-        FixedPoint(lists.pipeline("simplification-2", "convert-mover", ALGSIMP)),
+        since("0.8", FOLDING_ALL),
+        *_but_in_0_7(FixedPoint(lists.pipeline("simplification-2", "convert-mover", ALGSIMP))),
         "computation-deduplicator",
     )
 
@@ -261,20 +275,23 @@ def _convolutions(lists: PassLists, device: DeviceDescription) -> Pipeline:
         "call-inliner",
         "tuple-simplifier",
         FixedPoint(ALGSIMP_CONVOLUTIONS),
-        FixedPoint(
-            lists.pipeline(
-                "reshape_mover_after_conv_canonicalization",
-                "reshape-mover(reshape_of_1d_broadcast_is_cheap=true)",
-                ALGSIMP_CONVOLUTIONS,
-            )
+        *_but_in_0_7(
+            FixedPoint(
+                lists.pipeline(
+                    "reshape_mover_after_conv_canonicalization",
+                    _MOVER,
+                    ALGSIMP_CONVOLUTIONS,
+                )
+            ),
+            FixedPoint(
+                lists.pipeline(
+                    "simplify_after_conv_canonicalization",
+                    "convert-mover",
+                    ALGSIMP_CONVOLUTIONS,
+                )
+            ),
         ),
-        FixedPoint(
-            lists.pipeline(
-                "simplify_after_conv_canonicalization",
-                "convert-mover",
-                ALGSIMP_CONVOLUTIONS,
-            )
-        ),
+        _in_0_7("convert-mover", ALGSIMP_CONVOLUTIONS),
         "constant_folding",
     )
 
@@ -347,7 +364,11 @@ def before_fusion(
             "broadcast_canonicalizer",
             "scatter_simplifier",
         ),
-        lists.pipeline("nvptx_post-layout_assignment_part_1", "dot_dimension_merger"),
+        lists.pipeline(
+            "nvptx_post-layout_assignment_part_1",
+            "dot_dimension_merger",
+            until("0.9", *paddings(device), "constant_folding"),
+        ),
         _normalization(lists, device),
         _post_layout_assignment(lists, device),
         lists.pipeline("nvptx_post-layout_assignment_part_2", "triangular-solve-rewriter"),
