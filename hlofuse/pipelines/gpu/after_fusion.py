@@ -8,7 +8,7 @@ from functools import partial
 from hlofuse.cost.gpu.backend_config import is_tuned_product
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
+from hlofuse.passes.base import Pipeline, UnimplementedPass
 from hlofuse.passes.collectives import DEFAULT_BYTES, DEFAULT_COUNT, CollectiveCombiner, can_overlap
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.passes.registry import since, until
@@ -70,7 +70,7 @@ def after_fusion(
     )
     dispatch = ("dce", *blocks) if ampere else ()
     return (
-        lists.pipeline("horizontal", until("0.6", FixedPoint(horizontal))),
+        lists.pipeline("horizontal", until("0.6", horizontal)),
         lists.pipeline(
             "post-fusion_optimization",
             "rename_fusions",
