@@ -205,6 +205,8 @@ class Release:
     hoists_transposes: bool = _around(since="0.9")
     packs_narrow_topk: bool = _around(since="0.11")
     bitcast_converts_become_bitcasts: bool = _around(since="0.7")
+    lays_out_long_rows_only: bool = _around(since="0.9")
+    reshapes_keep_ones_in_place: bool = _around(since="0.10")
 
     def has(self, span: Span, name: str) -> bool:
         """True if an item with that span and name (a rule's code, a pass's text) is part of this release."""

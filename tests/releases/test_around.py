@@ -56,12 +56,13 @@ _PLACED = {
 """What a scatter of one update becomes."""
 
 _MOVED = {"sine": 1, "transpose": 2, "copy": 3, "negate": 1}
+_ROWS = {**dict.fromkeys(("negate", "iota", "compare", "select", "reduce"), 1), "broadcast": 3}
+_ONES = dict.fromkeys(("negate", "iota", "concatenate"), 1)
 _PACKED = {
     **dict.fromkeys(("or", "iota", "sort", "slice"), 1),
     **dict.fromkeys(("and", "xor"), 4),
-    "convert": 2,
+    **dict.fromkeys(("convert", "shift-right-arithmetic"), 2),
     "broadcast": 7,
-    "shift-right-arithmetic": 2,
 }
 CASES = {
     "floats_reassociated": ({"multiply": 1}, {"multiply": 2}),
@@ -107,6 +108,8 @@ CASES = {
     "places_one_update_anywhere": (_PLACED, {**_PLACED, "broadcast": 3, "iota": 1, "multiply": 1}),
     "packs_narrow_topk": ({"iota": 1, "sort": 1, "slice": 2}, _PACKED),
     "bitcast_converts_become_bitcasts": ({"sine": 1, "bitcast-convert": 1}, {"sine": 1}),
+    "lays_out_long_rows_only": ({**_ROWS, "transpose": 2}, _ROWS),
+    "reshapes_keep_ones_in_place": ({**_ONES, "transpose": 1}, _ONES),
 }
 _RELEASES = {
     "places_one_update_anywhere": ("0.8.3", "0.12.0.1"),
@@ -127,6 +130,8 @@ _RELEASES = {
     "hoists_transposes": ("0.8.3", "0.9.2"),
     "packs_narrow_topk": ("0.10.2", "0.11.1"),
     "bitcast_converts_become_bitcasts": ("0.6.2", "0.7.2"),
+    "lays_out_long_rows_only": ("0.8.3", "0.9.2"),
+    "reshapes_keep_ones_in_place": ("0.9.2", "0.10.2"),
 }
 _AFTER_FUSION = ("joins_unlike_loops",)
 _ON_GPU = (
@@ -141,6 +146,8 @@ _ON_GPU = (
     "hoists_transposes",
     "packs_narrow_topk",
     "bitcast_converts_become_bitcasts",
+    "lays_out_long_rows_only",
+    "reshapes_keep_ones_in_place",
     *_AFTER_FUSION,
 )
 _NOTHING = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element")
@@ -345,9 +352,6 @@ def test_scatters_that_are_loops(element: str, release: str, on_gpu: bool, loops
     assert (found.get("while", 0), found.get("scatter", 0)) == (loops, 1 - loops)
 
 
-_MOVERS = ("bitcast_dtypes_expander", "dot-merger", "reshape-mover", "transpose-folding", "convert-mover")
-
-
 @pytest.mark.parametrize(
     ("release", "passes"),
     [
@@ -361,7 +365,8 @@ def test_the_order_of_simplification_on_gpus(release: str, passes: str) -> None:
     lists = before_fusion("gpu", load_device("h100_sxm"), (), release_of(release))
     tops = [p for top in lists for p in top.flattened() if isinstance(p, Pipeline)]
     (steps,) = (p.steps for p in tops if p.name == "simplification")
-    assert [s.name for s in steps if s.name in _MOVERS] == passes.split()
+    some = "bitcast_dtypes_expander dot-merger reshape-mover transpose-folding convert-mover".split()
+    assert [s.name for s in steps if s.name in some] == passes.split()
 
 
 def test_every_behaviour_around_fusion_has_a_case() -> None:

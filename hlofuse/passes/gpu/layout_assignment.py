@@ -9,12 +9,13 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import DevicePass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.shapes import aligned, descending, relaid, without_ones
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, Order
 from hlofuse.passes.layout.rounds import assign_layouts
+from hlofuse.releases import Release
 from hlofuse.trace import Recorder
 from .convolutions.rewriter import constrain_convolution, is_convolution_call
 
@@ -114,14 +115,14 @@ _MAJOR = ("reduce-scatter", "all-gather", "all-to-all")
 
 
 @dataclass(frozen=True)
-class GpuLayoutAssignment(Pass):
+class GpuLayoutAssignment(DevicePass):
     """`layout-assignment`; a module with operations or layouts of other kinds is left as it is."""
 
     name = "layout-assignment"
-    device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return assign_layouts(module, partial(_GpuLayouts, device=self.device), recorder, _is_left_out)
+        layouts = partial(_GpuLayouts, device=self.required_device(), release=self.release)
+        return assign_layouts(module, layouts, recorder, _is_left_out)
 
 
 def _is_left_out(instruction: Instruction) -> bool:
@@ -139,12 +140,15 @@ def _is_left_out(instruction: Instruction) -> bool:
 
 
 class _GpuLayouts(LayoutAssignment):
-    def __init__(self, module: Module, device: DeviceDescription) -> None:
+    def __init__(self, module: Module, device: DeviceDescription, release: Release) -> None:
         super().__init__(module)
         self._device = device
+        self._release = release
 
     def aligned_order(self, source: Shape, result: Shape) -> Order | None:
         """The layout order of `result`; ones stay after the same neighbours (`AlignLayoutsGPU`)."""
+        if not self._release.reshapes_keep_ones_in_place:
+            return super().aligned_order(source, result)
         simple = aligned(without_ones(source), without_ones(result))
         if simple is None:
             return None
@@ -162,9 +166,11 @@ class _GpuLayouts(LayoutAssignment):
         return tuple(order)
 
     def makes_rows(self, reduce: Instruction) -> bool:
-        """Another layout is worth it only if the rows are long."""
+        """Another layout is worth it only if the rows are long; at first, also if several fill a warp."""
         sizes = reduce.operands[0].shape.dimensions
-        return math.prod(sizes[d] for d in reduce.dimensions) >= _MIN_ROW_ELEMENTS
+        length = math.prod(sizes[d] for d in reduce.dimensions)
+        fill_warps = not self._release.lays_out_long_rows_only and _MIN_ROW_ELEMENTS % max(length, 1) == 0
+        return fill_warps or length >= _MIN_ROW_ELEMENTS
 
     def add_backend_constraints(self, constraint: ComputationConstraint) -> None:
         for instruction in reversed(constraint.computation.post_order()):
