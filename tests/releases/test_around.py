@@ -369,6 +369,11 @@ def test_the_order_of_simplification_on_gpus(release: str, passes: str) -> None:
     assert [s.name for s in steps if s.name in some] == passes.split()
 
 
+def test_no_softmax_is_fused_by_triton_until_0_4_35() -> None:
+    lists = before_fusion("gpu", load_device("h100_sxm"), (), release_of("0.4.35"))
+    assert all(p.name != "triton-softmax-rewriter" for top in lists for p in top.flattened())
+
+
 def test_every_behaviour_around_fusion_has_a_case() -> None:
     assert behaviours(around=True).keys() == CASES.keys()
 

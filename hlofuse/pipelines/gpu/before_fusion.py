@@ -96,13 +96,14 @@ def _normalization(lists: PassLists, device: DeviceDescription) -> Pipeline:
         "reduction-layout-normalizer",
     ]
     if triton:
-        steps += [
+        softmax = (
             ALGSIMP_LAYOUTS,
             "cse(only_fusion_computations=false)",
             "constant_folding",
             "dce",
             "triton-softmax-rewriter",
-        ]
+        )
+        steps.append(since("0.4.38", *softmax))
     steps += [
         "reduction-dimension-grouper",
         lists.fixed_point("reduction-splitter"),
