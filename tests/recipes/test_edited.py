@@ -1,0 +1,105 @@
+"""Recipes on modules with one edit: at how many places each applies is as recorded, and what it writes.
+
+A guard that admits one module more or one less is seen, and has to be meant. The values are judged elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from random import Random
+
+from hlofuse.ir import parse_module, print_module
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.errors import HloParseError
+from hlofuse.ir.graph import Module
+from hlofuse.ir.shape_check import first_misfit
+from hlofuse.passes.common import make
+from hlofuse.passes.dce import HloDCE
+from hlofuse.reports.advice.catalogue import WRITTEN
+from hlofuse.reports.advice.written import prepared
+from hlofuse.trace import OnlySkipped
+from ..running import Golden, find
+from .test_written import CASES, edits_of, module
+
+NUMBERS = re.compile(r"(?<=[={,:_(x\[])-?\d+(?=[},:_) x\]]|$)|EQ|NE|LT|LE|GT|GE")
+DIRECTIONS = {"EQ": "LE", "NE": "EQ", "LT": "LE", "LE": "LT", "GT": "GE", "GE": "GT"}
+EACH = 8
+"""Edits of a kind that are tried of each case."""
+Edit = tuple[str, Callable[[], Module | None]]
+
+
+def other_numbers(original: Module) -> Iterator[Edit]:
+    """A constant, dimension, bound or comparison of one instruction; None where shapes do not fit."""
+    text = print_module(original)
+
+    def edited(at: int, end: int, new: str) -> Module | None:
+        with suppress(HloParseError):
+            found = parse_module(text[:at] + new + text[end:])
+            return found if first_misfit(found) is None else None
+        return None
+
+    for line in re.finditer(r"^ .*?%([\w.-]+) = \S+ [\w-]+(\(.*)$", text, re.M):
+        for f in NUMBERS.finditer(text, *line.span(2)):
+            before = re.split("[ (]", text[line.start(2) : f.start()])[-1]
+            for new in [DIRECTIONS[f[0]]] if f[0] in DIRECTIONS else [str(int(f[0]) + d) for d in (1, -1)]:
+                yield f"{line[1]} {before}{new}", partial(edited, *f.span(), new)
+
+
+def other_operands(original: Module) -> Iterator[Edit]:
+    def edited(at: str, what: str | int, new: str) -> Module:
+        module = copy_module(original)
+        if isinstance(what, int):
+            find(module, at).replace_operand(what, find(module, new))
+        else:
+            find(module, at).opcode = new
+        return module
+
+    for edit in edits_of(original):
+        yield f"{edit[0]} {edit[1]} {edit[2]}", partial(edited, *edit)
+
+
+def other_results(original: Module) -> Iterator[Edit]:
+    """A value that the program returns as well, so that it has one more user."""
+
+    def edited(name: str) -> Module:
+        module = copy_module(original)
+        module.entry.root = make.tuple_of(module.entry.root, [module.entry.root, find(module, name)])
+        return module
+
+    for x in original.entry.post_order():
+        if x.operands and not x.is_root and x.shape.is_array:
+            yield f"{x.name} returned", partial(edited, x.name)
+
+
+def applied(name: str, module: Module) -> int | str:
+    """The number of places at which the recipe changes the module."""
+    rewriting = WRITTEN[name.partition(" ")[0]]
+    places = [x for c in module.computations for x in c.post_order() if x.opcode in rewriting.opcodes.split()]
+    try:
+        return sum(map(rewriting.change, places))
+    except (LookupError, ValueError):  # XLA would refuse a dimension or a window of that number
+        return "invalid"
+
+
+def test_edited_modules_are_changed_at_as_many_places_as_before(golden: Golden) -> None:
+    lines = []
+    for name in CASES:
+        original = prepared(module(CASES[name][0]))
+        found = defaultdict[int | str, list[str]](list)
+        for edits in map(list, (other_numbers(original), other_operands(original), other_results(original))):
+            Random(name).shuffle(edits)
+            tried = ((edit, edited) for edit, apply in edits if (edited := apply()) is not None)
+            for edit, edited in islice(tried, EACH):
+                found[applied(name, edited)].append(edit)
+        places = applied(name, original)
+        HloDCE().run(original, OnlySkipped())
+        opcodes = Counter(x.opcode for x in original.instructions())
+        written = " ".join(f"{opcodes[opcode]} {opcode}" for opcode in sorted(opcodes))
+        lines.append(f"{name}: {places} places, then {written}\n")
+        lines += [f"  {count}: {', '.join(found[count])}\n" for count in sorted(found, key=str)]
+    golden("recipes/edited.txt", "".join(lines))
