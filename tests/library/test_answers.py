@@ -1,0 +1,113 @@
+"""Every answer about some programs, text and figures: a change of one is seen, and has to be meant."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
+from math import copysign, log1p
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hlofuse as library
+from hlofuse.format.terminal import printed
+from hlofuse.ir.errors import HlofuseError
+from ..running import Golden
+
+TESTS = Path(__file__).parents[1]
+CPU = {"target": "cpu"}
+H100 = {"target": "gpu", "device": "h100_sxm"}
+A100 = {"target": "gpu", "device": "a100_sxm_40"}
+PROGRAMS: list[tuple[str, str, dict[str, Any]]] = [
+    ("data/cpu", "corpus/mlp_grad_bf16/before.hlo", CPU),
+    ("data/cpu-unoptimized", "programs/random_3060/before.hlo", CPU),
+    ("data/gpu", "h100_sxm/dus_twice_loop/before.hlo", H100),
+    ("data/gpu", "h100_sxm/softmax_column/before.hlo", {**H100, "xla": "0.9.0"}),
+    ("data/gpu", "a100_sxm_40/sort_and_topk/before.hlo", A100),
+    ("data/gpu-h100_sxm-unoptimized", "programs/big_scalar_reduction/before.hlo", H100),
+    ("data/gpu-legacy", "v100/sgd_many_small/before.hlo", {"target": "gpu-legacy", "device": "v100"}),
+    ("data/gpu-users", "h100_sxm/quantiles_of_rows/before.hlo", H100),
+    ("data/partitioned", "cpu/ns_fsdp_grad/before.hlo", CPU),
+    ("data/partitioned", "gpu/ns_moe/before.hlo", H100),
+    ("data/tpu", "tpu/gpt2_block/after.hlo", {"device": "v5e"}),
+]
+RECIPES = ("sum-before-the-psum/h100_sxm", "scan-not-cumsum/cpu", "max-with-argmax/h100_sxm")
+"""Each has a module before and one after the change, which are compared as well."""
+PROGRAMS += [("recipes/data", f"{r}/before/input.hlo", CPU if r.endswith("cpu") else H100) for r in RECIPES]
+QUESTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("explain", {}),
+    ("explain", {"details": True}),
+    ("what_if", {}),
+    ("what_if", {"without_pass": ("all",)}),
+    ("kernels_of", {}),
+    ("stats_of", {}),
+    ("memory", {}),
+]
+
+
+def opened(archive: str, member: str, options: dict[str, Any]) -> library.Report:
+    with tarfile.open(TESTS / f"{archive}.tar.xz") as tar:
+        tar.extract(member, filter="data")
+    return library.open(member, **options)
+
+
+def text(answer: Callable[[], library.Answer[Any]], **how: Any) -> str:
+    """All lines; then of each part of the JSON report how many values it has, and a sum over its numbers.
+
+    Of each number the logarithm counts, so that none is lost beside a larger one."""
+    try:
+        found = answer()
+        lines = found.to_text(limit=0) if not how else printed(lambda c: found.body(c, limit=0, **how), 100)
+    except HlofuseError as error:
+        return f"{error}\n"
+    parts = [(key, list(leaves(value))) for key, value in found.to_json().items()]
+    sums = [(key, len(values), sum(map(size, values))) for key, values in parts]
+    return f"{lines}JSON: {', '.join(f'{key} {count} {total:.3f}' for key, count, total in sums if total)}\n"
+
+
+def size(value: Any) -> float:
+    return copysign(log1p(abs(value)), value) if isinstance(value, int | float) else float(value is None)
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list | tuple):
+        for x in value.values() if isinstance(value, dict) else value:
+            yield from leaves(x)
+    else:
+        yield value
+
+
+@pytest.mark.parametrize(("archive", "member", "options"), PROGRAMS, ids=[m for _, m, _ in PROGRAMS])
+def test_answers_about_a_program(
+    archive: str,
+    member: str,
+    options: dict[str, Any],
+    golden: Golden,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = opened(archive, member, options)
+    found = [f"{q} {how}\n{text(partial(getattr(report, q), **how))}" for q, how in QUESTIONS]
+    entry = report.loaded.module.entry
+    pairs = [(o.name, x.name) for x in entry for o in x.operands if o.operands]
+    pairs += [(b, a) for a, b in pairs[::3]] + [(a[0], b[1]) for a, b in pairwise(pairs[::5])]
+    names = [(x.name,) for x in entry if x.operands]
+    for n, asked in enumerate([*names[:: len(names) // 9 + 1], *pairs[:: len(pairs) // 9 + 1]]):
+        found.append(f"why {' '.join(asked)}\n{text(partial(report.why, *asked), details=bool(n % 3))}")
+    golden(f"answers/{member.removesuffix('.hlo').replace('/', '-')}.txt", "\n".join(found))
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("sides", [("before", "after"), ("after", "before")])
+def test_a_difference(
+    recipe: str, sides: tuple[str, str], golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = CPU if recipe.endswith("cpu") else H100
+    one, other = (opened("recipes/data", f"{recipe}/{side}/input.hlo", options) for side in sides)
+    found = text(lambda: one.diff(other))
+    golden(f"answers/diff-{recipe.replace('/', '-')}-{sides[1]}.txt", found)
