@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterator
-from functools import reduce
+from collections.abc import Callable, Iterator
+from functools import partial, reduce
 from pathlib import Path
 from random import Random
 
@@ -824,17 +824,26 @@ COUNTERPARTS = {
 }  # fmt: skip
 
 
-def edits_of(original: Module) -> Iterator[tuple[str, str | int, str]]:
-    """Operations, each with another opcode, or with a place of its operands and an earlier value for it."""
+def edits_of(original: Module) -> Iterator[tuple[str, Callable[[], Module]]]:
+    """Operations, each with another opcode, or with an earlier value for one of its operands."""
+
+    def edited(at: str, what: int | None, new: str) -> Module:
+        module = copy_module(original)
+        if what is None:
+            find(module, at).opcode = new
+        else:
+            find(module, at).replace_operand(what, find(module, new))
+        return module
+
     for computation in original.computations:
         earlier: list[Instruction] = []
         for x in computation.post_order():
-            if x.opcode in COUNTERPARTS:
-                yield x.name, "opcode", COUNTERPARTS[x.opcode]
+            if new := COUNTERPARTS.get(x.opcode):
+                yield f"{x.name} opcode {new}", partial(edited, x.name, None, new)
             for k, operand in enumerate(x.operands if x.opcode not in ("tuple", "while") else ()):
-                others = (i for i in earlier if i.shape == operand.shape and i is not operand)
-                if (other := next(others, None)) is not None:
-                    yield x.name, k, other.name
+                others = (i.name for i in earlier if i.shape == operand.shape and i is not operand)
+                if other := next(others, None):
+                    yield f"{x.name} {k} {other}", partial(edited, x.name, k, other)
             earlier.append(x)
 
 
@@ -842,15 +851,9 @@ def edits_of(original: Module) -> Iterator[tuple[str, str | int, str]]:
 @pytest.mark.parametrize("name", [n for n in CASES if " while(" not in CASES[n][0]])
 def test_the_values_are_the_same_with_another_operation_or_operand(name: str, judge: Judge) -> None:
     """Either nothing changes or the values stay: what a recipe relies on it has looked at."""
-    original = module(CASES[name][0])
-    edits = list(edits_of(original))
-    for edit in Random(name).sample(edits, min(len(edits), 2)):
-        edited, (at, what, new) = copy_module(original), edit
-        if isinstance(what, int):
-            find(edited, at).replace_operand(what, find(edited, new))
-        else:
-            find(edited, at).opcode = new
-        before, after, places = changed(name, edited)
+    edits = list(edits_of(module(CASES[name][0])))
+    for edit, edited in Random(name).sample(edits, min(len(edits), 2)):
+        before, after, places = changed(name, edited())
         if places and WRITTEN[name.partition(" ")[0]].backend != "gpu":
             judgement = judged(judge, before, after)
             assert judgement.verdict in ("same", "cannot tell"), f"{edit}: {judgement.reason}"
