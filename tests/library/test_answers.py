@@ -96,8 +96,8 @@ def test_answers_about_a_program(
     pairs = [(o.name, x.name) for x in entry for o in x.operands if o.operands]
     pairs += [(b, a) for a, b in pairs[::3]] + [(a[0], b[1]) for a, b in pairwise(pairs[::5])]
     names = [(x.name,) for x in entry if x.operands]
-    for n, asked in enumerate([*names[:: len(names) // 9 + 1], *pairs[:: len(pairs) // 9 + 1]]):
-        found.append(f"why {' '.join(asked)}\n{text(partial(report.why, *asked), details=bool(n % 3))}")
+    for n, query in enumerate([*names[:: len(names) // 9 + 1], *pairs[:: len(pairs) // 9 + 1]]):
+        found.append(f"why {' '.join(query)}\n{text(partial(report.why, *query), details=bool(n % 3))}")
     golden(f"answers/{member.removesuffix('.hlo').replace('/', '-')}.txt", "\n".join(found))
 
 
