@@ -20,11 +20,10 @@ from hlofuse.ir.graph import Module
 from hlofuse.ir.shape_check import first_misfit
 from hlofuse.passes.common import make
 from hlofuse.passes.dce import HloDCE
-from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.advice.written import prepared
 from hlofuse.trace import OnlySkipped
 from ..running import Golden, find
-from .test_written import CASES, edits_of, module
+from .test_written import CASES, edits_of, module, rewritten
 
 NUMBERS = re.compile(r"(?<=[={,:_(x\[])-?\d+(?=[},:_) x\]]|$)|EQ|NE|LT|LE|GT|GE")
 DIRECTIONS = {"EQ": "LE", "NE": "EQ", "LT": "LE", "LE": "LT", "GT": "GE", "GE": "GT"}
@@ -63,16 +62,6 @@ def other_results(original: Module) -> Iterator[Edit]:
             yield f"{x.name} returned", partial(edited, x.name)
 
 
-def applied(name: str, module: Module) -> int | str:
-    """The number of places at which the recipe changes the module."""
-    rewriting = WRITTEN[name.partition(" ")[0]]
-    places = [x for c in module.computations for x in c.post_order() if x.opcode in rewriting.opcodes.split()]
-    try:
-        return sum(map(rewriting.change, places))
-    except (LookupError, ValueError):  # XLA would refuse a dimension or a window of that number
-        return "invalid"
-
-
 def test_edited_modules_are_changed_at_as_many_places_as_before(golden: Golden) -> None:
     lines = []
     for name in CASES:
@@ -82,8 +71,11 @@ def test_edited_modules_are_changed_at_as_many_places_as_before(golden: Golden) 
             Random(name).shuffle(edits)
             tried = ((edit, edited) for edit, apply in edits if (edited := apply()) is not None)
             for edit, edited in islice(tried, EACH):
-                found[applied(name, edited)].append(edit)
-        places = applied(name, original)
+                count: int | str = "invalid"  # XLA would refuse a dimension or a window of that number
+                with suppress(LookupError, ValueError):
+                    count = rewritten(name, edited)
+                found[count].append(edit)
+        places = rewritten(name, original)
         HloDCE().run(original, OnlySkipped())
         opcodes = Counter(x.opcode for x in original.instructions())
         written = " ".join(f"{opcodes[opcode]} {opcode}" for opcode in sorted(opcodes))
