@@ -18,8 +18,7 @@ from ..recipes.values import archive
 from ..running import Golden
 
 TESTS = Path(__file__).parents[1]
-ARCHIVES = {"gpu": 16, "gpu-unusual": 16, "gpu-legacy": 8, "gpu-users": 6, "gpu-models": 2}
-"""The number of modules that stand for an archive."""
+ARCHIVES = {"gpu": 16, "gpu-unusual": 16, "gpu-legacy": 8, "gpu-users": 6, "gpu-models": 2}  # modules of each
 
 
 def programs() -> Iterator[tuple[str, str, dict[str, str]]]:
