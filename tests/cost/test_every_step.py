@@ -13,7 +13,7 @@ from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.reports.common.facts import Facts
 from ..fixtures import read_cases
-from ..library.test_answers import leaves, size
+from ..library.test_answers import H100, leaves, size
 from ..recipes.values import archive
 from ..running import Golden
 
@@ -29,12 +29,12 @@ def programs() -> Iterator[tuple[str, str, dict[str, str]]]:
         for member in sorted(modules)[:: len(modules) // count]:
             target = "gpu-legacy" if name == "gpu-legacy" else "gpu"
             yield member, modules[member], {"target": target, "device": member.partition("/")[0]}
-    for folder in ("rules", "cost/gpu/modules", "cost/tiling/modules"):
+    for folder in ("rules", "cost/gpu/modules", "cost/tiling/modules", "cost/steps.hlo"):
         for case in read_cases(TESTS / folder):
             yield (
                 str(case),
                 case.text,
-                {"target": "gpu", "device": "h100_sxm"} if folder != "rules" else case.options,
+                case.options if "target" in case.options else H100,
             )
 
 
