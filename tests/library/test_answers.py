@@ -52,13 +52,14 @@ def opened(archive: str, member: str, options: dict[str, Any]) -> library.Report
     return library.open(member, **options)
 
 
-def text(answer: Callable[[], library.Answer[Any]], **how: Any) -> str:
+def text(answer: Callable[[], Any], limit: int = 10, details: bool | None = None) -> str:
     """All lines; then of each part of the JSON report how many values it has, and a sum over its numbers.
 
     Of each number the logarithm counts, so that none is lost beside a larger one."""
     try:
         found = answer()
-        lines = found.to_text(limit=0) if not how else printed(lambda c: found.body(c, limit=0, **how), 100)
+        is_whole = details is None
+        lines = found.to_text(limit=limit) if is_whole else printed(partial(found.body, details=details), 100)
     except HlofuseError as error:
         return f"{error}\n"
     parts = [(key, list(leaves(value))) for key, value in found.to_json().items()]
@@ -89,13 +90,15 @@ def test_answers_about_a_program(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     report = opened(archive, member, options)
-    found = [f"{q} {how}\n{text(partial(getattr(report, q), **how))}" for q, how in QUESTIONS]
+    found = [
+        f"{q} {how}\n{text(partial(getattr(report, q), **how), 0 if how else 10)}" for q, how in QUESTIONS
+    ]
     entry = report.loaded.module.entry
     pairs = [(o.name, x.name) for x in entry for o in x.operands if o.operands]
     pairs += [(b, a) for a, b in pairs[::3]] + [(a[0], b[1]) for a, b in pairwise(pairs[::5])]
     names = [(x.name,) for x in entry if x.operands]
     for n, query in enumerate([*names[:: len(names) // 9 + 1], *pairs[:: len(pairs) // 9 + 1]]):
-        found.append(f"why {' '.join(query)}\n{text(partial(report.why, *query), details=bool(n % 3))}")
+        found.append(f"why {' '.join(query)}\n{text(partial(report.why, *query), 0, bool(n % 3))}")
     golden(f"answers/{member.removesuffix('.hlo').replace('/', '-')}.txt", "\n".join(found))
 
 
@@ -104,5 +107,5 @@ def test_differences(recipe: str, golden: Golden, tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     options = CPU if recipe.endswith("cpu") else H100
     a, b = (opened("recipes/data", f"{recipe}/{side}/input.hlo", options) for side in ("before", "after"))
-    found = text(partial(a.diff, b)) + text(partial(b.diff, a))
+    found = text(partial(a.diff, b), 0) + text(partial(b.diff, a))
     golden(f"answers/diff-{recipe.replace('/', '-')}.txt", found)
