@@ -35,15 +35,9 @@ PROGRAMS: list[tuple[str, str, dict[str, Any]]] = [
 RECIPES = ("sum-before-the-psum/h100_sxm", "scan-not-cumsum/cpu", "max-with-argmax/h100_sxm")
 """Each has a module before and one after the change, which are compared as well."""
 PROGRAMS += [("recipes/data", f"{r}/before/input.hlo", CPU if "cpu" in r else H100) for r in RECIPES]
-QUESTIONS: list[tuple[str, dict[str, Any]]] = [
-    ("explain", {}),
-    ("explain", {"details": True}),
-    ("what_if", {}),
-    ("what_if", {"without_pass": ("all",)}),
-    ("kernels_of", {}),
-    ("stats_of", {}),
-    ("memory", {}),
-]
+QUESTIONS: list[tuple[str, dict[str, Any]]] = [("explain", {"details": True})]
+QUESTIONS += [("what_if", {"without_pass": ("all",)})]
+QUESTIONS += [(question, {}) for question in ("explain", "what_if", "kernels_of", "stats_of", "memory")]
 
 
 def opened(archive: str, member: str, options: dict[str, Any]) -> library.Report:
