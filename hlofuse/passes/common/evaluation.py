@@ -122,6 +122,8 @@ def _bitcast_convert(x: Instruction, given: Elements) -> Elements:
     if not {k[1:] for k in kinds} < {"16", "32", "64"}:
         raise CannotEvaluate
     source, result = (f"{k[0].replace('s', 'i')}{int(k[1:]) // 8}" for k in kinds)
+    if source[1:] == result[1:]:
+        return _as_elements(x, lambda a: a.view(result), given.astype(source))
     # Parts of an element are its last dimension, the lowest bits first.
     flat = given.astype(source).reshape(-1)
     return _as_elements(x, lambda a: a.view(result).reshape(x.shape.dimensions), flat)
