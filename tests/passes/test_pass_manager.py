@@ -90,8 +90,8 @@ def test_a_compilation_is_one_list_with_fusion_as_a_span_of_it() -> None:
     passes = compilation("cpu")
     fusion = [p.name for p in passes].index("fusion")
     names = [p.name for top in passes[:fusion] for p in top.flattened() if isinstance(p, Pipeline)]
-    assert names[:3] == ["pre-spmd-partitioner", "spmd-partitioner", "sharding-removal"]
-    assert names[3:5] == ["HLO_passes_through_layout_assignment", "simplification"]
+    spmd = ["pre-spmd-partitioner", "spmd-partitioner", "sharding-removal"]
+    assert names[:6] == ["async-collective", *spmd, "HLO_passes_through_layout_assignment", "simplification"]
     assert len(names) == len(set(names))
     assert [p.name for p in passes[fusion].flattened()] == ["fusion", "fusion", "fusion-wrapper"]
     after = [p.name for top in passes[fusion + 1 :] for p in top.flattened()]
