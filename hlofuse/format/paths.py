@@ -101,6 +101,10 @@ def scopes_of(op_name: str | None) -> tuple[tuple[str, ...], Direction]:
     return tuple(shown), "forward" if "jvp" in found else "other"
 
 
+def is_gradient(op_name: str | None) -> bool:
+    return scopes_of(op_name)[1] in ("backward", "recomputed")
+
+
 def has_part(op_name: str, part: str) -> bool:
     """True if the components of `part` are consecutive in `op_name`. `softmax` also matches
     `transpose(jvp(softmax))`. XLA joins the names of merged operations with `;`."""

@@ -7,11 +7,12 @@ from pathlib import Path
 from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
 from hlofuse.reports.advice.catalogue import RECIPES
+from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import origin
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.phrases import sources
-from hlofuse.reports.verdict.candidates import Rewritten
+from hlofuse.reports.verdict.candidates import UNKNOWN, Rewritten, rewritten
 from hlofuse.reports.whatif.model import Trial
 from ..fixtures import companion_texts
 from ..running import Run
@@ -21,6 +22,15 @@ TEXTS = companion_texts(__file__)
 ROOT = Path(__file__).parents[2]
 
 TEXT = TEXTS["text"]
+
+TRAINED = """HloModule m
+ENTRY e {{
+  x = f32[64] parameter(0)
+  n = f32[] constant(1.5)
+  e = f32[64] broadcast(n), dimensions={{}}
+  p = f32[64] power(x, e), metadata={{op_name="jvp()/pow" source_file="q.py" source_line=3}}
+  ROOT d = f32[64] multiply(p, x), metadata={{op_name="{}/mul" source_file="q.py" source_line=3}}
+}}"""
 
 
 def test_a_line_in_an_installed_package_is_told_with_the_users_own() -> None:
@@ -37,9 +47,8 @@ def test_a_line_in_an_installed_package_is_told_with_the_users_own() -> None:
 def test_a_suggestion_names_the_users_own_line() -> None:
     own = Place("deep", source="keras/src/backend/jax/nn.py:35 relu", called_from="net.py:7 call")
     trial = Trial(None, "replayed", None, 0, 0, 0)
-    assert Rewritten(RECIPES[0], parse_module(TEXT), (own, own)).suggestion(trial).sources == (
-        "net.py:7 call",
-    )
+    module = parse_module(TEXT)
+    assert Rewritten(RECIPES[0], module, module, (own, own)).suggestion(trial).sources == ("net.py:7 call",)
 
 
 def test_an_explanation_names_the_layer() -> None:
@@ -64,3 +73,11 @@ def test_why_tells_it_as_well(hlofuse: Run, tmp_path: Path) -> None:
     dump.write_text(TEXT)
     reported = hlofuse("why", str(dump), "own", "deep", columns=200).out
     assert "block_0/relu_1: keras/src/backend/jax/nn.py:35 relu, from net.py:7 call" in reported
+
+
+def test_a_change_that_leaves_the_gradient_of_its_line_says_so() -> None:
+    said = {}
+    for part in ("jvp()", "transpose(jvp())"):
+        module = parse_module(TRAINED.format(part))
+        said[part] = [r.suggestion(UNKNOWN).is_forward_alone for r in rewritten(prepared(module), "cpu")]
+    assert said == {"jvp()": [False], "transpose(jvp())": [True]}

@@ -16,6 +16,7 @@ from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import is_divided
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, replay_config
 from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.format.paths import is_gradient
 from hlofuse.ir import HlofuseError, Instruction, Module, Record, copy_module, grouped, replace
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.dce import HloDCE
@@ -201,13 +202,16 @@ class Rewritten(Record):
     """A recipe's change in a module before optimizations."""
 
     recipe: Recipe
+    start: Module
     module: Module
     places: tuple[Place, ...]
     touched: float = 0.0
 
     def suggestion(self, trial: Trial) -> Suggestion:
         text, places, name = self.recipe.text, self.places, self.recipe.name
-        return Suggestion("code", text, "", lines_of(places), len(places), trial, name, touched=self.touched)
+        alone = _gradient(places, self.start) == _gradient(places, self.module) != set()
+        rest = trial, name, "", self.touched, alone
+        return Suggestion("code", text, "", lines_of(places), len(places), *rest)
 
 
 def rewritten(
@@ -227,7 +231,7 @@ def rewritten(
         module = copy_module(start)
         changed = tuple(_rewrite(module, recipe.name))
         if changed:
-            yield Rewritten(recipe, module, changed)
+            yield Rewritten(recipe, start, module, changed)
     if loops:
         yield from _with_loops_changed(start, backend)
 
@@ -249,7 +253,7 @@ def _with_loops_changed(
                 changed += (place,) * recipe.rewrite(x)
         if changed:
             HloDCE().run(module, Recorder())
-            yield Rewritten(recipe, module, changed)
+            yield Rewritten(recipe, start, module, changed)
 
 
 def _rewrite(module: Module, recipe: str) -> list[Place]:
@@ -279,11 +283,19 @@ def _of_recipe(
     situation: Situation,
     touched: float,
 ) -> Suggestion:
-    sources = lines_of(situation.facts.place(f.at) for f in findings)
+    found = [situation.facts.place(f.at) for f in findings]
+    gradient = _gradient(found, situation.module)
+    alone = bool(gradient) and gradient.isdisjoint(f.at for f in findings)
     rule = next((f.rule for f in findings if f.rule), "")
-    change = (recipe, tuple(findings))
-    places = len(findings)
-    return Suggestion("code", recipe.text, rule, sources, places, trial, recipe.name, "", touched, change)
+    rest = trial, recipe.name, "", touched, alone, (recipe, tuple(findings))
+    return Suggestion("code", recipe.text, rule, lines_of(found), len(found), *rest)
+
+
+def _gradient(places: Sequence[Place], module: Module) -> set[str]:
+    """The operations in which the lines of these places are differentiated."""
+    lines = {p.line for p in places} - {""}
+    found = (x for x in module.instructions() if is_gradient(x.op_name))
+    return {x.name for x in found if place_of(x, module).line in lines}
 
 
 def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggestion]:

@@ -40,7 +40,8 @@ def changes(v: Verdict, ranking: Ranking, also: Sequence[Change] = ()) -> list[C
     given = [parse_flags(c.label) for c in also if c.label.startswith("--")]
     for s in v.suggestions:
         if s.kind != "report" and (not s.flag or parse_flags(s.flag) not in given):
-            rows.append(Change(s.flag or phrases.name_text(s), s.text, s.trial, s.sources, s.places))
+            title = s.text + phrases.FORWARD * s.is_forward_alone
+            rows.append(Change(s.flag or phrases.name_text(s), title, s.trial, s.sources, s.places))
     for r in ranking.relaxed:
         if r.changes_anything:
             edges = edges_text(r.difference)

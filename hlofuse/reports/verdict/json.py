@@ -72,7 +72,7 @@ def _suggestion(s: Suggestion) -> dict[str, Any]:
     return {
         **fields(s, "kind text rule?"),
         "source": s.sources[0] if s.sources else None,
-        **fields(s, "sources places recipe? flag?"),
+        **fields(s, "sources places is_forward_alone recipe? flag?"),
         "operation": None,
         "edit": edit_of(s.recipe, s.text, s.sources),
         "proof": [word for word in ("replayed", "compiled", MEASURED, "values") if word in s.trial.how],

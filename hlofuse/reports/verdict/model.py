@@ -33,6 +33,8 @@ class Suggestion:
     flag: str = ""  # For a flag: as it is given in XLA_FLAGS
     touched: float = 0.0
     """The share of the time of the kernels that a change changes which has no gain to state."""
+    is_forward_alone: bool = False
+    """The module holds the gradient of these lines, and the trial leaves it as it was."""
     change: tuple[Recipe, tuple[Finding, ...]] | None = field(default=None, repr=False, compare=False)
     """A change at the input of fusion; None for others."""
 

@@ -27,6 +27,7 @@ from .model import MEASURED, Share, Suggestion, Verdict
 
 _SOON = ": some trials were left out to save time (what-if has all)"
 _NOTHING_LEFT = 0.02  # the part of the time that is not worth looking for
+FORWARD = " · forward alone: the gradient changes, too"
 SCALED = "scaled to measured time"
 COMPILED, VALUES = "compiled by XLA", "values equal"  # proofs in `Trial.how`
 _LINES = 3  # of the program named of one suggestion
@@ -291,7 +292,8 @@ def where_text(sources: Sequence[str], places: int = 0, room: int | None = None)
 def trial_line(s: Suggestion, v: Verdict, width: int | None = None) -> str:
     """`−1.01 µs (14%) · epi.py:12 · hlofuse recipe scale-the-summands · 2 → 1 kernels`, as `change_line`."""
     proof = s.trial.how if s.trial.how.startswith(COMPILED) else ""
-    return change_line(s.trial, v.totals, s.sources, proof or name_text(s), s.places, width)
+    line = change_line(s.trial, v.totals, s.sources, proof or name_text(s), s.places, width)
+    return line + FORWARD * s.is_forward_alone
 
 
 def code_lines(s: Suggestion, width: int) -> list[str]:
