@@ -127,11 +127,31 @@ def _check_choice(x: Instruction) -> str | None:
     return _check_elementwise(x, [o for o in x.operands if o not in scalars or o.shape.dimensions])
 
 
+_NAMED = {
+    "iota": {"iota_dimension": -1},
+    "sort": {"dimensions": 0},
+    "gather": {"offset_dims": -1, "collapsed_slice_dims": 0, "start_index_map": 0},
+    "scatter": {"update_window_dims": -2, "inserted_window_dims": 0, "scatter_dims_to_operand_dims": 0},
+}
+"""Attributes that name dimensions of an operand, by its number, of the last (-2), or of the result (-1)."""
+
+
+def _named(x: Instruction) -> str | None:
+    for name, number in _NAMED[x.opcode].items():
+        shape, value = (x.shape, *(o.shape for o in x.operands))[number + 1], x.attributes.get(name)
+        places = value if isinstance(value, tuple) else (value,) * (value is not None)
+        if len({*places}.intersection(range(len(shape.dimensions)))) < len(places):
+            return f"names dimensions of {shape}, each once, by {name}, not {_dimensions(places)}"
+    return None
+
+
 def _broadcast(x: Instruction) -> str | None:
     before, after = x.operands[0].shape.dimensions, x.shape.dimensions
     places = x.attributes.get("dimensions") or ()
     if len(places) != len(before):
         return f"needs one of dimensions={{…}} for each of {_dimensions(before)}, not {len(places)}"
+    if len({*places}) < len(places):
+        return f"names each dimension of {x.shape} once, not {_dimensions(places)}"
     for size, place in zip(before, places, strict=True):
         if not 0 <= place < len(after) or not _sizes_agree((size,), (after[place],)):
             return f"cannot have {x.operands[0].shape} as dimensions {_dimensions(places)} of {x.shape}"
@@ -208,6 +228,7 @@ _CHECKS: dict[str, Check] = {
     "select": _check_choice,
     "clamp": _check_choice,
     "broadcast": _broadcast,
+    **dict.fromkeys(_NAMED, _named),
     **dict.fromkeys("concatenate dot get-tuple-element pad reduce transpose".split(), _check_inferred),
     "slice": _slice,
     "dynamic-slice": _dynamic_slice,

@@ -76,8 +76,8 @@ def test_why_tells_it_as_well(hlofuse: Run, tmp_path: Path) -> None:
 
 
 def test_a_change_that_leaves_the_gradient_of_its_line_says_so() -> None:
-    said = {}
+    found = {}
     for part in ("jvp()", "transpose(jvp())"):
         module = parse_module(TRAINED.format(part))
-        said[part] = [r.suggestion(UNKNOWN).is_forward_alone for r in rewritten(prepared(module), "cpu")]
-    assert said == {"jvp()": [False], "transpose(jvp())": [True]}
+        found[part] = [r.suggestion(UNKNOWN).is_forward_alone for r in rewritten(prepared(module), "cpu")]
+    assert found == {"jvp()": [False], "transpose(jvp())": [True]}

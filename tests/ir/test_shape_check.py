@@ -47,6 +47,8 @@ WRONG = [
         "dot of f32[8,16], f32[8,16] is f32[8,8], not f32[8,9]",
     ),
     ("f32[8,16,2] broadcast(y), dimensions={0,1}", "cannot have f32[8,15] as dimensions [0,1]"),
+    ("f32[8,15] broadcast(y), dimensions={0,0}", "names each dimension of f32[8,15] once, not [0,0]"),
+    ("s32[8] iota(), iota_dimension=1", "dimensions of s32[8], each once, by iota_dimension, not [1]"),
     ("f32[8,16] broadcast(z), dimensions={0}", "broadcast needs one of dimensions={…} for each of [], not 1"),
     ("f32[8,16] transpose(x), dimensions={1,0}", "transpose of f32[8,16] is f32[16,8], not f32[8,16]"),
     ("f32[16] reduce(x, z), dimensions={1}, to_apply=sum", "of f32[8,16], f32[] is f32[8], not f32[16]"),
