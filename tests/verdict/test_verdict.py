@@ -243,12 +243,14 @@ def test_what_is_counted_for_one_iteration_has_gain_with_the_total(hlofuse: Run,
 def test_a_loop_under_vmap_says_for_how_many_elements_it_goes_on(hlofuse: Run, tmp_path: Path) -> None:
     path = tmp_path / "awaited.hlo"
     path.write_text(TEXTS["awaited"])
-    note = "Under vmap one runs until the last of 4,096 elements is done"
+    note = "One runs until the last of 4,096 elements is done"
     shown = hlofuse("explain", path, "--target", "cpu").out
-    assert f"{note}; jax.lax.map(f, xs, batch_size=n) ends each part by itself" in " ".join(shown.split())
+    assert f"{note}; for vmap, jax.lax.map(f, xs, batch_size=n) ends each part by itself" in " ".join(
+        shown.split()
+    )
     assert f"{note}\n" in hlofuse("explain", path, *H100).out
     path.write_text(TEXTS["awaited"].replace("select(open, y, x)", "add(y, x)"))
-    assert "Under vmap" not in hlofuse("explain", path, "--target", "cpu").out
+    assert "One runs until" not in hlofuse("explain", path, "--target", "cpu").out
 
 
 DUPLICATES = TEXTS["duplicates"]

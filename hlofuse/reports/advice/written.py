@@ -285,7 +285,8 @@ def compile_time_notes(module: Module) -> Iterator[str]:
             text = f"{x.opcode} of a constant, {quantity(steps).strip()} steps{where}"
             yield f"Compile time: {text}; compute it outside jit"
     costly = (x for x in module.instructions() if x.opcode in _COSTLY)
-    repeated = grouped(((x.opcode, str(x.shape), source_text(kernel_source(x, module))), x) for x in costly)
+    shapes = ((x, str([x.shape, *(o.shape for o in x.operands)])) for x in costly)
+    repeated = grouped(((x.opcode, s, source_text(kernel_source(x, module))), x) for x, s in shapes)
     for (opcode, _, line), copies in sorted(repeated.items(), key=lambda p: -len(p[1]))[:1]:
         if len(copies) >= _WRITTEN_OUT and line:
             above = reach([o for x in copies for o in x.operands], lambda i: i.operands)

@@ -86,7 +86,7 @@ class Verdict(Record):
     compiled: int = 0  # Changes that XLA compiled
     host_reads_conditions: bool = False
     """Each iteration of a loop without a trip count waits until the host has its condition."""
-    counts_to_an_argument: bool = False  # Such a loop could have a trip count
+    counts_to_an_argument: bool = False  # All such loops could have a trip count
     awaited_elements: int = 0  # A loop runs until the last of so many is done
     skipped: int = 0  # Trials that were left out because those before them took long
     not_proved: str = ""  # Why XLA could not compile changes that were to be; empty without a reason

@@ -91,8 +91,8 @@ def counting_lines(v: Verdict) -> Iterator[str]:
         kernels = plural(t.per_iteration, "kernel")
         yield f"Loops of unknown length: {kernels} counted for one iteration{most}{each}"
         if v.awaited_elements > 1:
-            cure = "; jax.lax.map(f, xs, batch_size=n) ends each part by itself" if v.cpu else ""
-            yield f"Under vmap one runs until the last of {v.awaited_elements:,} elements is done{cure}"
+            cure = "; for vmap, jax.lax.map(f, xs, batch_size=n) ends each part by itself" if v.cpu else ""
+            yield f"One runs until the last of {v.awaited_elements:,} elements is done{cure}"
     if v.host_reads_conditions:
         cure = "; a static length (static_argnums) avoids it" if v.counts_to_an_argument else ""
         yield f"Each iteration waits for a copy of its condition to the host{cure}"

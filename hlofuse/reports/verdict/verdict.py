@@ -13,7 +13,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.ir import Instruction, Module, replace
 from hlofuse.passes.loop.parts import loops_of
-from hlofuse.passes.loop.trip_count import awaited_elements, counts_to_an_argument
+from hlofuse.passes.loop.trip_count import awaited_elements, counts_to_an_argument, trip_count
 from hlofuse.releases import Release, Span
 from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.advice.recipe import Situation
@@ -121,7 +121,7 @@ def verdict(
         account, config.build.backend, config.release, config.device, facts.final_place, facts.account_before
     )
     trials = [s.trial for s in suggestions] + [r.trial for r in relaxed]
-    loops = loops_of(observed.replay.before.computations)
+    loops = [x for x in loops_of(observed.replay.before.computations) if trip_count(x) is None]
     return replace(
         found,
         program=_below(found.program, [t.totals for t in trials]),
@@ -141,7 +141,7 @@ def verdict(
         together=both,
         compile_time=tuple(compile_time_notes(program or observed.replay.before)) if about_all else (),
         skipped=budget.skipped,
-        counts_to_an_argument=any(map(counts_to_an_argument, loops)),
+        counts_to_an_argument=bool(loops) and all(map(counts_to_an_argument, loops)),
         awaited_elements=max(map(awaited_elements, loops), default=0),
     )
 
