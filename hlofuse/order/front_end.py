@@ -10,16 +10,10 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import chain, pairwise
-from math import inf
 
 from hlofuse.analysis.elementwise import is_constant
-from hlofuse.ir import Computation, Instruction, Module, reach
-from .names import (
-    is_of_call,
-    is_of_program,
-    is_without_op_name,
-    name_before_renaming,
-)
+from hlofuse.ir import Computation, Instruction, Module
+from .names import is_of_call, is_of_program, is_without_op_name, name_before_renaming
 
 _SHARED = frozenset({"broadcast", "constant"})  # stems that the compiler also assigns
 
@@ -43,17 +37,14 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
     found = set[Instruction]()
     for stem, members in candidates.items():
         passes = sorted(others.get(stem, ()))
-        end = inf
-        for computation in sorted(members, key=lambda c: not c.is_entry):
+        for computation in members:
             own = sorted(members[computation].values())
             elsewhere = (members[c].values() for c in members if c is not computation)
             foreign = sorted(chain(passes, *elsewhere))
             if computation.is_entry:
                 top = _top(own, passes, stem)
-                window = _ending_at_last([n for n in own if top // 2 < n <= top], foreign)
-                end = window.start or inf
-            else:
-                window = _fullest([n for n in own if n < end], foreign)
+                own = [n for n in own if top // 2 < n <= top]
+            window = _ending_at_last(own, foreign)
             found.update(x for x, number in members[computation].items() if number in window)
     return frozenset(found)
 
@@ -87,20 +78,6 @@ def _ending_at_last(numbers: list[int], foreign: list[int]) -> range:
     )
     score, first = max(agreed, default=(0, 0))
     return range(first, numbers[-1] + 1) if score > 0 else range(0)
-
-
-def _fullest(numbers: list[int], foreign: list[int]) -> range:
-    """The last of the best windows; for the body of a loop or branch, which may have any."""
-    best, found = 0, range(0)
-    score, first = 0, 0
-    for k, number in enumerate(numbers):
-        score -= 2 * _count_within(foreign, numbers[k - 1], number) if k else 0
-        if score <= 0:
-            score, first = 0, number
-        score += 1
-        if score >= best:
-            best, found = score, range(first, number + 1)
-    return found
 
 
 def _count_within(numbers: list[int], first: int, last: int) -> int:
@@ -180,5 +157,4 @@ def _constant(x: Instruction) -> Instruction:
 
 
 def _sources(x: Instruction, members: dict[Instruction, int]) -> dict[Instruction, None]:
-    above = reach(x.operands, lambda source: () if source in members else source.operands)
-    return dict.fromkeys(source for source in above if source in members)
+    return dict.fromkeys(o for o in x.operands if o in members)

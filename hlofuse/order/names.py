@@ -92,12 +92,6 @@ def _is_named_after(name: str, op_name: str, opcode: str) -> bool:
     return stem == last or (last.startswith(stem) and stem != opcode)
 
 
-def stack_frame(x: Instruction) -> int:
-    """The number of its source location; 0 for none. Locations are numbered when first written."""
-    metadata = x.attributes.get("metadata")
-    return (metadata.stack_frame_id or 0) if metadata is not None else 0
-
-
 def is_of_call(x: Instruction) -> bool:
     """True if it was inlined from a computation that its own computation called."""
     in_body, call = _innermost(x.op_name or "")

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import is_broadcast_of_constant
 from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.shape import FLOATING_TYPES
 from .names import (
     LOWERED,
     is_of_call,
@@ -16,7 +15,6 @@ from .names import (
     is_without_op_name,
     name_before_renaming,
     operation,
-    stack_frame,
     stem,
 )
 
@@ -29,9 +27,6 @@ class Phase(IntEnum):
     SIMPLIFIED = 3  # AlgebraicSimplifier, first run
     SIMPLIFIED_AGAIN = 4  # AlgebraicSimplifier and ReshapeMover afterwards
     LAYOUTS = 6
-    FUSIONS = 8  # Triton fusions and library calls
-    FLOATS = 10
-    SIMPLIFIED_LAST = 11  # AlgebraicSimplifier, last run
     BITCASTS = 12  # Any pass: numbers decide
 
 
@@ -60,10 +55,6 @@ class Evidence:
         """ReshapeMover's phase where there is only one layout: dimensions of size one rarely have others."""
         return Phase.SIMPLIFIED_AGAIN if x.shape.true_rank < 2 and not x.shape.is_tuple else Phase.LAYOUTS
 
-    def is_new(self, x: Instruction) -> bool:
-        """True if a pass created it without replacing another instruction."""
-        return x not in self.named and not is_of_program(x) and not is_of_call(x)
-
     def are_missing_before(self, x: Instruction, count: int) -> bool:
         """True if the program had operations right before it that added or dropped dimensions of size one."""
         stem, number = name_before_renaming(x)
@@ -81,17 +72,10 @@ class Entry(NamedTuple):
     phase: Phase
 
 
-def _is_library_or_triton(e: Evidence, x: Instruction) -> bool:
-    source = x.past("get-tuple-element")
-    return source.opcode == "custom-call" or x.opcode == "fusion"
-
-
 def _is_constant_of_front_end(e: Evidence, x: Instruction) -> bool:
     if x.opcode == "constant":
         return x in e.named
-    if not is_broadcast_of_constant(x):
-        return False
-    return x in e.named and (is_of_program(x) or not (is_without_op_name(x) and stack_frame(x)))
+    return x in e.named and is_broadcast_of_constant(x)
 
 
 def _is_constant_of_call(e: Evidence, x: Instruction) -> bool:
@@ -112,33 +96,7 @@ def _is_broadcast_after_reshape(e: Evidence, x: Instruction) -> bool:
     source = x.operands[0]
     if source.opcode != "bitcast" and source.shape.dimensions:
         return True  # two broadcasts, a reshape between them, became one
-    if _reduces_to_number(e, source) and e.are_missing_before(x, 1):
-        return True  # of what was reduced a dimension of size one was left
     return not source.shape.dimensions and source not in e.named and e.are_missing_before(x, 2)
-
-
-def _reduces_to_number(e: Evidence, x: Instruction) -> bool:
-    if x.opcode == "multiply" and e.is_new(x):
-        return any(o.opcode == "reduce" and not o.shape.dimensions for o in x.operands)
-    return x.opcode == "reduce" and not x.shape.is_tuple and not x.shape.dimensions
-
-
-def _is_spread_last(e: Evidence, x: Instruction) -> bool:
-    """True if it was narrow, and so converted after the broadcast."""
-    if not (x.opcode == "broadcast" and not is_of_program(x)) or is_broadcast_of_constant(x):
-        return False
-    source = x.operands[0].past("bitcast")
-    if not _is_inserted_convert(e, source):
-        return False
-    created = {u.element_type for u in x.users}
-    narrow = source.operands[0].element_type if source.operands else ""
-    return not (all(u.opcode == "convert" for u in x.users) and created == {narrow})
-
-
-def _is_inserted_convert(e: Evidence, x: Instruction) -> bool:
-    if x.opcode != "convert" or is_of_program(x) or LOWERED.get(operation(x)) == x.opcode:
-        return False
-    return {x.operands[0].element_type, x.element_type} <= FLOATING_TYPES
 
 
 def _is_negated_sum(e: Evidence, x: Instruction) -> bool:
@@ -148,12 +106,9 @@ def _is_negated_sum(e: Evidence, x: Instruction) -> bool:
 
 TABLE = (
     Entry("bitcast", lambda e, x: x.opcode == "bitcast", Phase.BITCASTS),
-    Entry("library or Triton", _is_library_or_triton, Phase.FUSIONS),
     Entry("constant of the front end", _is_constant_of_front_end, Phase.FRONT_END),
     Entry("constant of a call", _is_constant_of_call, Phase.CALLS),
     Entry("broadcast after a reshape", _is_broadcast_after_reshape, Phase.SIMPLIFIED_AGAIN),
-    Entry("broadcast of what was widened", _is_spread_last, Phase.SIMPLIFIED_LAST),
-    Entry("inserted convert", _is_inserted_convert, Phase.FLOATS),
     Entry("negated sum", _is_negated_sum, Phase.SIMPLIFIED),
 )
 """The first row that holds decides; without one the name alone does."""

@@ -7,7 +7,7 @@ AlgebraicSimplifier merges it into the broadcasts that read it."""
 from collections.abc import Iterable
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant, is_constant
-from hlofuse.ir import Instruction, reach
+from hlofuse.ir import Instruction
 from .names import is_of_program
 from .phases import Phase
 
@@ -43,8 +43,7 @@ def alone_in_layout(phases: Phases) -> list[Instruction]:
     def near(x: Instruction) -> set[Instruction]:
         return laid_out.intersection([*x.operands, *x.users])
 
-    beyond = {*reach((x for x in shared if near(x) - members), lambda x: near(x) & members)}
-    return [x for x in shared if x not in beyond]
+    return [x for x in shared if near(x) <= members]
 
 
 _SPREAD = ("broadcast", "iota")
@@ -56,11 +55,9 @@ def split_rounds(recreated: Iterable[Instruction]) -> list[Instruction]:
     rounds = list[Instruction]()
     while rest:
         done = len(rounds)
-        for spread in (False, True):
-            ready = (x for x in rest if rest.keys().isdisjoint(_sources(x)))
-            found = dict.fromkeys(x for x in ready if (x.opcode in _SPREAD) == spread)
-            rounds += found
-            rest = dict.fromkeys(x for x in rest if x not in found)
+        found = {x: None for x in rest if rest.keys().isdisjoint(_sources(x))}
+        rounds += found
+        rest = {x: None for x in rest if x not in found}
         if len(rounds) == done:
             break
     return [*rounds, *rest]

@@ -17,8 +17,7 @@ from .shadow_graph import Node, ShadowGraph
 
 # Operations that every user had one of its own of, until the last CSE before fusion merged them: broadcasts
 # of constants (HostOffloadLegalize copies them for each use), transposes before library calls, scatters and
-# gathers (LayoutAssignment copies an operand for each use), converts before what cannot compute in less than
-# single precision (FloatNormalization).
+# gathers (LayoutAssignment copies an operand for each use).
 
 _ANY_LAYOUT = frozenset({"custom-call", "scatter", "gather"})
 _MOVES = frozenset({"bitcast", "transpose"})
@@ -54,25 +53,6 @@ def split_groups(graph: ShadowGraph) -> None:
             and _groups(x.operands[0].shape.dimensions, x.shape.dimensions)
         ):
             _split_uses(graph, node)
-
-
-def split_widenings(graph: ShadowGraph) -> None:
-    """Give each use its own convert to single precision."""
-    for node in list(graph.nodes):
-        source = None if node.dead or node.is_bitcast else node.source
-        if source is not None and _is_widening(source):
-            _split_uses(graph, node)
-
-
-def _is_widening(x: Instruction) -> bool:
-    """True if float normalization put the convert before an operation that cannot compute in bf16."""
-    return (
-        x.opcode == "convert"
-        and x.element_type in ("f16", "f32")
-        and x.operands[0].element_type == "bf16"
-        and not x.op_name
-        and not x.name.startswith("convert_element_type")
-    )
 
 
 def _is_transpose(node: Node) -> bool:
@@ -281,7 +261,6 @@ def _restore(computation: Computation) -> None:
     for left in reversed(range(_ROUNDS)):
         if left == 0:
             grouped.put_back()
-            split_widenings(graph)
         _normalize_layouts(graph, looks_at_convolutions=left < _ROUNDS - 1)
         if left == 0:
             merge_equals(graph)
