@@ -1,7 +1,5 @@
 """Lower bounds: over all choices of fusions, and over all programs with the same products and results."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -129,7 +127,7 @@ class ProgramFloor(Record):
         self,
         bytes_accessed: int,
         us: float | None,
-    ) -> ProgramFloor | None:
+    ) -> "ProgramFloor | None":
         """The part that holds for another form of the program that moves so much and takes so long."""
         if us is None or self.moved_us is None:
             return self if self.moved_bytes <= bytes_accessed else None

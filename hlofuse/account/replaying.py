@@ -1,7 +1,5 @@
 """Estimates of the cost model for a module, and for a replay."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -115,7 +113,7 @@ def tiling_of(model: KernelModel, estimate: Estimate, *parts: Instruction) -> Ti
 
 def reads_of(
     model: KernelModel, estimate: Estimate, tiling: Tiling | None, *parts: Instruction
-) -> Sequence[OperandRead | TileRead]:
+) -> "Sequence[OperandRead | TileRead]":
     """Operand by operand, of a kernel or of a producer and its consumer as one."""
     if tiling is not None and isinstance(model, CombinedModel):
         return model.tiling.reads(tiling, *parts)
@@ -227,7 +225,7 @@ class Observed(Struct):
 
     replay: Compilation
     costs: Costs | None  # None for targets without a cost model
-    xla: Observed | None = None  # XLA's own replay, where this one differs from XLA
+    xla: "Observed | None" = None  # XLA's own replay, where this one differs from XLA
     cache: SharedTables = field(default_factory=SharedTables)
     """Results by structure, for further replays of the module."""
 
@@ -335,7 +333,7 @@ def pair_detail(
     )
 
 
-def _terms(reads: Sequence[OperandRead | TileRead]) -> tuple[ReadTerm, ...]:
+def _terms(reads: "Sequence[OperandRead | TileRead]") -> tuple[ReadTerm, ...]:
     found = [
         ReadTerm(r.operand.name, str(r.operand.shape), r.size, r.read, us(r.ticks), r.share) for r in reads
     ]

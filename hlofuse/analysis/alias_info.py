@@ -1,7 +1,5 @@
 """Operands that may share the buffer of a result (`xla/hlo/analysis/alias_info.cc`)."""
 
-from __future__ import annotations
-
 import re
 from typing import TYPE_CHECKING
 
@@ -60,7 +58,7 @@ class AliasInfo:
 
     def can_share(
         self,
-        dataflow: HloDataflow,
+        dataflow: "HloDataflow",
         operand: Instruction,
         operand_index: Index,
         user: Instruction,
@@ -83,7 +81,7 @@ class AliasInfo:
 
     def _is_updated(
         self,
-        dataflow: HloDataflow,
+        dataflow: "HloDataflow",
         operand: Instruction,
         operand_index: Index,
         user: Instruction,
@@ -118,7 +116,7 @@ def _is_added_last(fusion: Instruction, number: int) -> bool:
 
 
 def _may_overwrite(
-    dataflow: HloDataflow, operand: Instruction, operand_index: Index, user: Instruction, user_index: Index
+    dataflow: "HloDataflow", operand: Instruction, operand_index: Index, user: Instruction, user_index: Index
 ) -> bool:
     """The rule of the opcode, for equal shapes."""
     opcode = user.opcode

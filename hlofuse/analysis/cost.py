@@ -6,8 +6,6 @@ knows nothing of what a custom call does: such an instruction costs nothing here
 `Cost.unknown` (XLA subtracts 1 from every sum instead). The start of an asynchronous operation has the
 cost of its updates and its done as well, so that kernels add up to their computation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from operator import add
@@ -36,10 +34,10 @@ class Cost(NamedTuple):
         """Bytes read and written: XLA's `bytes accessed`."""
         return self.bytes_read + self.bytes_written
 
-    def __add__(self, other: Cost) -> Cost:  # type: ignore[override]
+    def __add__(self, other: "Cost") -> "Cost":  # type: ignore[override]
         return Cost(*map(add, self, other))
 
-    def work(self, times: int) -> Cost:
+    def work(self, times: int) -> "Cost":
         """Arithmetic alone, done `times` times: what a reduce takes over from its function."""
         return Cost(self.flops * times, self.transcendentals * times, unknown=self.unknown)
 

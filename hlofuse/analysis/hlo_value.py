@@ -1,7 +1,5 @@
 """Values, where they are and who uses them (`xla/service/hlo_value.cc`)."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
@@ -87,7 +85,7 @@ class Readers:
         self._of_elements = dict[Instruction, list[Instruction]]()
         self._numbers = dict[Instruction, dict[Instruction, list[int]]]()
 
-    def uses_of(self, value: HloValue) -> Sequence[HloUse]:
+    def uses_of(self, value: "HloValue") -> Sequence[HloUse]:
         """`ComputeUses`: roots count as users of what they hold."""
         roots = {p.instruction for p in value.positions if p.instruction.is_root}
         found = list[HloUse]()

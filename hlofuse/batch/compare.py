@@ -1,7 +1,5 @@
 """Two runs, reported as `hlofuse check` reports a baseline and what came of it."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -75,7 +73,7 @@ def compared(before: Path, after: Path, tolerance: float = 0.0, strict: bool = F
     return check_answer("batch diff", check, draw)
 
 
-def _by_module(link: duckdb.DuckDBPyConnection, run: str, table: str) -> ByModule:
+def _by_module(link: "duckdb.DuckDBPyConnection", run: str, table: str) -> ByModule:
     query = (
         f"SELECT t FROM {run}_{table} t WHERE (key, module) IN (SELECT ({run}.key, {run}.module) FROM pairs)"
     )

@@ -1,7 +1,5 @@
 """Tables of a run (`schema.toml`); units of work from folders, globs, lists, archives and object stores."""
 
-from __future__ import annotations
-
 import hashlib
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +44,7 @@ def package(name: str) -> Any:
 
 
 @cache
-def tables() -> dict[str, pyarrow.Schema]:
+def tables() -> "dict[str, pyarrow.Schema]":
     pa = package("pyarrow")
     return {
         name: pa.schema([(column, pa.type_for_alias(kind)) for column, kind in columns.items()])

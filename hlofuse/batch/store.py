@@ -1,8 +1,6 @@
 """The folder of a run: parts as they come, then one file a table. A killed run goes on from its parts. A part
 is one file a table. Its modules are written last, so what they name is whole."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -98,7 +96,7 @@ class Store:
         return str(self._parts / f"*-{table}.parquet")
 
 
-def connect() -> duckdb.DuckDBPyConnection:
+def connect() -> "duckdb.DuckDBPyConnection":
     """A database in memory, on disk where it would need more than 2 GB."""
     config = {"memory_limit": "2GB", "temp_directory": gettempdir()}
     link: duckdb.DuckDBPyConnection = package("duckdb").connect(config=config)
@@ -106,8 +104,8 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 
 def opened(
-    folder: Path, link: duckdb.DuckDBPyConnection | None = None, prefix: str = ""
-) -> duckdb.DuckDBPyConnection:
+    folder: Path, link: "duckdb.DuckDBPyConnection | None" = None, prefix: str = ""
+) -> "duckdb.DuckDBPyConnection":
     """A database with the tables of a finished run as views; those of a second run need a `prefix`.
     HlofuseError for a folder that is none, or whose tables are of another version."""
     name = printable(str(folder))

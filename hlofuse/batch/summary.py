@@ -1,7 +1,5 @@
 """The summary of a run: sections of `queries.toml`, each a query."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -49,7 +47,7 @@ def trend(folders: Sequence[Path]) -> Answer[Sections]:
     return _answer("trend", {"Trend": rows})
 
 
-def _rows(link: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
+def _rows(link: "duckdb.DuckDBPyConnection", sql: str) -> list[Row]:
     found = link.execute(sql)
     columns = [c[0] for c in found.description or ()]
     rows = [[v if isinstance(v, _JSON) else str(v) for v in row] for row in found.fetchall()]

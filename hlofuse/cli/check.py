@@ -1,7 +1,5 @@
 """`hlofuse check`: fusion against a budget or a stored baseline, for CI."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _run(
-    programs: Sequence[Report],
+    programs: "Sequence[Report]",
     options: Check,
     out: Output,
     update: bool,

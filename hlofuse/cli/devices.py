@@ -1,7 +1,5 @@
 """`hlofuse devices`: the GPUs and TPUs whose numbers come with hlofuse."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 import click
@@ -50,7 +48,7 @@ def _row(name: str, device: DeviceDescription | TpuDevice) -> tuple[str, ...]:
     return name, str(device.core_count), bandwidth, cache, architecture
 
 
-def _print(devices: dict[str, DeviceDescription | TpuDevice], console: Console) -> None:
+def _print(devices: dict[str, DeviceDescription | TpuDevice], console: "Console") -> None:
     figures = [(figure, "right") for figure in _FIGURES]
     rows = Rows(("device", "name"), *figures, ("architecture", "name"))
     for name, device in devices.items():
@@ -62,6 +60,6 @@ def _print(devices: dict[str, DeviceDescription | TpuDevice], console: Console) 
     console.print("TPUs: published figures; hlofuse devices NAME has their sources", style="dim")
 
 
-def _print_one(device: DeviceDescription | TpuDevice, console: Console) -> None:
+def _print_one(device: DeviceDescription | TpuDevice, console: "Console") -> None:
     for key, value in to_builtins(device).items():
         console.print(f"{key} = {value}", highlight=False, markup=False)

@@ -1,7 +1,5 @@
 """`hlofuse explore`: every decision in one HTML file to step through."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +63,7 @@ def command(
     emit(page, output)
 
 
-def _announced(report: Report) -> Report:
+def _announced(report: "Report") -> "Report":
     """The report, that of XLA:TPU's final module where it is next to another, after printing its head."""
     from hlofuse.library.reasons import final_of_tpu
 

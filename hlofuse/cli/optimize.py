@@ -1,7 +1,5 @@
 """`hlofuse optimize`: a better order of passes or XLA flags, measured in what runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from hlofuse.library.report import Report
 
 
-def _run(reports: Sequence[Report], options: Optimize, out: Output, write: Path | None) -> int:
+def _run(reports: "Sequence[Report]", options: Optimize, out: Output, write: Path | None) -> int:
     found = optimized(reports[0], options)
     if write is not None:
         emit(print_module(found.data.module), write)

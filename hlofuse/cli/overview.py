@@ -1,7 +1,5 @@
 """`hlofuse`, `hlofuse INPUT`: what is there, and the commands to copy next."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +50,7 @@ def command(path: str) -> int:
     """List what is at PATH, and the commands to copy next."""
     lines = list(_lines(path))
 
-    def draw(console: Console) -> None:
+    def draw(console: "Console") -> None:
         for line in lines:
             for part in fitted(line, console.width):
                 console.print(part, soft_wrap=True)  # a path or command is not broken

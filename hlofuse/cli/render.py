@@ -1,7 +1,5 @@
 """`hlofuse render`: a module and its fusions as a picture."""
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 from pathlib import Path
@@ -115,7 +113,7 @@ def command(
         save(Path(output), content)
 
 
-def _pair(report: Report, after: str) -> ModulePair:
+def _pair(report: "Report", after: str) -> ModulePair:
     options = report.options
     given = [flag for flag in options.input_arguments[1:] if flag.startswith("--") and flag != "--module"]
     if given:

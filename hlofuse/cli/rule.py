@@ -1,7 +1,5 @@
 """`hlofuse rule`: the rule catalogue."""
 
-from __future__ import annotations
-
 import json
 from typing import TYPE_CHECKING
 
@@ -54,7 +52,7 @@ def _requested_rules(codes: tuple[str, ...], rules_by_code: dict[str, Rule]) -> 
     return found
 
 
-def _print_list(rules: list[Rule], console: Console) -> None:
+def _print_list(rules: list[Rule], console: "Console") -> None:
     from rich.table import Table
 
     for letters, found in by_family(rules).items():
@@ -71,7 +69,7 @@ def _print_list(rules: list[Rule], console: Console) -> None:
     console.print("hlofuse rule CODE shows one rule in full.")
 
 
-def _print_pages(rules: list[Rule], console: Console) -> None:
+def _print_pages(rules: list[Rule], console: "Console") -> None:
     from hlofuse.format.terminal import print_sections
 
     for number, rule in enumerate(rules):

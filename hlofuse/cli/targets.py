@@ -1,7 +1,5 @@
 """`hlofuse targets`: what can be replayed, and how faithfully."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,7 +52,7 @@ def _json(target: Target, verbose: bool) -> dict[str, Any]:
     }
 
 
-def _print(targets: list[Target], verbose: bool, console: Console) -> None:
+def _print(targets: list[Target], verbose: bool, console: "Console") -> None:
     from rich.table import Table
 
     for target in targets:

@@ -1,8 +1,6 @@
 """Tiles for fusions that Triton emits, kernels for the rest
 (`xla/…/model/combined_gpu_performance_model.cc`)."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.graph import Instruction
@@ -32,7 +30,7 @@ class CombinedModel(KernelModel):
         super().__init__(device, release, self._tiled_run, shared=tables)
 
     @property
-    def tiling(self) -> TilingModel:
+    def tiling(self) -> "TilingModel":
         """The tiled model, made on first use: without Triton fusions numpy is not imported."""
         tiling = self.tables.tiling
         if tiling is None:

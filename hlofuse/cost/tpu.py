@@ -2,8 +2,6 @@
 `estimated_cycles` into the configuration of a final module's fusions, products and copies. A device's clock
 makes a time of them."""
 
-from __future__ import annotations
-
 import math
 import re
 import tomllib
@@ -50,7 +48,7 @@ class TpuDevice(Record):
             sizes[sizes.index(min(sizes))] *= 2
         return f"{name}:{'x'.join(map(str, reversed(sizes)))}"
 
-    def cycles_us(self, instruction: Instruction) -> float | None:
+    def cycles_us(self, instruction: "Instruction") -> float | None:
         """Microseconds of XLA:TPU's estimate; None without one, or without a clock."""
         cycles = estimated_cycles(instruction)
         return cycles / self.clock_rate_ghz / 1e3 if cycles is not None and self.clock_rate_ghz else None
@@ -60,7 +58,7 @@ class TpuDevice(Record):
         return self.peaks.get(element_type, self.peaks["bf16"])
 
 
-def estimated_cycles(instruction: Instruction) -> int | None:
+def estimated_cycles(instruction: "Instruction") -> int | None:
     """The estimate that XLA:TPU wrote for one run; None without one."""
     found = _CYCLES.search(instruction.raw("backend_config") or "")
     return int(found[1]) if found is not None else None

@@ -1,7 +1,5 @@
 """Changes of fusions: split, merged, grown, new, removed."""
 
-from __future__ import annotations
-
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -29,9 +27,9 @@ class MatchedFusion(Struct, eq=False):
     core: frozenset[int]  # Values that identify its origin: only those of both sides
     own: frozenset[int]  # Members of the core's sort that the other side has nowhere
     outputs: tuple[int, ...]  # Results, in any order, which does not matter for a multi-output fusion
-    sources: list[MatchedFusion] = []
+    sources: "list[MatchedFusion]" = []
     """For a fusion of AFTER: those of BEFORE that explain it; for one of BEFORE: where it went."""
-    same_as: MatchedFusion | None = None
+    same_as: "MatchedFusion | None" = None
     loose: frozenset[int] = frozenset()  # Values of its core outside of fusions on the other side
 
 

@@ -1,8 +1,6 @@
 """The environment: an episode runs passes on a module, and less of it is a reward. What it shows are opcode
 counts, or the graph in arrays of a fixed size."""
 
-from __future__ import annotations
-
 import copy
 import json
 import tarfile
@@ -185,7 +183,7 @@ class HloPassEnv(gymnasium.Env[Any, int]):
             ACTIONS[name].run(replayed)
         return replayed
 
-    def fork(self) -> HloPassEnv:
+    def fork(self) -> "HloPassEnv":
         """A second environment in the same state; neither changes the other."""
         other = copy.copy(self)
         other.module, other.actions, other._idle = (
@@ -196,7 +194,7 @@ class HloPassEnv(gymnasium.Env[Any, int]):
         other._np_random = copy.deepcopy(self._np_random)
         return other
 
-    def validate(self, **how: Any) -> Judgement:
+    def validate(self, **how: Any) -> "Judgement":
         """Whether the module computes what it did at first, by XLA: `hlofuse.judge.judge`."""
         from hlofuse.judge.judge import judge
 

@@ -1,7 +1,5 @@
 """Facts about an input: stage, backend, device, release, front end and partitions, each with its evidence."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from hlofuse.analysis.async_ops import wrapped_opcode
@@ -66,7 +64,7 @@ _EXCHANGES = with_trait("collective") | with_trait("collective-start") | {"send"
 _VENDORS = {"CUDA": "NVIDIA", "ROCM": "AMD"}
 
 
-def _platform_notes(module: Module, stage: Fact, device: DeviceDescription) -> list[str]:
+def _platform_notes(module: Module, stage: Fact, device: "DeviceDescription") -> list[str]:
     """What the replay for a device leaves open: calls of another vendor's libraries, passes for another."""
     found, needed = [], platform_of(module)
     if needed is not None and needed.value != device.platform:
@@ -88,7 +86,7 @@ def _notes(
     backend: Fact,
     note: str,
     unfollowed: tuple[str, ...],
-    device: DeviceDescription | None,
+    device: "DeviceDescription | None",
 ) -> tuple[str, ...]:
     found = [note] if note and backend.value not in NO_TARGET else []
     stamp = companions_of(module).stamp

@@ -2,8 +2,6 @@
 topological order with the two-way search of Bender et al. (ACM TALG 12(2), 2015), sections 2 and 4:
 computations have a level and an index, and what is new or changed comes first on its level."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 
@@ -24,7 +22,7 @@ class OnlineOrder:
         self._delta = 0
         """The limit of edges visited by a backward search: min(edges^(1/2), nodes^(2/3)), rounded up."""
 
-    def copy(self, computations: Mapping[Computation, Computation]) -> OnlineOrder:
+    def copy(self, computations: Mapping[Computation, Computation]) -> "OnlineOrder":
         new = OnlineOrder()
         new._level, new._index, new._id = (
             {computations[c]: value for c, value in d.items() if c in computations}

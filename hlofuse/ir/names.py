@@ -2,8 +2,6 @@
 names every instruction of its input after itself. A clone has the origin of its source. A replacement has its
 own origin and that of the instruction that it replaces. Instructions share these immutable values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
@@ -49,7 +47,7 @@ class NameUniquer:
         """Roots of taken names: most requests are for the name of an existing instruction."""
         self._reserved: tuple[str, ...] = ()  # names yet to be registered; only before the first request
 
-    def copy(self) -> NameUniquer:
+    def copy(self) -> "NameUniquer":
         """A uniquer with the same names taken; pending names are registered first."""
         self._note_reserved()
         new = NameUniquer()

@@ -1,8 +1,6 @@
 """Opcodes by name with their traits, and the few facts about them that the graph itself needs. The names are
 those of XLA's text (`hlo/ir/hlo_opcode.h`) in all releases that hlofuse reads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,7 +74,7 @@ class PrintOptions(Record):
     names_after_braces: bool = False  # `} // name` after computations of more than five instructions
 
     @classmethod
-    def short(cls) -> PrintOptions:
+    def short(cls) -> "PrintOptions":
         """The shortest text that can be read again (`HloPrintOptions::ShortParsable`)."""
         return cls(
             metadata=False, operand_numbers=0, signatures=False, percent=False, control_dependencies=False

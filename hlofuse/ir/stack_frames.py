@@ -1,8 +1,6 @@
 """The tables at the top of a dump with the source locations of operations. Mirrors `StackFrameIndexProto`
 (`xla/service/hlo.proto`): names of files and functions, locations and frames, by number from 1."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -40,7 +38,7 @@ class StackFrames:
     frames: dict[int, dict[str, int]] = field(default_factory=dict)
     _numbers: dict[tuple[int, int], int] = field(default_factory=dict, repr=False, compare=False)
 
-    def copy(self) -> StackFrames:
+    def copy(self) -> "StackFrames":
         return StackFrames(self.files, self.functions, self.locations, self.frames.copy())
 
     def __bool__(self) -> bool:

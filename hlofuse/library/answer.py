@@ -1,7 +1,5 @@
 """The answer to a question about a module: the same figures as objects, rows, JSON, text, Markdown, HTML."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,7 +35,7 @@ class Answer(Sequence[Any], Generic[D]):
     """For each module its stage, device and release, with their evidence."""
     note: str = ""
     """The limitation of the whole answer; empty where the replay begins with a module that XLA wrote."""
-    differences: Sequence[Comparison | None] = ()
+    differences: "Sequence[Comparison | None]" = ()
     """Differences of a changed replay from XLA's own."""
     markdown: Callable[[D], str] | None = None
     prints_heads: bool = False
@@ -85,7 +83,7 @@ class Answer(Sequence[Any], Generic[D]):
             document["difference"] = listed[0] if len(listed) == 1 else listed
         return document
 
-    def draw(self, console: Console, **how: Any) -> None:
+    def draw(self, console: "Console", **how: Any) -> None:
         """Print the text report; `how` are options of the command, such as `limit`."""
         self._draw_heads(console, **how)
         self.body(console, **how)
@@ -104,7 +102,7 @@ class Answer(Sequence[Any], Generic[D]):
             return self.markdown(self.data)
         return as_markdown(lambda console: self.draw(console, **how))
 
-    def _draw_heads(self, console: Console, limit: int = 10, **_how: Any) -> None:
+    def _draw_heads(self, console: "Console", limit: int = 10, **_how: Any) -> None:
         if self.prints_heads:
             return
         heads = [h for h in self.heads if h is not None]
@@ -153,7 +151,7 @@ def flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
             yield prefix + key, value
 
 
-def answer_about_part(command: str, error: PartError) -> Answer[Any]:
+def answer_about_part(command: str, error: "PartError") -> Answer[Any]:
     """The answer of a command about a part of a module: what there is of it, and no figures."""
     from hlofuse.reports.common.part import part_json, print_part
 

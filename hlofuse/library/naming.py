@@ -1,7 +1,5 @@
 """The names of a replay: XLA's final ones, and the module before optimizations that knows others."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,7 +42,7 @@ def attach_profile(replay: Compilation, profile: Profile) -> None:
         share(replay.final, replay, match(replay.replayed_final, replay.final).names)
 
 
-def resolver_of(facts: Facts) -> Names:
+def resolver_of(facts: "Facts") -> "Names":
     """Looks names up in a replay, in the module before optimizations next to its input as well."""
     from hlofuse.reports.common.names import Names
 

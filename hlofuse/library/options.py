@@ -1,7 +1,5 @@
 """From options to a replay: the one way in which the library and all commands say what to replay."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
@@ -58,7 +56,7 @@ class ReplayOptions:
         "XLA to replay, as a jaxlib release.  [default: auto, read from the dump]",
     )
     option: str | None = _option("--option", "NAME", "A variant of the target's passes (hlofuse targets).")
-    order: OrderSource | None = _option(
+    order: "OrderSource | None" = _option(
         "--order",
         ("xla", "replayed", "estimated", "text"),
         (
@@ -127,7 +125,7 @@ class ReplayOptions:
         "With --measure: the program's arguments, in order, as numpy.savez writes them.  [default: random]",
         kind="path",
     )
-    given: Module | str | None = field(default=None, repr=False)
+    given: "Module | str | None" = field(default=None, repr=False)
     """The module, or its text, in place of a file; `input` is then where it was read from, or `-`."""
     owned: object = field(default=None, compare=False, repr=False)
     """A temporary folder with `input`, which lives as long as this, or the text itself; None for a file."""

@@ -1,7 +1,5 @@
 """Questions about a module: the options of each, from which commands and methods of `Report` are built."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -59,7 +57,7 @@ class Question(Generic[D]):
         cls.has_hints, cls.of_whole = hints, of_whole
         QUESTIONS[cls.command] = cls
 
-    def about(self, *programs: Program) -> Answer[D]:
+    def about(self, *programs: "Program") -> "Answer[D]":
         """The answer about a program, or about several."""
         module, _, function = self.source.partition(":")
         answer = getattr(import_module(f"hlofuse.library.{module}"), function)
@@ -81,7 +79,7 @@ if TYPE_CHECKING:
     class QuestionMethod(Generic[P, D]):
         """A question as a method: its parameters are the options."""
 
-        def __get__(self, program: object, owner: type) -> Callable[P, Answer[D]]: ...
+        def __get__(self, program: object, owner: type) -> "Callable[P, Answer[D]]": ...
 
     def method_of(question: Callable[P, Question[D]]) -> QuestionMethod[P, D]:
         """The method that asks a question."""
@@ -279,7 +277,7 @@ class WhatIf(
         convert=_axes,
     )
     also_device: Sequence[str] = option("--also-device", "D", "Also sweep on this device.", multiple=True)
-    also: Sequence[Program | str] = option(
+    also: "Sequence[Program | str]" = option(
         "--also", "FILE", "Add another version of the program as a row: its dump or directory.", multiple=True
     )
     also_flags: Sequence[str] = option(

@@ -1,7 +1,5 @@
 """Two modules: read, compared as they are or as they run, and drawn side by side."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -81,7 +79,7 @@ def both_sides(before: Program, after: Program) -> tuple[Program, Program, bool]
     return sides[0], sides[1], launched
 
 
-def pair_of(before: Program, after: Program) -> ModulePair:
+def pair_of(before: Program, after: Program) -> "ModulePair":
     """The two modules that `diff` compares, for a picture side by side."""
     from hlofuse.render import ModulePair
 

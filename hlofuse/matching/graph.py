@@ -5,8 +5,6 @@ it into several fusions; it computes the same. So fusions are opened here: their
 operands, their roots for the results, and instructions that compute the same value from the same values are
 *one* value with several instances. Two modules that differ only in fusion have the same graph."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module, Record, callees, reach
@@ -54,7 +52,7 @@ _MAX_GROWTH = 20
 
 class Value(Struct, eq=False):
     index: int
-    region: Region
+    region: "Region"
     opcode: str
     instruction: Instruction  # The instance that represents all
     operands: tuple[int, ...]
@@ -85,7 +83,7 @@ class Group(Struct, eq=False):
 
 
 class _Tuple(Struct):
-    elements: list[int | _Tuple]
+    elements: "list[int | _Tuple]"
     instruction: Instruction
     fusion: Instruction | None
     height: int

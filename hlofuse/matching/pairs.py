@@ -1,7 +1,5 @@
 """The one matcher of two modules: anchors, then structure, then similarity."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -183,7 +181,7 @@ def _match_across(pairing: _Pairing) -> None:
 
 
 @no_collection()
-def match(before: Module, after: Module, anchors: Iterable[tuple[Instruction, Instruction]] = ()) -> Pairs:
+def match(before: Module, after: Module, anchors: Iterable[tuple[Instruction, Instruction]] = ()) -> "Pairs":
     """The instructions of two modules that compute the same. Neither module is changed. `anchors` are pairs
     that need no search, such as those of a replay by origin."""
     keys = Keys(Strictness.WRITTEN)

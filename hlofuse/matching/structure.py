@@ -7,8 +7,6 @@ second pass from the root down (`down`) finds values that are used in the same w
 them changed. Both are repeated with the pairs found as fixed points, and with less strictness, and each takes
 only pairs that are the only ones possible. The rest is left to similarity (`similarity.py`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from hlofuse.ir import Instruction, grouped
@@ -76,7 +74,7 @@ class Matching:
                 if found:
                     self.exact(b, a)
 
-    def _up(self, b: Region, a: Region, level: Level) -> int:
+    def _up(self, b: Region, a: Region, level: "Level") -> int:
         """Match values of one level with the same operands; the number of pairs."""
 
         def key(v: Value, names: dict[int, int]) -> Hashable:
@@ -84,7 +82,7 @@ class Matching:
 
         return self._pass(b, a, key, self._grounded if level is not _exact else None)
 
-    def _down(self, b: Region, a: Region, level: Level) -> int:
+    def _down(self, b: Region, a: Region, level: "Level") -> int:
         """Match values of one level with the same uses; the number of pairs."""
 
         def key(v: Value, names: dict[int, int]) -> Hashable:

@@ -1,7 +1,5 @@
 """Restores the order in which XLA's fusion passes find a module."""
 
-from __future__ import annotations
-
 import re
 from typing import TYPE_CHECKING
 
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
     from hlofuse.pipelines.targets import Target
 
 
-def source_of(module: Module, target: Target, ids: UniqueIds | None = None) -> OrderSource:
+def source_of(module: Module, target: "Target", ids: UniqueIds | None = None) -> OrderSource:
     """The source of the order that `restore` gives a module for a target."""
     if target.has_history:
         return "xla" if ids is not None else module.order_source or "estimated"
@@ -29,7 +27,7 @@ def is_open(source: OrderSource) -> bool:
     return source in ("estimated", "text")
 
 
-def restore(module: Module, target: Target, release: Release, ids: UniqueIds | None = None) -> None:
+def restore(module: Module, target: "Target", release: Release, ids: UniqueIds | None = None) -> None:
     """Give the module ids and use-lists, and reserve the names that earlier passes spent. `ids` are XLA's.
     Without them the module's own order source is applied already, or an estimate is made. Priority fusion
     keeps the use-lists of the text or of the repeated passes. In releases whose last passes before it left

@@ -1,7 +1,5 @@
 """The device a replay is about, and which XLA it repeats."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
@@ -22,8 +20,8 @@ NEEDS_AMD_DEVICE = (
 
 
 def device_of(
-    target: str, device: str | DeviceDescription | None, overrides: Iterable[str] = ()
-) -> tuple[DeviceDescription | None, tuple[str, ...]]:
+    target: str, device: "str | DeviceDescription | None", overrides: Iterable[str] = ()
+) -> "tuple[DeviceDescription | None, tuple[str, ...]]":
     """The device (a name or file), with the overrides `NAME=VALUE` that mean its numbers, and the others.
     None for targets whose decisions do not depend on a device; naming one is an error then."""
     overrides = tuple(overrides)
@@ -54,7 +52,7 @@ class XlaBuild(Record):
 
     release: str  # As jaxlib counts releases, such as `0.11.1`
     backend: str  # `cpu` or `gpu`
-    device: DeviceDescription | None = None  # None for a backend that fuses the same on every device
+    device: "DeviceDescription | None" = None  # None for a backend that fuses the same on every device
     flags: tuple[str, ...] = ()
     """XLA flags that change fusion, as `XLA_FLAGS` takes them; those at their defaults are left out."""
 

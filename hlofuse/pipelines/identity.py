@@ -1,7 +1,5 @@
 """Facts about a module, each with its evidence, which `hlofuse.inputs` collects."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,7 +38,7 @@ class Given(Record):
     stage: Stage | None = None
     flags: tuple[str, ...] = ()
     release: str | None = None
-    device: DeviceDescription | None = None  # The device to replay, from whatever source
+    device: "DeviceDescription | None" = None  # The device to replay, from whatever source
 
 
 NOTHING_GIVEN = Given()

@@ -2,8 +2,6 @@
 one; the TOML file next to a module has the texts of their pages. `hlofuse rule` prints them and `make site`
 builds their pages. Codes are stable: a code is never reused for another rule."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial, wraps
@@ -71,10 +69,10 @@ def page_file(code: str) -> Path:
 class _PageText:
     """A text of a rule's page, read on first use; empty where the page has none."""
 
-    def __set_name__(self, owner: type[Rule], name: str) -> None:
+    def __set_name__(self, owner: "type[Rule]", name: str) -> None:
         self._name = name
 
-    def __get__(self, rule: Rule, owner: type[Rule]) -> str:
+    def __get__(self, rule: "Rule", owner: "type[Rule]") -> str:
         page = rule.page
         if page is None:
             page = texts(page_file(rule.code))[rule.code]

@@ -1,8 +1,6 @@
 """Changes of a what-if run: values of knobs, disabled and added rules. Empty for XLA as it is. Passes
 evaluate their rules with these settings, in order (`in_force`, `first_verdict`)."""
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +25,7 @@ class Settings:
     def value(self, knob: Knob) -> float:
         return self.knobs.get(knob.name, knob.default) if self.knobs else knob.default
 
-    def in_release(self, release: Release) -> Settings:
+    def in_release(self, release: Release) -> "Settings":
         """With that release's values of the knobs that nothing overrides."""
         values = knob_values(release)
         return replace(self, knobs={**values, **self.knobs}) if values else self

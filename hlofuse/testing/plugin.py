@@ -1,7 +1,5 @@
 """The pytest plugin: `fusion_snapshot` and `--fusion-update`. Loads hlofuse when a test asks for it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def fusion_snapshot(request: pytest.FixtureRequest) -> Callable[..., Profile]:
+def fusion_snapshot(request: pytest.FixtureRequest) -> "Callable[..., Profile]":
     """A function `fusion_snapshot(program)` that compares the fusion result with
     `fusion_snapshots/FILE/TEST.toml`.
 
@@ -44,7 +42,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> Callable[..., Profile]:
         strict: bool = True,
         tolerance: float = 0.0,
         profile: str | None = None,
-    ) -> Profile:
+    ) -> "Profile":
         from hlofuse.ir.record import replace
         from hlofuse.reports.check import check_modules, read_baseline
         from .asserting import measure, report
@@ -68,7 +66,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> Callable[..., Profile]:
     return compare
 
 
-def _write(file: Path, profile: Profile) -> None:
+def _write(file: Path, profile: "Profile") -> None:
     from hlofuse.cli.common.output import write_file
     from hlofuse.reports.check.baseline import updated_files
 

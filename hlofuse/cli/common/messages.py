@@ -1,7 +1,5 @@
 """Messages on standard error: errors, warnings, notes and written files, each in one form."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -109,7 +107,7 @@ def _status(text: Callable[[], str], after: float, above: str = "") -> Iterator[
 @contextmanager
 def spinner(
     what: str,
-    draw: Callable[[Console], None] | None = None,
+    draw: "Callable[[Console], None] | None" = None,
     after: float = 1.0,
 ) -> Iterator[None]:
     """Says on stderr what is going on. What `draw` prints stands above it on a terminal, and stays if the

@@ -1,7 +1,5 @@
 """Input of commands: the options of a replay, and the terminal that shows its progress."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +28,7 @@ def options_of(input: str, request: dict[str, Any]) -> ReplayOptions:
     return ReplayOptions(input=input, listener=TERMINAL, **request)
 
 
-def report_on(input: str, request: dict[str, Any]) -> Report:
+def report_on(input: str, request: dict[str, Any]) -> "Report":
     """The report that a command prints a part of."""
     from hlofuse.library.report import Report
 
@@ -38,7 +36,7 @@ def report_on(input: str, request: dict[str, Any]) -> Report:
 
 
 @contextmanager
-def cached_report(input: str, request: dict[str, Any]) -> Iterator[Report]:
+def cached_report(input: str, request: dict[str, Any]) -> "Iterator[Report]":
     """The report of a command that goes on from the cache, and stores there what took long to work out."""
     from hlofuse.library import cache
     from hlofuse.library.report import Report
@@ -68,7 +66,7 @@ def cached_report(input: str, request: dict[str, Any]) -> Iterator[Report]:
         cache.write(place, (state, notes))
 
 
-def announce(reported: ReportedModule, *, replayed: bool = True) -> None:
+def announce(reported: "ReportedModule", *, replayed: bool = True) -> None:
     """Print the first line on standard error, for results that have no place for it."""
     from hlofuse.library.heads import head_of
     from hlofuse.reports.common.head import head_lines

@@ -2,8 +2,6 @@
 describes one device, named as in XLA's target configurations (`xla/backends/gpu/target_config/specs`). Others
 come from such a file or the text proto that `--xla_gpu_target_config_filename` reads."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import dataclass, field, fields
@@ -106,7 +104,7 @@ class DeviceDescription:
         major, minor = self.compute_capability
         return f"sm_{major}{minor}" if self.platform == "CUDA" else self.gfx_version
 
-    def with_overrides(self, overrides: dict[str, str]) -> DeviceDescription:
+    def with_overrides(self, overrides: dict[str, str]) -> "DeviceDescription":
         """The device with some numbers changed: `{"memory_bandwidth": "2e12"}`."""
         names = {f.name for f in fields(self)}
         for name in overrides:

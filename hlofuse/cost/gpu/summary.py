@@ -2,8 +2,6 @@
 that evaluating an instruction alone, or a pair of a producer and a consumer, needs; no evaluation walks a
 fused computation. Instructions of equal structure share one summary, and so do fusions of equal parts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -190,7 +188,7 @@ class EstimateCache(dict[Instruction, CacheEntry]):
         entry = self[instruction] = CacheEntry()
         return entry
 
-    def copy(self) -> EstimateCache:
+    def copy(self) -> "EstimateCache":
         new = EstimateCache()
         for instruction, source in self.items():
             entry = new[instruction]

@@ -1,7 +1,5 @@
 """Transposes through shared memory. Mirrors `xla/…/ir_emission_utils.cc` and `xla/…/transpose.cc`."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import NamedTuple
@@ -28,7 +26,7 @@ class TiledTranspose(NamedTuple):
     bits: int  # Bits of an element; 0 where different sizes may be combined
     shared_memory: int  # Bytes in a block before vectorising
 
-    def is_equivalent(self, other: TiledTranspose) -> bool:
+    def is_equivalent(self, other: "TiledTranspose") -> bool:
         """True if one kernel can do both (`TransposeDescription::IsEquivalent`)."""
         return self[:3] == other[:3]
 

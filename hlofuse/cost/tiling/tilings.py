@@ -1,8 +1,6 @@
 """All tilings of a fusion (`GetFlatTilingsForInputSpace`), and their values of expressions. All are computed
 at once: a parameter is a column of numbers, and so is an expression of parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -238,7 +236,7 @@ class TilingSet:
             cached = self._blocks[dims, first] = np.broadcast_to(blocks, (self.count,))
         return cached
 
-    def where(self, mask: Mask | bool) -> TilingSet:
+    def where(self, mask: Mask | bool) -> "TilingSet":
         if mask is True:
             return self
         mask = np.broadcast_to(mask, (self.count,))

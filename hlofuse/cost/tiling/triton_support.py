@@ -1,7 +1,5 @@
 """Operations supported in a Triton fusion, and XLA's reasons against others (`xla/…/support.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cache
 from typing import TypeAlias
@@ -32,7 +30,7 @@ _ALGORITHMS: dict[str, tuple[str, str]] = {
 }
 
 
-def dot_refusal(dot: Instruction, support: TritonSupport) -> str | None:
+def dot_refusal(dot: Instruction, support: "TritonSupport") -> str | None:
     """XLA's reason against the dot; None if it is supported."""
     result = dot.element_type
     lhs, rhs = (o.element_type for o in dot.operands[:2])
@@ -54,7 +52,7 @@ def dot_refusal(dot: Instruction, support: TritonSupport) -> str | None:
     return _types(lhs, result, support) or _types(rhs, result, support)
 
 
-def _types(operand: str, result: str, support: TritonSupport) -> str | None:
+def _types(operand: str, result: str, support: "TritonSupport") -> str | None:
     """`AreTypesSupportedByAlgUnsetDot`."""
     if operand == "f64" and result != "f64":
         return "Dot operation only supports F64 result type for F64 input type."
@@ -78,7 +76,7 @@ def _algorithm(
     lhs: str,
     rhs: str,
     result: str,
-    support: TritonSupport,
+    support: "TritonSupport",
 ) -> str | None:
     conversion = support.conversion
     rocm = support.rocm

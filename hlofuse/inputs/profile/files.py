@@ -1,7 +1,5 @@
 """Recognizes profiles and reads each kind."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -141,7 +139,7 @@ def read_profile(path: str) -> Profile:
     return Profile(path, modules, devices, *of, *waits)
 
 
-def _read_file(file: Path, collector: Collector) -> None:
+def _read_file(file: Path, collector: "Collector") -> None:
     import sqlite3  # slow to import
     import zlib
 

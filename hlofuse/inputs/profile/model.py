@@ -1,7 +1,5 @@
 """Contents of a profile: modules, the time of their instructions, and the times of each device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,7 +30,7 @@ class MeasuredTime(Record):
         """The mean of one launch."""
         return self.total_us / self.calls
 
-    def plus(self, begin: MeasuredTime) -> MeasuredTime:
+    def plus(self, begin: "MeasuredTime") -> "MeasuredTime":
         """The sum with the start of the same asynchronous operation, under the start's name."""
         us = {f: getattr(self, f) + getattr(begin, f) for f in ("total_us", "median_us", "min_us", "max_us")}
         return replace(begin, calls=max(self.calls, begin.calls), **us)

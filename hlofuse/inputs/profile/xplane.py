@@ -1,7 +1,5 @@
 """Reads `*.xplane.pb` of xprof, TensorBoard and `jax.profiler` (`tsl/profiler/protobuf/xplane.proto`)."""
 
-from __future__ import annotations
-
 import mmap
 import re
 from collections.abc import Iterator
@@ -59,7 +57,7 @@ class _Plane(Struct):
     stat_names: dict[int, str] = {}
     stats: list[bytes] = []
 
-    def read(self, at: int, end: int) -> _Plane:
+    def read(self, at: int, end: int) -> "_Plane":
         for number, start, stop in _messages(self.data, at, end):
             if number == _NAME:
                 self.name = _text(self.data[start:stop])

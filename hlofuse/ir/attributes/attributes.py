@@ -1,8 +1,6 @@
 """Attributes of an instruction: `name=value` pairs, stored as written, typed on demand. Equal texts share one
 immutable `Attributes` and its cached values; `updated` and `without` return new ones."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -105,11 +103,11 @@ class Attributes(Mapping[str, Any]):
         raw = self._raw
         return name in (self.raw_items if raw is None else raw)
 
-    def updated(self, **changes: str) -> Attributes:
+    def updated(self, **changes: str) -> "Attributes":
         """A copy with these values (as text) set; new names go to the end."""
         return Attributes(raw={**self.raw_items, **changes})
 
-    def without(self, *names: str) -> Attributes:
+    def without(self, *names: str) -> "Attributes":
         """A copy lacking these names."""
         return Attributes(raw={k: v for k, v in self.raw_items.items() if k not in names})
 

@@ -1,7 +1,5 @@
 """Metadata of an instruction, and the buffers that it shares."""
 
-from __future__ import annotations
-
 from hlofuse.ir.record import Record
 
 

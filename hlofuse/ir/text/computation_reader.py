@@ -1,7 +1,5 @@
 """The loop over instructions: from matched lines to a connected graph."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from msgspec import Struct
@@ -33,7 +31,7 @@ class Fallback(Protocol):
 
     def instructions(
         self,
-        body: Body,
+        body: "Body",
         text: str,
         start: int,
         end: int,

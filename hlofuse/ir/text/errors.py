@@ -1,7 +1,5 @@
 """Errors of the reader: the place in the text, and the expected form in plain words."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Set
@@ -77,7 +75,7 @@ def expectation(expected: Set[str]) -> str:
     return ", ".join(marks[:-1]) + (" or " if len(marks) > 1 else "") + marks[-1]
 
 
-def _found_text(token: Token) -> str:
+def _found_text(token: "Token") -> str:
     if token.type == "$END":
         return "the end of the text"
     shown = token if len(token) <= 40 else token[:37] + "..."
@@ -97,7 +95,7 @@ def type_error(position: int, word: str) -> Rejected:
     return Rejected(position, f"unknown element type {word}{hint}")
 
 
-def unexpected_token(error: UnexpectedToken, text: str) -> Rejected:
+def unexpected_token(error: "UnexpectedToken", text: str) -> Rejected:
     """The message for an unexpected token, naming the probable mistake."""
     from lark import Token
 

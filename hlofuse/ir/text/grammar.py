@@ -1,8 +1,6 @@
 """Reading by the grammar alone: the slow reference for every faster path. lark is imported and the parser
 made on first use only. The parser's tables are stored in the user's cache directory, if that is writable."""
 
-from __future__ import annotations
-
 import os
 import sys
 from functools import cache
@@ -43,7 +41,7 @@ def _cache_file() -> str | None:
 
 
 @cache
-def parser() -> Lark:
+def parser() -> "Lark":
     from lark import Lark
 
     from .lexer import Callbacks, HloLexer

@@ -1,8 +1,6 @@
 """The result's shape where the text leaves it out (`xla/service/shape_inference.cc`). Written shapes are used
 as they are. Layouts follow the operand where the result has its dimensions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -49,7 +47,7 @@ _BINARY = (with_trait("elementwise") & with_operands(2)) - {"stochastic-convert"
 
 
 def infer_shape(
-    node: InstructionNode, operands: Sequence[Instruction], called: Mapping[str, Computation]
+    node: "InstructionNode", operands: "Sequence[Instruction]", called: "Mapping[str, Computation]"
 ) -> Shape:
     """The shape of the result; raises `Rejected` for incompatible operands."""
     given_values = {a.name: a.value for a in node.attributes}

@@ -1,7 +1,5 @@
 """Dimensions of a matrix product, and new products from it (`DotDimensionNumbers`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
@@ -18,7 +16,7 @@ class DotDimensions(Record):
     rhs_contracting: tuple[int, ...] = ()
 
     @staticmethod
-    def of(dot: Instruction) -> DotDimensions:
+    def of(dot: Instruction) -> "DotDimensions":
         return _read(*map(dot.attributes.raw_items.get, _DIMENSIONS))
 
     def batch(self, operand: int) -> tuple[int, ...]:

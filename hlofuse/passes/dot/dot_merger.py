@@ -3,8 +3,6 @@
 product: of the shared operand as in its source, of the other one batch, free and contracting, the last two
 exchanged where the first product has its free dimension last (`MergeCluster`)."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -246,7 +244,7 @@ class DotMerger(Pass):
                     _shorten(user)
         return bool(replacements)
 
-    def _group(self, usages: Sequence[Usage], order: _Order) -> list[Usage]:
+    def _group(self, usages: Sequence[Usage], order: "_Order") -> list[Usage]:
         """The first two or more that go together (`FindDotsToMerge`)."""
         if len(usages) < 2:
             return []
@@ -273,7 +271,7 @@ class DotMerger(Pass):
                 return sorted(group, key=lambda u: (-(u.size & -u.size), -u.size, u.dot.id))
         return []
 
-    def _pairs(self, usages: Sequence[Usage], order: _Order) -> list[Usage]:
+    def _pairs(self, usages: Sequence[Usage], order: "_Order") -> list[Usage]:
         """Each with the first one, as long as one of the two is small (`MergeDots`)."""
         usages = sorted(usages, key=lambda usage: usage.dot.id)
         for k, first in enumerate(usages):

@@ -1,7 +1,5 @@
 """The fusion driver all targets share (`xla/service/instruction_fusion.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -47,7 +45,7 @@ class InstructionFusion(Pass):
     """Fuses producers into consumers, last consumer first; a target sets `driver` and the options."""
 
     name = "fusion"
-    driver: ClassVar[type[FusionDriver]]
+    driver: "ClassVar[type[FusionDriver]]"
     may_duplicate: bool = True
     release: Release = field(compare=False, repr=False)
 

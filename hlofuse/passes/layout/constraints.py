@@ -1,7 +1,5 @@
 """The buffers of a module, and what is demanded of their layouts."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from hlofuse.ir import Computation, Instruction, Module, Record, Shape
@@ -106,7 +104,7 @@ class BufferConstraint(Struct, eq=False):
     priority: int
     updates: int = 0
 
-    def update(self, new: BufferConstraint) -> bool:
+    def update(self, new: "BufferConstraint") -> bool:
         """Take in another request; True if it changes anything."""
         if new.order == self.order:
             before = self.mandatory, self.dfs, self.priority
@@ -140,7 +138,7 @@ class OperandConstraint(Struct, eq=False):
     def operand(self) -> Instruction:
         return self.instruction.operands[self.number]
 
-    def update(self, new: OperandConstraint) -> bool:
+    def update(self, new: "OperandConstraint") -> bool:
         """Another layout is taken in only if it has to be, and not from a lower priority."""
         if same_layouts(self.shape, new.shape) or not new.mandatory or self.priority > new.priority:
             return False
@@ -165,7 +163,7 @@ class ComputationConstraint(Struct, eq=False):
     dfs: bool = True
 
     @classmethod
-    def unset(cls, computation: Computation) -> ComputationConstraint:
+    def unset(cls, computation: Computation) -> "ComputationConstraint":
         """Row-major everywhere, nothing asked yet."""
         parameters = [row_major_everywhere(p.shape) for p in computation.parameters]
         return cls(computation, parameters, row_major_everywhere(computation.root.shape))

@@ -1,7 +1,5 @@
 """Loops without their iterations: values that wait for no iteration, as arrays over all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -57,7 +55,7 @@ class Batch:
         self.extend()
 
     @staticmethod
-    def of(loop: Instruction, in_any_order: bool = False) -> Batch | None:
+    def of(loop: Instruction, in_any_order: bool = False) -> "Batch | None":
         """None for a loop that does not count from 0 to a constant; `in_any_order`: as arrays are read."""
         counter = plain_counter(loop)
         if counter is None or counter.trips < 2:

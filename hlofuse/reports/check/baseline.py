@@ -1,7 +1,5 @@
 """Budgets, and the stored baseline, read and written."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib
@@ -44,7 +42,7 @@ class Budget(Record):
         time: str | None,
         memory: int | str | None,
         modules: str = "*",
-    ) -> Budget:
+    ) -> "Budget":
         """From bounds as a user writes them, `1.5MB` and `120us`; HlofuseError for what is none."""
         sizes = [parse_bytes(str(s)) if s is not None else None for s in (size, memory)]
         us = parse_time(str(time)) if time is not None else None

@@ -1,7 +1,5 @@
 """The parts of a check: plain data, created once and written by a file for each format."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -28,7 +26,7 @@ class Where:
         return f"{text} {self.function}".strip() or "?"
 
     @property
-    def without_line(self) -> Where:
+    def without_line(self) -> "Where":
         """The same wherever lines were added above it."""
         return replace(self, line=0)
 
@@ -115,7 +113,7 @@ class Code(StrEnum):
 
     meaning: str
 
-    def __new__(cls, code: str, meaning: str) -> Code:
+    def __new__(cls, code: str, meaning: str) -> "Code":
         found = str.__new__(cls, code)
         found._value_, found.meaning = code, meaning
         return found

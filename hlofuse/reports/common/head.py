@@ -1,7 +1,5 @@
 """The head of a report: the identity of its modules."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from textwrap import wrap
@@ -81,7 +79,7 @@ class Head(Record):
     """The order that decisions rest on; None where none does, and for a module that is not replayed."""
     follows_log: bool = False
     build: XlaBuild | None = None  # The replayed build; None for a module that is not replayed
-    result: XlaResult | None = None  # The comparison with XLA's own result; None where that is not at hand
+    result: "XlaResult | None" = None  # The comparison with XLA's own result; None where that is not at hand
     final_names: NamesSource | None = None
 
     not_repeated: Callable[[], Sequence[str]] = tuple
@@ -152,7 +150,7 @@ def fitted(line: str, width: int) -> list[str]:
     return lines + wrap(f"  {mark[2:]}{least}", width, subsequent_indent="  ", break_on_hyphens=False)
 
 
-def print_heads(heads: Sequence[Head], console: Console) -> None:
+def print_heads(heads: Sequence[Head], console: "Console") -> None:
     for line in head_lines(heads):
         for shown in fitted(line, console.width):
             console.print(shown, style="dim")

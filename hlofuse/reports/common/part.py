@@ -1,7 +1,5 @@
 """A part of a module in words and as JSON: what there is of it, and no figure of what would run."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 _LISTED = 4
 
 
-def part_json(part: Part, schema: str) -> dict[str, Any]:
+def part_json(part: "Part", schema: str) -> dict[str, Any]:
     """The report on a part, under the schema of the question; the totals of a part are null."""
     backend, stage = part.backend, part.stage
     return {
@@ -51,7 +49,7 @@ def part_json(part: Part, schema: str) -> dict[str, Any]:
     }
 
 
-def print_part(part: Part, console: Console, limit: int) -> None:
+def print_part(part: "Part", console: Console, limit: int) -> None:
     """What the text has, why that is not all, and the evidence of the backend."""
     name = f"{printable(part.module.name)}: " if part.module.name else ""
     console.print(f"{name}{part.contents}", style="bold")
@@ -71,13 +69,13 @@ def print_part(part: Part, console: Console, limit: int) -> None:
     print_rest(console, part.fragments, limit, indent=0)
 
 
-def _title(fragment: Fragment) -> str:
+def _title(fragment: "Fragment") -> str:
     name = printable(fragment.computation.name)
     marks = [word for word, holds in (("entry", fragment.is_entry), ("cut", not fragment.is_whole)) if holds]
     return f"{name} ({', '.join(marks)})" if name and marks else name or "in no computation"
 
 
-def _operations(fragment: Fragment) -> Counter[str]:
+def _operations(fragment: "Fragment") -> Counter[str]:
     return Counter(i.opcode for i in fragment.computation)
 
 

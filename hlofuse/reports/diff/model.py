@@ -1,7 +1,5 @@
 """A diff put in the order a person asks: what is the result, what became of fusion, then the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -131,7 +129,7 @@ class Summary(Record):
     moved: Mapping[tuple[str, str], Sequence[Instruction]]
     """By computation before and after, the instructions that went from the one to the other, as BEFORE's."""
     following: int  # Changes that follow from those reported
-    sources: tuple[SourceLine, ...]
+    sources: "tuple[SourceLine, ...]"
     moved_lines: Mapping[str, str]  # Lines of BEFORE that have another number in AFTER
     duplicated: tuple[Matched, ...]
     duplicated_trivial: int  # Constants, broadcasts and similar among the duplicated
@@ -199,8 +197,8 @@ def by_source(accounts: Accounts, moved: Mapping[str, str]) -> Iterator[SourceLi
 def _row(
     old: str,
     new: str,
-    one: _Costs | None,
-    other: _Costs | None,
+    one: "_Costs | None",
+    other: "_Costs | None",
     timed: bool,
     removed: bool = False,
 ) -> SourceLine:

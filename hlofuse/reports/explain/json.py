@@ -8,7 +8,7 @@ from hlofuse.format.fields import fields
 from hlofuse.format.paths import layer_of
 from hlofuse.reports.common.costs import kernel_json, step_json
 from hlofuse.reports.common.json import created_by_json, launch_json, place_json, refusal_json, totals_json
-from .model import BlockingRule, Explanation, FusedGroup, HotKernel, PassStory, Selection
+from .model import BlockingRule, Explanation, FusedGroup, PassStory, Selection
 
 
 def explanation_json(e: Explanation) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """A module after fusion as data: its kernels and what passes between them."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator
 
 from hlofuse.account.traffic import KernelCosts
@@ -46,7 +44,7 @@ class Fused(Record):
     right_file: str | None = None  # The dump before fusion, if it is in the same directory
     selected: str | None = None  # The name that these are the kernels of; None where all are here
 
-    def only(self, name: str, names: Container[str]) -> Fused:
+    def only(self, name: str, names: Container[str]) -> "Fused":
         boundaries = tuple(b for b in self.boundaries if b.producer in names or b.consumer in names)
         codes = {b.rule for b in boundaries}
         return replace(

@@ -1,7 +1,5 @@
 """The choice for each kernel as plain data."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Container
 from typing import Any
@@ -102,7 +100,7 @@ class KernelSelection(Record):
     """Microseconds of the call of the program and of its loops, on a CPU; part of the total."""
     functions: Functions = Functions()  # The shares of the user's functions; none of a selection
 
-    def only(self, name: str, meant: Container[str]) -> KernelSelection:
+    def only(self, name: str, meant: Container[str]) -> "KernelSelection":
         """The selection of the kernels that a name means, by their names at the end of fusion."""
         chosen = tuple(k for k in self.kernels if k.name in meant)
         own = replace(self, kernels=chosen, selected=name.strip(), launched=len(self.kernels))

@@ -1,7 +1,5 @@
 """Possible changes, tried on the module: recipes, flags, and rules that no program can avoid."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cache, partial
 from time import process_time
@@ -177,9 +175,9 @@ def _tried_in_written(
     observed: Observed,
     original: Account,
     written: Module,
-    changed: Callable[[Module, str], Iterable[Rewritten]],
+    changed: "Callable[[Module, str], Iterable[Rewritten]]",
     budget: Budget,
-) -> Iterator[tuple[Rewritten, Trial]]:
+) -> "Iterator[tuple[Rewritten, Trial]]":
     """The changes of a module before optimizations, each with its trial, where figures can be compared."""
     config = observed.replay.config
     if not before_fusion(config.target, config.device) or config.changes:

@@ -1,7 +1,5 @@
 """`why`: which instruction or pair a name means, and the story of one instruction."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -77,7 +75,7 @@ def _changes(named: Named) -> tuple[Change, ...]:
     return named.fate.changes if named.fate is not None else ()
 
 
-def _story_of(named: Named, resolver: Names, decided: _Decided) -> Story:
+def _story_of(named: Named, resolver: Names, decided: "_Decided") -> Story:
     facts = resolver.facts
     if named.is_added:
         return _added_after_fusion(named.name, facts)

@@ -1,7 +1,5 @@
 """Nodes of a parsed text: modules, computations and instructions as written."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from lark import Token
@@ -51,7 +49,7 @@ def plain_value(node: AttributeNode, text: str) -> Any:
 
 class CallNode(Struct):
     opcode: Token
-    operands: list[OperandNode]
+    operands: "list[OperandNode]"
     payload: Span | None  # The text between the parentheses of a constant or parameter
     end: int
     depth: int = 1

@@ -1,7 +1,5 @@
 """Observers of the pass, and tie breakers for ties that rules and costs leave open."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,7 +19,7 @@ Condition: TypeAlias = Callable[[Instruction], bool]
 class Observer:
     """Sees every decision of the pass and changes none. Each method does nothing unless overridden."""
 
-    def begin(self, model: CombinedModel) -> None:
+    def begin(self, model: "CombinedModel") -> None:
         """The pass starts. Its estimates are in `model`, to be read only."""
 
     def fusing(
@@ -38,7 +36,7 @@ class Observer:
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
         """A priority was computed."""
 
-    def refused(self, producer: Instruction, verdict: Verdict, legality: Legality) -> None:
+    def refused(self, producer: Instruction, verdict: Verdict, legality: "Legality") -> None:
         """The producer was refused; `legality` knows what else speaks against its users."""
 
 
@@ -156,7 +154,7 @@ class RecordedOrder(TieBreaker):
         else:
             self.agreed += 1
 
-    def refused(self, producer: Instruction, verdict: Verdict, legality: Legality) -> None:
+    def refused(self, producer: Instruction, verdict: Verdict, legality: "Legality") -> None:
         step, reason = self._next(producer), verdict.reason
         # Which of several refusing users is named depends on an order that no record shows.
         if isinstance(step, IneligibleStep) and (

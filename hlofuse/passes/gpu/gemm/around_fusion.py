@@ -1,8 +1,6 @@
 """Passes on products before and after GEMM fusion: long ones are summed in parts, those with a vector are no
 products, and the operand that is computed, or the longer one, goes to the left of a fused one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -75,7 +73,7 @@ class _Sizes(NamedTuple):
     flops: int
 
     @classmethod
-    def of(cls, dot: Instruction) -> _Sizes:
+    def of(cls, dot: Instruction) -> "_Sizes":
         """`GetDotDimensions`."""
         dims = DotDimensions.of(dot)
         left, right = (o.shape for o in dot.operands)

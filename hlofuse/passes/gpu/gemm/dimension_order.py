@@ -1,8 +1,6 @@
 """The memory of an array, split by dimensions of a dot's operand or result. Mirrors `DimensionOrder`
 (`xla/service/gpu/triton_tiling_propagation.cc`). None is XLA's refusal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -37,7 +35,7 @@ class DimensionOrder(Struct):
     of_dimension: dict[int, list[int]] = {}
 
     @classmethod
-    def of(cls, shape: Shape) -> DimensionOrder:
+    def of(cls, shape: Shape) -> "DimensionOrder":
         """`FromDotOperandOrOutput`."""
         order = shape.minor_to_major
         fragments = [Fragment(d, shape.dimensions[d]) for d in order]
