@@ -74,7 +74,15 @@ def page_html(page: Page) -> str:
         "{{style}}": style,
         "{{script}}": script,
         "{{data}}": encoded(page_json(page)),
-        "{{texts}}": encoded(texts_json(page)),
+        "{{texts}}": encoded(
+            {
+                "kernels": [[_lines(k.text) for k in r.kernels] for r in page.runs],
+                "operations": [
+                    [_lines(print_instruction(o.instruction, TEXT)) for o in r.operations] for r in page.runs
+                ],
+                "files": [_lines(f.text) for f in page.files],
+            }
+        ),
     }
     out = _part("page.html")
     for mark, text in parts.items():
@@ -116,17 +124,6 @@ def page_json(page: Page) -> dict[str, Any]:
         "files": [[s(f.name), s(f.note), bool(f.text)] for f in page.files],
         "pairs": page.pairs,
         "strings": s.all(),
-    }
-
-
-def texts_json(page: Page) -> dict[str, Any]:
-    """Texts that the page reads on demand: HLO of each kernel of each run, and the source files."""
-    return {
-        "kernels": [[_lines(k.text) for k in r.kernels] for r in page.runs],
-        "operations": [
-            [_lines(print_instruction(o.instruction, TEXT)) for o in r.operations] for r in page.runs
-        ],
-        "files": [_lines(f.text) for f in page.files],
     }
 
 

@@ -110,7 +110,9 @@ def work_of(
         return None
     if emitter == "scatter emitter":
         parts, moved = 1, moved // 3  # the updates; what they change is counted by lines
-    is_guarded = emitter == "loop emitter" and _is_guarded(kernel, parts)
+    is_guarded = (
+        emitter == "loop emitter" and parts > 1 and any(n % parts > 0 for n in _short_rows(kernel)[-1:])
+    )
     loops = _Loops(caches, by_tiles=emitter == "tiled emitter", is_serial=is_guarded)
     if not loops.follow(kernel):
         return None
@@ -402,11 +404,6 @@ def _short_rows(kernel: Instruction) -> list[int]:
     shape = _first_array(kernel)
     sizes = [shape.dimensions[d] for d in shape.minor_to_major if shape.dimensions[d] > 1] if shape else []
     return sizes if len(sizes) > 1 and sizes[0] < _UNROLLED else []
-
-
-def _is_guarded(kernel: Instruction, parts: float) -> bool:
-    """True where tasks of unequal length ask for each element of short rows whether it belongs to them."""
-    return parts > 1 and any(n % parts > 0 for n in _short_rows(kernel)[-1:])
 
 
 def _divides_by_constant(x: Instruction) -> bool:

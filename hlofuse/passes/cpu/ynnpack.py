@@ -246,14 +246,13 @@ class LibraryRewriter(ReleasePass):
         changed = False
         starts = self.starts - _ALONE if self.release.ynn_reduces_at_length else self.starts
         for computation in module.non_fusion_computations():
-            if not any(opcode_is_function(caller, computation) for caller in computation.callers):
+            if not any(
+                caller.opcode != "call"
+                and any(n == "to_apply" and c is computation for n, c in caller.called)
+                for caller in computation.callers
+            ):
                 changed |= _Growing(recorder, self.release).run(computation, starts)
         return changed
-
-
-def opcode_is_function(caller: Instruction, computation: Computation) -> bool:
-    """True if a reduction, a map or a similar operation applies the computation to elements."""
-    return caller.opcode != "call" and any(n == "to_apply" and c is computation for n, c in caller.called)
 
 
 class _Growing(Struct):

@@ -106,21 +106,20 @@ def check_sarif(check: Check, version: str) -> dict[str, Any]:
                     "driver": {
                         "name": "hlofuse",
                         "semanticVersion": version,
-                        "rules": [_rule(code) for code in codes],
+                        "rules": [
+                            {
+                                "id": code.value,
+                                "shortDescription": {"text": code.meaning},
+                                "help": {"text": HELP},
+                            }
+                            for code in codes
+                        ],
                     }
                 },
                 "columnKind": "unicodeCodePoints",
                 "results": [_result(f, codes) for f in check.findings],
             }
         ],
-    }
-
-
-def _rule(code: Code) -> dict[str, Any]:
-    return {
-        "id": code.value,
-        "shortDescription": {"text": code.meaning},
-        "help": {"text": HELP},
     }
 
 

@@ -21,7 +21,16 @@ def explanation_json(e: Explanation) -> dict[str, Any]:
         **fields(e, "kernels", launch_json),
         **fields(e, "before after", totals_json),
         **fields(e, "passes before_fusion=earlier after_fusion=later", _pass),
-        "dearest": [_hot_kernel(k) for k in e.hot_kernels if k.us],
+        "dearest": [
+            {
+                "first": place_json(k.place),
+                "layer": layer_of(k.place.op_name),
+                **fields(k, "us~ measured_us~ floor=is_floor count turns=iterations"),
+                "kernel": kernel_json(k.kernel),
+            }
+            for k in e.hot_kernels
+            if k.us
+        ],
         **fields(e, "loops", to_builtins),
         **fields(e, "obstacles=blocking_rules", _blocking_rule),
         **fields(e, "selected", _selection),
@@ -40,15 +49,6 @@ def _selection(s: Selection) -> dict[str, Any]:
             }
             for k in s.kernels
         ],
-    }
-
-
-def _hot_kernel(k: HotKernel) -> dict[str, Any]:
-    return {
-        "first": place_json(k.place),
-        "layer": layer_of(k.place.op_name),
-        **fields(k, "us~ measured_us~ floor=is_floor count turns=iterations"),
-        "kernel": kernel_json(k.kernel),
     }
 
 

@@ -62,7 +62,10 @@ def _sharded(
 ) -> Iterator[Untried]:
     """Arguments of which several devices have the same part, and that could be divided among them."""
     partitions = int(module.attributes.raw("num_partitions") or 1)
-    copied = ((_copies(p, partitions), _is_state(p), p) for p in module.entry.parameters)
+    copied = (
+        (_copies(p, partitions), bool(p.users) and all(_is_update(u, p) for u in p.users), p)
+        for p in module.entry.parameters
+    )
     found = grouped(((count, is_state), p) for count, is_state, p in copied if count > 1)
     for (count, is_state), arrays in found.items():
         size = sum(p.shape.byte_size for p in arrays)
@@ -91,11 +94,6 @@ def _copies(
     count = partitions if sharding == "{replicated}" else int(tiled[1]) if tiled else 1
     dimensions = parameter.shape.dimensions if parameter.shape.is_array else ()
     return count if any(d and d % count == 0 for d in dimensions) else 1
-
-
-def _is_state(parameter: Instruction) -> bool:
-    """True if all readers of an argument give results, each element computed from that in its place."""
-    return bool(parameter.users) and all(_is_update(u, parameter) for u in parameter.users)
 
 
 def _is_update(

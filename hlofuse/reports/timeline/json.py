@@ -19,17 +19,16 @@ def timeline_json(
             {"module": r.label, "dumps": len(r.dumps), "first_dump_bytes": r.dumps[0].path.stat().st_size}
             for r in dump_sequences
         ],
-        "films": [_timeline_json(f) for f in timelines],
-    }
-
-
-def _timeline_json(timeline: PassTimeline) -> dict[str, Any]:
-    return {
-        **fields(timeline, "module=label notes no_times_because=times? seconds"),
-        **fields(timeline, "first last", _size),
-        **profile_json(timeline.measured),
-        "largest": [s.dump.path.name for s in timeline.largest],
-        **fields(timeline, "steps", _step),
+        "films": [
+            {
+                **fields(f, "module=label notes no_times_because=times? seconds"),
+                **fields(f, "first last", _size),
+                **profile_json(f.measured),
+                "largest": [s.dump.path.name for s in f.largest],
+                **fields(f, "steps", _step),
+            }
+            for f in timelines
+        ],
     }
 
 
