@@ -19,7 +19,6 @@ from hlofuse.passes.common.shapes import (
     array,
     is_sorted,
     labels_of,
-    permute,
     permuted,
     window_of,
     without_ones,
@@ -174,7 +173,7 @@ _NONE = PaddingDimension(0, 0)
 def handle_convolution(c: Context, conv: Instruction) -> bool:
     if any(o.shape.element_count == 0 for o in conv.operands):
         return c.become(conv, make.scalar_like, 0)
-    rewrites = _with_padded_input, _swap_operands, _convolution_to_dot, _convolution_to_multiply
+    rewrites = _with_padded_input, _swap_operands, _convolution_to_dot
     return any(rewrite(c, conv) for rewrite in rewrites)
 
 
@@ -202,44 +201,6 @@ def _convolution_to_dot(c: Context, conv: Instruction) -> bool:
     parts = [make.bitcast(o, array(o.element_type, n)) for o, n in pairs]
     dot = new_dot(conv, parts, [(), ()], [(1,), (0,)])
     return c.replace(conv, make.bitcast(dot, conv.shape))
-
-
-def _convolution_to_multiply(c: Context, conv: Instruction) -> bool:
-    """`SimplifyConvToMultiply`: each feature by itself, with a filter of one element or one result."""
-    source, kernel = conv.operands
-    labels, shape = labels_of(conv), conv.shape
-    orders = [labels.lhs.index(d) for d in labels.output], [labels.rhs.index(d) for d in _of_kernel(labels)]
-    sizes, filter_sizes = (permute(o.shape.dimensions, p) for o, p in zip(conv.operands, orders, strict=True))
-    feature, batch = labels.output_feature_dimension, labels.output_batch_dimension
-    groups = int(conv.raw("feature_group_count") or 1)
-    one_each = filter_sizes[batch] == 1 and sizes[feature] == shape.dimensions[feature] == groups
-    if c.options.layout_sensitive or "sparsity" in conv.attributes or not one_each:
-        return False
-    spatial = labels.output_spatial_dimensions
-    if any(filter_sizes[d] != 1 != shape.dimensions[d] for d in spatial):
-        return False
-    if any(w != WindowDimension(size=w.size, window_reversal=w.window_reversal) for w in window_of(conv)):
-        return False
-    parts = []
-    for operand, order in zip((source, kernel), orders, strict=True):
-        part = operand if is_sorted(order) else make.transpose(conv, operand, order)
-        parts.append(make.convert(conv, part, conv.element_type))
-    value, factor = parts
-    whole = array(conv.element_type, sizes)
-    same = [d for d, n in enumerate(filter_sizes) if n == sizes[d]]
-    factor = make.reshape(conv, array(conv.element_type, [sizes[d] for d in same]), factor)
-    product = make.binary(conv, "multiply", value, make.broadcast(conv, whole, factor, same))
-    summed = [d for d in spatial if filter_sizes[d] != 1]
-    if summed:
-        function = reducer(conv, "add", "add", conv.element_type)
-        zero = make.scalar(conv, conv.element_type, 0)
-        product = make.reshape(conv, shape, make.reduce(conv, product, zero, summed, function))
-    return c.replace(conv, product)
-
-
-def _of_kernel(labels: ConvolutionDimensionNumbers) -> str:
-    """The letter of the filter for each dimension of the result."""
-    return labels.output.translate(str.maketrans("bf", "io"))
 
 
 def change_window(
