@@ -27,6 +27,7 @@ class Phase(IntEnum):
     SIMPLIFIED = 3  # AlgebraicSimplifier, first run
     SIMPLIFIED_AGAIN = 4  # AlgebraicSimplifier and ReshapeMover afterwards
     LAYOUTS = 6
+    FUSIONS = 8  # Triton fusions and library calls
     BITCASTS = 12  # Any pass: numbers decide
 
 
@@ -72,6 +73,10 @@ class Entry(NamedTuple):
     phase: Phase
 
 
+def _is_library_or_triton(e: Evidence, x: Instruction) -> bool:
+    return x.past("get-tuple-element").opcode == "custom-call" or x.opcode == "fusion"
+
+
 def _is_constant_of_front_end(e: Evidence, x: Instruction) -> bool:
     if x.opcode == "constant":
         return x in e.named
@@ -106,6 +111,7 @@ def _is_negated_sum(e: Evidence, x: Instruction) -> bool:
 
 TABLE = (
     Entry("bitcast", lambda e, x: x.opcode == "bitcast", Phase.BITCASTS),
+    Entry("library or Triton", _is_library_or_triton, Phase.FUSIONS),
     Entry("constant of the front end", _is_constant_of_front_end, Phase.FRONT_END),
     Entry("constant of a call", _is_constant_of_call, Phase.CALLS),
     Entry("broadcast after a reshape", _is_broadcast_after_reshape, Phase.SIMPLIFIED_AGAIN),
