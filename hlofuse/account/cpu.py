@@ -314,13 +314,9 @@ def _updated(kernel: Instruction) -> Work:
     value = without_views(value)
     if value.opcode == "select" and array in value.operands[2].operands:  # asks whether it is inside
         value = without_views(value.operands[1])
-    read = set[Instruction]()
-    pending = [value] if root is not kernel else []
-    while pending:
-        x = pending.pop()
-        pending += x.operands
-        if x.opcode == "parameter" and x not in place:
-            read.add(kernel.operands[x.parameter_number])
+    inside = reach([value] if root is not kernel else [], lambda i: i.operands)
+    given = (x for x in inside if x.opcode == "parameter" and x not in place)
+    read = {kernel.operands[x.parameter_number] for x in given}
     is_computed = root is not kernel and value.opcode != "parameter"
     is_computed &= all(is_kernel(x) and x.opcode != "copy" for x in read)
     return {f"updated byte{'' if is_computed else ' from memory'}": root.shape.byte_size}
