@@ -227,7 +227,7 @@ _NO_DATE = b"/CreationDate (D:19700101000000Z)"
 
 @dataclass
 class Drawing:
-    """DOT text, drawn by Graphviz in any of `FORMATS`; the same module gives the same bytes every time."""
+    """DOT text, drawn by Graphviz in any of `FORMATS`: the same bytes every time with the same layout."""
 
     dot: str = field(repr=False)
     scene: Scene = field(repr=False)

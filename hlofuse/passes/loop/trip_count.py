@@ -164,9 +164,7 @@ def awaited_elements(loop: Instruction) -> int:
     given = body.parameters[0]
     chosen = [x for x in given.users for u in x.users if u.opcode == "select" and u.operands[2] is x]
     found = [x for x in chosen if body.root.operands[x.tuple_index] in x.users]
-    tested = condition.root
-    while tested.opcode in ("reduce", "reduce-window", "bitcast"):
-        tested = tested.operands[0]
+    tested = condition.root.through("reduce", "reduce-window", "bitcast")
     return tested.shape.element_count if found else 0
 
 

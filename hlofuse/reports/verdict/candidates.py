@@ -208,8 +208,17 @@ class Rewritten(Record):
     def suggestion(self, trial: Trial) -> Suggestion:
         text, places, name = self.recipe.text, self.places, self.recipe.name
         alone = _gradient(places, self.start) == _gradient(places, self.module) != set()
-        rest = trial, name, "", self.touched, alone
-        return Suggestion("code", text, "", lines_of(places), len(places), *rest)
+        return Suggestion(
+            "code",
+            text,
+            "",
+            lines_of(places),
+            len(places),
+            trial,
+            name,
+            touched=self.touched,
+            is_forward_alone=alone,
+        )
 
 
 def rewritten(
@@ -285,8 +294,10 @@ def _of_recipe(
     gradient = _gradient(found, situation.module)
     alone = bool(gradient) and gradient.isdisjoint(f.at for f in findings)
     rule = next((f.rule for f in findings if f.rule), "")
-    rest = trial, recipe.name, "", touched, alone, (recipe, tuple(findings))
-    return Suggestion("code", recipe.text, rule, lines_of(found), len(found), *rest)
+    places, change = len(found), (recipe, tuple(findings))
+    return Suggestion(
+        "code", recipe.text, rule, lines_of(found), places, trial, recipe.name, "", touched, alone, change
+    )
 
 
 def _gradient(places: Sequence[Place], module: Module) -> set[str]:
