@@ -3,13 +3,13 @@
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct, ValidationError, convert
 
 from hlofuse.format import bytes_text, plural, printable, undivided, us_text
 from hlofuse.inputs import read_text
@@ -39,7 +39,7 @@ class Budget(Record):
         cls,
         kernels: int | None,
         size: int | str | None,
-        time: str | None,
+        time: int | str | None,
         memory: int | str | None,
         modules: str = "*",
     ) -> "Budget":
@@ -153,7 +153,6 @@ def distinguishable(
     return f"{one:,.12g} {unit}", f"{other:,.12g} {unit}"
 
 
-VERSION = 1
 HEAD = """\
 # What XLA's fusion passes leave of each module: kernels, and where they come from. Written by
 # `hlofuse check … --baseline FILE --update`; edit what is above the first module.
@@ -161,7 +160,6 @@ HEAD = """\
 version = 1
 """
 
-_LIMITS = ("max-bytes", "max-time", "max-memory")  # keys of a budget, but for kernels
 _LINE = re.compile(r"(?:(\d{1,6}) × )?(.*) \| ([^|]*)", re.DOTALL)
 _PLACE = re.compile(r"(.*?):(\d{1,9})(?: (.*))?", re.DOTALL)
 _FIRST_MODULE = re.compile(r"^[ \t]*\[module\.", re.MULTILINE)
@@ -172,6 +170,45 @@ class Baseline(Struct):
 
     profiles: dict[str, Profile] = {}
     budgets: list[Budget] = []
+
+
+_Count: TypeAlias = Annotated[int, Meta(ge=0)]
+
+
+class _Budget(Struct, forbid_unknown_fields=True, rename="kebab"):
+    modules: str = "*"
+    max_kernels: _Count | None = None
+    max_bytes: int | str | None = None
+    max_time: int | str | None = None
+    max_memory: int | str | None = None
+
+
+class _Module(Struct, forbid_unknown_fields=True):
+    target: str
+    kernels: _Count
+    bytes: _Count
+    device: str | None = None
+    xla: str = ""
+    time_us: float | None = None
+    measured_us: float | None = None
+    memory: _Count | None = None
+    list: tuple[str, ...] = ()
+
+
+class _File(Struct, forbid_unknown_fields=True):
+    version: int
+    budget: tuple[Any, ...] = ()
+    module: dict[str, Any] = {}
+
+
+_T = TypeVar("_T")
+
+
+def _converted(table: Any, kind: type[_T], where: str) -> _T:
+    try:
+        return convert(table, kind)
+    except ValidationError as e:
+        raise ValueError(f"{where}: {str(e)[0].lower()}{str(e)[1:]}") from None
 
 
 def read_baseline(path: Path) -> Baseline:
@@ -194,87 +231,41 @@ def read_baseline(path: Path) -> Baseline:
         except (tomllib.TOMLDecodeError, RecursionError) as e:
             raise HlofuseError(f"{printable(str(file))}: not TOML: {printable(str(e))}") from None
         try:
-            if data.get("version") != VERSION:
-                raise ValueError(f"expected version = {VERSION} at the top")
-            _check_names(data, {"version", "budget", "module"}, "the file")
-            found.budgets += [_budget(b) for b in _checked(data.get("budget", []), list, "[[budget]]")]
-            for name, table in _checked(data.get("module", {}), dict, "[module]").items():
+            if data.get("version") != 1:
+                raise ValueError("expected version = 1 at the top")
+            stored = _converted(data, _File, "top level")
+            found.budgets += [_budget(_converted(b, _Budget, "[[budget]]")) for b in stored.budget]
+            for name, table in stored.module.items():
                 if name in found.profiles:
                     raise ValueError(f"module {name} is also in another file")
-                found.profiles[name] = _profile(name, _checked(table, dict, f"module {name}"))
+                found.profiles[name] = _profile(name, _converted(table, _Module, f"module {name}"))
         except ValueError as e:
             raise HlofuseError(f"{printable(str(file))}: not a baseline: {printable(str(e))}") from None
     return found
 
 
-def _budget(value: Any) -> Budget:
-    table = _checked(value, dict, "[[budget]]")
-    _check_names(table, {"modules", "max-kernels", *_LIMITS}, "[[budget]]")
-    most = table.get("max-kernels")
-    if most is not None:
-        most = _count(most, "max-kernels")
-    modules = _checked(table.get("modules", "*"), str, "modules")
-    size, time, memory = map(table.get, _LIMITS)
-    budget = Budget.of(most, size, time, memory, modules)
+def _budget(b: _Budget) -> Budget:
+    budget = Budget.of(b.max_kernels, b.max_bytes, b.max_time, b.max_memory, b.modules)
     if budget.is_empty:
         raise ValueError("a [[budget]] needs max-kernels, max-bytes, max-time or max-memory")
     return budget
 
 
-def _profile(name: str, table: Mapping[str, Any]) -> Profile:
-    where = f"module {name}"
-    times = {name: table.get(name) for name in ("time_us", "measured_us")}
-    _check_names(table, {"target", "device", "xla", "kernels", "bytes", *times, "memory", "list"}, where)
-    for key, us in times.items():
-        if us is not None and (isinstance(us, bool) or not isinstance(us, int | float)):
-            raise ValueError(f"{key} of {where} must be a number")
-    device = table.get("device")
-    us, measured_us = (float(us) if us is not None else None for us in times.values())
-    count, moved = (_count(table.get(key), f"{key} of {where}") for key in ("kernels", "bytes"))
-    memory = _count(table["memory"], f"memory of {where}") if "memory" in table else None
-    figures = Figures(count, moved, us, measured_us, memory)
-    listed = [k for line in _checked(table.get("list", []), list, f"list of {where}") for k in _kernels(line)]
-    if len(listed) != figures.kernels:
-        raise ValueError(f"the list of {where} has {len(listed)} kernels, but kernels = {figures.kernels}")
-    return Profile(
-        name,
-        _checked(table.get("target"), str, f"target of {where}"),
-        _checked(device, str, f"device of {where}") if device is not None else None,
-        _checked(table.get("xla", ""), str, f"xla of {where}"),
-        figures,
-        tuple(listed),
-    )
+def _profile(name: str, m: _Module) -> Profile:
+    listed = tuple(k for line in m.list for k in _kernels(line))
+    if len(listed) != m.kernels:
+        raise ValueError(f"the list of module {name} has {len(listed)} kernels, but kernels = {m.kernels}")
+    figures = Figures(m.kernels, m.bytes, m.time_us, m.measured_us, m.memory)
+    return Profile(name, m.target, m.device, m.xla, figures, listed)
 
 
-def _kernels(line: Any) -> list[BaselineKernel]:
-    found = _LINE.fullmatch(_checked(line, str, "a line of a list"))
+def _kernels(line: str) -> list[BaselineKernel]:
+    found = _LINE.fullmatch(line)
     if found is None or found[1] == "0":
         raise ValueError(f"expected a line `PLACE | KERNEL` or `2 × PLACE | KERNEL`, found {line!r}")
     place = _PLACE.fullmatch(found[2])
     where = Where(place[1], int(place[2]), place[3] or "") if place else Where(found[2])
     return [BaselineKernel(found[3], where if found[2] != "?" else Where())] * int(found[1] or 1)
-
-
-_Kind = TypeVar("_Kind", dict[str, Any], list[Any], str)
-_NOUNS: dict[type, str] = {dict: "a table", list: "a list", str: "a string"}
-
-
-def _checked(value: Any, kind: type[_Kind], what: str) -> _Kind:
-    if not isinstance(value, kind):
-        raise ValueError(f"{what} must be {_NOUNS[kind]}")
-    return value
-
-
-def _count(value: Any, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{what} must be an integer")
-    return value
-
-
-def _check_names(table: Mapping[str, Any], names: set[str], what: str) -> None:
-    unknown = sorted(set(table) - names)
-    if unknown:
-        raise ValueError(f"{what} has unknown {unknown[0]!r}; expected one of {', '.join(sorted(names))}")
 
 
 def updated_files(path: Path, profiles: Iterable[Profile]) -> dict[Path, str]:
