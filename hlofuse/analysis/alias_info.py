@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import reach
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.releases import Release
 from .elementwise import is_elementwise_on_operand
 from .hlo_value import Index, subshape_at
@@ -14,12 +15,7 @@ if TYPE_CHECKING:
     from .hlo_dataflow import HloDataflow
 
 _GROUP, _NUMBER = re.compile(r'"indices":\[([^\]]*)'), re.compile(r"\d{1,9}")
-_MAY_BE_IN_PLACE = frozenset(
-    """
-    all-reduce-start async-start collective-permute collective-permute-start custom-call dynamic-update-slice
-    fusion ragged-all-to-all scatter set-dimension-size
-    """.split()
-)
+_MAY_BE_IN_PLACE = with_trait("may-be-in-place")
 
 
 class AliasInfo:

@@ -8,12 +8,7 @@ from hlofuse.ir.shape import COMPLEX_TYPES
 from hlofuse.releases import AROUND_FUSION, Release
 from .elementwise import is_elementwise, is_expensive, is_expensive_division
 
-_LOOP_FUSIBLE = frozenset(
-    """
-    bitcast broadcast concatenate dynamic-slice dynamic-update-slice gather iota pad reduce reshape
-    reverse slice transpose
-    """.split()
-)
+_LOOP_FUSIBLE = with_trait("cpu-loop-fusible")
 
 
 def is_loop_fusible(instruction: Instruction) -> bool:
@@ -140,12 +135,7 @@ def product_as_reduce(kernel: Instruction) -> dict[str, Any] | None:
 
 
 _FREE = frozenset("iota reshape transpose parameter".split())
-_REFUSED = frozenset(
-    """
-    broadcast dot reduce bitcast-convert map popcnt sign round-nearest-afz round-nearest-even shift-left
-    shift-right-arithmetic shift-right-logical count-leading-zeros mulhi
-    """.split()
-)
+_REFUSED = with_trait("cpu-not-tiled")
 _COMPLEX = frozenset("add complex imag real subtract multiply divide power abs negate select compare".split())
 _MOST_DIMENSIONS = 8
 

@@ -117,12 +117,7 @@ def partitions_of(module: Module) -> int:
 
 # Computations that run inside one operation (`GetInstructionCallContext`, `IsEmbeddedComputation`).
 
-_EMBEDDING = frozenset(
-    """
-    all-reduce all-reduce-start custom-call fusion map reduce reduce-scatter reduce-window scan scatter
-    select-and-scatter sort
-    """.split()
-)
+_EMBEDDING = with_trait("embeds-computations")
 
 
 def is_embedded(computation: Computation) -> bool:

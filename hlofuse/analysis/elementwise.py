@@ -145,12 +145,7 @@ def is_constant_effective_scalar(instruction: Instruction) -> bool:
 # Instructions that may be in a fusion at all (`HloInstruction::IsFusible`).
 
 _NEVER = frozenset("domain parameter while conditional call".split())
-ALWAYS_FUSIBLE = ELEMENTWISE_OPCODES.union(
-    """
-    fusion map reduce reduce-window bitcast broadcast concatenate constant dot dynamic-slice
-    dynamic-update-slice gather get-tuple-element iota pad reshape slice transpose tuple
-    """.split()
-)
+ALWAYS_FUSIBLE = ELEMENTWISE_OPCODES | with_trait("fusible")
 
 
 def is_fusible(instruction: Instruction) -> bool:

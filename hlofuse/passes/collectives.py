@@ -7,7 +7,7 @@ from typing import Any
 
 from hlofuse.analysis.async_ops import replica_groups
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, reach, replace
+from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, reach, replace, with_trait
 from hlofuse.ir.attributes.metadata import OpMetadata, quote
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction, set_attribute
 from hlofuse.trace import Recorder
@@ -343,11 +343,7 @@ def _make_contiguous(x: Instruction) -> Instruction:
     return whole
 
 
-_ASYNCHRONOUS = frozenset(
-    """
-    all-gather all-reduce all-to-all collective-broadcast collective-permute ragged-all-to-all reduce-scatter
-    """.split()
-)
+_ASYNCHRONOUS = with_trait("gpu-asynchronous")
 _STARTED = "Other work may run between its start and its done"
 _JOINED = "Nothing can run between the start and the done"
 

@@ -5,23 +5,12 @@ from dataclasses import dataclass
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_predicates import is_tiling_type
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.releases import Release, Span
 from .verdict import Figures, condition
 
-_LATER_WRAPPED = frozenset(
-    """
-    acos acosh asin asinh atanh cosh dynamic-update-slice mulhi sinh transpose
-    """.split()
-)  # Wrapped where `Release.wraps_all_loops`
-WRAPPED_OPCODES = _LATER_WRAPPED | frozenset(
-    """
-    abs add and atan2 bitcast-convert broadcast cbrt ceil clamp compare complex convert cosine
-    count-leading-zeros divide dynamic-slice erf exponential exponential-minus-one floor gather imag iota
-    is-finite log log-plus-one map maximum minimum multiply negate not or pad popcnt power real reduce
-    reduce-precision reduce-window remainder reshape reverse round-nearest-afz round-nearest-even rsqrt
-    select shift-left shift-right-arithmetic shift-right-logical sign sine slice sqrt subtract tan tanh xor
-    """.split()
-)
+_LATER_WRAPPED = with_trait("wrapped-later")  # Wrapped where `Release.wraps_all_loops`
+WRAPPED_OPCODES = _LATER_WRAPPED | with_trait("wrapped")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import is_elementwise, shape_size, without_bitcasts
 from hlofuse.analysis.flops import convolution_flops, dot_flops
 from hlofuse.analysis.kernels import computed_in
-from hlofuse.ir import Instruction, Record, Shape
+from hlofuse.ir import Instruction, Record, Shape, with_trait
 
 Work = dict[str, float]
 """Amounts by the name of their rate; each amount by its rate is a time in nanoseconds."""
@@ -22,12 +22,7 @@ Work = dict[str, float]
 _LINE = 64  # bytes of a cache line
 _MOST_ACCESSES = 20_000  # values followed in one kernel; a larger one is not estimated
 _FREE = frozenset("parameter constant bitcast reshape tuple get-tuple-element broadcast copy".split())
-_SLOW = frozenset(
-    """
-    absolute acos acosh asin asinh atan2 atanh cbrt cosh cosine divide erf exponential exponential-minus-one
-    log log-plus-one logistic power remainder rsqrt sine sinh sqrt tan tanh
-    """.split()
-)
+_SLOW = with_trait("cpu-slow")
 _CHAINED = frozenset("erf exponential exponential-minus-one log log-plus-one logistic rsqrt tanh".split())
 _KINDS = {"u64": "s64", "pred": "s32", "c128": "c64"} | dict.fromkeys(
     "u32 u16 u8 s16 s8 u4 s4".split(), "s32"

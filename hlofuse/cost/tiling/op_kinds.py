@@ -13,8 +13,8 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_costs import DEFAULT_FLOPS, op_profile
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import Shape
-from hlofuse.ir.text.text import values
 from hlofuse.releases import Release
 from .expressions import ZERO, Expr, add, constant, floordiv, mod, mul, negate, substitute, subtract, variable
 from .indexing_map import IndexingMap, identity, make_map, map_from_sizes, simplify_keeping_points
@@ -214,12 +214,7 @@ def _delinearize(dims: Sequence[int], linear: Expr) -> list[Expr]:
     return result
 
 
-_FREE = values(
-    """
-    bitcast broadcast constant dynamic-slice dynamic-update-slice gather iota pad parameter slice transpose
-    tuple
-    """
-)
+_FREE = with_trait("moves-index")
 """Operations that only move an index (`FlopsPerElement`)."""
 
 

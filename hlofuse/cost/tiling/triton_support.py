@@ -8,6 +8,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.ir.text.text import values
 from hlofuse.releases import Release
@@ -121,12 +122,7 @@ def dot_dimensions(dot: Instruction) -> DotDimensions:
     return tuple(tuple(dot.attributes.get(n, ())) for n in _NAMES)
 
 
-_UNSUPPORTED_OPCODES = values(
-    """
-    dynamic-reshape dynamic-slice dynamic-update-slice gather mulhi ragged-dot reduce-window scan scatter
-    select-and-scatter set-dimension-size
-    """
-)
+_UNSUPPORTED_OPCODES = with_trait("not-in-triton")
 _MOVES = values("concatenate pad constant bitcast broadcast reshape slice transpose")
 _EARLY = values("bitcast broadcast constant iota parameter reduce reshape slice transpose")
 _TYPES = values("pred s4 s8 s16 s32 s64 u8 u16 u32 u64 f16 bf16 f32 f64")
@@ -141,12 +137,7 @@ _BY_VENDOR = {
 _UNSIGNED = values("u8 u16 u32 u64")
 _FLOATS = values("bf16 f16 f32 f64")
 _FROM_4_BITS = _FLOATS | {"s8"}
-_FLOAT_OPCODES = values(
-    """
-    acos acosh asin asinh atanh cbrt ceil cosine cosh erf exponential exponential-minus-one floor log
-    log-plus-one round-nearest-even rsqrt sine sinh sqrt tan tanh atan2 divide remainder power
-    """
-)
+_FLOAT_OPCODES = with_trait("triton-float")
 _PRED_OPCODES = values("not copy add compare maximum minimum multiply and or xor select clamp")
 _COMMON_OPCODES = values("abs copy negate add compare maximum minimum multiply subtract select clamp")
 _INTEGER_OPCODES = values("not divide and or xor remainder")

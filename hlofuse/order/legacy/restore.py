@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 from .shadow_graph import Node, ShadowGraph
 
 # Operations that every user had one of its own of, until the last CSE before fusion merged them: broadcasts
@@ -229,12 +230,7 @@ def _origin_of(new: Instruction, old: Instruction, convert: Instruction) -> bool
 
 
 _ROUNDS = 3
-_RECREATED = frozenset(
-    """
-    broadcast concatenate dynamic-slice dynamic-update-slice iota pad reduce-window reshape reverse scatter
-    slice transpose
-    """.split()
-)
+_RECREATED = with_trait("layout-recreated")
 # Operands from this number on are taken as they stand, not in their normalised form.
 _UNCHANGED = {
     "dynamic-slice": 1,

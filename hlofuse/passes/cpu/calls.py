@@ -15,11 +15,7 @@ from hlofuse.passes.common import make
 from hlofuse.rules.rewrites import SMALL_LOOP
 from hlofuse.trace import Recorder
 
-_DIVISIBLE = frozenset(
-    """
-    broadcast concatenate dynamic-slice gather iota pad reduce reduce-window reshape reverse slice transpose
-    """.split()
-)
+_DIVISIBLE = with_trait("cpu-parallel")
 _BYTES_OF_TASK = 256 << 10
 _CYCLES_OF_TASK = 100_000
 _CYCLES_OF_BYTE, _CYCLES_OF_TRANSCENDENTAL = 10, 2

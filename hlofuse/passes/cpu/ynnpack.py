@@ -9,7 +9,7 @@ from msgspec import Struct
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
-from hlofuse.ir import Computation, Instruction, Module, Shape, set_attribute
+from hlofuse.ir import Computation, Instruction, Module, Shape, set_attribute, with_trait
 from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.algebraic.context import is_of_parameters
@@ -22,12 +22,7 @@ from hlofuse.trace import Recorder
 
 _TYPES = frozenset("s4 u4 s8 u8 bf16 f16 f32 f64 s32".split())
 _ELEMENTWISE_TYPES = frozenset("f64 f32 bf16 s8 u8".split())
-_UNARY = frozenset(
-    """
-    abs ceil convert erf exponential exponential-minus-one floor log log-plus-one logistic negate
-    round-nearest-even rsqrt sign sqrt tanh
-    """.split()
-)
+_UNARY = with_trait("ynn-unary")
 _OF_ANGLES = frozenset({"cosine", "sine", "tan"})
 _BINARY = frozenset("add divide maximum minimum multiply power subtract".split())
 _DOT_TYPES = frozenset(

@@ -5,19 +5,14 @@ from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Computation, Instruction, Module, Shape, replace
+from hlofuse.ir import Computation, Instruction, Module, Shape, replace, with_trait
 from hlofuse.passes.base import Pass, attempt, visit
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, replace_users, set_called
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.trace import Recorder
 
-_LEFT_ALONE = frozenset(
-    """
-    tuple get-tuple-element constant domain parameter fusion convert call custom-call while conditional
-    bitcast-convert bitcast async-start async-done
-    """.split()
-)
+_LEFT_ALONE = with_trait("float-normalization-leaves")
 # As good in the narrow type: nothing is computed, or a wider one would give something else.
 _NARROW = frozenset("opt-barrier count-leading-zeros shift-right-logical shift-right-arithmetic".split())
 _COLLECTIVE = frozenset({"all-reduce", "reduce-scatter"})
@@ -142,25 +137,13 @@ def _converted(x: Instruction, shape: Shape) -> Instruction:
     return make.tuple_of(x, [_converted(e, s) for e, s in pairs])
 
 
-CPU_KEEPS_BF16 = frozenset(
-    """
-    broadcast concatenate copy dynamic-slice dynamic-update-slice gather pad reshape reverse scatter select
-    select-and-scatter slice sort transpose bitcast abs clamp compare maximum minimum negate sign
-    """.split()
-)
+CPU_KEEPS_BF16 = with_trait("cpu-keeps-bf16")
 """Operations that XLA:CPU does on bf16 as it is, where the release has `cpu_keeps_bf16`."""
 
 # What a GPU computes on bf16 as it is (`xla/service/gpu/gpu_float_support.cc`, `nvptx_compiler.cc`).
 
 
-_MOVES = frozenset(
-    """
-    all-reduce all-reduce-start all-reduce-done reduce-scatter scaled-dot dot convolution ragged-dot
-    all-gather all-to-all broadcast collective-permute concatenate copy constant dynamic-slice
-    dynamic-update-slice gather pad ragged-all-to-all reshape reverse scatter select select-and-scatter slice
-    transpose bitcast bitcast-convert convert compare reduce-precision xor exponential log
-    """.split()
-)
+_MOVES = with_trait("gpu-keeps-bf16")
 _AMPERE = frozenset({"abs", "maximum", "minimum", "negate"})
 _HOPPER = frozenset({"add", "multiply", "subtract"})
 

@@ -8,6 +8,7 @@ from functools import partial
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, Shape
 from hlofuse.passes.base import DevicePass
 from hlofuse.passes.common.dots import DotDimensions
@@ -103,12 +104,7 @@ def is_tiny(dot: Instruction, threshold: int = _TINY_DOT_ELEMENTS) -> bool:
 
 
 # What is not laid out here: hosts, calls and fusions, arrays that a library packs.
-_LEFT_OUT = frozenset(
-    """
-    call async-start async-update async-done send recv send-done recv-done ragged-all-to-all copy-start
-    copy-done ragged-dot scaled-dot scan
-    """.split()
-)
+_LEFT_OUT = with_trait("not-laid-out")
 
 _MAJOR = ("reduce-scatter", "all-gather", "all-to-all")
 """Collectives that a GPU runs along the most major dimension only."""
