@@ -18,7 +18,7 @@ from hlofuse.library.loading import read
 from hlofuse.library.options import ReplayOptions
 from .sources import Item, items
 from .store import Store
-from .summary import summary
+from .summary import index, summary
 from .work import Rows, Task, failure, worked
 
 _EACH = 8  # units handed out for each worker: enough that none waits, few enough that little is lost
@@ -125,6 +125,8 @@ def run(
     finished = store.finished(task)
     left = list({item.key: item for item in listed if item.key not in finished}.values())
     if left:
+        if task.pages is not None:
+            task.pages.mkdir(parents=True, exist_ok=True)
         try:
             for done, rows in enumerate(results(left, task, workers), 1):
                 store.add(rows)
@@ -134,4 +136,6 @@ def run(
     store.finish(listed, task)
     found = summary(out)
     (out / "summary.md").write_text(found.to_markdown(limit=50) + "\n", encoding="utf-8")
+    if task.pages is not None:
+        (out / "index.html").write_text(index(out), encoding="utf-8")
     return len(left), len(listed)

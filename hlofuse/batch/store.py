@@ -123,6 +123,8 @@ def opened(
     for table in tables():
         path = _quote(str(folder / f"{table}.parquet"))
         link.execute(f"CREATE VIEW {prefix}{table} AS SELECT * FROM read_parquet({path})")
+    if not prefix:
+        link.execute(document("queries")["listed"])
     return link
 
 

@@ -1,8 +1,11 @@
 """The summary of a run: sections of `queries.toml`, each a query."""
 
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import quote
 
 from rich.console import Console
 
@@ -12,6 +15,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from .sources import SCHEMA, document, package
 from .store import opened
+from .work import page_name
 
 if TYPE_CHECKING:
     import duckdb
@@ -47,6 +51,40 @@ def trend(folders: Sequence[Path]) -> Answer[Sections]:
     return _answer("trend", {"Trend": rows})
 
 
+def index(folder: Path) -> str:
+    """The page of a finished run: its totals, and its modules, slowest first, with links to their pages."""
+    link, queries = opened(folder), document("queries")
+    totals = _rows(link, queries["sections"][0]["sql"])[0]
+    floors = totals.pop(_FLOORS)
+    facts = (
+        f"<div><dt>{_heading(c)}</dt><dd>{_text(c, v, floors)}</dd></div>" for c, v in totals.items() if v
+    )
+    rows = _rows(link, queries["index"])
+    heads = [c for c in rows[0] if c not in ("key", _FLOORS) and any(r[c] is not None for r in rows)]
+    lines = []
+    for row in rows:
+        cells = {c: escape(_text(c, row[c], row[_FLOORS])) for c in heads}
+        page = f"pages/{page_name(row['key'], row['module'])}"
+        if (folder / page).exists():
+            cells["path"] = f'<a href="{quote(page)}">{cells["path"]}</a>'
+        lines.append("<tr>" + "".join(_cell("td", c, rows, text) for c, text in cells.items()) + "</tr>")
+    template = Template(Path(__file__).with_name("index.html").read_text(encoding="utf-8"))
+    return template.substitute(
+        totals="".join(facts),
+        heads="".join(_cell("th", c, rows, _heading(c)) for c in heads),
+        rows="\n".join(lines),
+    )
+
+
+def _cell(tag: str, column: str, rows: Sequence[Row], text: str) -> str:
+    kind = ' class="number"' if _kind(column, rows) == "right" else ""
+    return f"<{tag}{kind}>{text}</{tag}>"
+
+
+def _heading(column: str) -> str:
+    return column.removesuffix("_us").replace("_", " ")
+
+
 def _rows(link: "duckdb.DuckDBPyConnection", sql: str) -> list[Row]:
     found = link.execute(sql)
     columns = [c[0] for c in found.description or ()]
@@ -74,7 +112,7 @@ def _answer(name: str, sections: Sections) -> Answer[Sections]:
 def _print(title: str, rows: Sequence[Row], console: Console, limit: int) -> None:
     """The first rows, with units, without columns that are empty; a single row as a list."""
     cells = {c: [_text(c, r[c], r.get(_FLOORS)) for r in rows[:limit]] for c in rows[0] if c != _FLOORS}
-    shown = {c.removesuffix("_us").replace("_", " "): c for c, texts in cells.items() if any(texts)}
+    shown = {_heading(c): c for c, texts in cells.items() if any(texts)}
     if title != _QUERY:
         console.print(title, style="bold cyan")
     heads = [(heading, _kind(c, rows)) for heading, c in shown.items()]

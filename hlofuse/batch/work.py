@@ -1,5 +1,6 @@
 """One unit of work: from a module to the rows of every table."""
 
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ from hlofuse.ir import HlofuseError, Record
 from hlofuse.library.answer import flat
 from hlofuse.library.modules import each_module
 from hlofuse.library.options import ReplayOptions
+from hlofuse.library.reasons import final_of_tpu
 from hlofuse.library.report import Report
 from hlofuse.reports.check.json import kernel_json, refused_edge_json, where_json
 from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges, where_is
@@ -39,6 +41,7 @@ class Task(Record):
     seconds: float = 600
     memory_bytes: int = 4 << 30
     file_bytes: int = field(default_factory=input_limit)
+    pages: Path | None = None  # The folder for the page of each module; None for none
 
     @property
     def limits(self) -> str:
@@ -49,7 +52,14 @@ class Task(Record):
     def settings(self) -> dict[str, Any]:
         """The settings that rows depend on; rows are computed again where they change."""
         options = {name: value for name, value in self.request.items() if value}
-        return {"schema": SCHEMA, "hlofuse": __version__, "options": options, "suggestions": self.suggests}
+        pages = {"pages": True} if self.pages else {}
+        known = {"schema": SCHEMA, "hlofuse": __version__, "options": options, "suggestions": self.suggests}
+        return known | pages
+
+
+def page_name(key: str, module: str | None) -> str:
+    """The file of a module's page, in the folder `pages` of a run."""
+    return f"{key}-{re.sub(r'[^A-Za-z0-9_.-]', '_', module or '')[:120]}.html"
 
 
 def worked(item: Item, task: Task) -> Rows:
@@ -81,7 +91,13 @@ def _of_each(item: Item, task: Task) -> Iterator[Rows]:
             for options, _ in each_module(ReplayOptions(path, item.module, **task.request)):
                 try:
                     name = options.module if is_profile(path) else item.name
-                    yield _rows(Report(options), task.suggests)
+                    report = Report(options)
+                    rows = _rows(report, task.suggests)
+                    if task.pages is not None:
+                        page = (final_of_tpu(report) or report).explore(timeline=False)
+                        name_of_page = page_name(item.key, rows["modules"][0]["module"])
+                        (task.pages / name_of_page).write_text(page, encoding="utf-8")
+                    yield rows
                 except Exception as error:
                     yield _error(item, name, path, error, task)
     except Exception as error:

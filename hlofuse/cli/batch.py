@@ -55,6 +55,7 @@ _folder = partial(click.argument, type=FILE)
 @command.command("run")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @output_option("Folder for tables and summary. A run that was stopped goes on there.", "DIR")
+@flag("--pages", "Write the page of each module, and index.html with links to them.")
 @flag("--no-suggestions", "Try no changes: more than twice as fast.")
 @option("--workers", "N", "Workers.  [default: one per core]", type=click.IntRange(min=1))
 @click.option(
@@ -73,6 +74,7 @@ _folder = partial(click.argument, type=FILE)
 def _run(
     sources: tuple[str, ...],
     output: Path,
+    pages: bool,
     no_suggestions: bool,
     workers: int | None,
     max_seconds: float,
@@ -88,7 +90,8 @@ def _run(
     kernels.parquet, edges.parquet, suggestions.parquet and work.parquet, and summary.md.
 
     A module that cannot be read is a row with its error. Exit status 0: done, 2: wrong call."""
-    task = Task(request, not no_suggestions, max_seconds, parse_bytes(max_memory))
+    folder = output.absolute() / "pages" if pages else None
+    task = Task(request, not no_suggestions, max_seconds, parse_bytes(max_memory), pages=folder)
     with progress_bar("replaying") as progress:
         done, of = run(sources, output, task, workers or os.cpu_count() or 1, progress)
     message(
@@ -96,7 +99,7 @@ def _run(
         f"worked on {done:,} of {of:,}: others are known from an earlier run, or copies" if done < of else "",
     )
     Output(form, "auto", None).show(summary.summary(output), limit=limit)
-    wrote(output / "summary.md")
+    wrote(output / ("index.html" if pages else "summary.md"))
     return 0
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 from hlofuse.batch.sources import document, items
 from hlofuse.batch.store import opened
@@ -288,6 +289,29 @@ def test_a_module_that_cannot_be_read_any_more_fails(
     assert result.status == 1
     assert "1 of 1 module failed" in result.out
     assert "directory jit_g: not read: module_0001.jit_g.before_optimizations.txt is empty" in result.out
+
+
+def test_the_index_leads_to_the_page_of_each_module(hlofuse: Run, browser: Browser, tmp_path: Path) -> None:
+    source, out = tmp_path / "<b>&", tmp_path / "out"
+    source.mkdir()
+    for name, size in (("small", 64), ("large", 4096), ("large_again", 4096)):
+        (source / f"{name}.hlo").write_text(TEXT.replace("64", str(size)))
+    (source / "broken.hlo").write_text("HloModule <i>m</i>")
+    for _ in range(2):  # the second run works on nothing, and leaves the pages
+        assert hlofuse("batch", source, "-o", out, "--pages", "--no-suggestions").status == 0
+    (total,) = table(out, "SELECT count(*), sum(kernels) FROM modules")
+    page = browser.new_page()
+    page.goto((out / "index.html").as_uri())
+    assert page.locator("dd").all_inner_texts()[0] == str(total[0])
+    assert page.locator("dl div", has_text="launches").locator("dd").inner_text() == str(total[1])
+    rows = [row.locator("td").first for row in page.locator("tbody tr").all()]
+    assert [row.inner_text() for row in rows] == ["large.hlo", "large_again.hlo", "small.hlo", "broken.hlo"]
+    assert [row.locator("a").count() for row in rows] == [1, 1, 1, 0]
+    assert page.locator("i").count() == 0  # the text of a file is no markup
+    rows[0].locator("a").click()
+    page.wait_for_selector("html[data-ready]")
+    assert "jit_f" in page.locator("#title").inner_text()
+    page.close()
 
 
 def test_queries(hlofuse: Run, finished: Path) -> None:
