@@ -53,8 +53,13 @@ class Task(Record):
         """The settings that rows depend on; rows are computed again where they change."""
         options = {name: value for name, value in self.request.items() if value}
         pages = {"pages": True} if self.pages else {}
-        known = {"schema": SCHEMA, "hlofuse": __version__, "options": options, "suggestions": self.suggests}
-        return known | pages
+        settings = {
+            "schema": SCHEMA,
+            "hlofuse": __version__,
+            "options": options,
+            "suggestions": self.suggests,
+        }
+        return settings | pages
 
 
 def page_name(key: str, module: str | None) -> str:

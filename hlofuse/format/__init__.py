@@ -6,6 +6,7 @@ from .fields import fields as fields
 from .fields import us_json as us_json
 from .units import broken as broken
 from .units import bytes_text as bytes_text
+from .units import change_percent as change_percent
 from .units import enumeration as enumeration
 from .units import listing as listing
 from .units import memory_text as memory_text

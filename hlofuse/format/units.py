@@ -50,6 +50,19 @@ def us_text(value: float, at_least: bool = False) -> str:
     return f"≥ {text}" if at_least else text
 
 
+def change_percent(old: float, new: float) -> str:
+    """`−22%`: whole from ten on, two digits below and of almost all (`−99.96%`); `±0%` below 0.05%."""
+    if not old:
+        return "±0%" if not new else "+∞%"
+    change = 100 * abs(new - old) / old
+    if change < 0.05:
+        return "±0%"
+    digits = f"{change:,.0f}" if change >= 9.95 else f"{change:.2g}"
+    if new < old and digits == "100" and new:
+        digits = f"{min(change, 99.99):.4g}"
+    return f"{'−' if new < old else '+'}{digits}%"
+
+
 def plural(count: int, one: str, many: str | None = None) -> str:
     """`1 edge`, `1,234 edges`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

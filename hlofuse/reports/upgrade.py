@@ -9,7 +9,7 @@ from rich.text import Text
 from hlofuse.account import KernelTimes, Totals, observed_replay
 from hlofuse.account.replaying import plain_account
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, compile
-from hlofuse.format import fields, plural, printable, us_text
+from hlofuse.format import change_percent, fields, plural, printable, us_text
 from hlofuse.format.terminal import indented, print_rest, print_rows
 from hlofuse.ir.record import Record
 from hlofuse.pipelines.differences import ReleaseDifference, differences
@@ -17,7 +17,7 @@ from hlofuse.releases import Release
 from .common.facts import EdgeNames, Facts, edges_inside
 from .common.json import totals_json
 from .comparison.model import Comparison, compare_builds, flipped_json
-from .comparison.phrases import figures, percent
+from .comparison.phrases import figures
 from .comparison.text import print_flipped
 
 ConfigOf = Callable[[Release], ReplayConfig]
@@ -171,7 +171,7 @@ def change_text(found: Upgrade) -> str:
     if found.change_us is None or not found.before.us or abs(found.change_us) < 0.005:
         return ""
     sign = "+" if found.change_us > 0 else "−"
-    share = percent(found.before.us, found.before.us + found.change_us)
+    share = change_percent(found.before.us, found.before.us + found.change_us)
     return f"{sign}{us_text(abs(found.change_us))} ({share})"
 
 

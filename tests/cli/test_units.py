@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.format.escape import command_line
-from hlofuse.format.units import bytes_text, plural, quantity, ranges, us_text
+from hlofuse.format.units import bytes_text, change_percent, plural, quantity, ranges, us_text
 from hlofuse.inputs.suggest import close_matches, did_you_mean
 
 
@@ -59,6 +59,26 @@ def test_a_time_never_reads_as_nothing() -> None:
     for value in (0.0049, -0.001, 1e-9):
         assert us_text(value) == "<0.01 µs"
         assert us_text(value, at_least=True) == "> 0 µs"
+
+
+@pytest.mark.parametrize(
+    ("after", "text"),
+    [
+        (1000.4, "±0%"),
+        (1000.6, "+0.06%"),
+        (900.4, "−10%"),
+        (900.6, "−9.9%"),
+        (6, "−99%"),
+        (4, "−99.6%"),
+        (0.4, "−99.96%"),
+        (0.01, "−99.99%"),
+        (0, "−100%"),
+        (2000, "+100%"),
+        (3.5e6, "+349,900%"),
+    ],
+)
+def test_changes_in_percent(after: float, text: str) -> None:
+    assert change_percent(1000, after) == text
 
 
 def test_counts() -> None:

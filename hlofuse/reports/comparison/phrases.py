@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hlofuse.account import Totals
-from hlofuse.format import bytes_text, plural, printable, quantity, us_text
+from hlofuse.format import bytes_text, change_percent, plural, printable, quantity, us_text
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.costs import worth_text
 from .model import ChangedEdge, Comparison
@@ -74,19 +74,8 @@ def decisions_line(d: Comparison) -> str:
     return f"{', '.join(parts)}."
 
 
-def percent(old: float, new: float) -> str:
-    """`−22%`; `±0%` for no change worth a figure."""
-    if not old:
-        return "±0%" if not new else "+∞%"
-    change = 100 * (new - old) / old
-    if abs(change) < 0.05:
-        return "±0%"
-    digits = f"{abs(change):.0f}" if abs(change) >= 9.95 else f"{abs(change):.1f}"
-    return f"{'−' if change < 0 else '+'}{digits}%"
-
-
 def share(old: float, new: float) -> str:
-    return f" ({percent(old, new)})" if old != new else ""
+    return f" ({change_percent(old, new)})" if old != new else ""
 
 
 def edge_line(e: ChangedEdge) -> str:

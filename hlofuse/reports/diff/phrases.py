@@ -16,7 +16,17 @@ from hlofuse.diff.model import (
     ModuleDiff,
     only_annotations,
 )
-from hlofuse.format import bytes_text, listing, plural, quantity, ranges, shorten, times, us_text
+from hlofuse.format import (
+    bytes_text,
+    change_percent,
+    listing,
+    plural,
+    quantity,
+    ranges,
+    shorten,
+    times,
+    us_text,
+)
 from hlofuse.format.paths import layer_of, shown_file
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import Instruction, Module
@@ -101,12 +111,10 @@ def change_of(before: float, after: float, unit: str = "") -> str:
     delta = after - before
     if abs(delta) <= max(before, after) * 1e-4 or quantity(before, unit) == quantity(after, unit):
         return quantity(after, unit)
-    sign = "+" if delta > 0 else "−"
     if max(before, after) < 1000 or not before:
-        relative = f"{sign}{quantity(abs(delta), unit)}"
+        relative = f"{'+' if delta > 0 else '−'}{quantity(abs(delta), unit)}"
     else:
-        percent = 100 * abs(delta) / before
-        relative = sign + _percent(percent)
+        relative = change_percent(before, after)
     return f"{quantity(before, unit)} {ARROW} {quantity(after, unit)} ({relative})"
 
 
@@ -124,14 +132,8 @@ def time_change_of(
         return texts[1]
     if is_open:
         return f" {ARROW} ".join(texts)
-    sign = "+" if after > before else "−"
-    percent = f" ({sign}{_percent(100 * abs(after - before) / before)})" if before else ""
+    percent = f" ({change_percent(before, after)})" if before else ""
     return f"{texts[0]} {ARROW} {texts[1]}{percent}"
-
-
-def _percent(value: float) -> str:
-    """Whole from ten on, two digits below."""
-    return f"{value:,.0f}%" if value >= 9.95 else f"{value:.2g}%"
 
 
 def count_change_of(before: int, after: int) -> str:
