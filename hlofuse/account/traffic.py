@@ -26,8 +26,9 @@ class KernelCosts:
     def instruction(self, instruction: Instruction) -> Cost:
         """The cost of one run; for a small call that of all its launches."""
         if is_small_call(instruction):
-            inside = self.inside(instruction)[0].items()
-            return Cost(*map(sum, zip(*([n * x for x in self._own(c)] for c, n in inside), strict=True)))
+            runs, _ = self.inside(instruction)
+            costs = ([n * x for x in self._own(c)] for c, n in runs.items())
+            return Cost(*map(sum, zip(*costs, strict=True)))
         return traffic(instruction, self._counts.instruction(instruction))
 
     def inside(self, call: Instruction) -> tuple[dict[Computation, int], set[Computation]]:

@@ -91,11 +91,16 @@ def _steps(text: str) -> Iterator[RecordedStep]:
             yield IneligibleStep(producer, names.get("reason", ""))
 
 
+def _character(escape: re.Match[str]) -> str:
+    code = escape[1]
+    return chr(int(code, 8)) if len(code) == 3 else _PLAIN.get(code, code)
+
+
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
     # Octal escapes are bytes of UTF-8; other characters stand for themselves.
-    data = _ESCAPE.sub(lambda m: chr(int(m[1], 8)) if len(m[1]) == 3 else _PLAIN.get(m[1], m[1]), text)
+    data = _ESCAPE.sub(_character, text)
     try:
         return data.encode("latin-1").decode()
     except UnicodeError:

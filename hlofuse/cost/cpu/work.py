@@ -22,7 +22,7 @@ Work = dict[str, float]
 _LINE = 64  # bytes of a cache line
 _MOST_ACCESSES = 20_000  # values followed in one kernel; a larger one is not estimated
 _FREE = frozenset("parameter constant bitcast reshape tuple get-tuple-element broadcast copy".split())
-_SLOW = with_trait("cpu-slow")
+_SLOW = with_trait("cpu-slow") | {"absolute"}
 _CHAINED = frozenset("erf exponential exponential-minus-one log log-plus-one logistic rsqrt tanh".split())
 _KINDS = {"u64": "s64", "pred": "s32", "c128": "c64"} | dict.fromkeys(
     "u32 u16 u8 s16 s8 u4 s4".split(), "s32"

@@ -119,7 +119,8 @@ def power_of_two_ceil(value: Value) -> Value:
     """`llvm::PowerOf2Ceil` of each number."""
     if isinstance(value, int):
         return 1 << (value - 1).bit_length() if value > 0 else 0
-    result: Column = np.left_shift(np.int64(1), np.frexp((value - 1).astype(np.float64))[1], dtype=np.int64)
+    _, exponents = np.frexp((value - 1).astype(np.float64))
+    result: Column = np.left_shift(np.int64(1), exponents, dtype=np.int64)
     return result
 
 

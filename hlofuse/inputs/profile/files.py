@@ -67,8 +67,10 @@ def slowest_module(
     for m in modules:
         files.setdefault(m.name, []).append((m.name if count[m.name] == 1 else m.label, m.finished))
     ran = found.modules[0]
-    own = next((files[n] for n in (ran.name, ran.name.removeprefix("jit_")) if n in files), [])
-    return own[0][0] if len(own) == 1 else max(own, key=lambda f: _covered_us(f[1], ran), default=(None,))[0]
+    own = files.get(ran.name) or files.get(ran.name.removeprefix("jit_"))
+    if not own:
+        return None
+    return own[0][0] if len(own) == 1 else max(own, key=lambda f: _covered_us(f[1], ran))[0]
 
 
 def _covered_us(

@@ -123,7 +123,8 @@ class _Masked:
         return "\n".join(self.lines)
 
     def _reject(self, column: int, message: str) -> None:
-        before = sum(len(self.written.get(n, ("", self.lines[n]))[1]) + 1 for n in range(self._number))
+        own = (self.written.get(n, ("", line)) for n, line in enumerate(self.lines[: self._number]))
+        before = sum(len(line) + 1 for _, line in own)
         raise Rejected(before + column, message)
 
     def _note(

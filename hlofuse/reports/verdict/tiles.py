@@ -42,7 +42,10 @@ def tiles_of(account: Account, place_of: Callable[[Instruction], Place]) -> Tile
         if passes > 1 and (us is None or us > _LEAST * total):
             precise.append(_named(place_of(x)) | {"passes": passes, "time_us": us})
         reads, writes = border_bytes(x)
-        for value, size in [*reads.items(), *([(x, sum(writes.values()))] if x.shape.is_array else [])]:
+        moves = dict(reads)
+        if x.shape.is_array:
+            moves[x] = sum(writes.values())
+        for value, size in moves.items():
             share = padding_share(value.shape)
             padding[value] += round(size * row.runs * share / (1 + share))
         if x.opcode == "copy" and x.shape.minor_to_major != x.operands[0].shape.minor_to_major:
