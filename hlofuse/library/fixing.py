@@ -147,7 +147,9 @@ def fixed(
                         new = version(number, form)
                         saved, gain, proof = _proved(base, new, judge, measure=measure)
                 except HlofuseError as error:
-                    found.refused.setdefault(str(error).splitlines()[0][:80], []).append(what)
+                    first, *details = str(error).splitlines()
+                    reason = details[0].strip() if details else first  # JAX's words, if it refused
+                    found.refused.setdefault(reason[:100], []).append(what)
                     saved = 0.0
                 if saved <= most and fix is not None:
                     break

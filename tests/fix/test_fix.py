@@ -75,6 +75,21 @@ CALLED = """def f(q, k, v):
         ("y = -(a ** 1.5)\n", "y = -(a * jnp.sqrt(a))\n"),
         ("y = a @ b @ (c + d)\n", "y = a @ (b @ (c + d))\n"),
         ("y = lax.cond(p, f, g, x)\n", "y = jnp.where(p, f(x), g(x))\n"),
+        ("y = jnp.dot(jnp.linalg.inv(a), b)\n", "y = jnp.linalg.solve(a, b)\n"),
+        ("y = jnp.matmul(a, b).dot(c)\n", "y = a @ (b @ c)\n"),
+        ("y = jnp.trace(a.dot(b))\n", "y = jnp.sum(a * b.T)\n"),
+        (
+            "y = 1 + jnp.roll(x, axis=0, shift=-1)\n",
+            "y = 1 + (jnp.pad(x[1:], ((0, 1), (0, 0))) + jnp.pad(x[:1], ((x.shape[0] - 1, 0), (0, 0))))\n",
+        ),
+        (
+            "y = jnp.sum(jnp.square(a[:, None] - b[None]), axis=-1)\n",
+            "y = jnp.sum(a * a, 1)[:, None] - 2 * a @ b.T + jnp.sum(b * b, 1)\n",
+        ),
+        (
+            "y = jnp.dot(jax.nn.one_hot(i, num_classes=n, dtype=t.dtype), t)\n",
+            'y = t.at[i].get(mode="fill", fill_value=0, wrap_negative_indices=False)\n',
+        ),
         (LABEL, PICKED),
         (ATTENTION, CALLED),
     ],
@@ -104,6 +119,7 @@ def test_names_are_those_of_the_program() -> None:
         "y = jnp.sort(x)[..., 1]\n",
         "y = lax.scan(f, 0, xs, unroll=2)\n",
         "y = f(x).mean(-1)\n",  # it would be written twice
+        "y = jnp.dot(jnp.linalg.inv(a), b, precision='high')\n",
         "hot = one_hot(i, 9)\nif p:\n    hot = 2\ny = jnp.sum(hot * p, -1)\n",
     ],
 )

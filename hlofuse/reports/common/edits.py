@@ -21,6 +21,9 @@ _UNNAMED = re.compile(r"(?<!import )(?<!from )(?<![\w.])jax\.")
 _LETTER = re.compile(r"(?<![.\w])(\*?)([A-Z])\b")
 _NUMBER = re.compile(r"-?[\d.e-]+")
 _METHODS = frozenset("sum mean max min sort var cumsum dot".split())
+_OPERATOR_OF = {"matmul": ast.MatMult, "dot": ast.MatMult, "multiply": ast.Mult, "power": ast.Pow}
+_BY_POSITION = ("shift", "num_classes", "axis")
+"""Keywords of arguments that the forms give by position, in their order."""
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
 _SHORT = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.UnaryOp)
 _OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Compare, ast.Subscript)
@@ -141,26 +144,46 @@ class _Program:
             return type(p.value) is type(x.value) and _subscripts(p.value) == _subscripts(x.value)
         if isinstance(p, ast.Call) and isinstance(x, ast.Call):
             return self._call_matches(p, x, found)
+        if isinstance(p, ast.BinOp) and isinstance(x, ast.Call):
+            x = self._as_operator(x)
         if not isinstance(p, ast.AST) or type(p) is not type(x):
             return bool(p == x)
         return all(self.matches(a, getattr(x, f), found) for f, a in ast.iter_fields(p) if f != "ctx")
 
+    def _called(self, x: ast.Call) -> tuple[str | None, list[ast.expr]]:
+        """The function, and its arguments by position; of a method the array first."""
+        name = _name(x.func, self.modules)
+        if name is None and isinstance(x.func, ast.Attribute) and x.func.attr in _METHODS:
+            return f"jax.numpy.{x.func.attr}", [x.func.value, *x.args]
+        return name, list(x.args)
+
+    def _as_operator(self, x: ast.Call) -> ast.expr:
+        """`jnp.dot(a, b)` as `a @ b`, `jnp.square(a)` as `a**2`; other calls as they are."""
+        name, arguments = self._called(x)
+        if name == "jax.numpy.square":
+            name = "jax.numpy.power"
+            arguments.append(ast.Constant(2))
+        operator = _OPERATOR_OF.get((name or "").removeprefix("jax.numpy."))
+        is_one = len(arguments) == 2 and not x.keywords
+        return ast.BinOp(arguments[0], operator(), arguments[1]) if operator and is_one else x
+
     def _call_matches(self, p: ast.Call, x: ast.Call, found: Found) -> bool:
-        name, wanted, arguments = _name(x.func, self.modules), _name(p.func, _MODULES), list(x.args)
-        if name is None and isinstance(x.func, ast.Attribute):
-            if wanted is not None and x.func.attr == "astype":  # where the type changes, judging refuses
-                return self.matches(p, x.func.value, found)
-            if x.func.attr in _METHODS:
-                name, arguments = f"jax.numpy.{x.func.attr}", [x.func.value, *arguments]
+        wanted = _name(p.func, _MODULES)
+        name, arguments = self._called(x)
+        # Where another type changes the values, judging refuses.
+        if name is None and wanted is not None and getattr(x.func, "attr", "") == "astype":
+            return self.matches(p, x.func.value, found)  # type: ignore[attr-defined]
         named, own = {k.arg: k for k in x.keywords}, list(p.args)
-        if arguments and "axis" in named:
-            arguments.append(named.pop("axis").value)
+        for keyword in _BY_POSITION:
+            if arguments and keyword in named:
+                arguments.append(named.pop(keyword).value)
         if own and isinstance(own[-1], ast.Starred):
             letter = f"*{ast.unparse(own.pop().value)}"  # type: ignore[attr-defined]
             rest = [self.of(a) for a in (*arguments[len(own) :], *named.values())]
             named, arguments = {}, arguments[: len(own)]
             if found.setdefault(letter, rest) != rest:
                 return False
+        named.pop("dtype", None)
         is_same = name == wanted and (wanted is not None or self.matches(p.func, x.func, found))
         return is_same and not named and self.matches(own, arguments, found)
 
