@@ -14,67 +14,35 @@ from hlofuse.passes.common.literals import bounds
 from hlofuse.passes.common.shapes import array, is_sorted, numbers_of, with_dimensions
 from hlofuse.trace import Recorder
 
+_KEPT = "offset_dims slice_sizes update_window_dims index_vector_dim unique_indices".split()
+_NAMES = {
+    "gather": "operand_batching_dims start_indices_batching_dims start_index_map collapsed_slice_dims",
+    "scatter": "input_batching_dims scatter_indices_batching_dims scatter_dims_to_operand_dims"
+    " inserted_window_dims",
+}
+
 
 class BatchedGatherScatterNormalizer(RewritePass):
     name = "batched_gather_scatter_normalizer"
     opcodes = ("gather", "scatter")
 
     def handle(self, x: Instruction) -> bool:
-        if x.opcode == "gather":
-            batches = numbers_of(x, "operand_batching_dims")
-            new = _gather(x) if batches and not set(batches) & set(numbers_of(x, "start_index_map")) else None
-        else:
-            new = _scatter(x) if numbers_of(x, "input_batching_dims") else None
-        return new is not None and substituted(x, new)
-
-
-def _gather(gather: Instruction) -> Instruction:
-    batch = numbers_of(gather, "operand_batching_dims")
-    of_indices = numbers_of(gather, "start_indices_batching_dims")
-    index_map = (*batch, *numbers_of(gather, "start_index_map"))
-    collapsed = sorted((*numbers_of(gather, "collapsed_slice_dims"), *batch))
-    indices = _with_batch(gather, gather.operands[1], of_indices)
-    return make.add(
-        gather,
-        "gather",
-        gather.shape,
-        [gather.operands[0], indices],
-        offset_dims=make.numbers(numbers_of(gather, "offset_dims")),
-        collapsed_slice_dims=make.numbers(collapsed),
-        start_index_map=make.numbers(index_map),
-        index_vector_dim=gather.attributes["index_vector_dim"],
-        slice_sizes=make.numbers(numbers_of(gather, "slice_sizes")),
-        copied_attributes=_still_sorted(gather, of_indices, index_map),
-    )
-
-
-def _scatter(scatter: Instruction) -> Instruction:
-    count = len(scatter.operands) // 2
-    batch = numbers_of(scatter, "input_batching_dims")
-    of_indices = numbers_of(scatter, "scatter_indices_batching_dims")
-    index_map = (*batch, *numbers_of(scatter, "scatter_dims_to_operand_dims"))
-    inserted = sorted((*numbers_of(scatter, "inserted_window_dims"), *batch))
-    indices = _with_batch(scatter, scatter.operands[count], of_indices)
-    unique = {"unique_indices": "true"} if scatter.raw("unique_indices") == "true" else {}
-    return make.add(
-        scatter,
-        "scatter",
-        scatter.shape,
-        [*scatter.operands[:count], indices, *scatter.operands[count + 1 :]],
-        called=scatter.to_apply,
-        update_window_dims=make.numbers(numbers_of(scatter, "update_window_dims")),
-        inserted_window_dims=make.numbers(inserted),
-        scatter_dims_to_operand_dims=make.numbers(index_map),
-        index_vector_dim=scatter.attributes["index_vector_dim"],
-        copied_attributes=_still_sorted(scatter, of_indices, index_map),
-        **unique,
-    )
-
-
-def _still_sorted(x: Instruction, of_indices: Sequence[int], index_map: Sequence[int]) -> dict[str, str]:
-    """`GetUpdatedIndicesAreSorted`."""
-    stays_sorted = x.raw("indices_are_sorted") == "true" and is_sorted(of_indices) and is_sorted(index_map)
-    return {"indices_are_sorted": "true"} if stays_sorted else {}
+        names, operands, at = _NAMES[x.opcode].split(), list(x.operands), len(x.operands) // 2
+        batch, of_indices, targets, taken = (numbers_of(x, name) for name in names)
+        if not batch or (x.opcode == "gather" and set(batch) & set(targets)):
+            return False
+        targets = (*batch, *targets)
+        operands[at] = _with_batch(x, operands[at], of_indices)
+        attributes = {
+            **x.attributes.given(*_KEPT),
+            names[2]: make.numbers(targets),
+            names[3]: make.numbers(sorted((*taken, *batch))),
+        }
+        if x.raw("indices_are_sorted") == "true" and is_sorted(of_indices) and is_sorted(targets):
+            attributes["indices_are_sorted"] = "true"  # `GetUpdatedIndicesAreSorted`
+        called = x.to_apply if x.opcode == "scatter" else ()
+        new = make.add(x, x.opcode, x.shape, operands, called=called, copied_attributes=attributes)
+        return substituted(x, new)
 
 
 def _with_batch(x: Instruction, indices: Instruction, of_indices: Sequence[int]) -> Instruction:
