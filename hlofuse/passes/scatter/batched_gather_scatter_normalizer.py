@@ -14,7 +14,7 @@ from hlofuse.passes.common.literals import bounds
 from hlofuse.passes.common.shapes import array, is_sorted, numbers_of, with_dimensions
 from hlofuse.trace import Recorder
 
-_KEPT = "offset_dims slice_sizes update_window_dims index_vector_dim unique_indices".split()
+_COPIED = "offset_dims slice_sizes update_window_dims index_vector_dim unique_indices".split()
 _NAMES = {
     "gather": "operand_batching_dims start_indices_batching_dims start_index_map collapsed_slice_dims",
     "scatter": "input_batching_dims scatter_indices_batching_dims scatter_dims_to_operand_dims"
@@ -34,7 +34,7 @@ class BatchedGatherScatterNormalizer(RewritePass):
         targets = (*batch, *targets)
         operands[at] = _with_batch(x, operands[at], of_indices)
         attributes = {
-            **x.attributes.given(*_KEPT),
+            **x.attributes.given(*_COPIED),
             names[2]: make.numbers(targets),
             names[3]: make.numbers(sorted((*taken, *batch))),
         }
