@@ -268,7 +268,7 @@ def _formats() -> list[tuple[re.Pattern[str], str]]:
 
 def other_format(text: str) -> str | None:
     """The format of files often confused with HLO dumps; None for others."""
-    start = text[:4096].lstrip()
+    start = text[:65536].lstrip()
     if start.startswith(("HloModule", "ENTRY", "%")):
         return None
     return next((what for pattern, what in _formats() if pattern.match(start)), None)
