@@ -51,7 +51,7 @@ def totals_line(t: Totals) -> str:
     vmem = f"≥ {bytes_text(t.vmem_temporary_bytes)} VMEM"
     if t.vmem_temporary_bytes:
         peak = f"{peak} + {vmem}" if peak else f", {vmem} temporary"
-    moved = f"{bytes_text(t.cost.bytes_accessed)} moved"
+    moved = f"{'≥ ' if t.cost.unknown else ''}{bytes_text(t.cost.bytes_accessed)} moved"
     if t.hbm_bytes is not None:
         vmem = f" + {bytes_text(t.vmem_bytes)} VMEM" if t.vmem_bytes else ""
         moved = f"{bytes_text(t.hbm_bytes)} HBM{vmem} moved"
@@ -387,6 +387,8 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
         figure, part = us_text(k.measured_us or 0.0), (k.measured_us or 0.0) / v.measured_whole
     elif v.totals.us is None:
         figure, part = bytes_text(k.bytes_accessed), k.bytes_accessed / (v.totals.cost.bytes_accessed or 1)
+        if not k.bytes_accessed:
+            figure, part = "not known", nan
     else:
         figure, part = us_text(k.us, k.is_floor), k.us / (v.totals.us or 1.0)
         if not k.us and (k.is_floor or not k.has_time):
