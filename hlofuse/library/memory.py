@@ -53,7 +53,6 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
         raise HlofuseError(
             "memory needs the module that runs: give its dump after optimizations, or all dumps"
         )
-    changes = () if report.is_fused else memory_changes(report.observed, report.facts, lambda: report.verdict)
     device = report.loaded.device or account.machine
     gpu = device if isinstance(device, DeviceDescription) else None
     found = replace(
@@ -63,9 +62,10 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
         is_estimated=report.counted == "replayed",
         recorded_temporary=companions_of(report.module).temporary_bytes,
         recorded_total=companions_of(report.module).memory_bytes,
-        changes=changes,
     )
-
+    if not report.is_fused:
+        report.draw_figures = lambda _, console: print_memory(found, console, limit=5)
+        found = replace(found, changes=memory_changes(report.observed, report.facts, lambda: report.verdict))
     return Answer(
         "memory",
         lambda: found,

@@ -302,25 +302,32 @@ ENTRY main {
   logits = bf16[64,512]{1,0} custom-call(w), custom_call_target="product"
   high = f32[64,512]{1,0} fusion(logits), kind=kLoop, calls=up, metadata={op_name="jvp()/convert"}
   zero = f32[] constant(0)
-  ROOT all = f32[] reduce(high, zero), dimensions={0,1}, to_apply=sum, metadata={op_name="HOW/reduce"}
+  all = f32[] reduce(high, zero), dimensions={0,1}, to_apply=sum, metadata={op_name="HOW/reduce"}
+  ROOT both = (f32[], f32[]) tuple(all, zero)
 }
+"""
+BETWEEN = """  other = bf16[64,600]{1,0} custom-call(w), custom_call_target="product"
+  one = f32[] custom-call(other), custom_call_target="norm"
 """
 
 
 @pytest.mark.parametrize(
-    ("columns", "how", "texts"),
+    ("columns", "how", "between", "texts"),
     [
-        (512, "transpose(jvp())", {"Put", "Keep"}),  # kept for the backward pass, also in parts
-        (512, "transpose(jvp())/checkpoint", {"Keep"}),
-        (512, "jvp()", {"Compute", "Keep"}),
-        (513, "jvp()", {"Keep"}),
+        (512, "transpose(jvp())", BETWEEN, {"Put", "Keep"}),  # kept for the backward pass, also in parts
+        (512, "transpose(jvp())", "", {"Keep"}),  # the kernels at the peak write and read it
+        (512, "transpose(jvp())/checkpoint", BETWEEN, {"Keep"}),
+        (512, "jvp()", "", {"Compute", "Keep"}),
+        (513, "jvp()", "", {"Keep"}),
     ],
 )
 def test_changes_that_no_replay_shows(
-    hlofuse: Run, tmp_path: Path, columns: int, how: str, texts: set[str]
+    hlofuse: Run, tmp_path: Path, columns: int, how: str, between: str, texts: set[str]
 ) -> None:
     """`high` has 131,072 bytes, twice those of `w` with 512 columns."""
     text = WIDE.replace("COLUMNS", str(columns)).replace("HOW", how)
+    if between:
+        text = text.replace("  zero", f"{between}  zero").replace("all, zero)", "all, one)")
     (tmp_path / "m.hlo").write_text(text, encoding="utf-8")
     found = json.loads(hlofuse("memory", tmp_path / "m.hlo", "--target", "cpu", "--format", "json").out)
     assert {u["text"].partition(" ")[0] for u in found["not_simulated"]} == texts
@@ -328,6 +335,29 @@ def test_changes_that_no_replay_shows(
     unnamed = text.replace(', metadata={op_name="jvp()/convert"}', "")  # as what XLA:CPU widens itself
     (tmp_path / "m.hlo").write_text(unnamed, encoding="utf-8")
     assert "narrower" not in hlofuse("memory", tmp_path / "m.hlo", "--target", "cpu").out
+
+
+def test_what_layers_scatters_and_arguments_take(hlofuse: Run, tmp_path: Path) -> None:
+    """By XLA ten such layers take 1.54 GB under one `jax.checkpoint`, 0.96 GB under one for each, and a
+    gradient's scatter of 2^30 updates 17.2 GB at once, 0.40 GB in 64 parts."""
+    text = Path(__file__).with_name("ideas.hlo").read_text()
+    path = tmp_path / "m.hlo"
+
+    def answer(text: str) -> tuple[dict[str, int], dict[str, tuple[int, list[str]]]]:
+        path.write_text(text, encoding="utf-8")
+        found = json.loads(hlofuse("memory", path, "--target", "cpu", "--format", "json").out)
+        ideas = {u["text"].partition(",")[0]: (u["bytes"], u["sources"]) for u in found["not_simulated"]}
+        return found["memory"]["by_argument"], ideas
+
+    arguments, ideas = answer(text)
+    assert arguments == {"state.params": 8192, "state.mu": 8192}
+    assert "Largest arguments: state.params 8.19 kB, state.mu 8.19 kB" in hlofuse("memory", path).out
+    layers = "Put jax.checkpoint around each layer"
+    assert ideas[layers] == (4 * 4096, ["own.py:5"])
+    assert ideas["Scatter in parts: a scan over chunks of the indices"] == (32_768, ["own.py:7"])
+    assert not any("the operation" in t for t in ideas)  # no checkpoint: the scatter reads all at the peak
+    _, ideas = answer(text.replace("source_line=5", "source_line=6", 1))
+    assert layers not in ideas  # parts of one layer are on lines of their own
 
 
 def test_it_fits_or_not(hlofuse: Run) -> None:

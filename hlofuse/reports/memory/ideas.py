@@ -18,6 +18,8 @@ NOTABLE = 0.01  # of all memory or of the temporaries: less is not worth a line
 LARGE = 0.1  # of the largest array's bytes: then an array needs a reason; of the peak's: a change
 _POINTWISE = ELEMENTWISE_OPCODES | {"bitcast", "parameter", "tuple"}
 _FEW = 16  # numbers by which a forward derivative is taken at once; iterations that are not divided
+_MANY = 4  # arrays of each line: those of layers, not of the parts of one
+_LAYERS = "Put jax.checkpoint around each layer, not around all: the arrays are computed again at once"
 _REPLICATED = re.compile(r"devices=\[[\d,]*?(\d+)\]\S* last_tile_dim_replicate")
 
 
@@ -40,13 +42,15 @@ def ideas(
     most = max((s.byte_size for x in given for _, s in x.shape.leaves() if s.is_array), default=0)
     jacobian = _transposed_jacobian(module)
     rows = []
-    texts = ((t, a) for a in assigned.peak for t in _changes_of(a, assigned, most, jacobian))
+    peak = max(alive := assigned.over_time)
+    least = max(LARGE * peak, NOTABLE * assigned.total)
+    busy = {x for x, n in zip(assigned.live.order, alive, strict=False) if n >= (1 - NOTABLE) * peak}
+    texts = ((t, a) for a in assigned.peak for t in _changes_of(a, assigned, most, jacobian, busy))
     for text, arrays in grouped(texts).items():
         sources = dict.fromkeys(s for a in arrays if (s := line(a.instruction)))
         size = sum(a.bytes for a in arrays)
-        rows.append(Untried(text, tuple(sources), size))
-    least = max(LARGE * max(assigned.over_time), NOTABLE * assigned.total)
-    rows = [r for r in rows if r.bytes >= least]
+        if size >= least and (text != _LAYERS or len(arrays) >= _MANY * len(sources) > 0):
+            rows.append(Untried(text, tuple(sources), size))
     rows += (r for r in _sharded(module, gpu) if r.bytes >= LARGE * assigned.total)
     return sorted(rows, key=lambda r: -r.bytes)
 
@@ -62,11 +66,11 @@ def _sharded(
 ) -> Iterator[Untried]:
     """Arguments of which several devices have the same part, and that could be divided among them."""
     partitions = int(module.attributes.raw("num_partitions") or 1)
-    copied = (
-        (_copies(p, partitions), bool(p.users) and all(_is_update(u, p) for u in p.users), p)
+    found = grouped(
+        ((count, bool(p.users) and all(_is_update(u, p) for u in p.users)), p)
         for p in module.entry.parameters
+        if (count := _copies(p, partitions)) > 1
     )
-    found = grouped(((count, is_state), p) for count, is_state, p in copied if count > 1)
     for (count, is_state), arrays in found.items():
         size = sum(p.shape.byte_size for p in arrays)
         names = listing(list(dict.fromkeys(map(argument_name, arrays))), 3)
@@ -115,8 +119,10 @@ def _changes_of(
     assigned: Assignment,
     most: int,
     jacobian: str,
+    busy: set[Instruction],
 ) -> Iterator[str]:
-    """Changes about one array; `most` are the bytes of the largest argument or result."""
+    """Changes about one array; `most` are the bytes of the largest argument or result, `busy` runs while the
+    most bytes are alive."""
     x, readers = array.instruction, array.readers[-1:]
     name = x.op_name or ""
     sums = (p for r in readers for p in parts_of(r) if p.opcode == "reduce")
@@ -128,9 +134,18 @@ def _changes_of(
         "jvp(" in name
         and not is_backward(x)
         and any(map(is_backward, readers))
+        and busy.isdisjoint((x, *array.readers))
         and not _is_chosen(x, *readers)
     ):
         yield "Put jax.checkpoint around the operation: the array is kept for the backward pass"
+    if "/rematted_computation/" in name:
+        yield _LAYERS
+    for r in readers:
+        if "scatter" in opcodes_in(r) and array.bytes >= 2 * r.shape.byte_size:
+            yield (
+                "Scatter in parts: a scan over chunks of the indices, its body under jax.checkpoint where it"
+                " is differentiated"
+            )
     if jacobian and "vmap(" in name:
         yield jacobian
     is_written = "dynamic-update-slice" in opcodes_in(x)
@@ -142,10 +157,11 @@ def _changes_of(
         yield f"Change its shape, such as by merging small dimensions: all but {used} is padding of tiles"
     elif (
         array.bytes >= 2 * most
+        and x.operands
         and not any(r.opcode == "while" for r in readers)  # a loop's state
         and (is_backward(x) or not any(map(is_backward, array.readers)))
     ):
-        yield "Compute the array in parts (jax.lax.map): it is larger than any argument or result"
+        yield "Compute the array in parts (jax.lax.map, or a scan over chunks): it exceeds any argument"
     whole = array.shape.element_count
     if array.shape.element_type != "f32" or not name:  # XLA's own conversion has no name
         return

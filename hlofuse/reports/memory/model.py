@@ -1,6 +1,7 @@
 """The memory of a module by XLA's buffer assignment, and the reasons why arrays have places of their own."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hlofuse.analysis.hlo_value import HloValue
@@ -43,6 +44,7 @@ class MemoryUse(Record):
     total: int
     peak: int  # Bytes of temporary arrays alive at once, at most; `temporary` has room for them
     alive: tuple[AliveArray, ...]  # The largest first
+    by_argument: Mapping[str, int]  # Bytes of each name, the most first
     available: int | None = None  # Bytes of memory that there are; None where they are not known
     device: str = ""  # The device that has them; empty where the user says it
     devices: int = 1  # Devices that the program is yet to be divided over; `available` are of one
@@ -94,9 +96,18 @@ def memory_use(
         assigned.total,
         max(assigned.over_time),
         tuple(map(alive, assigned.peak)),
+        _by_argument(module, LARGE * assigned.total),
         untried=ideas(module, assigned, line, gpu),
         devices=module.devices,
     )
+
+
+def _by_argument(module: Module, least: float) -> dict[str, int]:
+    """The bytes of arguments by name, the most first, `least` and more: `state.mu` for all its keys."""
+    sizes = Counter[str]()
+    for p in module.entry.parameters:
+        sizes[argument_name(p).partition("['")[0]] += p.shape.byte_size
+    return {name: size for name, size in sizes.most_common() if size >= least}
 
 
 def reason(
@@ -190,7 +201,7 @@ def memory_json(m: MemoryUse) -> dict[str, Any]:
         "schema": "hlofuse.memory/3",
         "module": m.name,
         "memory": {
-            **fields(m, f"{_FIGURES} recorded_temporary recorded_total estimated=is_estimated"),
+            **fields(m, f"{_FIGURES} recorded_temporary recorded_total estimated=is_estimated by_argument"),
             "rematerialized": {"kernels": m.rematerialized[0], "time_us": m.rematerialized[1]},
         },
         "alive": [fields(a, _ALIVE) for a in m.alive],

@@ -16,6 +16,9 @@ from .model import AliveArray, MemoryUse
 def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
     """Print the bytes of each kind, then the arrays alive at the peak, the largest first."""
     print_lines(console, [summary(m)], 0, "bold")
+    if len(m.by_argument) > 1:
+        sizes = [f"{printable(name)} {bytes_text(size)}" for name, size in m.by_argument.items()]
+        print_lines(console, [f"Largest arguments: {', '.join(sizes)}"], 0)
     if m.alive and m.peak > NOTABLE * m.temporary:
         print_lines(console, [_largest(m)], 0)
     if m.is_estimated:
