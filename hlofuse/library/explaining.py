@@ -19,7 +19,6 @@ from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.explain.phrases import record_lines
 from hlofuse.reports.explain.text import print_explanation
 from hlofuse.reports.verdict.json import verdict_json
-from hlofuse.reports.verdict.model import Verdict
 from hlofuse.reports.verdict.phrases import rounding_lines, untried_lines
 from hlofuse.reports.verdict.text import print_screen, print_suggestions
 from .answer import Answer
@@ -51,7 +50,10 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
     if record is not None and (record.agreed != record.records or record.disagreements):
         notes += record_lines(record)[:1]
 
-    def draw_figures(figures: Verdict, console: Console) -> None:
+    def draw_figures(console: Console) -> None:
+        from hlofuse.reports.verdict.verdict import verdict
+
+        figures = verdict(observed, report.facts, about_all=False)
         print_screen(figures, console, head, notes, details=False, tried=False)
 
     report.draw_figures = draw_figures

@@ -64,7 +64,7 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
         recorded_total=companions_of(report.module).memory_bytes,
     )
     if not report.is_fused:
-        report.draw_figures = lambda _, console: print_memory(found, console, limit=5)
+        report.draw_figures = lambda console: print_memory(found, console, limit=5)
         found = replace(found, changes=memory_changes(report.observed, report.facts, lambda: report.verdict))
     return Answer(
         "memory",

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class Program:
     """A module that was read, its replay, and what both come to."""
 
-    draw_figures: Callable[[Verdict, Console], None] | None = None
-    """Draws a verdict without trials while changes are tried."""
+    draw_figures: Callable[[Console], None] | None = None
+    """Draws what is known while changes are tried."""
 
     def __init__(self, options: ReplayOptions, notes: Sequence[str] = ()) -> None:
         """`notes` are those that the listener collects."""
@@ -140,13 +140,7 @@ class Program:
 
         if self.is_taken_as_it_is:
             return self.verdict_as_it_is
-        draw = self.draw_figures
-
-        def preview(console: Console) -> None:
-            if draw is not None:
-                draw(verdict(self.observed, self.facts, about_all=False), console)
-
-        with self._listener.activity("trying changes", draw and preview):
+        with self._listener.activity("trying changes", self.draw_figures):
             found = verdict(self.observed, self.facts, unoptimized=self.unoptimized)
         return self.with_measured_changes(found)
 

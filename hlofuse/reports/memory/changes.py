@@ -56,9 +56,9 @@ def memory_changes(
 ) -> tuple[MemoryChange, ...]:
     """Changes that save 1% or more of the memory, the largest saving first. Above `TRIED_UP_TO` instructions
     only the passes after fusion are tried: other suggestions are tried on a part, which has no memory."""
+    tried = verdict() if len(facts.before) <= TRIED_UP_TO else None
     found = [*_without_passes(facts), *_in_memory_order(facts), *_donated(facts)]
-    if len(facts.before) <= TRIED_UP_TO:
-        tried = verdict()
+    if tried is not None:
         recipes = {c.recipe for c in found if c.recipe}
         for s in (*tried.suggestions, *tried.slower):
             flags = {c.flag for c in found if c.flag}
