@@ -145,7 +145,13 @@ def at_levels(work: Work, shares: Mapping[str, float]) -> Work:
 class _Loops:
     """The reads and operations of a kernel that XLA writes as loops."""
 
-    def __init__(self, caches: Caches, *, by_tiles: bool, is_serial: bool) -> None:
+    def __init__(
+        self,
+        caches: Caches,
+        *,
+        by_tiles: bool,
+        is_serial: bool,
+    ) -> None:
         self._caches = caches
         self._by_tiles = by_tiles
         self._operations = defaultdict[tuple[str, str, bool], float](float)
@@ -271,8 +277,14 @@ class _Loops:
             return [(operands[0], own, None, count / max(length, 1))]
         if opcode in ("reduce", "reduce-window", "select-and-scatter"):
             return self._reduction(x, own, count)
-        if opcode in ("slice", "dynamic-slice", "dynamic-update-slice"):
-            return [(operands[1 if opcode == "dynamic-update-slice" else 0], own, inner, count)]
+        if opcode == "dynamic-update-slice":
+            part, minor = operands[1].shape, (*shape.minor_to_major, None)[0]
+            if minor is not None and part.dimensions[minor] < shape.dimensions[minor]:
+                row = part.dimensions[minor]  # a line of the array for each
+                self._lines("scattered", shape, part.element_count / max(row, 1), row)
+            return [(operands[1], own, inner, count)]
+        if opcode in ("slice", "dynamic-slice"):
+            return [(operands[0], own, inner, count)]
         if opcode in ("pad", "concatenate", "reverse"):
             if opcode != "concatenate" or x not in self._whole:
                 name, each = _chosen(x, inner)
