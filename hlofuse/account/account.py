@@ -240,7 +240,6 @@ class Account:
         return (x for c in self._run_counts[0] for x in c if x.opcode == "while" and trip_count_of(x) is None)
 
     def runs(self, computation: Computation) -> int:
-        """Runs of a computation in one run of the program."""
         return self._run_counts[0].get(computation, 0)
 
     @cached_property
@@ -275,7 +274,6 @@ class Account:
 
     @cached_property
     def by_name(self) -> dict[str, Launched]:
-        """Launches by instruction name."""
         return {r.instruction.name: r for r in self.rows}
 
     @cached_property
@@ -415,7 +413,6 @@ class Account:
         return self._device.launch_overhead_us if self._device is not None and self._estimate else None
 
     def cost(self, instruction: Instruction) -> Cost:
-        """Cost of one run of an instruction, launched or not."""
         return self.costs.instruction(instruction)
 
     def _row(self, instruction: Instruction) -> Launched | None:

@@ -159,7 +159,6 @@ def _length(
 
 
 def _collective_in(instruction: Instruction, exchanges: Collection[Instruction]) -> Instruction | None:
-    """The collective that an instruction is, or that it starts in a computation of its own."""
     if instruction in exchanges:
         return instruction
     inside = (i for _, c in instruction.called for i in c) if instruction.opcode == "async-start" else ()
@@ -261,7 +260,6 @@ def collectives_of(
 
 
 def argument_shardings(entry: Computation) -> dict[Instruction, str | None]:
-    """The sharding of the arguments of each instruction, if all that are not replicated have the same."""
     found = dict[Instruction, set[str]]()
     for i in entry.post_order():
         own = {i.raw("sharding") or ""} if i.opcode == "parameter" else set()

@@ -61,7 +61,6 @@ def product_peak(device: DeviceDescription, element_type: str) -> int:
 
 
 def products(kernel: Instruction) -> list[tuple[int, Instruction]]:
-    """The matrix products and convolutions in a kernel, each with its operations."""
     return [(flops, x) for x in inside(kernel) if (flops := _product_flops(x))]
 
 

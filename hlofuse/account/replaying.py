@@ -114,7 +114,6 @@ def tiling_of(model: KernelModel, estimate: Estimate, *parts: Instruction) -> Ti
 def reads_of(
     model: KernelModel, estimate: Estimate, tiling: Tiling | None, *parts: Instruction
 ) -> "Sequence[OperandRead | TileRead]":
-    """Operand by operand, of a kernel or of a producer and its consumer as one."""
     if tiling is not None and isinstance(model, CombinedModel):
         return model.tiling.reads(tiling, *parts)
     if estimate.launch.kind == "triton" and (len(parts) == 1 or any(map(is_generic_triton_fusion, parts))):
@@ -384,7 +383,6 @@ def account_of(
     *,
     is_final: bool,
 ) -> Account:
-    """Launches of a module of a replay, with times if there are costs."""
     if costs is not None:
         return costs.account(module, is_final=is_final)
     return plain_account(module, replay.config.build.backend, replay.config.release, is_final=is_final)
@@ -450,7 +448,6 @@ def account_on(
     flags: Sequence[str],
     is_final: bool = False,
 ) -> Account:
-    """The account of a module as it is, with times where there is a device."""
     if device is not None:
         return KernelTimes(device, release, flags=flags).account(module, is_final=is_final)
     return plain_account(module, backend, release, is_final=is_final)

@@ -53,7 +53,6 @@ def alias_config(module: Module) -> InputOutputAlias:
 
 
 def write_alias_config(module: Module, config: InputOutputAlias) -> None:
-    """Have the module say it."""
     raw = {
         name: value
         for name, value in module.attributes.raw_items.items()

@@ -43,7 +43,6 @@ _FORWARDING = (
 
 @cache
 def may_forward(opcode: str) -> bool:
-    """True if an instruction of this opcode may hand on values."""
     return opcode in _FORWARDING or wrapped_opcode(opcode) is not None or is_async_end(opcode)
 
 
@@ -168,7 +167,6 @@ class HloDataflow:
         return self._trees[instruction]
 
     def covers(self, instruction: Instruction) -> bool:
-        """True for an instruction of the snapshot."""
         return instruction in self._trees
 
     def is_defined_at(self, instruction: Instruction) -> bool:

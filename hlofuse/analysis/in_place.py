@@ -121,7 +121,6 @@ InPlacePair: TypeAlias = OutputAlias  # An operand (or an element of it) and the
 
 
 def in_place_pairs(instruction: Instruction, release: Release) -> list[InPlacePair]:
-    """The pairs of an instruction, in XLA's order."""
     opcode = instruction.opcode
     if opcode in _NEVER:
         return []

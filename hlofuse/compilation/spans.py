@@ -24,8 +24,6 @@ from .config import ReplayConfig
 
 
 class PassResult(Struct):
-    """The work of one pass."""
-
     name: str  # XLA's name, as in its dump files
     changed: bool
     events: list[Event]

@@ -206,7 +206,6 @@ class Changes(Struct):
         partner: list[int],
         v: Value,
     ) -> tuple[Instruction, ...]:
-        """The reasons for an instruction that has no partner: all it serves has none either."""
         removed = v.region not in self.m.partner
         if removed and v.opcode == "parameter":
             return tuple(v.region.computation.callers)[:1]

@@ -116,7 +116,6 @@ def identify_file(module: Module) -> Identity:
 def settled(
     module: Module, chosen: ChosenTarget, device: Fact | None = None, given: Given = NOTHING_GIVEN
 ) -> tuple[ChosenTarget, Identity]:
-    """The target that the flags of a module choose, and what the module is taken for."""
     identity = identify(module, chosen, device, given)
     by_flags = target_by_flags(chosen.name, identity.replayed, compiled_with(module, given.flags))
     if by_flags == chosen.name:

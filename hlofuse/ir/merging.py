@@ -70,7 +70,6 @@ class _Merge:
         """The parameter or clone by which the inside reads each operand."""
 
     def replace(self, producer: Instruction, operand: Instruction) -> None:
-        """The fusion reads an operand of the producer in its place."""
         producer.replace_use_with(self._fusion, operand)
         del self._inner[producer]
         self._inner[operand] = self._body.parameters[self._operands.index(operand)]

@@ -129,7 +129,6 @@ def move_control_dependencies(old: Instruction, new: Instruction) -> None:
 
 
 def renew_control_dependencies(instruction: Instruction) -> None:
-    """Add its control dependencies again, as for a new instruction."""
     predecessors, successors = instruction.control_predecessors, instruction.control_successors
     instruction.drop_all_control_dependencies()
     for predecessor in predecessors:

@@ -178,7 +178,6 @@ class Shape:
 
     @property
     def is_row_major(self) -> bool:
-        """True if the layout is row-major."""
         return self.minor_to_major == tuple(range(self.rank - 1, -1, -1))
 
     @cached_property

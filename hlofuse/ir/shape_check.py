@@ -48,7 +48,6 @@ def first_misfit(module: Module) -> tuple[Instruction, str] | None:
 
 
 def misfit_error(text: str, x: Instruction, problem: str, filename: str | None) -> HloParseError:
-    """The misfit as an error at the opcode in the source text."""
     assert x.computation is not None
     head = re.search(rf"^(?:ENTRY )?%?{re.escape(x.computation.name)} .*{{", text, re.MULTILINE)
     place = head.start() if head is not None else 0

@@ -57,7 +57,6 @@ class StackFrames:
         return SourceLocation(file, place.get("line", 0), function, place.get("column", 0))
 
     def trace(self, frame_id: int) -> Iterator[SourceLocation]:
-        """The locations of a frame and its callers, innermost first."""
         for frame in self.with_callers(frame_id):
             if (place := self.location(frame)) is not None:
                 yield place

@@ -14,7 +14,6 @@ def packaged(module: str, name: str) -> dict[str, Any]:
 
 @cache
 def texts(file: Path) -> dict[str, dict[str, str]]:
-    """The texts of a file by name, each joined to one line."""
     import tomllib  # few commands show a text
 
     tables = tomllib.loads(file.read_text(encoding="utf-8")).items()

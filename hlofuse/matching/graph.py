@@ -34,7 +34,6 @@ class Occurrence(Record):
 
     @property
     def kernel(self) -> Instruction:
-        """The instruction that is launched: the fusion, or the instruction itself."""
         return self.fusion or self.instruction
 
 

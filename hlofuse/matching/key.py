@@ -167,7 +167,6 @@ class Keys:
         return cached
 
     def forget(self, computation: Computation) -> None:
-        """Forget a computation that may have changed, and with it all that call it."""
         if self._of.pop(computation, None) is not None:
             for caller in computation.callers:
                 if caller.computation is not None:

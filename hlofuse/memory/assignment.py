@@ -24,8 +24,6 @@ _VMEM, _HOST = 1, 5  # the memory spaces of a TPU's VMEM and of the host
 
 
 class LiveArray(Record):
-    """A temporary array."""
-
     value: HloValue
     instruction: Instruction  # The instruction that writes it
     index: Index
@@ -387,6 +385,5 @@ def _is_of_kernel(value: HloValue) -> bool:
 
 
 def _space(buffer: HloBuffer) -> int:
-    """The memory space of a buffer: that of a value which has one."""
     layouts = (v.shape.layout for v in buffer.values)
     return next((x.memory_space for x in layouts if x is not None and x.memory_space), 0)

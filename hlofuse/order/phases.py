@@ -105,7 +105,6 @@ def _is_broadcast_after_reshape(e: Evidence, x: Instruction) -> bool:
 
 
 def _is_negated_sum(e: Evidence, x: Instruction) -> bool:
-    """True for the sum of what was negated, which became the negated sum."""
     return x.opcode == "negate" and x.operands[0].opcode == "reduce" and not is_of_program(x)
 
 

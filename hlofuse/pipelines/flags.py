@@ -103,7 +103,6 @@ def split_flags(text: str) -> tuple[str, ...]:
 
 
 def that_change_fusion(flags: Iterable[str]) -> tuple[str, ...]:
-    """The flags that change passes up to the end of fusion."""
     return tuple(f for f in flags if f.removeprefix("--").startswith(_CHANGES_FUSION))
 
 

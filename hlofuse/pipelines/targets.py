@@ -171,7 +171,6 @@ OPTION_FLAGS = {"triton-multi-output": "--xla_gpu_unsupported_enable_triton_mult
 
 
 def passes_of(target: str, release: Release, option: str | None = None) -> tuple[str, ...]:
-    """The pass list of a target or of one of its variants in a release."""
     if target not in TARGETS:
         raise HlofuseError(f"no target {target!r}; expected one of {', '.join(TARGETS)}")
     return tuple(s.text for s in TARGETS[target].listed(option) if release.has(s.span, s.text))

@@ -269,7 +269,6 @@ class _PanelBuilder(Struct):
             self.add_arrows_into(box, value)
 
     def add_arrows(self) -> None:
-        """Add all arrows, control dependencies included."""
         for i, box in list(self.box.items()):
             if i.opcode == "get-tuple-element":
                 continue

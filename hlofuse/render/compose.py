@@ -45,7 +45,6 @@ def compose(drawn: Module | Compilation | ModulePair, view: str | None, options:
 
 
 def _numbered(module: Module, prefix: str = "n", **more: Any) -> Builder:
-    """Draws a module with the numbers of its own kernels."""
     return Builder(module, prefix, kernel_numbers(module), **more)
 
 

@@ -112,7 +112,6 @@ def traffic(cost: Cost) -> str:
 
 
 def tooltip(module: Module, instruction: Instruction, costs: KernelCosts | None = None) -> list[str]:
-    """The full instruction, its source, and its cost."""
     lines = [cut(print_instruction(instruction))]
     source = module.source_of(instruction)
     if source is not None:

@@ -125,7 +125,6 @@ _BOLD = 1.07
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """The width in points."""
     units: int = 0
     for c in text:
         if " " <= c <= "~":

@@ -42,7 +42,6 @@ class Knob(Record):
         return texts(_KNOBS)[self.name]["summary"]
 
     def value_in(self, release: Release) -> float | int | bool:
-        """XLA's value in that release."""
         return next((v for span, v in self.by_release if release.has(span, self.name)), self.default)
 
 
@@ -50,7 +49,6 @@ _VARYING: dict[str, Knob] = {}
 
 
 def knob_values(release: Release) -> dict[str, float]:
-    """By name, the values of that release that are not the knob's default."""
     values = {name: float(knob.value_in(release)) for name, knob in _VARYING.items()}
     return {name: value for name, value in values.items() if value != _VARYING[name].default}
 
@@ -124,8 +122,6 @@ _CATALOGUE: dict[str, Rule] = {}
 
 
 def given_fields_of(rule: Callable[P, Rule]) -> Callable[[Callable[[Rule], T]], Callable[P, T]]:
-    """Have a function of a rule take the rule's fields."""
-
     def change(use: Callable[[Rule], T]) -> Callable[P, T]:
         @wraps(use)
         def call(*fields: P.args, **named: P.kwargs) -> T:

@@ -89,7 +89,6 @@ def heroes_differ(a: Atom | None, b: Atom | None, release: Release) -> tuple[Rul
 def heroes_verdict(
     first: Instruction, second: Instruction, model: KernelModel, settings: Settings
 ) -> Verdict | None:
-    """The verdict against combining the heroes of two kernels in one."""
     release = model.release
     a, b = _hero(first, model).atom, _hero(second, model).atom
     found = heroes_differ(a, b, release)

@@ -31,7 +31,6 @@ FAMILIES: dict[str, str] = {
 
 
 def family_title(rule: Rule) -> str:
-    """The pass of a rule."""
     return FAMILIES.get(family_of(rule.code), "Other")
 
 

@@ -110,7 +110,6 @@ def cpu_names() -> list[str]:
 
 
 def cpu_text(device: CpuDevice) -> str:
-    """A device as the text of its file."""
     lines = [f"processor = {json.dumps(device.processor)}", f"threads = {device.threads}"]
     lines += [f"jaxlib = {json.dumps(device.jaxlib)}", "", "[caches]  # bytes"]
     caches = device.caches

@@ -116,7 +116,6 @@ def elementwise_launch(result: ShapeFacts, kind: str) -> Launch:
 
 
 def first_reduction(kernel: FusionAnalysis) -> Atom | None:
-    """The first hero that can define a reduction kernel."""
     return next((root.hero[0] for root in kernel.roots if root.is_reduction), None)
 
 

@@ -94,7 +94,6 @@ class SharedTables:
         self._tables = dict[tuple[str, DeviceDescription, Release], Tables]()
 
     def tables(self, model: str, device: DeviceDescription, release: Release) -> Tables:
-        """The tables for a model of another copy of the module."""
         key = (model, device, release)
         tables = self._tables.get(key)
         if tables is None:

@@ -197,7 +197,6 @@ def _lowest_bit(value: float) -> float:
 
 
 def summary_of_fusion(fusion: Instruction, visit: _Visit, facts: _Facts) -> Summary:
-    """The summary of a fusion whose computation was visited."""
     parameters = fusion.fused_computation.parameters
     summary = Summary()
     summary.atom, summary.is_fusion, summary.is_tuple = None, True, fusion.shape.is_tuple

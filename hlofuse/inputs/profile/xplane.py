@@ -164,7 +164,6 @@ class _Reader:
                 collector.add(self._plane.name, line, keys, of, start, long)
 
     def _events(self, buffer: Bytes, starts: Ints, ends: Ints) -> tuple[list[Key], Ints, Ints, Ints]:
-        """The distinct keys of events, and for each event its key, start and duration."""
         columns = self._columns(buffer, starts, ends)
         if self._plane.kind == "cpu":
             has_op = columns[2] != -1

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 
 def output_size(size: int, dimension: WindowDimension) -> int:
-    """The number of window positions along a dimension."""
     dilated = (size - 1) * dimension.base_dilation + 1 if size else 0
     padded = dilated + dimension.padding_low + dimension.padding_high
     reach = (dimension.size - 1) * dimension.window_dilation + 1 if dimension.size else 0

@@ -249,7 +249,6 @@ class _Masked:
 
 
 def _computation_names(value: str, computations: set[str]) -> list[str]:
-    """The names in a value that is nothing but names of computations."""
     names = [name.strip() for name in value.strip("{}").split(",")]
     return names if all(name.removeprefix("%") in computations for name in names) else []
 
@@ -292,7 +291,6 @@ def read_newer(text: str, read: Callable[[str], Module], filename: str | None) -
 
 
 def _as_written(text: str, masked: _Masked, error: HloParseError) -> HloParseError:
-    """The error about a masked text, at its place in the text as written."""
     number = error.line - 1
     if number not in masked.written:
         return error

@@ -201,7 +201,6 @@ def _of_broadcast(c: Context, reduce: Instruction) -> bool:
 
 
 def handle_reduce_window(c: Context, x: Instruction) -> bool:
-    """Simplify a reduce-window of one array."""
     if x.shape.is_tuple or len(x.operands) != 2:
         return False
     operand, init = x.operands

@@ -53,7 +53,6 @@ def _read(shape: Shape, text: str) -> Sequence[Value] | None:
 
 
 def scalar_of(constant: Instruction | None) -> Real | None:
-    """The value of a constant of one real element."""
     if constant is None or constant.opcode != "constant" or not constant.shape.is_effective_scalar:
         return None
     if constant.element_type in COMPLEX_TYPES:

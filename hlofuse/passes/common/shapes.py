@@ -206,7 +206,6 @@ def window_of(convolution: Instruction) -> Window:
 
 
 def labels_of(convolution: Instruction) -> ConvolutionDimensionNumbers:
-    """The dimension labels of a convolution, or of a call that computes one."""
     found = convolution.attributes["dim_labels"]
     assert isinstance(found, ConvolutionDimensionNumbers)
     return found

@@ -183,7 +183,6 @@ class GpuAliasInfo(AliasInfo):
 
 
 def _is_added_matrix(operand: Instruction, call: Instruction, user_index: Index) -> bool:
-    """True for the matrix that cuBLASLt adds to a product it computes."""
     if custom_call_target(call) != _MATMUL or len(call.operands) < 3 or user_index != (0,):
         return False
     config = call.attributes.get("backend_config") or {}

@@ -43,7 +43,6 @@ _NO_COPIES = ("xla_disable_while_loop_copies", "xla.disable_while_loop_copies")
 
 
 def add_copies(module: Module, alias_info: AliasInfo, because: Because) -> None:
-    """Add copies to a module in which no computation has two callers."""
     alias = HloAlias(module, alias_info)
     for computation in non_fusion_computations(module):
         if is_asynchronous_body(computation):
@@ -291,7 +290,6 @@ def _sequential_ordering(info: AliasInfo, calls: CallSites, _compared: Iterable[
 
 
 def add_special_copies(module: Module, alias_info: AliasInfo, because: Because) -> None:
-    """Add the copies that the rules of memory ask for."""
     found = _SpecialCases(module, alias_info)
     for buffer in found.alias.shared_buffers:
         found.check_buffer(buffer)

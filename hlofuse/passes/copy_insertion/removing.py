@@ -31,8 +31,6 @@ class ValueNode:
 
 
 class ValueLists:
-    """All lists, each known by its first value."""
-
     def __init__(self) -> None:
         self._heads = set[ValueNode]()
 

@@ -43,7 +43,6 @@ def goes_depth_first(instruction: Instruction) -> bool:
 
 
 def row_reduction_order(order: Order, reduce: Instruction) -> Order:
-    """The layout of an operand that makes the reduction one of rows."""
     reduced = reduce.dimensions
     remaining = [d for d in range(reduce.operands[0].shape.rank) if d not in reduced]
     return (*reversed(reduced), *(remaining[d] for d in order))

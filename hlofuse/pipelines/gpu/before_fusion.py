@@ -57,7 +57,6 @@ FOLDING_CONVOLUTIONS = TransposeFolding(lambda dot, side: False, into_convolutio
 
 
 def pass_lists(device: DeviceDescription, release: Release = AROUND_FUSION, **context: Any) -> PassLists:
-    """Builds lists of passes for one device and release."""
     return PassLists("gpu", {"device": device, "release": release, **context})
 
 

@@ -333,7 +333,12 @@ class Batch:
     def _reversed(self, x: Instruction) -> Instruction:
         return make.add(self.loop, "reverse", x.shape, [x], dimensions="{0}")
 
-    def _parts(self, x: Instruction, whole: Instruction, batch: int) -> Instruction:
+    def _parts(
+        self,
+        x: Instruction,
+        whole: Instruction,
+        batch: int,
+    ) -> Instruction:
         """Slices of an array, or with `batch` each of its own, that begin anywhere."""
         column = array(x.operands[1].element_type, [self.trips, 1])
         starts = [make.reshape(self.loop, column, self.over_all(o)) for o in x.operands[1:]]
@@ -439,7 +444,12 @@ class Batch:
 class _Inner(Batch):
     """The iterations of an inner loop, that of all rows in each."""
 
-    def __init__(self, at: Instruction, trips: int, body: Computation) -> None:
+    def __init__(
+        self,
+        at: Instruction,
+        trips: int,
+        body: Computation,
+    ) -> None:
         self.loop, self.trips, self.body = at, trips, body
         self.given = body.parameters[0]
         self.computed, self.fixed, self.numbers = {}, {}, set()
@@ -546,7 +556,6 @@ def _joined(
     b: Instruction | None,
     batch: Batch,
 ) -> Instruction | None:
-    """a + b, a − b or −a."""
     if a is not None and b is not None:
         return make.binary(batch.loop, x.opcode, a, b)
     is_negated = x.opcode == "negate" or (a is None and x.opcode == "subtract")
@@ -627,7 +636,6 @@ def row_at(
     number: Instruction,
     shape: Shape,
 ) -> Instruction:
-    """The row of an iteration, in this shape."""
     part = make.dynamic_slice(at, whole, row_starts(whole, number, at), [1, *shape.dimensions])
     return make.reshape(at, shape, part)
 

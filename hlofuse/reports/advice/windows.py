@@ -210,7 +210,12 @@ def _is_of_real(x: Instruction) -> bool:
     return below.operands[0].element_type in FLOATING_TYPES
 
 
-def _transformed(x: Instruction, real: Instruction, kind: str, shape: Shape) -> Instruction:
+def _transformed(
+    x: Instruction,
+    real: Instruction,
+    kind: str,
+    shape: Shape,
+) -> Instruction:
     """The transform `x` of another kind."""
     new = make.copy_of(x, [real], shape)
     new.attributes = new.attributes.updated(fft_type=kind)

@@ -150,7 +150,6 @@ class Finding(Record):
 
 
 def first_place(found: Iterable[Finding | RefusedEdge | BaselineKernel]) -> Where:
-    """The first place that is known."""
     return next((f.where for f in found if f.where.file), Where())
 
 

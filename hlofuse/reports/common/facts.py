@@ -162,7 +162,6 @@ class Facts:
         return found
 
     def final_place(self, instruction: Instruction) -> Place:
-        """The location of an instruction of the final module for a reader."""
         final_name = instruction.name
         name = self.replay.names_at_fusion.get(final_name)
         if name is not None:
@@ -175,7 +174,6 @@ class Facts:
         return {names.get(r.instruction.name, r.instruction.name): r for r in self.account_after.rows}
 
     def launched_as(self, name: str) -> Launched | None:
-        """The launch of the instruction with this name at the end of fusion."""
         return self._launched_as.get(name)
 
     def runs(self, name: str) -> int:
@@ -192,7 +190,6 @@ class Facts:
         )
 
     def instruction(self, name: str) -> tuple[Instruction, Module] | None:
-        """The instruction of that name in the module before, else after."""
         if name in self.before:
             return self.before[name], self.replay.before
         if name in self.after:

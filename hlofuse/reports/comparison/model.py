@@ -98,7 +98,6 @@ def compare_with_xla(observed: Observed) -> Comparison | None:
 
 
 def changed_edge(edge: EdgeNames, facts: Facts, fused_on: str, unfused_on: str) -> ChangedEdge:
-    """An edge by the names of its ends, without reasons."""
     return ChangedEdge(facts.place(edge[0]), facts.place(edge[1]), fused_on, unfused_on)
 
 

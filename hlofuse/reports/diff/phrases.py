@@ -76,7 +76,6 @@ def moved_lines_note(moved: Mapping[str, str]) -> str:
 
 
 def _number_only(source: str, other: str) -> str:
-    """The number of a line where the file is that of the other."""
     file, _, number = source.rpartition(":")
     return number if file == other.rpartition(":")[0] else source
 
@@ -342,5 +341,4 @@ def side_notes(accounts: Accounts) -> Iterator[str]:
 
 
 def figures_line(summary: Summary) -> str:
-    """The second line."""
     return "   ".join(f"{label} {figure}" for label, figure in figure_pairs(summary))

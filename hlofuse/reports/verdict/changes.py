@@ -170,7 +170,12 @@ def print_changes(
     _print_fixed(ranking.fixed, console, limit)
 
 
-def _print_table(every: Sequence[Change], v: Verdict, console: Console, limit: int) -> None:
+def _print_table(
+    every: Sequence[Change],
+    v: Verdict,
+    console: Console,
+    limit: int,
+) -> None:
     rows = every[: limit or None]
     figures = [("kernels", "right"), ("launches", "right"), ("moved", "right")]
     if v.totals.us is not None:

@@ -34,7 +34,6 @@ class Cutter:
         return finding.rule, self.runs(finding), tuple(sorted((x.opcode, str(x.shape)) for x in inside))
 
     def runs(self, finding: Finding) -> int:
-        """Runs of the computation with the place in one run of the program."""
         x = self.facts.before[finding.at]
         return self.facts.account_before.runs(x.computation) if x.computation is not None else 0
 
@@ -79,7 +78,6 @@ class Cutter:
         return (m for m in self.facts.lineage.members(kernel) if m in self.facts.before)
 
     def _size(self, kernels: Iterable[str]) -> int:
-        """The instructions in kernels, each as often as a kernel computes it."""
         return sum(len(self.facts.lineage.members(k)) for k in kernels)
 
     def _next_to(self, name: str) -> Iterator[str]:
@@ -186,7 +184,6 @@ class _Copy:
         return self._called[original]
 
     def finished(self, results: Iterable[Instruction], read: Iterable[Instruction]) -> Module:
-        """The module, with these results of the program, and what is read elsewhere."""
         elements = [self._value(x) for x in results]
         if others := [self._value(x) for x in read]:
             effect = Attributes(

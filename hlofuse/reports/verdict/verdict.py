@@ -280,7 +280,12 @@ def _shares(
     return sorted(found, key=lambda s: (-(s.measured_us or 0.0), -(s.us or 0.0), -s.bytes_accessed))
 
 
-def _share(kind: str, rows: Sequence[Launched], *, timed: bool) -> Share:
+def _share(
+    kind: str,
+    rows: Sequence[Launched],
+    *,
+    timed: bool,
+) -> Share:
     runs = sum(r.runs for r in rows)
     with_time = [r for r in rows if r.us is not None]
     launches_us = sum(r.launch_us * r.runs for r in with_time)

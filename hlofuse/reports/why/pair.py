@@ -144,7 +144,6 @@ class _Inside:
             self._holders.add(own_name(event.origin(1)) or "")
 
     def holds(self, name: str, origin: Origin) -> bool:
-        """True if an instruction of this name and origin is the one in question, or holds it."""
         return self._lineage.is_same(self._name, name, origin) or own_name(origin) in self._holders
 
 

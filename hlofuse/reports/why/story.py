@@ -205,7 +205,6 @@ def timed(
     launch: Launched,
     kernel: KernelTime | None,
 ) -> Story:
-    """The story of a kernel with its time, and what that consists of."""
     limit = limit_of(kernel, launch.us) if kernel is not None and launch.us else ""
     return replace(
         story,

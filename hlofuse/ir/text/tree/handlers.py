@@ -48,7 +48,6 @@ def place(part: Any) -> int:
 
 
 def values(parts: list[Any]) -> list[Any]:
-    """The parts that are not tokens."""
     return [p for p in parts if not isinstance(p, Token)]
 
 
