@@ -19,14 +19,11 @@ pytestmark = pytest.mark.skipif(
 TOOL = load_tool("recipes")
 PAGES = {page.name: page for page in TOOL.pages()}
 CORPORA = Path(__file__).parent.parent / "data"
-IN_LIBRARY = {("column-variance-in-one-pass", "cpu")}
-"""A library's kernel, which is not taken apart, holds the place."""
 OWN = [
     (name, device)
     for name in REWRITES
     for is_cpu in (False, True)
     for device in [d for d in PAGES[name].devices if (d == "cpu") == is_cpu][:1]
-    if (name, device) not in IN_LIBRARY
 ]
 CORPUS = [tuple(line.split()) for line in (Path(__file__).parent / "on_corpora.txt").read_text().splitlines()]
 """Of each corpus the smallest modules to which a recipe applies; `judge_recipes.py` runs all."""

@@ -213,7 +213,12 @@ def _is_free_of_order(x: Instruction, along: int, skipped: Collection[Instructio
     return not any(v is not x and root in v.users for v in same)
 
 
-def _put_in_order(loop: Instruction, k: int, along: int, first: int) -> None:
+def _put_in_order(
+    loop: Instruction,
+    k: int,
+    along: int,
+    first: int,
+) -> None:
     """Have all that reads an element after the loop read its rows from `first` on, then those before."""
     readers = [u for u in loop.users if u.tuple_index == k] if first else []
     window = make.get_tuple_element(loop, loop, k)
@@ -255,7 +260,12 @@ def _wait(at: Instruction, values: list[Instruction], readers: list[list[Instruc
 class Together(Batch):
     """Operations that several arrays share, written once: on the arrays stacked, or end to end."""
 
-    def __init__(self, lanes: Sequence[Instruction], *, is_flat: bool) -> None:
+    def __init__(
+        self,
+        lanes: Sequence[Instruction],
+        *,
+        is_flat: bool,
+    ) -> None:
         self.loop, self.is_flat = lanes[0], is_flat
         self.trips = sum(x.shape.element_count for x in lanes) if is_flat else len(lanes)
         self.computed, self.fixed, self.numbers, self.keys = {}, {}, set(), Keys()
@@ -357,12 +367,21 @@ def reduce_as_vector(x: Instruction) -> bool:
     """Arrays that are reduced one by one, to one number, are reduced end to end."""
     if x.shape.dimensions or any(u.opcode == x.opcode for u in x.users):
         return False
-    terms = terms_of(x, x.opcode)
-    sums = [t for t in terms if t.opcode == "reduce" and combines_by(t, x.opcode) and len(t.users) == 1]
+    opcode, terms = x.opcode, terms_of(x, x.opcode)
+    if opcode == "reduce":  # of numbers that are stacked
+        opcode = x.to_apply.root.opcode
+        stacked = x.operands[0].operands if x.operands[0].opcode == "concatenate" else ()
+        terms = [source(o) if o.shape.element_count == 1 else o for o in stacked]
+        if not combines_by(x, opcode) or any(
+            t.shape.dimensions or t.element_type != x.element_type for t in terms
+        ):
+            return False
+        terms.append(x.operands[1])
+    sums = [t for t in terms if t.opcode == "reduce" and combines_by(t, opcode) and len(t.users) == 1]
     sums = [t for t in sums if t.operands[1] is sums[0].operands[1]]
     groups = _equivalent((k, t.operands[0]) for k, t in enumerate(sums))
     found = max(groups, key=len, default=[])
-    if not found or (x.opcode == "add" and not is_constant(sums[0].operands[1], 0)):
+    if not found or (opcode == "add" and not is_constant(sums[0].operands[1], 0)):
         return False
     lanes = [o for _, o in found]
     whole = Together(lanes, is_flat=True)
@@ -372,7 +391,7 @@ def reduce_as_vector(x: Instruction) -> bool:
     function = sums[0].to_apply
     new = make.reduce(x, whole.over_all(lanes[0]), sums[0].operands[1], [0], function)
     taken = {sums[k] for k, _ in found}
-    return replace(x, fold(x, x.opcode, [new, *(t for t in terms if t not in taken)]))
+    return replace(x, fold(x, opcode, [new, *(t for t in terms if t not in taken)]))
 
 
 def update_as_vector(x: Instruction) -> bool:
@@ -435,7 +454,7 @@ EARLY = {
     "barrier-before-the-update": Rewriting("while", wait_for_reads),
     "stack-the-state": Rewriting("while", stack_state),
     "update-the-stack": Rewriting("while", update_stack),
-    "reduce-as-one-vector": Rewriting("add maximum minimum and or", reduce_as_vector),
+    "reduce-as-one-vector": Rewriting("add maximum minimum and or reduce", reduce_as_vector),
     "update-as-one-vector": Rewriting("tuple", update_as_vector),
     "batch-the-products": Rewriting("concatenate add", batch_operands, "gpu"),
 }

@@ -39,6 +39,7 @@ from .contracting import (
     unscaled,
 )
 from .matching import MIN_BYTES, combines_by, has, is_constant, only_reader, source
+from .reductions import sum_squares
 from .written import (
     MOST_EVALUATED,
     Rewriting,
@@ -340,7 +341,6 @@ def _factorized(x: Instruction) -> tuple[Instruction, Instruction, Instruction, 
 
 
 def _viewed(x: Instruction, gathered: Instruction) -> Instruction:
-    """The views of what was gathered, of the array that the gather reads."""
     return gathered.operands[0] if x is gathered else make.copy_of(x, [_viewed(x.operands[0], gathered)])
 
 
@@ -498,7 +498,6 @@ def _one_place(x: Instruction, one: Labelled, number: int) -> Labelled:
 
 
 def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None:
-    """A sum that nothing else reads, and the scalar that scales it."""
     sums = ((t, s) for t, s in unscaled(x) if t.opcode == "reduce" and not t.shape.is_tuple)
     fits = ((t, s) for t, s in sums if combines_by(t, "add") and is_constant(t.operands[1], 0))
     return next(fits, None) if len(x.users) == 1 else None
@@ -765,6 +764,7 @@ RESTATED = {
     "distances-by-a-product": Rewriting("reduce dot", _multiply_differences),
     "power-by-a-root": Rewriting("power", root_for_power),
     "sum-once": Rewriting("add", _sum_once),
+    "column-variance-in-one-pass": Rewriting("reduce", sum_squares),
     "compute-in-float32": Rewriting("convert", _compute_narrow),
     "repeat-the-row": Rewriting("dot", _repeat_row, "tpu"),
     "use-the-structure": Rewriting("dot", _as_slices),

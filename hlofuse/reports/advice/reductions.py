@@ -8,9 +8,11 @@ from hlofuse.ir import Instruction, computation_of
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import with_dimensions
+from .contracting import over, sizes_of, spread_factor
 from .matching import (
     combines_by,
     is_column_reduction,
+    is_constant,
     only_reader,
     readers,
     same_twice,
@@ -19,6 +21,7 @@ from .matching import (
     where,
 )
 from .recipe import Finding, Recipe, Situation
+from .written import replace
 
 
 def _scaled_later(s: Situation) -> Iterable[Finding]:
@@ -110,32 +113,26 @@ def _square_deviations(x: Instruction) -> bool:
     return True
 
 
-@where("reduce", ("multiply", ("subtract", ("_",), ("broadcast", _MEAN)), ("subtract",)))
-def _column_variances(x: Instruction) -> bool:
-    return is_column_reduction(x) and same_twice(value_of(x.operands[0]))
-
-
-def _sum_squares(total: Instruction) -> bool:
-    """Σ(x − m)² becomes Σx² − n m²."""
-    if total.opcode != "reduce":
+def sum_squares(x: Instruction) -> bool:
+    """Σ(x − m)² along columns becomes Σx² − m (2 Σx − n m), where Σx is computed as well."""
+    squares, start = x.operands[0], x.operands[-1]
+    is_square = squares.opcode == "multiply" and same_twice(squares)
+    deviation = squares.operands[0] if is_square else squares
+    if not _is_sum(x) or not is_column_reduction(x) or deviation.opcode != "subtract":
         return False
-    array, spread = value_of(value_of(total.operands[0]).operands[0]).operands
-    mean = spread.operands[0]
-    squares = make.binary(total, "multiply", array, array)
-    if squares.shape != total.operands[0].shape:
-        squares = make.bitcast(squares, total.operands[0].shape)
-    new = make.copy_of(total, (squares, total.operands[1]))
-    while total.shape != mean.shape:
-        user = next(iter(total.users), total)
-        if len(total.users) != 1 or not _is_sum(user):
-            return False
-        total, new = user, make.copy_of(user, (new, user.operands[1]))
-    count = prod(array.shape.dimensions) // prod(mean.shape.dimensions)
-    scaled = make.binary(total, "multiply", mean, make.scalar_like(mean, count))
-    total.replace_all_uses_with(
-        make.binary(total, "subtract", new, make.binary(total, "multiply", scaled, mean))
+    array, mean = deviation.operands[0], spread_factor(deviation.operands[1])
+    sums = (u for u in array.users if u.opcode == "reduce" and u.dimensions == x.dimensions and _is_sum(u))
+    total = next((u for u in sums if is_constant(start, 0) and is_constant(u.operands[1], 0)), None)
+    rest = [d for d in range(array.shape.rank) if d not in x.dimensions]
+    if total is None or not {*mean[1]} <= {*rest}:
+        return False
+    mid = over(x, mean, rest, sizes_of((total, rest)))
+    count = make.scalar_like(mid, array.shape.element_count // max(x.shape.element_count, 1))
+    both = make.binary(
+        x, "subtract", make.binary(x, "add", total, total), make.binary(x, "multiply", mid, count)
     )
-    return True
+    new = make.copy_of(x, [make.binary(x, "multiply", array, array), start])
+    return replace(x, make.binary(x, "subtract", new, make.binary(x, "multiply", mid, both)))
 
 
 _AROUND = "Take row variances around the mean: jnp.var"
@@ -143,7 +140,7 @@ _AROUND = "Take row variances around the mean: jnp.var"
 REDUCTIONS = (
     Recipe("scale-the-summands", "Scale what is summed, not the sum", _scaled_later, _fold_constant),
     Recipe("sum-once", "Scale and add the terms of the loss, then sum once"),
-    Recipe("column-variance-in-one-pass", "Sum x and x² in one pass", _column_variances, _sum_squares),
+    Recipe("column-variance-in-one-pass", "Sum x and x² in one pass"),
     Recipe("row-variance-around-the-mean", _AROUND, _row_variances, _square_deviations),
     Recipe("pick-the-label", "Pick the label's log probability by index"),
     Recipe("split-a-column-sum", "Sum blocks of rows, then their sums", _tall_sums, _split_in_two),

@@ -9,6 +9,7 @@ from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, Record
 from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import bounds
 from hlofuse.passes.common.shapes import (
     array,
     inserted,
@@ -17,7 +18,6 @@ from hlofuse.passes.common.shapes import (
     with_dimensions,
     without,
 )
-from .batching import row_starts
 from .carried import Together
 from .contracting import (
     Labelled,
@@ -31,7 +31,7 @@ from .contracting import (
     summed,
     total_of,
 )
-from .matching import combines_by, has, is_constant, origins
+from .matching import combines_by, has, is_constant, only_reader, origins, source
 from .updates import add_to_rows, choose_written, write_row
 from .windows import is_neutral
 from .written import (
@@ -303,6 +303,21 @@ def _map_table(x: Instruction) -> bool:
     for joined in [u for u in x.users if u.opcode == "concatenate"]:
         for user in [u for u in joined.users if u.opcode == "dot"]:
             multiply_apart(user, lambda o: o is x)
+    indices = places.indices
+    if (chosen := only_reader(x)) is not None and chosen.opcode == "select" and chosen.operands[1] is x:
+        is_inside, labels = spread_factor(chosen.operands[0])
+        filled = source(chosen.operands[2])
+        if (
+            {*labels} <= {*first}
+            and not filled.shape.dimensions
+            and rows <= (bounds(indices.element_type)[1] or 0)
+        ):
+            row = make.broadcast(x, with_dimensions(x.shape, [*own[:along], 1, *rest]), filled, ())
+            table = make.concatenate(x, [table, row], along)
+            is_inside = make.broadcast(x, indices.shape.with_element_type("pred"), is_inside, labels)
+            last, none = (make.scalar_like(indices, k) for k in (rows - 1, rows))
+            indices = make.select(x, is_inside, make.binary(x, "minimum", indices, last), none)
+            x, rows = chosen, rows + 1
     sizes = dict.fromkeys(first[along:], 1) | {along: rows}
     shape = with_dimensions(x.shape, [*own[:along], *sizes.values(), *rest])
     whole = make.reshape(x, shape, table)
@@ -321,7 +336,7 @@ def _map_table(x: Instruction) -> bool:
     for y in ends:
         shape = with_dimensions(y.shape, [*own[:along], rows, *y.shape.dimensions[rank:]])
         small = make.reshape(y, shape, found[y])
-        replace(y, gather_rows(y, small, places.indices, along, batch))
+        replace(y, gather_rows(y, small, indices, along, batch))
     return bool(ends)
 
 
@@ -485,43 +500,42 @@ def _write_at_once(x: Instruction) -> bool:
         return False
     rows = list[tuple[int, Instruction]]()
     reads = list[tuple[Instruction, int]]()
-    first = x
-    while (row := row_written(first)) is not None and row[0] == 0:
+    first, along = x, (row_written(x) or (0,))[0]
+    while (row := row_written(first)) is not None and row[0] == along:
         slices = [] if first is x else [u for u in first.users if u.opcode == "slice"]
         if first is not x and len(first.users) > len(slices) + 1:
             break
         reads += ((u, len(rows)) for u in slices)
         rows.append(row[1:])
         first = first.operands[0]
-    read = {u: part for u, k in reads if (part := _row_read(u, rows[k:])) is not None}
+    read = {u: part for u, k in reads if (part := _row_read(u, rows[k:], along)) is not None}
     rows.sort(key=lambda row: row[0])
-    is_apart = any(start + part.shape.dimensions[0] != after for (start, part), (after, _) in pairwise(rows))
+    is_apart = any(start + part.shape.dimensions[along] != end for (start, part), (end, _) in pairwise(rows))
     if len(rows) < 3 or is_apart or len(read) < len(reads):
         return False
     parts = [part for _, part in rows]
     whole = Together(parts, is_flat=False)
+    sizes = list(x.shape.dimensions)
     if len({part.shape for part in parts}) == 1 and whole.join(parts):  # they are computed at once, too
-        count = sum(p.shape.dimensions[0] for p in parts)
-        shape = with_dimensions(x.shape, [count, *x.shape.dimensions[1:]])
-        joined = make.reshape(
-            x,
-            shape,
-            whole.over_all(parts[0]),
-        )
+        sizes[along] = sum(p.shape.dimensions[along] for p in parts)
+        order = [*range(1, along + 1), 0, *range(along + 1, len(sizes) + 1)]
+        joined = whole.over_all(parts[0])
+        joined = make.transpose(x, joined, order) if along else joined
+        joined = make.reshape(x, with_dimensions(x.shape, sizes), joined)
     else:
-        joined = make.concatenate(x, parts, 0)
-    starts = row_starts(x, make.scalar(x, "s32", rows[0][0]), x)
+        joined = make.concatenate(x, parts, along)
+    starts = [make.scalar(x, "s32", rows[0][0] if d == along else 0) for d in range(len(sizes))]
     new = make.dynamic_update_slice(x, first, joined, starts)
     for u, part in read.items():
         u.replace_all_uses_with(part)
     return replace(x, new)
 
 
-def _row_read(u: Instruction, rows: Sequence[tuple[int, Instruction]]) -> Instruction | None:
+def _row_read(u: Instruction, rows: Sequence[tuple[int, Instruction]], along: int) -> Instruction | None:
     """The rows that a slice reads of those written so far, or None."""
-    along = ranges_of(u)[0]
-    fits = (part for start, part in rows if (start, part.shape) == (along.start, u.shape))
-    return next(fits, None) if along.stride == 1 else None
+    place = ranges_of(u)[along]
+    fits = (part for start, part in rows if (start, part.shape) == (place.start, u.shape))
+    return next(fits, None) if place.stride == 1 else None
 
 
 def _scatter_rows(x: Instruction) -> bool:

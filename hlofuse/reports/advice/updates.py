@@ -6,7 +6,7 @@ from itertools import permutations, product
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, without_bitcasts
 from hlofuse.analysis.hlo_alias import alias_config, write_alias_config
 from hlofuse.analysis.hlo_value import Index
-from hlofuse.ir import Instruction, Module, computation_of, module_of
+from hlofuse.ir import Instruction, Module, computation_of, module_of, reach
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds
 from hlofuse.passes.common.shapes import numbers_of
@@ -18,7 +18,6 @@ from .matching import (
     each,
     is_constant,
     only_reader,
-    source,
     sum_of,
 )
 from .recipe import Finding, Recipe, Situation
@@ -101,7 +100,6 @@ def _masked(x: Instruction) -> Iterator[Sequence[Instruction]]:
 
 
 def _place(mask: Instruction) -> tuple[int, Instruction] | None:
-    """The dimension along which a test is true at one place, and the place."""
     test, dims = spread(mask)
     sides = [spread(o) for o in test.operands] if test.opcode == "compare" else []
     for (numbers, own), (position, _) in (sides, sides[::-1]) if test.raw("direction") == "EQ" else ():
@@ -194,12 +192,29 @@ UPDATES = (
 )
 
 
-def _is_mapped_later(x: Instruction) -> bool:
-    """True if all that was gathered goes through an operation on each element alone."""
-    user = only_reader(x)
-    if user is None or user.opcode not in ELEMENTWISE_OPCODES:
-        return False
-    return all(o is x or is_constant(o) for o in user.operands)
+def _is_number(x: Instruction) -> bool:
+    return x.opcode == "broadcast" and x.operands[0].opcode == "constant" and not x.dimensions
+
+
+def _map_first(x: Instruction) -> bool:
+    """Elementwise operations on nothing but what was gathered are done before the gather."""
+    mapped = [x]
+    for i in mapped:
+        users = (u for u in dict.fromkeys(i.users) if u.opcode in ELEMENTWISE_OPCODES and u not in mapped)
+        mapped += [u for u in users if all(o in mapped or _is_number(o) for o in u.operands)]
+    for last in reversed(mapped[1:]):
+        below = {*reach([last], lambda i: [o for o in i.operands if o in mapped])}
+        if any(i.is_root or not below.issuperset(i.users) for i in below - {last}):
+            continue
+        new = {x: x.operands[0]}
+        for y in (y for y in mapped[1:] if y in below):
+            shapes = [new[x].shape.with_element_type(i.element_type) for i in (y, *y.operands)]
+            pairs = zip(y.operands, shapes[1:], strict=True)
+            parts = [new.get(o) or make.copy_of(o, o.operands, shape) for o, shape in pairs]
+            new[y] = make.copy_of(y, parts, shapes[0])
+        last.replace_all_uses_with(make.copy_of(x, [new[last]], last.shape))
+        return True
+    return False
 
 
 def _is_sliced_later(x: Instruction) -> bool:
@@ -211,21 +226,16 @@ def _move(x: Instruction) -> bool:
     user = only_reader(x)
     if user is None or x not in user.operands:
         return False
-    part = x.operands[0]
-    shape = user.shape if x.opcode == "all-reduce" else part.shape.with_element_type(user.element_type)
-    operands = [part if o is x else o for o in user.operands]
-    for k, o in enumerate(operands):
-        if o is not part and o.shape.dimensions:
-            operands[k] = make.broadcast(user, shape, source(o), ())
-    user.replace_all_uses_with(make.copy_of(x, [make.copy_of(user, operands, shape)], user.shape))
+    operands = [x.operands[0] if o is x else o for o in user.operands]
+    user.replace_all_uses_with(make.copy_of(x, [make.copy_of(user, operands)], user.shape))
     return True
 
 
-_gathers = each(_is_mapped_later, "all-gather")
+_gathers = changed_by(_map_first, "all-gather")
 _sums = each(lambda x: combines_by(x, "add") and sum_of(only_reader(x)) is not None, "all-reduce")
 
 COLLECTIVES = (
-    Recipe("map-before-the-gather", "Map before the all-gather", _gathers, _move),
+    Recipe("map-before-the-gather", "Map before the all-gather", _gathers, _map_first),
     Recipe("slice-before-the-gather", "Slice before the all-gather", each(_is_sliced_later, "all-gather")),
     Recipe("sum-before-the-psum", "Sum on each device before the psum", _sums, _move),
 )
