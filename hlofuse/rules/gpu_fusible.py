@@ -175,7 +175,6 @@ def fusible_computations(module: Module, release: Release) -> list[Computation]:
 
 
 def product_computations(module: Module, release: Release) -> list[Computation]:
-    """The computations whose products become gemms."""
     if release.leaves_products_of_calls:
         return fusible_computations(module, release)
     return module.non_fusion_computations()

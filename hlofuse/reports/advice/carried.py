@@ -13,7 +13,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, inserted, numbers_of, ranges_of, with_dimensions
 from hlofuse.passes.loop.parts import body_of, is_element
 from .batching import Batch, carry, row_at, row_starts
-from .contracting import terms_of, total_of
+from .contracting import as_sum, terms_of, total_of
 from .loops import plain_counter
 from .matching import changed_by, combines_by, is_backward, is_constant, origins, source
 from .recipe import Recipe
@@ -370,18 +370,21 @@ def reduce_as_vector(x: Instruction) -> bool:
     opcode, terms = x.opcode, terms_of(x, x.opcode)
     if opcode == "reduce":  # of numbers that are stacked
         opcode = x.to_apply.root.opcode
-        stacked = x.operands[0].operands if x.operands[0].opcode == "concatenate" else ()
+        is_whole = opcode != "add" or is_constant(x.operands[1], 0)
+        stacked = x.operands[0].operands if x.operands[0].opcode == "concatenate" and is_whole else ()
         terms = [source(o) if o.shape.element_count == 1 else o for o in stacked]
-        if not combines_by(x, opcode) or any(
-            t.shape.dimensions or t.element_type != x.element_type for t in terms
-        ):
+        if not combines_by(x, opcode) or any(t.shape != x.shape for t in terms):
             return False
         terms.append(x.operands[1])
+    if opcode == "add":  # jnp.vdot(g, g)
+        dots = [t for t in terms if t.opcode == "dot" and t.operands[0].element_type == x.element_type]
+        terms = [((t in dots and as_sum(t)) or (t,))[0] for t in terms]
     sums = [t for t in terms if t.opcode == "reduce" and combines_by(t, opcode) and len(t.users) == 1]
-    sums = [t for t in sums if t.operands[1] is sums[0].operands[1]]
+    sums = [t for t in sums if opcode != "add" or is_constant(t.operands[1], 0)]
+    sums = [t for t in sums if opcode == "add" or t.operands[1] is sums[0].operands[1]]
     groups = _equivalent((k, t.operands[0]) for k, t in enumerate(sums))
     found = max(groups, key=len, default=[])
-    if not found or (opcode == "add" and not is_constant(sums[0].operands[1], 0)):
+    if not found:
         return False
     lanes = [o for _, o in found]
     whole = Together(lanes, is_flat=True)

@@ -223,7 +223,11 @@ class Numbers(Record):
     step: int
     repeat: int
 
-    def start(self, at: Instruction, kind: str) -> Instruction:
+    def start(
+        self,
+        at: Instruction,
+        kind: str,
+    ) -> Instruction:
         starts = [make.convert(at, s, kind) for s in self.starts]
         return fold(at, "add", [make.scalar(at, kind, self.first), *starts])
 

@@ -204,7 +204,6 @@ def _may_change(backend: str, release: Release) -> Callable[[Instruction], bool]
 
 
 def _below(floor: ProgramFloor | None, found: Iterable[Totals | None]) -> ProgramFloor | None:
-    """The floor as far as it holds for these totals."""
     for t in found:
         if floor is not None and t is not None:
             floor = floor.below(t.cost.bytes_accessed, t.us)

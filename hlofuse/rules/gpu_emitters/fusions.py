@@ -102,7 +102,6 @@ def _why_not(hero: Atom, several: bool) -> str:
 
 
 def _toward_hero(kernel: GpuKernel, output: Instruction, hero: Atom) -> Instruction:
-    """The operation above an output that is like the hero."""
     queue, seen = [output], {output}
     for node in queue:
         if kernel.model.atoms.atom(node) is hero:

@@ -40,7 +40,6 @@ class GpuKernel(Record):
 
     @property
     def config_kind(self) -> str:
-        """The kind that the backend config of a fusion names."""
         config = self.summary.config if self.instruction.opcode == "fusion" else None
         return config.kind if config is not None else ""
 
