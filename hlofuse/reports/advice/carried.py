@@ -391,8 +391,7 @@ def reduce_as_vector(x: Instruction) -> bool:
     whole.join(lanes)
     if not whole.lanes:
         return False
-    function = sums[0].to_apply
-    new = make.reduce(x, whole.over_all(lanes[0]), sums[0].operands[1], [0], function)
+    new = make.reduce(x, whole.over_all(lanes[0]), sums[0].operands[1], [0], sums[0].to_apply)
     taken = {sums[k] for k, _ in found}
     return replace(x, fold(x, opcode, [new, *(t for t in terms if t not in taken)]))
 
