@@ -355,7 +355,7 @@ class _Loops:
             if any(d.padding_low or d.padding_high for d in window):
                 operation = f"padded {operation}"  # asks for each element whether it is inside
             each = math.prod(d.size for d in window)
-        if len(arrays) > 1 or x.to_apply.root.opcode == "tuple":
+        if len(arrays) > 1:
             operation = "several"
             steps = sum(i.opcode not in _FREE for i in x.to_apply)
         self._other[f"reduce {operation} {_kind(shape)}"] += count * each * steps
