@@ -217,25 +217,6 @@ def test_measured_parts_are_at_most_the_whole(run: float, whole: float) -> None:
     assert found.measured_whole == whole
 
 
-@pytest.mark.parametrize(
-    ("together", "wait", "line"),
-    [
-        (100, 0.0, ", all in command buffers"),
-        (90, 0.74, ", 90 of 100 in command buffers"),
-        (0, 0.76, ", 0.76 µs of it host waits (as measured on an H200)"),
-        (90, 50.0, ", 50.00 µs of it host waits (as measured on an H200), 90 of 100 in command buffers"),
-        (None, 0.0, ""),
-    ],
-)
-def test_launches_say_how_long_a_gpu_waits_for_the_host(together: int | None, wait: float, line: str) -> None:
-    share = Share("launches", 100, 100.0, 0, in_command_buffers=together, host_wait_us=wait)
-    observed, facts = observed_rms()
-    totals = Totals(100, Cost(), modelled_us=150.0, floor_us=0.0)
-    found = replace(module.verdict(observed, facts), totals=totals, shares=(share,))
-    (shown,) = phrases.shares_lines(found, 130)
-    assert shown == f"Time: launches 100.0 µs (67%){line}"
-
-
 def test_a_trial_is_made_if_one_as_long_as_the_longest_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter([0.0, 1.0, 5.0, 8.0, 8.0])
     monkeypatch.setattr(candidates, "process_time", lambda: next(seconds))
@@ -282,37 +263,6 @@ def test_a_change_names_its_gain_and_what_it_changes(trial: Trial, totals: Total
     assert phrases.change_line(trial, totals, (), "name") == " · ".join(filter(None, (gain, "name", counts)))
 
 
-@pytest.mark.parametrize(
-    ("totals", "covers"),
-    [
-        (replace(PLAIN, launches=20, floor_us=3.0, modelled_us=97.0), True),
-        (replace(PLAIN, launches=20, floor_us=3.1, modelled_us=96.9), False),
-        (replace(PLAIN, launches=21, floor_us=0.0), False),
-        (replace(PLAIN, launches=20, floor_us=0.0, modelled_us=None), False),
-    ],
-)
-def test_a_verdict_is_about_all_where_kernels_without_a_time_are_few(totals: Totals, covers: bool) -> None:
-    assert replace(verdict_of(1.0, None, 1.0, None), totals=totals).covers_all == covers
-
-
-@pytest.mark.parametrize(
-    ("saved", "most", "shown"), [(5.0, 20.0, "5.0"), (50.0, 20.0, "20.0"), (1.0, 20.0, "")]
-)
-def test_what_a_rule_of_xla_takes_is_no_more_than_what_is_left(saved: float, most: float, shown: str) -> None:
-    found = replace(verdict_of(1.0, None, 1.0, None), best=trial(saved), best_of="without CPU007")
-    expected = shown and f"; {shown} of it is XLA's (CPU007)"
-    assert phrases._of_xla(found, 1.0, most, 100.0, str) == expected
-
-
 def test_a_long_line_goes_on_further_in_and_names_are_not_cut() -> None:
     lines = [part for part, _ in text._whole(["  one two-three four"], 14)]
     assert lines == ["  one", "    two-three", "    four"]
-
-
-def test_changes_that_go_together_stand_below_with_their_gain() -> None:
-    both = (suggested(5.0), suggested(4.0))
-    found = replace(verdict_of(1.0, None, 1.0, None), suggestions=both, together=((1, 2), trial(8.0)))
-    lines = [line for line, _ in text.suggestion_lines(found, 2, 100)]
-    assert [line for line in lines if line[0].isdecimal()] == ["1. Do it", "2. Do it"]
-    assert lines[-1] == "Together (1, 2): −8.00 µs (8%)"
-    assert not any("Together" in line for line, _ in text.suggestion_lines(found, 0, 100))
