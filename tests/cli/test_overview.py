@@ -1,5 +1,6 @@
 """The way in: `hlofuse` alone or with an input, examples in the help, and what was written."""
 
+import re
 import shlex
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from hlofuse.cli.common.examples import EXAMPLES
 from hlofuse.cli.main import _COMMANDS
-from tests.running import Run
+from tests.running import Golden, Run
 
 PLACEHOLDERS = {
     "DIR": "cpu/softmax",
@@ -39,12 +40,15 @@ NOT_RUN = (
 RUN = [line for lines in EXAMPLES.values() for line in lines if not set(NOT_RUN) & set(line.split())]
 
 
-def test_every_command_has_one_to_three_examples(hlofuse: Run) -> None:
+def test_every_command_has_one_to_three_examples(hlofuse: Run, golden: Golden) -> None:
+    """The golden has each line of the help once, in the order of the commands."""
     assert set(EXAMPLES) == set(_COMMANDS)
+    texts = {command: hlofuse(command, "--help").out for command in EXAMPLES}
     for command, lines in EXAMPLES.items():
         assert 1 <= len(lines) <= 3
-        help_text = hlofuse(command, "--help").out
-        assert all(line in help_text for line in lines), command
+        assert all(line in texts[command] for line in lines), command
+    every = re.sub(r"(?<=Usage: ).*?hlofuse", "hlofuse", "\n".join(texts.values())).splitlines()
+    golden("cli/help.txt", "\n".join(dict.fromkeys(every)))
 
 
 @pytest.mark.parametrize("line", RUN)
