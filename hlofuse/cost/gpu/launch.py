@@ -176,10 +176,8 @@ def _reduction(kernel: FusionAnalysis, reduction: Reduction) -> Launch:
 
 
 def _transpose(kernel: FusionAnalysis, transpose: TiledTranspose) -> Launch:
-    keeps_minor = transpose.permutation[-1] == len(transpose.permutation) - 1
-    width = transpose.dimensions[-1] if keeps_minor else 1
     heroes = [hero for hero, _ in kernel.heroes if hero is not None and hero.transpose is not None]
-    tiled = [hero.result.element_bytes * width for hero in heroes]
+    tiled = [hero.result.element_bytes for hero in heroes]
     return Launch("transpose", *transpose_launch(kernel.device, transpose, tiled))
 
 

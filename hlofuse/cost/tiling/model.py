@@ -47,8 +47,6 @@ class TilingModel:
         self._fixed = dict[object, _Outcome]()
         self._analyses = dict[object, Analysis | NotTiled]()
         self._sets = dict[tuple[int, ...], TilingSet]()
-        self.evaluations = 0
-        """Structures evaluated so far."""
 
     def best_tiling(self, *parts: Instruction, extra_outputs: bool = False) -> Tiling | Refusal:
         """The cheapest tiling of a fusion, or of a producer and its future consumer. `parts` is the fusion,
@@ -59,7 +57,6 @@ class TilingModel:
             return view
         outcome = self._best.get(view.key)
         if outcome is None:
-            self.evaluations += 1
             try:
                 outcome = self._choose(self._analysis(view))
             except NotTiled as refusal:
@@ -92,7 +89,6 @@ class TilingModel:
             return replace(best, candidates=1)
         outcome = self._fixed.get(key)
         if outcome is None:
-            self.evaluations += 1
             try:
                 outcome = self._fixed_cost(self._analysis(view), parameters, contractions)
             except NotTiled as refusal:

@@ -170,16 +170,34 @@ def test_blackwell_unrolls_to_a_vector(element_type: str, toolkit: tuple[int, in
     assert found.blocks == BIG // (128 * each)
 
 
-@pytest.mark.parametrize("slices", [100, 5000])
-@pytest.mark.parametrize("release", ["0.4.35", "0.11.1"])
-def test_scatters(slices: int, release: str) -> None:
+@pytest.mark.parametrize(
+    ("release", "slices", "window", "flags", "wanted"),
+    [
+        ("0.4.35", 100, 64, "", 100 * 64 // 128),
+        ("0.4.35", 5000, 64, "", 5000 * 64 // 128),
+        ("0.11.1", 100, 64, "", 100 * 64 // 128),
+        ("0.11.1", 5000, 64, "", 5000 * 64 // 512),
+        # 0.5: a warp for each slice of more than half a warp's vectors, where 528 warps are too few.
+        ("0.5.0", 1000, 16, "", 1000 * 16 // 128),
+        ("0.5.0", 1000, 17, "", 1000 // 4),
+        ("0.5.0", 528, 64, "", 528 * 64 // 128),
+        ("0.5.0", 529, 64, "", 133),
+        # Later for sorted indices: as many for each warp as the 1,000 places have, in vectors of four.
+        ("0.11.1", 4000, 64, ", indices_are_sorted=true", 4000 // (4 * 4)),
+        ("0.11.1", 5000, 64, ", indices_are_sorted=true", 157),
+        ("0.11.1", 528, 64, ", indices_are_sorted=true", 528 * 64 // 128),
+        ("0.11.1", 4000, 64, ", indices_are_sorted=true, unique_indices=true", 4000 * 64 // 128),
+    ],
+)
+def test_scatters(release: str, slices: int, window: int, flags: str, wanted: int) -> None:
     line = (
-        f"{ROOT}f32[1000,64] scatter(p0, p1, p2), update_window_dims={{1}}, inserted_window_dims={{0}}, "
-        "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum"
+        f"{ROOT}f32[1000,{window}] scatter(p0, p1, p2), update_window_dims={{1,2}}, "
+        f"inserted_window_dims={{}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, "
+        f"to_apply=sum{flags}"
     )
-    found = launch(line, "f32[1000,64]", f"s32[{slices},1]", f"f32[{slices},64]", release=release)
-    each = 4 if release != "0.4.35" and slices * 64 >= MANY else 1
-    assert (found.kind, found.blocks, found.threads) == ("scatter", slices * 64 // (128 * each), 128)
+    given = f"f32[1000,{window}]", f"s32[{slices},1]", f"f32[{slices},1,{window}]"
+    found = launch(line, *given, release=release)
+    assert (found.kind, found.blocks, found.threads) == ("scatter", wanted, 128)
 
 
 TRITON_CONFIG = (

@@ -34,7 +34,7 @@ def test_a_second_replay_tiles_nothing_anew() -> None:
         compile(module, "gpu", device=device, cache=cached)
         tiling = cached.tables("CombinedModel", device, RELEASE).tiling
         assert tiling is not None
-        evaluated.append(tiling.evaluations)
+        evaluated.append(len(tiling._best) + len(tiling._fixed))
     assert evaluated[0] == evaluated[1] > 0
 
 
