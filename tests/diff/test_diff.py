@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from hlofuse.diff import Added, Changed, FusionKind, Kind, Moved, Removed, diff
-from hlofuse.diff.model import final_kernels
+from hlofuse.diff.model import final_kernels, measured_changes
 from hlofuse.inputs import load
 from hlofuse.ir import HlofuseError, Instruction, Module, parse_module
 from ..running import find
@@ -47,6 +49,9 @@ PAIRS = module(
     fused("f1", "q = f32[8]{0} parameter(0)", "a = f32[8]{0} exponential(q)", "ROOT b = f32[8]{0} negate(a)"),
     fused("f2", "q = f32[8]{0} parameter(0)", "a = f32[8]{0} tanh(q)", "ROOT b = f32[8]{0} sqrt(a)"),
 )
+TIMES = "negate 20 20,tanh 9 8,sine 1 5,cosine 4 6,exponential 9 3,sqrt 3 5,log 7 7.004,rsqrt 0 0"
+MEASURED = {n: (float(a), float(b)) for n, a, b in map(str.split, TIMES.split(","))}
+"""Microseconds of each operation before and after."""
 ONE = module(
     f"{P}\nROOT all = f32[8]{{0}} fusion(p), kind=kLoop, calls=f1", fused("f1", P, *CHAIN.splitlines())
 )
@@ -119,8 +124,31 @@ def test_a_merge_says_what_and_what_it_saves() -> None:
 
 
 def test_what_joined_is_named_as_in_before() -> None:
-    (change,) = diff(SHORT, ONE).fusions
+    found = diff(SHORT, ONE)
+    (change,) = found.fusions
     assert names(change.joined) == ["z", "w"]
+    notes = {x.name: note for x, note in final_kernels(found).notes.items()}
+    assert notes == {"one": "grown", "all": "grown", "z": "joined", "w": "joined"}
+    notes = {x.name: note for x, note in final_kernels(diff(UNFUSED, PAIRS)).notes.items()}
+    assert notes == {"one": "new", "two": "new"}
+
+
+def test_measured_kernels_stand_by_what_became_slower_then_faster() -> None:
+    """Changes below 0.01 µs are none; among equal ones the longer kernel is first."""
+    shapes = ", ".join(["f32[8]{0}"] * len(MEASURED))
+    lines = [P, *(f"{n} = f32[8]{{0}} {n}(p)" for n in MEASURED)]
+    lines.append(f"ROOT t = ({shapes}) tuple({', '.join(MEASURED)})")
+    before, after = module("\n".join(lines)), module("\n".join(lines))
+    accounts: Any = SimpleNamespace(timing="measured")
+    for k, (name, m) in enumerate([("before", before), ("after", after)]):
+        rows = [
+            SimpleNamespace(instruction=find(m, n), measured_us=times[k]) for n, times in MEASURED.items()
+        ]
+        setattr(accounts, name, SimpleNamespace(rows=rows))
+    found = [c.before[0].instruction.opcode for c in measured_changes(diff(before, after), accounts)]
+    assert found == ["sine", "cosine", "sqrt", "exponential", "tanh", "negate", "log"]
+    accounts.timing = "estimated"
+    assert measured_changes(diff(before, after), accounts) == []
 
 
 def test_where_an_instruction_ended_up() -> None:
@@ -273,6 +301,24 @@ def test_the_header() -> None:
     found = diff(UNFUSED, module(f"{P}\n{CHAIN}", header=", is_scheduled=true"))
     assert [(d.name, d.before, d.after) for d in found.header] == [("is_scheduled", None, "true")]
     assert not found.same
+    layout = ", entry_computation_layout={{(f32[8]{{0:{}}})->f32[8]{{0}}}}"
+    one, two = (module(f"{P}\n{CHAIN}", header=layout.format(tile)) for tile in ("T(8)", "T(4)"))
+    assert [d.name for d in diff(one, two).header] == ["entry_computation_layout"]
+    changed = module(f"{P}\n{CHAIN}".replace("tanh", "sine"), header=layout.format("T(4)"))
+    assert diff(one, changed).header == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("", "x"), ("x", ""), ("x", "y"), ("x", "x, y"), ("x", "x"), ("", "")]
+)
+def test_another_order_of_execution_is_a_change(before: str, after: str) -> None:
+    lines = f"{P}\nx = f32[8]{{0}} exponential(p)\ny = f32[8]{{0}} tanh(p)\nz = f32[8]{{0}} sine(p)ORDER\n"
+    lines += "ROOT t = (f32[8]{0}, f32[8]{0}, f32[8]{0}) tuple(x, y, z)"
+    orders = [f", control-predecessors={{{given}}}" if given else "" for given in (before, after)]
+    edits = diff(*(module(lines.replace("ORDER", order)) for order in orders)).edits
+    details = [d for e in edits if isinstance(e, Changed) for d in e.details]
+    expected = [(Kind.CONTROL, before or None, after or None)] if before != after else []
+    assert [(d.kind, d.before, d.after) for d in details] == expected
 
 
 def test_a_damaged_fusion_is_named() -> None:
