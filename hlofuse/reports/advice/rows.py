@@ -611,11 +611,12 @@ def _scatter_elements(x: Instruction) -> bool:
     for k, d in reversed([*enumerate(map(counted, columns))]):  # where several count, the rows that are minor
         others = [*columns[:k], *columns[k + 1 :]]
         size = table.shape.dimensions[along[k]]
-        if d is None or indices.shape.dimensions[d] != size or not all(_is_repeated(c, d) for c in others):
+        places = indices.shape.dimensions[:-1]
+        if d is None or places[d : d + 1] != (size,) or not all(_is_repeated(c, d) for c in others):
             continue
         parts = [make.part(x, c, 0, 1, d) for c in others]
-        places = [make.reshape(x, without(p.shape, [d]), p) for p in parts]
-        joined = make.concatenate(x, places, indices.shape.rank - 2)
+        rows = [make.reshape(x, without(p.shape, [d]), p) for p in parts]
+        joined = make.concatenate(x, rows, indices.shape.rank - 2)
         new = make.copy_of(x, [table, joined, *updates])
         new.attributes = new.attributes.without("indices_are_sorted").updated(
             update_window_dims=make.numbers([d]),
