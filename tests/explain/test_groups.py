@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from hlofuse.account import Account
+from hlofuse.account import Account, KernelTime
 from hlofuse.account.account import Launched
 from hlofuse.ir import parse_module
 from hlofuse.ir.record import replace
 from hlofuse.reports.common.facts import FURTHER_RESULTS
-from hlofuse.reports.common.model import Place, Refusal, us_at_stake
-from hlofuse.reports.explain.explain import blocking_rules, group_refusals, grouped_kernels
+from hlofuse.reports.common.model import FinalKernel, Place, Refusal, us_at_stake
+from hlofuse.reports.explain.explain import blocking_rules, group_refusals, grouped_kernels, kernel_time_of
+from hlofuse.reports.explain.model import SelectedKernel, Selection
+from hlofuse.reports.explain.phrases import selected_kernel_lines
 from hlofuse.rules.catalogue import Rule
 
 TEXT = """HloModule m
@@ -130,3 +133,39 @@ def test_at_stake_is_what_pays_or_what_all_would_cost(
     assert us_at_stake(rows) == expected
     # Each producer once: all its users are fused or none.
     assert us_at_stake([*rows, *rows]) == expected
+
+
+TAKES = "2.05 kB moved"
+KERNEL = FinalKernel(place("fusion.1"), "fusion.1", "kernel", 1, False, 2048, 3.0, False)
+
+
+@pytest.mark.parametrize(
+    ("how", "line"),
+    [
+        ({}, f"3.00 µs, 3%, {TAKES}"),
+        ({"runs": 10}, f"3.00 µs × 10 = 30.00 µs, 30%, {TAKES} per iteration"),
+        ({"is_floor": True, "in_branch": True}, f"≥ 3.00 µs, 3%, {TAKES}, in one branch"),
+        ({"us": None, "runs": 5}, f"runs 5 times, {TAKES} per iteration"),
+        ({"us": None, "per_iteration": True}, f"{TAKES}, counted for one iteration"),
+        ({"runs": 0, "in_branch": True}, f"3.00 µs, not counted (another branch costs more), {TAKES}"),
+        ({"runs": 0}, f"3.00 µs, not counted (not evaluated), {TAKES}"),
+        ({"kind": "copy", "input_name": None}, f"3.00 µs, 3%, {TAKES}, copy, added after fusion"),
+        ({"kind": "library"}, f"3.00 µs, 3%, {TAKES}, library"),
+    ],
+)
+def test_a_selected_kernel_says_what_it_takes(how: dict[str, Any], line: str) -> None:
+    e: Any = SimpleNamespace(after=SimpleNamespace(us=100.0), passes=())
+    selected = SelectedKernel(replace(KERNEL, **how), None, (), ())
+    assert selected_kernel_lines(selected, e, Selection("fusion.1", ())) == [f"{line}  a.py:1"]
+
+
+def test_an_estimate_below_a_bound_has_the_bound_without_its_launch() -> None:
+    time = KernelTime(2.0, 2.0, 1.0, 1024, 1024, 256, "loop", 2, 128, True)
+    facts: Any = SimpleNamespace(after={}, costs=SimpleNamespace(kernel=lambda _: time))
+    for row, floor in (
+        (launched(9.0, is_floor=True, launch_us=1.0), 8.0),
+        (launched(3.0, launch_us=1.0), 0.0),
+    ):
+        facts.launched_as = {"k": row}.get
+        assert kernel_time_of("k", facts) == replace(time, us_floor=floor)
+        assert kernel_time_of("other", facts) is None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import hlofuse
 from hlofuse.compilation import Compilation, compile
 from hlofuse.inputs import load
 from hlofuse.ir import parse_module
@@ -57,6 +58,16 @@ def test_text(
     assert (result.status, result.err) == (0, "")
     golden(f"why/{label}.txt", result.out)
     assert all(len(line) <= 80 for line in result.out.split("\n"))
+
+
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+def test_every_instruction_and_pair_of_a_softmax(samples: Path, golden: Golden, backend: str) -> None:
+    report = hlofuse.open(samples / backend / "softmax")
+    names: list[tuple[str, ...]] = [(x.name,) for x in report.loaded.module.entry]
+    names += [(o.name, x.name) for x in report.loaded.module.entry for o in dict.fromkeys(x.operands)]
+    texts = [report.why(*given).to_text(100).splitlines()[:-1] for given in names]
+    shown = [line for given, text in zip(names, texts, strict=True) for line in (" ".join(given), *text)]
+    golden(f"why/softmax_{backend}.txt", "\n".join(shown))
 
 
 @pytest.mark.parametrize("names", [["add.9", "bitcast_add_fusion"], ["add.9"]])

@@ -60,6 +60,7 @@ def test_explain_keeps_what_is_about_the_kernel(gpt2_whole: Path, hlofuse: Run) 
     assert whole["selected"] is None
     assert one["totals"] == whole["totals"]
     assert one["kernels"] == [k for k in whole["kernels"] if k["input_name"] == "fusion.21"]
+    assert [row["first"]["name"] for row in one["dearest"]] == ["loop_multiply_fusion"]
     assert {r["consumer"] for p in one["passes"] for r in p["refused"] if r["consumer"]} == {
         "loop_multiply_fusion",
         "gemm_fusion_dot.7",
