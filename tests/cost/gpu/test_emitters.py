@@ -193,8 +193,8 @@ def test_a_tile_of_shared_memory_has_a_column_more() -> None:
 def test_narrow_elements_are_packed_into_banks() -> None:
     found = swapped(256, 512, "bf16")
     assert found is not None
-    packed = packed_tiles(found.dimensions, found.permutation, 16)
-    assert packed is not None
+    assert packed_tiles(found.dimensions, found.permutation, 16) is not None
+    assert found.shared_memory == 32 * 4 * 32 * 2
     assert transpose_launch(H100, found, [2]) == ((256 // 64) * (512 // 64), 128)
     assert packed_tiles(found.dimensions, found.permutation, 32) is None
     narrow = swapped(18, 512, "bf16")
