@@ -146,6 +146,7 @@ def test_launches_of_reductions(
 )
 def test_a_grid_has_blocks_of_four_warps(elements: int, unroll: int, found: tuple[int, int]) -> None:
     assert grid(H100, elements, unroll) == found
+    assert grid(H100.with_overrides({"block_dim_limit_x": "100"}), 128 * 250, 1) == (3 * 84, 128)
     assert elementwise_launch(ShapeFacts(shape(max(elements, 1)), 0), "sort").blocks == -(
         -max(elements, 1) // 128
     )
