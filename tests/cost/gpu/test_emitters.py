@@ -198,6 +198,6 @@ def test_narrow_elements_are_packed_into_banks() -> None:
     assert found.shared_memory == 32 * 4 * 32 * 2
     assert transpose_launch(H100, found, [2]) == ((256 // 64) * (512 // 64), 128)
     assert packed_tiles(found.dimensions, found.permutation, 32) is None
-    narrow = swapped(18, 512, "bf16")
-    assert narrow is None or packed_tiles(narrow.dimensions, narrow.permutation, 16) is None
+    assert swapped(18, 17, "s4") is None
+    assert (swapped(18, 17, "s8") or found).shared_memory == 32 * 33
     assert swapped(20, 512, "bf16") is not None
