@@ -29,7 +29,7 @@ _KINDS = {"u64": "s64", "pred": "s32", "c128": "c64"} | dict.fromkeys(
 )
 """Element types that have the rates of another one."""
 _BYTES = frozenset({"pred", "u8", "s8"})  # element types that are converted at rates of their own
-_SETS = 64  # sets of the first cache: a page of lines
+_SETS, _SET_LINES = 64, 8  # sets of the first cache, a page of lines, and lines that each holds
 _SET_BYTES = 16 * _LINE  # bytes of a set of the second cache
 _USABLE = 0.75  # the part of a cache that holds what is read again
 _VECTOR = 5  # elements that a slow operation computes in the time of one
@@ -315,7 +315,9 @@ class _Loops:
         if opcode in ("dot", "convolution"):
             products = _products(x)
             self._other[f"plain {opcode}"] += products
+            names = dimension_numbers(x)  # None for a dot
             summed = [x.attributes.get(f"{side}_contracting_dims") or (None,) for side in ("lhs", "rhs")]
+            summed = [(names.lhs.index("f"),), (names.rhs.index("i"),)] if names else summed
             return [(o, (own, d), d[0], products / 2) for o, d in zip(operands, summed, strict=False)]
         if opcode != "tuple":
             self._other[f"other {opcode}"] += count
@@ -388,7 +390,8 @@ class _Loops:
         size = min(shape.dimensions[inner] * _LINE, shape_size(shape))
         if self._by_tiles:
             return
-        self._other[f"strided read {self._caches.level(size, apart)}"] += count
+        level = self._caches.level(size, apart if size > _SET_LINES * _LINE else _LINE)
+        self._other[f"strided read {level}"] += count
 
 
 def _unfinished_rows(
