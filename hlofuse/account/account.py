@@ -56,6 +56,7 @@ class Launched(Record):
     wait_us: float = 0.0
     """The part of `launch_us` in which a GPU waits for the host; a profile counts it for no kernel."""
     together: int = 0  # On a CPU the launches of its computation, where XLA may run them at once; else 0
+    once_us: float = 0.0  # The part of `us` that further iterations of loops inside it do not add
 
     @property
     def busy_us(self) -> float:
@@ -252,13 +253,14 @@ class Account:
             if self.times is not None:
                 together = self.times.together([r.instruction for r in own])
                 launch = self.times.device.us(self.times.launch_work(runs, together)) or 0.0
+                start = launch + (self.times.device.us({"loop compiled whole": 1}) or 0.0)
                 own = [replace(r, launch_us=launch, together=together) for r in own]
-                own = [r if r.us is None else replace(r, us=r.us + launch) for r in own]
+                own = [r if r.us is None else replace(r, us=r.us + launch, once_us=start) for r in own]
             elif self.buffers is not None:
                 own = [self._waiting(r) for r in own]
             if runs != 1 or open_ended or in_branch:
                 own = [replace(r, runs=runs, in_branch=in_branch) for r in own]
-                own = [replace(r, per_iteration=True) if open_ended else r for r in own]
+                own = [replace(r, per_iteration=True, once_us=0.0) if open_ended else r for r in own]
             found += own
         return tuple(found)
 
@@ -468,7 +470,7 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
         kernels += 1
         launches += row.runs
         per_iteration += row.per_iteration
-        iteration_us += (row.total_us or 0.0) * row.per_iteration
+        iteration_us += ((row.us or 0.0) - row.once_us) * row.runs * row.per_iteration
         in_branches += row.in_branch
         cost, runs = row.cost, row.runs
         flops += cost.flops * runs

@@ -10,6 +10,7 @@ import pytest
 
 from hlofuse.account import Account, KernelTimes
 from hlofuse.account.bound import fusion_floor
+from hlofuse.account.cpu import CpuTimes
 from hlofuse.account.floor import product_peak, products
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.cost.gpu.device import load_device
@@ -441,6 +442,10 @@ ENTRY main {
     )
     (row,) = called.rows
     assert (row.runs, row.per_iteration, called.totals.cost) == (1, not trips, alone.totals.cost)
+    timed = Account(parse_module(text), backend="cpu", times=CpuTimes(RELEASE))
+    endless = Account(parse_module(text.replace(trips, "")), backend="cpu", times=CpuTimes(RELEASE))
+    added = (timed.rows[0].us or 0.0) - (endless.rows[0].us or 0.0)
+    assert added == pytest.approx((n - 1) * endless.totals.iteration_us, rel=0.1)
     floors = [fusion_floor(a, lambda _: True, 0, None).bytes_accessed for a in (called, alone)]
     assert floors[0] == floors[1] <= called.totals.cost.bytes_accessed
     assert row.cost.flops == 1024 * n + n + (not trips)

@@ -16,7 +16,7 @@ _NOT_RUN = (
     " runs, and the costliest counts"
 )
 _CLOSED = "The emitter or library of each kernel is not known."
-_PER = "per iteration: the dump does not tell the trip count of the loop"
+_PER = "one iteration: the dump does not tell the trip count of the loop"
 _PASSES = 2  # other than those of fusion, of one kernel
 
 
@@ -49,7 +49,7 @@ def cost_text(k: Choice) -> str:
     if not k.runs:
         return "not counted"
     times = f" × {k.launches:,}" if k.launches != 1 else ""
-    times += " per iteration" if k.per_iteration else ""
+    times += ", one iteration" if k.per_iteration else ""
     if k.us is not None:
         return us_text(k.us, k.is_floor) + times
     return bytes_text(k.bytes_accessed) + times if k.bytes_accessed is not None else "–"

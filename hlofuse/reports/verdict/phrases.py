@@ -394,7 +394,7 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
         if not k.us and (k.is_floor or not k.has_time):
             figure, part = "not known", nan
     name = times(k.place.label, k.count)
-    name += times_text(k.iterations) + (", per iteration" if k.per_iteration else "")
+    name += times_text(k.iterations) + (", one iteration" if k.per_iteration else "")
     name += ", in one branch" if k.in_branch else ""
     return (
         figure,
