@@ -95,7 +95,7 @@ def program_order(operations: list[Instruction]) -> list[Instruction]:
     for own in chains.values():
         own.sort(key=lambda x: (-number[x], -place[x]))
         lower.update(pairwise(own))
-    sources = {x: _sources(x, place) for x in operations}
+    sources = {x: dict.fromkeys(o for o in x.operands if o in place) for x in operations}
     unread = Counter(chain.from_iterable(sources.values()))
     """The number of readers that are still to come."""
     rank = {
@@ -154,7 +154,3 @@ def _needed_once(
 
 def _constant(x: Instruction) -> Instruction:
     return x.operands[0] if x.operands else x
-
-
-def _sources(x: Instruction, members: dict[Instruction, int]) -> dict[Instruction, None]:
-    return dict.fromkeys(o for o in x.operands if o in members)

@@ -103,14 +103,10 @@ def is_of_call(x: Instruction) -> bool:
 @lru_cache(maxsize=_CACHED)
 def _innermost(op_name: str) -> tuple[bool, bool]:
     """True for the body of a loop or branch, and True for a call, as the innermost scope."""
-    for part in reversed(_parts(op_name)):
+    of_program, _, _ = op_name.partition(";")  # of several names the first counts
+    for part in reversed(of_program.split("/")[1:]):
         if _BODIES.fullmatch(part):
             return True, False
         if "jit(" in part or part in _FUNCTIONS_OF_SCAN:
             return False, True
     return False, False
-
-
-def _parts(op_name: str) -> list[str]:
-    """The parts between the program's name and the end; of several names the first counts."""
-    return op_name.partition(";")[0].split("/")[1:]

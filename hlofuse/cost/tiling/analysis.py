@@ -114,7 +114,8 @@ class Analysis:
                     else:
                         worklist.append(cached)
                 node.operands.append(cached)
-        nodes = _post_order(root, set(seen.values()))
+        members = set(seen.values())
+        nodes = post_order([root], lambda node: [o for o in node.operands if o in members])
         if view.kinds[root.op].opcode == "dot" and view.inside[root.op] and len(nodes) > 1:
             root.regions.append(nodes[:-1])
             return [root]
@@ -156,11 +157,6 @@ def _keeps_points(view: FusionView, op: int) -> bool:
         assert isinstance(along, int)
         return any(dims[along] == 1 for dims in kind.operand_dims)
     return kind.opcode == "dot" and has_small_contraction(kind)
-
-
-def _post_order(root: TiledNode, members: set[TiledNode]) -> list[TiledNode]:
-    """Members before their users, in the order of a traversal from the root; the root last."""
-    return post_order([root], lambda node: [o for o in node.operands if o in members])
 
 
 def dot_contraction(kind: OpKind) -> tuple[int, ...]:
