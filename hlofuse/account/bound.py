@@ -192,6 +192,10 @@ def open_end(row: Launched) -> str:
         return f"custom kernel of {plural(math.prod(map(int, blocks)), 'block')}"
     inside = x.fused_computation if x.opcode == "fusion" else [x]
     scatters = [i for i in inside if i.opcode == "scatter"]
+    if (each := max(map(_updates_of_a_place, scatters), default=0)) >= _MANY:
+        wider = "add in 32 bits, or " if scatters[0].operands[0].element_type.endswith("16") else ""
+        cure = f"{wider}multiply by one_hot if places are few"
+        return f"{each:,} updates of each place wait for one another: {cure}"
     if any(map(_is_strided, scatters)):
         return "updates far apart in memory: put the indexed dimension first, as out_axes=1 of vmap"
     if any(i.raw("unique_indices") != "true" for i in scatters):
@@ -199,6 +203,17 @@ def open_end(row: Launched) -> str:
     if work == "sorts" and not is_radix_sort(x):
         return "XLA's own sort"
     return "" if is_own else _OPEN.get(work, "")
+
+
+_MANY = 1_000  # updates of one place
+
+
+def _updates_of_a_place(x: Instruction) -> int:
+    """Updates of each place of a scatter, on average."""
+    table, indices = x.operands[0].shape, x.operands[len(x.operands) // 2].shape
+    indexed = numbers_of(x, "scatter_dims_to_operand_dims")
+    places = math.prod(table.dimensions[d] for d in indexed)
+    return indices.element_count // max(places * len(indexed), 1)
 
 
 def _is_strided(x: Instruction) -> bool:

@@ -330,6 +330,9 @@ def test_kernels_that_may_take_far_longer_than_their_bound_are_named(hlofuse: Ru
     file.write_text(windows_first, encoding="utf-8")
     strided = hlofuse("explain", file, *H100, columns=160).out
     assert "input_scatter_fusion (updates far apart in memory: put the indexed dimension first" in strided
+    one_place = "8,192 updates of each place wait for one another: add in 32 bits, or multiply by one_hot"
+    file.write_text(TEXTS["few_places"], encoding="utf-8")
+    assert f"input_scatter_fusion ({one_place}" in hlofuse("explain", file, *H100, columns=200).out
 
 
 TWO_CHANGES = TEXTS["two_changes"]
