@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 
-from hlofuse.analysis.custom_calls import is_library_convolution, is_radix_sort
+from hlofuse.analysis.custom_calls import custom_call_target, is_library_convolution, is_radix_sort
 from hlofuse.analysis.elementwise import shape_size, without_bitcasts
 from hlofuse.analysis.in_place import Index, follow_tuples, in_place_pairs
 from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, is_small_call, iter_kernels
@@ -190,6 +190,9 @@ def open_end(row: Launched) -> str:
         return f"XLA:TPU counts {bytes_text(counted)}, but no time"
     if blocks := re.findall(r"\bgrid_[xyz] = (\d+)", x.raw("backend_config") or ""):
         return f"custom kernel of {plural(math.prod(map(int, blocks)), 'block')}"
+    if "callback" in custom_call_target(x):
+        chained = any("callback" in custom_call_target(o) for o in x.operands)
+        return "Python on the host" + ", given what Python returned: call it once for both" * chained
     inside = x.fused_computation if x.opcode == "fusion" else [x]
     scatters = [i for i in inside if i.opcode == "scatter"]
     if (each := max(map(_updates_of_a_place, scatters), default=0)) >= _MANY:

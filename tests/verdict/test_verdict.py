@@ -351,7 +351,7 @@ def test_changes_of_the_module_before_optimizations_are_tried_together(hlofuse: 
 
 
 def test_launches_of_kernels_without_a_time_are_no_part_of_the_total(hlofuse: Run, tmp_path: Path) -> None:
-    """There are no measurements of small products of 64-bit numbers."""
+    """Nothing is known of a call of the user's own."""
     file = tmp_path / "product.hlo"
     file.write_text(
         TEXTS["launches_kernels_without"],
@@ -359,6 +359,13 @@ def test_launches_of_kernels_without_a_time_are_no_part_of_the_total(hlofuse: Ru
     )
     document = json.loads(hlofuse("explain", file, "--target", "cpu", "--format", "json").out)
     assert document["totals"]["unknown"] == 1
+    callbacks = tmp_path / "callbacks.hlo"
+    callbacks.write_text(TEXTS["callbacks"], encoding="utf-8")
+    once = "q (Python on the host, given what Python returned: call it once for both)"
+    assert (
+        f"measure: p (Python on the host); {once}"
+        in hlofuse("explain", callbacks, "--target", "cpu", columns=200).out
+    )
     shares = {s["kind"]: s["time_us"] for s in document["verdict"]["shares"]}
     assert sum(us or 0 for us in shares.values()) == pytest.approx(document["totals"]["time_us"], abs=0.01)
 
