@@ -458,12 +458,14 @@ _NARROW = {"f32": {"bf16", "f16"}, "s32": {"s8"}}
 
 
 def _narrow(x: Instruction) -> bool:
-    """Operands that were widened are multiplied as they were."""
+    """Operands that were widened are multiplied as they were; sums of int8 are those of int32, cut."""
     operands = [o.operands[0] if o.opcode == "convert" else o for o in x.operands]
     types = {o.element_type for o in operands}
-    if len(types) > 1 or types - _NARROW.get(x.element_type, set()):
+    wide = x.shape.with_element_type("s32") if x.element_type == "s8" else x.shape
+    if len(types) > 1 or types - _NARROW.get(wide.element_type, set()):
         return False
-    return replace(x, dot_like(x, x.shape, operands[0], operands[1], DotDimensions.of(x)))
+    product = dot_like(x, wide, operands[0], operands[1], DotDimensions.of(x))
+    return replace(x, make.convert(x, product, x.element_type))
 
 
 _FEW_TERMS = 8
