@@ -104,7 +104,6 @@ class Totals(Record):
     """Kernels whose time is not known, where others have one; `us` is that of the others."""
     hbm_bytes: int | None = None
     """Bytes read from and written to a TPU's HBM, the rest of `cost` being VMEM; None for others."""
-
     vmem_temporary_bytes: int = 0  # Temporary memory in a TPU's VMEM
 
     @property

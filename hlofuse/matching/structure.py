@@ -89,7 +89,8 @@ class Matching:
             uses = sorted((names[u], position) for u, position in v.users)
             return level(v), v.index == v.region.root, *uses
 
-        return self._pass(b, a, key, self._used, from_root=True)
+        # Users identify a value if it has some, or if nothing about it differs.
+        return self._pass(b, a, key, lambda b, a: bool(b.users) or b.exact == a.exact, from_root=True)
 
     def _pass(
         self,
@@ -133,10 +134,6 @@ class Matching:
             return bool(b.operands)
         values = self.before.values
         return any(values[o].opcode not in TRIVIAL for o in b.operands)
-
-    def _used(self, b: Value, a: Value) -> bool:
-        """True if users identify the value: it has some, or nothing about it differs."""
-        return bool(b.users) or b.exact == a.exact
 
 
 Level = Callable[[Value], Hashable]

@@ -150,7 +150,11 @@ def _collapse(
     # Parameters would swamp the overview; what is read is said in the tooltips.
     work = [u for u in everything if u.opcode not in ("parameter", "constant")]
     # Boxes of parts are large and their arrows many: a quarter of the room makes them readable.
-    parts = divide(work, max(1, min(room, max(12, room // 4))), _waits_for)
+    parts = divide(
+        work,
+        max(1, min(room, max(12, room // 4))),
+        lambda i: boxed_neighbours((*i.operands, *i.control_predecessors), up=True),
+    )
     if parts_wanted:
         missing = parts_wanted - {p.number for p in parts}
         if missing:
@@ -180,10 +184,6 @@ def _collapse(
         f"{_where(panel.computation)}: {plural(len(work), 'instruction')} collapsed into "
         f"{plural(len(keep), 'part')} by {by}: --open partN, --focus NAME --radius N"
     )
-
-
-def _waits_for(i: Instruction) -> list[Instruction]:
-    return boxed_neighbours((*i.operands, *i.control_predecessors), up=True)
 
 
 def _where(computation: Computation) -> str:

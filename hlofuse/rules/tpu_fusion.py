@@ -114,7 +114,8 @@ def end_of_product(pair: CandidatePair) -> bool:
     # XLA:TPU chains two products of matrices if they are small enough, above all if there is work between.
     size = sum(o.shape.byte_size for o in reader.operands)
     is_first = without_bitcasts(producer).opcode == "convolution"
-    chained = _is_plain(reader) and number == 0 if is_first else _is_product(reader)
+    is_plain = reader.opcode == "convolution" and reader.raw("window") in (None, "{size=1}")
+    chained = is_plain and number == 0 if is_first else _is_product(reader)
     return not (chained and len(producer.users) == 1 and size <= _MOST_CHAINED_BYTES)
 
 
@@ -128,10 +129,6 @@ def _writes(x: Instruction) -> bool:
 def _is_product(x: Instruction) -> bool:
     window = x.raw("window") or ""
     return x.opcode == "convolution" and "pad=" not in window and "rhs_dilate" not in window
-
-
-def _is_plain(x: Instruction) -> bool:
-    return x.opcode == "convolution" and x.raw("window") in (None, "{size=1}")
 
 
 @condition("TP005", "Its readers would read more to compute the producer again than it takes in memory")

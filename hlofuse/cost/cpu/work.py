@@ -29,7 +29,8 @@ _KINDS = {"u64": "s64", "pred": "s32", "c128": "c64"} | dict.fromkeys(
 )
 """Element types that have the rates of another one."""
 _BYTES = frozenset({"pred", "u8", "s8"})  # element types that are converted at rates of their own
-_SETS, _SET_LINES = 64, 8  # sets of the first cache, a page of lines, and lines that each holds
+_SETS = 64  # sets of the first cache: a page of lines
+_SET_LINES = 8  # lines that each holds
 _SET_BYTES = 16 * _LINE  # bytes of a set of the second cache
 _USABLE = 0.75  # the part of a cache that holds what is read again
 _VECTOR = 5  # elements that a slow operation computes in the time of one

@@ -130,7 +130,8 @@ class HloComputationDeduplicator(Pass):
             if computation.is_entry or len(computation) > _MOST_INSTRUCTIONS:
                 continue
             # What a fusion calls is its own: others may not call it.
-            if any(self._excludes(caller) for caller in computation.callers):
+            excluded = _COLLECTIVES if self.mark_fusions else {*_COLLECTIVES, "fusion"}
+            if any(caller.opcode in excluded for caller in computation.callers):
                 continue
             constants = sum(i.shape.byte_size for i in computation if i.opcode == "constant")
             if constants > _MOST_CONSTANT_BYTES:
@@ -141,9 +142,6 @@ class HloComputationDeduplicator(Pass):
             if found is not computation:
                 instead[computation] = found
         return instead
-
-    def _excludes(self, caller: Instruction) -> bool:
-        return caller.opcode in _COLLECTIVES or (caller.opcode == "fusion" and not self.mark_fusions)
 
 
 def _mark(module: Module, instead: dict[Computation, Computation]) -> None:

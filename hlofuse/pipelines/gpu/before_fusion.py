@@ -303,10 +303,6 @@ def _is_added_up_in_loop(x: Instruction) -> bool:
     return collected and any(c.opcode == "while" for c in callers)
 
 
-def _is_sliced(x: Instruction) -> bool:
-    return any(u.opcode == "dynamic-slice" for u in x.users)
-
-
 def _reads_slice(call: Instruction) -> bool:
     """True for a product of cuBLAS or an FFI call that may read or write a slice in place."""
     if not is_call(call) and call.raw("api_version") != "API_VERSION_TYPED_FFI":
@@ -343,7 +339,11 @@ def before_fusion(
             "all-reduce-reassociate",
             UnimplementedPass("while-loop-all-reduce-code-motion", ("all-reduce",), _is_added_up_in_loop),
             "dce",
-            UnimplementedPass("reduce-scatter-creator", ("all-reduce",), _is_sliced),
+            UnimplementedPass(
+                "reduce-scatter-creator",
+                ("all-reduce",),
+                lambda x: any(u.opcode == "dynamic-slice" for u in x.users),
+            ),
             AllReducePromotion(widened={"u16": "u32", "s16": "s32"}),
             "dce",
             "while-loop-trip-count-annotator",

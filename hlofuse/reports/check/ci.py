@@ -49,7 +49,9 @@ def check_junit(check: Check) -> str:
     """A suite whose cases are the modules, and the baseline's modules that are not there."""
     cases = []
     for m in check.modules:
-        out = f"    <system-out>{_text(_others(m.findings) or figures(m.profile.figures))}</system-out>\n"
+        others = (f"{f.level.value}: {one_line(f)}" for f in m.findings if f.level is not Level.ERROR)
+        text = _text("\n".join(others) or figures(m.profile.figures))
+        out = f"    <system-out>{text}</system-out>\n"
         cases.append(_case(m.profile.name, m.findings, out))
     cases += [_case(f.module, (f,), "") for f in check.others]
     failures = sum("<failure" in c for c in cases)
@@ -73,10 +75,6 @@ def _case(module: str, findings: tuple[Finding, ...], out: str) -> str:
         f'    <failure type="{broken[0].code.value}" message={_attribute(message)}>{_text(lines)}</failure>\n'
     )
     return f"  <testcase {name}>\n{failure}{out}  </testcase>\n"
-
-
-def _others(findings: tuple[Finding, ...]) -> str:
-    return "\n".join(f"{f.level.value}: {one_line(f)}" for f in findings if f.level is not Level.ERROR)
 
 
 def _text(text: str) -> str:

@@ -115,7 +115,8 @@ def is_worth_as_input(hlo: Instruction) -> bool:
         operand = hlo.operands[0]
         while operand.opcode in ("bitcast", "transpose", "reshape") and len(operand.users) == 1:
             operand = operand.operands[0]
-        if len(operand.users) > 1 and not _only_like_slices(operand, hlo) and _is_cheap_to_repeat(operand):
+        same = all(u.opcode == "slice" and u.shape.dimensions == hlo.shape.dimensions for u in operand.users)
+        if len(operand.users) > 1 and not same and _is_cheap_to_repeat(operand):
             return True
     if hlo.opcode == "multiply":
         return False
@@ -137,10 +138,6 @@ def _input_minus_output(hlo: Instruction) -> int | None:
     if hlo.shape.is_tuple or any(o.shape.is_tuple for o in hlo.operands):
         return None
     return sum(o.shape.byte_size for o in hlo.operands) - hlo.shape.byte_size
-
-
-def _only_like_slices(operand: Instruction, hlo: Instruction) -> bool:
-    return all(u.opcode == "slice" and u.shape.dimensions == hlo.shape.dimensions for u in operand.users)
 
 
 def _is_cheap_to_repeat(operand: Instruction) -> bool:
