@@ -203,6 +203,8 @@ def open_end(row: Launched) -> str:
         return "updates far apart in memory: put the indexed dimension first, as out_axes=1 of vmap"
     if any(i.raw("unique_indices") != "true" for i in scatters):
         return "atomic updates of one address wait"
+    if work == "convolutions" and _copies_windows(without_bitcasts(x.operands[1])):
+        return "library convolution that only copies windows: gather or slice them"
     if work == "sorts" and not is_radix_sort(x):
         return "XLA's own sort"
     return "" if is_own else _OPEN.get(work, "")
@@ -217,6 +219,13 @@ def _updates_of_a_place(x: Instruction) -> int:
     indexed = numbers_of(x, "scatter_dims_to_operand_dims")
     places = math.prod(table.dimensions[d] for d in indexed)
     return indices.element_count // max(places * len(indexed), 1)
+
+
+def _copies_windows(filters: Instruction) -> bool:
+    """True for a 1 in each filter, where two iotas are equal, as in `conv_general_dilated_patches`."""
+    root = filters.fused_root if filters.opcode == "fusion" else filters
+    x = root.through("bitcast", "broadcast", "convert", "copy", "reshape", "transpose")
+    return x.raw("direction") == "EQ" and {o.through("convert").opcode for o in x.operands} == {"iota"}
 
 
 def _is_strided(x: Instruction) -> bool:
