@@ -200,8 +200,7 @@ def _add_output(fusion: Instruction, producer: Instruction, clone: Instruction) 
 
 
 def append_outputs(fusion: Instruction, outputs: Sequence[Instruction]) -> bool:
-    """Make instructions in the fusion further outputs. True if it had one so far, which others now take from
-    the tuple."""
+    """Make instructions in the fusion further outputs. True if it had one so far, now read from the tuple."""
     body, root = fusion.fused_computation, fusion.fused_root
     body.root = body.add_instruction(tuple_of([*root.outputs, *outputs]))
     fusion.shape = body.root.shape

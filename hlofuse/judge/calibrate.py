@@ -25,8 +25,7 @@ from .judge import Judge, Refused, Timed
 _SECONDS = 0.03  # time for the runs of each program in a pass, apart from those under the profiler
 _PASSES = 2  # the least time of passes that are a minute apart is that of a machine without other work
 _AS_A_WHOLE = ("call ", "loop ", "sort ")
-"""Programs that are measured as a whole: launches, since the profiler slows short kernels down, and sorts, of
-which it sees one task."""
+"""Programs measured whole: launches, since the profiler slows these, and sorts, of which it sees one task."""
 _FOLDS = 4
 _CUT = 0.4  # a larger error, as a logarithm, counts no more than in proportion
 _STEPS = 3000

@@ -110,8 +110,7 @@ def spinner(
     draw: "Callable[[Console], None] | None" = None,
     after: float = 1.0,
 ) -> Iterator[None]:
-    """Says on stderr what is going on. What `draw` prints stands above it on a terminal, and stays if the
-    user stops the work."""
+    """Says on stderr what goes on. What `draw` prints stands above it on a terminal, also after Ctrl-C."""
     above = ""
     if draw is not None and sys.stderr.isatty():
         from rich.console import Console

@@ -251,7 +251,9 @@ def _swap_operands(c: Context, conv: Instruction) -> bool:
             window.append(w)
             continue
         unchanged_size *= w.size
-        exchanged *= w.size if _covers_one(w, size) else size
+        covers_one = size == w.stride == w.window_dilation == 1
+        covers_one &= w.padding_high == w.padding_low == w.size - 1
+        exchanged *= w.size if covers_one else size
         if not w.window_reversal:
             reversed_.append(k)
         window.append(_other(w, size))
@@ -265,7 +267,11 @@ def _swap_operands(c: Context, conv: Instruction) -> bool:
         conv.shape,
         [kernel, source],
         window=Window(window),
-        dim_labels=_exchanged_labels(labels),
+        dim_labels=ConvolutionDimensionNumbers(
+            labels.rhs.translate(str.maketrans("io", "fb")),
+            labels.lhs.translate(str.maketrans("bf", "oi")),
+            labels.output.translate(str.maketrans("bf", "fb")),
+        ),
         **_swapped_precision(conv),
     )
     if c.options.conv_is_lowerable is not None and not c.options.conv_is_lowerable(new):
@@ -282,15 +288,6 @@ def _stays(w: WindowDimension, size: int) -> bool:
     return is_group or (w.size == size and w.base_dilation == 1 and w.stride == 1)
 
 
-def _covers_one(w: WindowDimension, size: int) -> bool:
-    return (
-        size == 1
-        and w.stride == 1
-        and w.window_dilation == 1
-        and w.padding_high == w.padding_low == w.size - 1
-    )
-
-
 def _other(w: WindowDimension, size: int) -> WindowDimension:
     """The window as the input is laid over the filter."""
     grown = (size - 1) * w.base_dilation - (w.size - 1) * w.window_dilation
@@ -302,12 +299,4 @@ def _other(w: WindowDimension, size: int) -> WindowDimension:
         window_dilation=w.base_dilation,
         base_dilation=w.window_dilation,
         window_reversal=True,
-    )
-
-
-def _exchanged_labels(labels: ConvolutionDimensionNumbers) -> ConvolutionDimensionNumbers:
-    return ConvolutionDimensionNumbers(
-        labels.rhs.translate(str.maketrans("io", "fb")),
-        labels.lhs.translate(str.maketrans("bf", "oi")),
-        labels.output.translate(str.maketrans("bf", "fb")),
     )

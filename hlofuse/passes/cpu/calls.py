@@ -1,5 +1,4 @@
-"""The tasks of a kernel on several threads (`xla/service/cpu/parallel_task_assignment.cc`), and loops that
-become one kernel."""
+"""Tasks of a kernel on several threads (`xla/service/cpu/parallel_task_assignment.cc`), whole loops."""
 
 import math
 from dataclasses import dataclass
