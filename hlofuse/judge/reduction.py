@@ -8,8 +8,9 @@ from importlib.util import find_spec
 from hlofuse.ir import HlofuseError, copy_module, parse_module, print_module
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES
 from hlofuse.ir.graph import Instruction, Module, callees_first
-from hlofuse.passes.control_flow.call_graph import HloComputationDeduplicator
-from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.control_flow.call_graph import CallInliner, HloComputationDeduplicator
+from hlofuse.passes.dce import HloDCE, TupleSimplifier
+from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
 from hlofuse.trace import Recorder
 
 Condition = Callable[[str], bool]  # True for the text of a module that is still of interest
@@ -63,9 +64,16 @@ class Reduction:
                 for smaller in dict.fromkeys((1, 2, size // 2)):
                     if self._keep(re.sub(rf"(?<![\w.\-]){size}(?![\w.])", str(smaller), self.text)):
                         break
-            module = parse_module(self.text)
-            HloComputationDeduplicator().run(module, Recorder())
-            self._keep(print_module(module))
+            for tidy in (
+                CallInliner,
+                TupleSimplifier,
+                WhileLoopSimplifier,
+                HloComputationDeduplicator,
+            ):
+                module = parse_module(self.text)
+                tidy().run(module, Recorder())
+                _clean(module)
+                self._keep(print_module(module))
         return self.text
 
     def _keep(self, text: str) -> bool:

@@ -99,6 +99,14 @@ def test_values_between_two_of_a_shape_go() -> None:
     assert [i.opcode for i in parse_module(left).instructions()] == ["parameter", "sine", "negate"]
 
 
+def test_calls_and_elements_of_loops_that_nothing_needs_go() -> None:
+    text = TEXTS["call_in_a_loop"]
+    left = parse_module(Reduction(parse_module(text), lambda t: "while(" in t and "sine(" in t).run())
+    assert all(i.opcode != "call" for i in left.instructions())
+    (loop,) = (i for i in left.entry if i.opcode == "while")
+    assert all(s.rank < 2 for s in loop.shape.tuple_shapes)
+
+
 def test_equal_parameters_and_computations_are_one() -> None:
     function = "{\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b)\n}\n"
     text = f"""HloModule m
