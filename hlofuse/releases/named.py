@@ -207,6 +207,10 @@ class Release:
     bitcast_converts_become_bitcasts: bool = _around(since="0.7")
     lays_out_long_rows_only: bool = _around(since="0.9")
     reshapes_keep_ones_in_place: bool = _around(since="0.10")
+    slices_reshapes_anywhere: bool = _around(since="0.11.1")
+    reduces_before_broadcasts: bool = _around(since="0.10")
+    cuts_scatters_past_windows: bool = _around(since="0.10")
+    bitcasts_pass_unary: bool = _around(since="0.9")
 
     def has(self, span: Span, name: str) -> bool:
         """True if an item with that span and name (a rule's code, a pass's text) is part of this release."""

@@ -110,6 +110,13 @@ CASES = {
     "bitcast_converts_become_bitcasts": ({"sine": 1, "bitcast-convert": 1}, {"sine": 1}),
     "lays_out_long_rows_only": ({**_ROWS, "transpose": 2}, _ROWS),
     "reshapes_keep_ones_in_place": ({**_ONES, "transpose": 1}, _ONES),
+    "slices_reshapes_anywhere": ({"sine": 1, "slice": 2}, {"sine": 1, "slice": 1}),
+    "reduces_before_broadcasts": ({"broadcast": 1, "reduce": 2}, {"broadcast": 1, "reduce": 1}),
+    "cuts_scatters_past_windows": (
+        {"broadcast": 1, "scatter": 1, "slice": 1},
+        {"broadcast": 1, "scatter": 1},
+    ),
+    "bitcasts_pass_unary": ({"sine": 2}, {"sine": 1}),
 }
 _RELEASES = {
     "places_one_update_anywhere": ("0.8.3", "0.12.0.1"),
@@ -132,6 +139,10 @@ _RELEASES = {
     "bitcast_converts_become_bitcasts": ("0.6.2", "0.7.2"),
     "lays_out_long_rows_only": ("0.8.3", "0.9.2"),
     "reshapes_keep_ones_in_place": ("0.9.2", "0.10.2"),
+    "slices_reshapes_anywhere": ("0.10.2", "0.11.1"),
+    "reduces_before_broadcasts": ("0.9.2", "0.10.2"),
+    "cuts_scatters_past_windows": ("0.9.2", "0.10.2"),
+    "bitcasts_pass_unary": ("0.8.3", "0.9.2"),
 }
 _AFTER_FUSION = ("joins_unlike_loops",)
 _ON_GPU = (
@@ -148,6 +159,8 @@ _ON_GPU = (
     "bitcast_converts_become_bitcasts",
     "lays_out_long_rows_only",
     "reshapes_keep_ones_in_place",
+    "cuts_scatters_past_windows",
+    "reduces_before_broadcasts",
     *_AFTER_FUSION,
 )
 _NOTHING = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element")
@@ -389,6 +402,24 @@ def test_sums_go_to_triton_after_fusion_since_0_7(release: str, kind: str) -> No
     given = CompilationInput(parse_module(text), stage=Stage.BEFORE)
     final = compile(given, config, until=Stage.SCHEDULED).replayed_final
     assert [i.attributes.raw("kind") for i in final.entry if i.opcode == "fusion"] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("release", "device", "rows"),
+    [("0.9.2", "h100_sxm", 4), ("0.9.2", "v100", 8), ("0.10.2", "h100_sxm", 4), ("0.8.3", "v100", 8)],
+)
+def test_products_that_triton_takes_keep_their_sizes(release: str, device: str, rows: int) -> None:
+    """XLA pads f16 products to multiples of 8 for cuBLAS alone."""
+    text = """HloModule m
+    ENTRY e {
+      x = f16[4,512] parameter(0)
+      y = f16[512,768] parameter(1)
+      ROOT p = f16[4,768] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    }"""
+    given = CompilationInput(parse_module(text), stage=Stage.BEFORE)
+    before = compile(given, replay_config("gpu", device, xla=release), until=Stage.INPUT).before
+    (product,) = (i for i in before.entry if i.opcode in ("fusion", "custom-call"))
+    assert product.operands[0].shape.dimensions[0] == rows
 
 
 @pytest.mark.parametrize(("release", "products"), [("0.10.2", 2), ("0.11.1", 1)])

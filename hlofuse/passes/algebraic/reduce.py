@@ -183,7 +183,7 @@ def _of_broadcast(c: Context, reduce: Instruction) -> bool:
     if idempotent and not source.shape.dimensions and len(reduce.dimensions) == arg.shape.rank:
         return c.binary(reduce, idempotent, source, init)
     dimensions = list(arg.dimensions)
-    if all(d in dimensions for d in reduce.dimensions):
+    if c.release.reduces_before_broadcasts and all(d in dimensions for d in reduce.dimensions):
         inner = [dimensions.index(d) for d in reduce.dimensions]
         new = make.reduce(reduce, source, init, inner, function)
         left = [

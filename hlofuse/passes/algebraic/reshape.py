@@ -43,7 +43,7 @@ def _rank(numbers: Sequence[int]) -> list[int]:
 def handle_bitcast(c: Context, bitcast: Instruction) -> bool:
     if bitcast.control_predecessors:
         return False
-    if _move_before_unary(c, bitcast):
+    if c.release.bitcasts_pass_unary and _move_before_unary(c, bitcast):
         return True
     if bitcast.operands[0].opcode == "bitcast":
         handle_bitcast(c, bitcast.operands[0])

@@ -118,7 +118,6 @@ def _scalar_of_concatenate(c: Context, x: Instruction) -> bool:
 
 
 def _slice_of_concatenate(c: Context, x: Instruction) -> bool:
-    """Only the pieces that are read."""
     if not is_unstrided(x):
         return False
     concatenate = x.operands[0]
@@ -164,7 +163,8 @@ def _slice_of_reshape(c: Context, x: Instruction) -> bool:
     offset, left = ranges[0].start * math.prod(sizes[1:]), x.shape.element_count
     ones = next((d for d, n in enumerate(before) if n != 1), 0) if c.release.slices_past_ones else 0
     step = math.prod(before[ones + 1 :])
-    if step == 0 or offset % step or left % step:
+    anywhere = c.release.slices_reshapes_anywhere
+    if (step == 0 or offset % step or left % step) if anywhere else offset:
         return False
     starts, limits = [0] * len(before), list(before)
     for d in range(len(before) - 1, -1, -1):

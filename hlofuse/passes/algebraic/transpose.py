@@ -37,7 +37,6 @@ def _moves_only_ones(transpose: Instruction) -> bool:
 
 
 def _transpose_of_dot(c: Context, transpose: Instruction) -> bool:
-    """transpose(dot(a, b)) is dot(b, a)."""
     dot = transpose.operands[0]
     if dot.opcode != "dot" or len(dot.users) != 1:
         return False

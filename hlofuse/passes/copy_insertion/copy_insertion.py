@@ -240,7 +240,6 @@ def record_copies(recorder: Recorder, reasons: dict[Instruction, str]) -> None:
 
 
 def _clean_up(module: Module) -> None:
-    """Simplify the tuples of copies, without a trace."""
     silent = OnlySkipped()
     TupleSimplifier().run(module, silent)
     HloDCE().run(module, silent)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, module_of
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
-from hlofuse.passes.base import Pass, RewritePass, replaced, substituted, visit_module
+from hlofuse.passes.base import ReleasePass, RewritePass, replaced, substituted, visit_module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import inline
 from hlofuse.passes.common.index_vectors import is_simplified_scatter, reshaped
 from hlofuse.passes.common.literals import bounds
 from hlofuse.passes.common.shapes import array, is_sorted, numbers_of, with_dimensions
+from hlofuse.releases import Release
 from hlofuse.trace import Recorder
 
 _COPIED = "offset_dims slice_sizes update_window_dims index_vector_dim unique_indices".split()
@@ -121,7 +122,7 @@ def _first_selected(x: Instruction, select: Computation, rank: int) -> Computati
     return computation
 
 
-class ScatterSliceSimplifier(Pass):
+class ScatterSliceSimplifier(ReleasePass):
     """`scatter-slice-simplifier` on results of `scatter_simplifier`, also through elementwise operations."""
 
     name = "scatter-slice-simplifier"
@@ -130,7 +131,7 @@ class ScatterSliceSimplifier(Pass):
         smaller = dict[Instruction, Instruction]()
 
         def handle(scatter: Instruction) -> bool:
-            sizes = _sizes_read(scatter)
+            sizes = _sizes_read(scatter, self.release)
             if sizes is None:
                 return False
             _replace_users(scatter, _cut(scatter, sizes), smaller)
@@ -139,12 +140,16 @@ class ScatterSliceSimplifier(Pass):
         return visit_module(module, ["scatter"], handle, recorder)
 
 
-def _sizes_read(scatter: Instruction) -> Sequence[int] | None:
+def _sizes_read(
+    scatter: Instruction,
+    release: Release,
+) -> Sequence[int] | None:
     """The sizes of reads that are slices from the start, or None (`ScatterSliceMatcher::InferShape`)."""
     base, update = scatter.operands[0].shape.dimensions, scatter.operands[-1].shape.dimensions
     if not base or not is_simplified_scatter(scatter):
         return None
     read = list(base)
+    window = () if release.cuts_scatters_past_windows else numbers_of(scatter, "update_window_dims")
     seen = set()
 
     def cuts(slice_: Instruction) -> bool:
@@ -152,7 +157,7 @@ def _sizes_read(scatter: Instruction) -> Sequence[int] | None:
             if taken.start != 0 or taken.stride != 1:
                 return False
             if taken.limit != read[d]:
-                if read[d] != base[d] or update[d + 1] != 1:
+                if read[d] != base[d] or d in window or (not window and update[d + 1] != 1):
                     return False
                 read[d] = taken.limit
         return True

@@ -99,7 +99,6 @@ def _counts(operand: Instruction, dimension: int) -> bool:
 
 
 def _with_parameters(compare: Computation, place: int) -> Computation:
-    """A clone that takes two places more."""
     clone = clone_computation(compare)
     for k, side in enumerate(("lhs", "rhs")):
         parameter = Instruction(f"p.{place}.{side}", Shape("s32"), "parameter", payload=str(2 * place + k))

@@ -158,7 +158,6 @@ def _is_for_cublas(x: Instruction) -> bool:
 
 
 def _simplification(lists: PassLists) -> FixedPoint:
-    """The passes that run until nothing changes."""
     return FixedPoint(
         lists.pipeline(
             "simplification",
@@ -367,7 +366,7 @@ def before_fusion(
         lists.pipeline(
             "nvptx_post-layout_assignment_part_1",
             "dot_dimension_merger",
-            until("0.9", *paddings(device), "constant_folding"),
+            until("0.9", *paddings(device, with_triton=has_triton(device)), "constant_folding"),
         ),
         _normalization(lists, device),
         _post_layout_assignment(lists, device),

@@ -21,6 +21,7 @@ from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.make import add, added, reshaped, transposed
 from hlofuse.passes.common.shapes import array, permute, permuted, with_dimensions, without
 from hlofuse.passes.dot.dot_operands import BATCH, CONTRACTING, DotOperand
+from hlofuse.passes.gpu.gemm.propagation import can_handle_gemm
 from hlofuse.passes.gpu.layout_assignment import is_for_cublas, is_tiny
 from hlofuse.rules.gpu_fusible import product_computations
 from hlofuse.trace import Recorder
@@ -174,6 +175,7 @@ class CublasPadForGemms(Pass):
     name = "cublas-pad-for-gemms"
     element_type: str
     multiple: int
+    triton_of: DeviceDescription | None = None  # Whose products of Triton keep their sizes
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return any_change(map(self._pad, find_each(module, lambda x: x.opcode == "dot")))
@@ -182,6 +184,8 @@ class CublasPadForGemms(Pass):
         """`PadForGemm`: the result is cut back."""
         lhs, rhs = dot.operands
         if lhs.element_type != self.element_type or not _is_padded(dot):
+            return False
+        if self.triton_of is not None and can_handle_gemm(dot, self.triton_of):
             return False
         old = (lhs.shape, rhs.shape)
         new = (self._pad_shape(lhs.shape), self._pad_shape(rhs.shape))
@@ -196,16 +200,16 @@ class CublasPadForGemms(Pass):
         return replaced(dot, make.slice_of(dot, product, [0] * dot.shape.rank, dot.shape.dimensions))
 
     def _pad_shape(self, shape: Shape) -> Shape:
-        """The same layout, and more rows and columns."""
         *batch, rows, columns = shape.dimensions
         padded = (-(-n // self.multiple) * self.multiple for n in (rows, columns))
         return replace(shape, dimensions=(*batch, *padded))
 
 
-def paddings(device: DeviceDescription) -> tuple[CublasPadForGemms, ...]:
+def paddings(device: DeviceDescription, with_triton: bool = False) -> tuple[CublasPadForGemms, ...]:
     """The passes that a device asks for (`AddGemmPadding`)."""
     major = device.compute_capability[0]
-    return tuple(CublasPadForGemms(of, multiple) for of, since, multiple in _MULTIPLES if major >= since)
+    triton_of = device if with_triton else None
+    return tuple(CublasPadForGemms(of, n, triton_of) for of, since, n in _MULTIPLES if major >= since)
 
 
 def _is_padded(dot: Instruction) -> bool:
