@@ -129,7 +129,6 @@ def _names(component: str, wanted: str) -> bool:
 
 
 def _segments(name: str) -> Iterator[str]:
-    """Parts between slashes outside of parentheses."""
     depth = start = 0
     for n, c in enumerate(name):
         depth += (c == "(") - (c == ")")

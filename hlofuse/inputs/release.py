@@ -219,7 +219,6 @@ def _beginning(path: Path) -> str:
 
 
 def _release_of_stamp(stamp: Stamp) -> Written | None:
-    """None for a stamp without a version."""
     evidence = f"{stamp.jaxlib} (from {stamp.file})"
     try:
         name, note = nearest(stamp.jaxlib)

@@ -81,7 +81,6 @@ def _same_instruction(a: Instruction, b: Instruction) -> bool:
 
 
 def _bare_copy(instruction: Instruction) -> Instruction:
-    """The instruction with nothing attached to it yet."""
     copied = Instruction.__new__(Instruction)
     copied.name = instruction.name
     copied.shape = instruction.shape

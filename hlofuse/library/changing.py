@@ -92,7 +92,6 @@ def _ranked(
     also: Sequence[Program],
     also_flags: Sequence[str],
 ) -> Answer[Ranking]:
-    """Every change that was tried, greatest gain first."""
     options, loaded = report.options, report.at_fusion
     assert loaded.config is not None
     others = [(other.at_fusion.observe(), other.options.input) for other in also]

@@ -249,7 +249,6 @@ class Pairs:
         return names
 
     def _by_results(self) -> dict[Instruction, Instruction]:
-        """Pairs by results, certain ones first."""
         choices = [
             (x, candidates)
             for computation in self.after.computations

@@ -67,7 +67,6 @@ class Similarity:
         return self.m.forward[b] < 0 and self.m.backward[a] < 0
 
     def _has_rival(self, b: int, a: int, score: float) -> bool:
-        """True if another pair with one of the two is as likely."""
         m = self.m
         return any(s >= score and x != a and m.backward[x] < 0 for x, s in self.scores[b].items()) or any(
             s >= score and x != b and m.forward[x] < 0 for x, s in self.scores[~a].items()

@@ -118,7 +118,6 @@ def _groups(module: Module, future: Mapping[Instruction, str]) -> dict[Instructi
 
 
 def _arrange(scene: Scene, columns: int) -> None:
-    """Set the number of columns, and thin out the arrows."""
     left_out = sum(thin(panel) for panel in scene.panels)
     if left_out:
         scene.lines.append(f"{plural(left_out, 'arrow')} implied by others left out, named in the boxes")

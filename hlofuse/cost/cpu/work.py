@@ -673,7 +673,6 @@ def sort_tasks(kernel: Instruction, threads: int) -> float:
 
 
 def _sorted_length(kernel: Instruction) -> int:
-    """Elements of a row that is sorted."""
     sizes = kernel.operands[0].shape.dimensions
     return max(sizes[kernel.dimensions[0]], 1) if sizes and kernel.dimensions else 1
 

@@ -431,7 +431,6 @@ def _union(start: Ints, long: Ints) -> tuple[int, int, int, int]:
 
 
 def _gaps(start: Ints, long: Ints) -> Ints:
-    """Time without an event before each event but the first."""
     order = np.argsort(start, kind="stable")
     start = start[order]
     ends = np.maximum.accumulate(start + long[order])

@@ -80,7 +80,6 @@ def _add_lanes(
 
 
 def _events(text: io.TextIOWrapper) -> Iterator[dict[str, Any]]:
-    """The events of a trace one by one, with bounded memory."""
     decoder = json.JSONDecoder()
     buffer = text.read(_CHARACTERS)
     at = _begin(buffer)

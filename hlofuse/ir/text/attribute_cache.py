@@ -240,7 +240,6 @@ class AttributeCache(dict[str, Attributes]):
 
 
 def _window_is_consistent(text: str) -> bool:
-    """True if all fields have the same number of dimensions."""
     return len({field.count("x", field.index("=")) for field in text[1:-1].split()}) == 1
 
 

@@ -101,7 +101,6 @@ def _is_of_row(x: Instruction, stack: Instruction) -> bool:
 
 
 def _change_in_stack(x: Instruction, stack: Instruction, number: Instruction) -> Instruction:
-    """The change of one row, in the array of all rows."""
     if x.opcode == "dynamic-update-slice":
         part, *starts = x.operands[1:]
         part = make.reshape(x, inserted(part.shape, 0, [1]), part)

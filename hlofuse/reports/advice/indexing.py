@@ -81,7 +81,6 @@ def _has_odd_parts(x: Instruction) -> bool:
 
 @where("concatenate", ("slice",), ("slice",), only="cpu")
 def _shifts(x: Instruction) -> bool:
-    """The parts of one array in another order."""
     sources = {o.operands[0] for o in x.operands if o.opcode == "slice"}
     return _has_odd_parts(x) and len(sources) == 1
 
