@@ -51,11 +51,11 @@ def us_text(value: float, at_least: bool = False) -> str:
 
 
 def change_percent(old: float, new: float) -> str:
-    """`−22%`: whole from ten on, two digits below and of almost all (`−99.96%`); `±0%` below 0.05%."""
+    """`−22%`: whole from ten on, two digits below and of almost all (`−99.96%`); `±0%` below 0.005%."""
     if not old:
         return "±0%" if not new else "+∞%"
     change = 100 * abs(new - old) / old
-    if change < 0.05:
+    if change < 0.005:
         return "±0%"
     digits = f"{change:,.0f}" if change >= 9.95 else f"{change:.2g}"
     if new < old and digits == "100" and new:
