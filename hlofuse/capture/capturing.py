@@ -153,11 +153,9 @@ def _failure_text(problem: dict[str, str], destination: Destination, python: str
     message = printable(problem["message"])
     if problem["kind"] != "missing":
         return message
-    target = "cpu" if message.startswith("jax ") else destination.target
-    return (
-        f"capture for {destination.text} needs {_BRINGS[target]} in {printable(python)}; {_EXTRA[target]}, or"
-        f" give --python\nReported: {message}"
-    )
+    brings = _BRINGS["cpu" if message.startswith("jax ") else destination.target]
+    needs = f"needs {brings} in {printable(python)}; {_EXTRA[destination.target]}, or give --python"
+    return f"capture for {destination.text} {needs}\nReported: {message}"
 
 
 def _aborted(done: subprocess.CompletedProcess[str]) -> str:
@@ -321,6 +319,7 @@ def _capture(
     except TooFewDevices as error:
         refusal = error
     counts = list(_COUNTS) if refusal.needed == 0 else [refusal.needed] * (refusal.needed > 1)
+    others = set[str]()
     while counts:
         count = counts.pop(0)
         larger = replace(destination, mesh=((None, count),))
@@ -331,15 +330,17 @@ def _capture(
             refusal.needed = error.needed
             counts.insert(0, error.needed)
             continue
-        except CaptureError:
+        except CaptureError as error:
+            others.add(str(error))
             continue
         captured.warnings.append(
             f"the program needs several devices and was compiled for {count}; --mesh N sets their number"
         )
         return captured
-    raise CaptureError(
-        f"{refusal}\nJAX has one device here: give the number that the program runs on, as in --mesh 8"
-    )
+    hint = "JAX has one device here: give the number that the program runs on, as in --mesh 8"
+    if others and all(str(refusal) in text for text in others):
+        raise refusal  # with each number of devices
+    raise CaptureError(f"{refusal}\n{hint}")
 
 
 def _capture_on(
