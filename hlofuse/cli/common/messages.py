@@ -38,7 +38,7 @@ def refused_call(error: click.ClickException) -> None:
     if isinstance(error, click.NoSuchOption):
         text = f"no such option {error.option_name}{names_meant(error.possibilities or ())}"
     else:
-        text = error.format_message().strip().removesuffix(".")
+        text = error.format_message().strip().removesuffix(".").replace("a valid float range", "a number")
     message("error", text[:1].lower() + text[1:])
     context = getattr(error, "ctx", None)
     if context is not None:
