@@ -69,7 +69,6 @@ def test_flags_of_a_dump_are_followed(tmp_path: Path, hlofuse: Run) -> None:
     ("flag", "note"),
     [
         ("--xla_cpu_no_such_flag=true", "Flags whose effect is not modelled: --xla_cpu_no_such_flag=true"),
-        ("--xla_disable_hlo_pass=cse", "--xla_disable_hlo_pass=cse (or --xla_disable_hlo_passes?)"),
         (
             "--xla_cpu_use_xnnpack=true",
             "Not applied (for passes before fusion): --xla_cpu_use_xnnpack=true; give",
