@@ -158,7 +158,8 @@ def _aligned(paths: Sequence[tuple[Node, ...]]) -> list[tuple[Node, ...]]:
             if n > len(callers.get(node, ())):
                 callers[node] = path[:n]
     before = [callers.get(path[0], ()) if path else () for path in paths]
-    return [(*b, *path) if not {*b} & {*path} else path for b, path in zip(before, paths, strict=True)]
+    pairs = zip(before, paths, strict=True)
+    return [path if {*b} & {*path} else (*b, *path) for b, path in pairs]
 
 
 def _places(paths: Sequence[tuple[Node, ...]], weights: Sequence[float]) -> list[Node]:

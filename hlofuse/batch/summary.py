@@ -61,24 +61,20 @@ def index(folder: Path) -> str:
     )
     rows = _rows(link, queries["index"])
     heads = [c for c in rows[0] if c not in ("key", _FLOORS) and any(r[c] is not None for r in rows)]
+    kinds = {c: ' class="number"' if _kind(c, rows) == "right" else "" for c in heads}
     lines = []
     for row in rows:
         cells = {c: escape(_text(c, row[c], row[_FLOORS])) for c in heads}
         page = f"pages/{page_name(row['key'], row['module'])}"
         if (folder / page).exists():
             cells["path"] = f'<a href="{quote(page)}">{cells["path"]}</a>'
-        lines.append("<tr>" + "".join(_cell("td", c, rows, text) for c, text in cells.items()) + "</tr>")
+        lines.append("".join(f"<td{kinds[c]}>{text}</td>" for c, text in cells.items()))
     template = Template(Path(__file__).with_name("index.html").read_text(encoding="utf-8"))
     return template.substitute(
         totals="".join(facts),
-        heads="".join(_cell("th", c, rows, _heading(c)) for c in heads),
-        rows="\n".join(lines),
+        heads="".join(f"<th{kinds[c]}>{_heading(c)}</th>" for c in heads),
+        rows="\n".join(f"<tr>{line}</tr>" for line in lines),
     )
-
-
-def _cell(tag: str, column: str, rows: Sequence[Row], text: str) -> str:
-    kind = ' class="number"' if _kind(column, rows) == "right" else ""
-    return f"<{tag}{kind}>{text}</{tag}>"
 
 
 def _heading(column: str) -> str:

@@ -112,7 +112,9 @@ def page_json(page: Page) -> dict[str, Any]:
     """JSON values; numbers for strings point into `strings`."""
     s = Strings()
     runs = [_run(r, s) for r in page.runs]
-    rules = [[s(code), s(title), [[s(h), s(t)] for h, t in sections]] for code, title, sections in page.rules]
+    rules = []
+    for code, title, sections in page.rules:
+        rules.append([s(code), s(title), [[s(h), s(t)] for h, t in sections]])
     passes = passes_json(page.passes, s) if page.passes is not None else None
     return {
         "schema": SCHEMA,

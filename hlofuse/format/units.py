@@ -58,7 +58,7 @@ def change_percent(old: float, new: float) -> str:
     if change < 0.005:
         return "±0%"
     digits = f"{change:,.0f}" if change >= 9.95 else f"{change:.2g}"
-    if new < old and digits == "100" and new:
+    if digits == "100" and change < 100:
         digits = f"{min(change, 99.99):.4g}"
     return f"{'−' if new < old else '+'}{digits}%"
 

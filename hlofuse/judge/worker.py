@@ -138,7 +138,8 @@ class Worker:
                 traced, kernels[key] = self._profile(key, run, often)
             whole = sum(us for _, us in kernels[key].values())
             extra = max(min(traced, whole) - min(found[key]), 0.0)  # tracing takes time of each launch
-            own = {k: (n, max(us - n * extra / launches, 0.0)) for k, (n, us) in kernels[key].items()}
+            one = extra / launches
+            own = {k: (n, max(us - n * one, 0.0)) for k, (n, us) in kernels[key].items()}
             scale = (whole - extra) / (sum(us for _, us in own.values()) or 1.0)
             kernels[key] = {k: (n, us * scale) for k, (n, us) in own.items()}
         return {"runs": found, "kernels": kernels}

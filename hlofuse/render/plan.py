@@ -272,7 +272,8 @@ def _scope_span(scopes: Sequence[tuple[str, ...]]) -> str:
     n = common_length(min(scopes), max(scopes))
     common = "/".join(scopes[0][:n])
     # A scope may be left in passing, for a single operation: ends that are deeper say where it was.
-    first, last = (next((s[n] for s in path if len(s) > n), "") for path in (scopes, scopes[::-1]))
+    level = [s[n] for s in scopes if len(s) > n] or [""]
+    first, last = level[0], level[-1]
     if first != last and _stem(first) == _stem(last):
         return f"{common}/{first} … {last}" if common else f"{first} … {last}"
     return common

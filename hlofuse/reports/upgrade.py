@@ -192,7 +192,8 @@ def compiled_line(found: Upgrade) -> str:
     """The part of the passes before fusion; empty where the new release did not compile it."""
     if found.compiled is None or (found.same and _launches(found.compiled) == _launches(found.after)):
         return ""
-    fusion, earlier = (figures(*s)[0] for s in ((found.before, found.after), (found.after, found.compiled)))
+    fusion = figures(found.before, found.after)[0]
+    earlier = figures(found.after, found.compiled)[0]
     return f"Fusion passes alone: {_count_text(fusion)}; passes before fusion: {earlier}."
 
 

@@ -577,8 +577,8 @@ def _recurrence(at: Instruction, a: Instruction, b: Instruction) -> tuple[Instru
         after = make.binary(at, "add", make.binary(at, "multiply", a2, b1), b2)
         return make.binary(at, "multiply", a1, a2), after
 
-    pairs = joined(*([make.part(at, x, k, n - 1 + k, 0, 2) for x in (a, b)] for k in (0, 1)))
-    odd = _recurrence(at, *pairs)
+    firsts, seconds = ([make.part(at, x, k, n - 1 + k, 0, 2) for x in (a, b)] for k in (0, 1))
+    odd = _recurrence(at, *joined(firsts, seconds))
     even = [make.part(at, x, 0, 1) for x in (a, b)]
     if n > 2:
         before = [make.part(at, x, 0, (n - 1) // 2) for x in odd]

@@ -392,7 +392,8 @@ def _solved(
         if n == 2:
             return a[1 - i][1 - j] if i == j else make.unary(x, "negate", a[1 - i][1 - j])
         (i, k), (j, m) = (((p + 1) % n, (p + 2) % n) for p in (i, j))
-        return make.binary(x, "subtract", multiply(a[i][j], a[k][m]), multiply(a[i][m], a[k][j]))
+        first, second = multiply(a[i][j], a[k][m]), multiply(a[i][m], a[k][j])
+        return make.binary(x, "subtract", first, second)
 
     cofactors = [[cofactor(i, j) for j in places] for i in places]
     total = fold(x, "add", [multiply(a[0][j], cofactors[0][j]) for j in places])

@@ -256,10 +256,13 @@ def _change_groups(changes: Iterable[Changed]) -> list[list[Changed]]:
     kinds = list(Kind)
     # Operations first, notes for later passes last.
     last = {Kind.ANNOTATION: 1, Kind.METADATA: 2}
-    return sorted(
-        grouped((tuple(map(common, change.details)), change) for change in changes).values(),
-        key=lambda g: (min(last.get(d.kind, 0) for d in g[0].details), kinds.index(g[0].details[0].kind)),
-    )
+
+    def place(group: list[Changed]) -> tuple[int, int]:
+        details = group[0].details
+        return min(last.get(d.kind, 0) for d in details), kinds.index(details[0].kind)
+
+    found = grouped((tuple(map(common, change.details)), change) for change in changes)
+    return sorted(found.values(), key=place)
 
 
 def _ends(edit: Moved) -> tuple[str, str]:
