@@ -41,7 +41,7 @@ INDEXING = (
     Recipe("solve-triangular", "Use solve_triangular or cho_solve: half of this matrix is 0"),
     Recipe("window-by-dimension", "Take a window over each dimension in turn, not over all at once"),
     Recipe("add-the-shifts", "Add shifted products: each channel is convolved by itself"),
-    Recipe("convolve-by-fft", "Convolve by fftconvolve: the filter is long"),
+    Recipe("convolve-by-fft", "Convolve by fftconvolve, as a product of Fourier transforms"),
     Recipe("real-fft", "Transform real numbers with rfft and irfft"),
     Recipe("shift-the-pairs", "Shift by one place and select: pairs are taken apart and stacked"),
     Recipe("diagonal-alone", "Compute the diagonal alone, not the whole matrix"),

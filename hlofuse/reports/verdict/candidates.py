@@ -316,7 +316,7 @@ def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggest
     for r in ranking.relaxed:
         saved = r.trial.us_saved or 0.0
         if saved >= _GAIN_OF_RULE * ranking.after.us and r.rule.code not in suggested:
-            text = f"XLA limitation, no recipe avoids it: {r.rule.title}"
+            text = f"XLA limitation, which no change tried here avoids: {r.rule.title}"
             sources = tuple(dict.fromkeys(filter(None, (b.producer.source for b in r.blocks))))
             yield Suggestion("report", text, r.rule.code, sources, len(r.blocks), r.trial)
 
