@@ -143,5 +143,6 @@ def _diff(
 @_folder("folders", metavar="DIR...", nargs=-1, required=True)
 @report_options
 def _trend(folders: tuple[Path, ...], out: Output) -> int:
+    """Print the totals of several runs, a line each."""
     out.show(summary.trend(folders), limit=0)
     return 0
