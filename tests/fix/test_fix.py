@@ -69,7 +69,7 @@ CALLED = """def f(q, k, v):
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("y = jnp.sort(f(x), axis=-1)[..., 0]\n", "y = jnp.min(f(x), -1)\n"),
+        ("y = jnp.sort(f(x), axis=-1)[..., 0]\n", "y = jnp.nanmin(f(x), -1)\n"),
         ("y = 2 + x.mean(-1)\n", "y = 2 + jnp.sum(x * (1 / x.shape[-1]), -1)\n"),
         ("y = (a + b) @ jnp.diag(d) - c\n", "y = ((a + b) * d) - c\n"),
         ("y = -(a ** 1.5)\n", "y = -(a * jnp.sqrt(a))\n"),
@@ -77,14 +77,20 @@ CALLED = """def f(q, k, v):
         ("y = lax.cond(p, f, g, x)\n", "y = jnp.where(p, f(x), g(x))\n"),
         ("y = jnp.dot(jnp.linalg.inv(a), b)\n", "y = jnp.linalg.solve(a, b)\n"),
         ("y = jnp.matmul(a, b).dot(c)\n", "y = a @ (b @ c)\n"),
-        ("y = jnp.trace(a.dot(b))\n", "y = jnp.sum(a * b.T)\n"),
+        ("y = jnp.trace(jnp.einsum('ij,jk->ik', a, b))\n", "y = jnp.sum(a * b.T)\n"),
+        ("y = lax.cond(p, lambda: a, lambda: -b)\n", "y = jnp.where(p, a, -b)\n"),
+        ("y = jnp.argsort(x)[::-1][:k]\n", "y = x.shape[-1] - 1 - lax.top_k(x[::-1], k)[1]\n"),
+        (
+            "def f(v):\n    d = jnp.diag(v)\n    y = d.T @ d\n",
+            "def f(v):\n    d = jnp.diag(v)\n    y = d.T * v\n",
+        ),
         (
             "y = 1 + jnp.roll(x, axis=0, shift=-1)\n",
             "y = 1 + (jnp.pad(x[1:], ((0, 1), (0, 0))) + jnp.pad(x[:1], ((x.shape[0] - 1, 0), (0, 0))))\n",
         ),
         (
             "y = jnp.sum(jnp.square(a[:, None] - b[None]), axis=-1)\n",
-            "y = jnp.sum(a * a, 1)[:, None] - 2 * a @ b.T + jnp.sum(b * b, 1)\n",
+            "y = jnp.maximum(jnp.sum(a * a, 1)[:, None] - 2 * a @ b.T + jnp.sum(b * b, 1), 0)\n",
         ),
         (
             "y = jnp.dot(jax.nn.one_hot(i, num_classes=n, dtype=t.dtype), t)\n",
@@ -96,6 +102,12 @@ CALLED = """def f(q, k, v):
 )
 def test_a_form_is_replaced_and_all_else_kept(before: str, after: str) -> None:
     assert written(before) == after
+
+
+def test_a_form_is_found_however_it_is_written() -> None:
+    for transposed in ("k.mT", "k.transpose(0, 1, 3, 2)", "jnp.swapaxes(k, -1, -2)"):
+        assert "scale=1 / s" in written(f"y = jax.nn.softmax(q @ {transposed} / s, axis=-1) @ v\n")
+    assert "t.at[i].get" in written("y = (i[:, jnp.newaxis] == jnp.arange(n)).astype(d) @ t\n")
 
 
 def test_names_are_those_of_the_program() -> None:

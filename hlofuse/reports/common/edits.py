@@ -14,16 +14,14 @@ from typing import Any, NamedTuple, TypeAlias
 from hlofuse.format.paths import is_file
 from .recipe_page import recipe_names, recipe_page, recipe_text
 
-_MODULES = {"jnp": "jax.numpy", "lax": "jax.lax", "jax": "jax"}
-"""Modules that the forms name; a program has its own names for them."""
+_MODULES = {"jnp": "jax.numpy", "lax": "jax.lax", "jax": "jax"}  # a program has its own names
 _DOTTED = re.compile(r"(?<![.\w])(jnp|lax|jax)\.(?=\w)")
 _UNNAMED = re.compile(r"(?<!import )(?<!from )(?<![\w.])jax\.")
 _LETTER = re.compile(r"(?<![.\w])(\*?)([A-Z])\b")
 _NUMBER = re.compile(r"-?[\d.e-]+")
-_METHODS = frozenset("sum mean max min sort var cumsum dot".split())
+_METHODS = frozenset("sum mean max min sort argsort argmax var cumsum dot squeeze swapaxes transpose".split())
 _OPERATOR_OF = {"matmul": ast.MatMult, "dot": ast.MatMult, "multiply": ast.Mult, "power": ast.Pow}
-_BY_POSITION = ("shift", "num_classes", "axis")
-"""Keywords of arguments that the forms give by position, in their order."""
+_BY_POSITION = ("shift", "num_classes", "axis", "keepdims", "descending")  # in a form by position
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
 _SHORT = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.UnaryOp)
 _OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Compare, ast.Subscript)
@@ -44,15 +42,22 @@ class Edit(NamedTuple):
 
 @cache
 def _forms() -> list[tuple[str, ast.expr, tuple[str, ...]]]:
-    """The recipe, the form to find and the forms to write of each row."""
-    rows = re.findall(r"^\| (.+?) \| `(.+?)` \| (.+) \|$", recipe_text("FIXES"), re.MULTILINE)
-    return [
-        (re.sub(r"\[(.*)\].*|–", r"\1", recipe), _expression(form), tuple(re.findall("`(.+?)`", after)))
-        for recipe, form, after in rows
-    ]
+    """The recipe, a form to find and the forms to write: each row, with other forms of its parts."""
+    forms: list[Any] = []
+    row = r"^\| (?:\[|–)?(.*?)(?:\].*?)? \| `(.+?)` \| (.+) \|$"
+    for recipe, form, others in re.findall(row, recipe_text("FIXES"), re.MULTILINE):
+        codes = tuple(re.findall("`(.+?)`", others))
+        if recipe == "part":
+            forms += [(r, f.replace(form, code), a) for r, f, a in forms if form in f for code in codes]
+        else:
+            forms.append((recipe, form, codes))
+    return [(recipe, _expression(form), after) for recipe, form, after in forms]
 
 
-def edits(text: str, lines: Iterable[int]) -> Iterator[Edit]:
+def edits(
+    text: str,
+    lines: Iterable[int],
+) -> Iterator[Edit]:
     """The changes of operations on these lines: for each recipe all places at once, then each."""
     program, wanted = _Program(text), set(lines)
     nodes = [
@@ -67,21 +72,20 @@ def edits(text: str, lines: Iterable[int]) -> Iterator[Edit]:
         own = places.setdefault((recipe, "" if recipe else after[0]), [])
         for node in nodes:
             found: Found = {}
-            is_taken = any(node in ast.walk(other) or other in ast.walk(node) for other, *_ in own)
-            if not is_taken and program.matches(form, node, found) and program.written(after[0], found):
+            taken = (node in ast.walk(other) or other in ast.walk(node) for other, *_ in own)
+            if program.matches(form, node, found) and program.written(after[0], found) and not any(taken):
                 own.append((node, found, after))
     for (recipe, _), own in places.items():
         for group in (own, *([place] for place in own if len(own) > 1)):
             most = max((len(after) for *_, after in group), default=0)
             texts = (program.changed(recipe, group, k) for k in range(most))
-            if valid := tuple(dict.fromkeys(t for t in texts if t is not None)):
+            if valid := tuple(dict.fromkeys(t for t in texts if t)):
                 yield Edit(recipe, group[0][0].lineno, tuple(program.of(n) for n, *_ in group), valid)
 
 
 def edit_of(recipe: str, text: str, sources: Sequence[str]) -> dict[str, str] | None:
-    """`source`, `before` and `after` of a suggestion; None without a page. `before` is the user's own line,
-    where a file below the working directory has one that `hlofuse fix` edits, and `after` that line as it
-    writes it; else both are the page's. Files elsewhere are not read: a dump of others may name any."""
+    """`source`, `before` and `after` of a suggestion: a line of the user and as `hlofuse fix` writes it, if
+    its file is below the working directory, else those of the recipe's page. None without a page."""
     if recipe not in recipe_names():
         return None
     page = recipe_page(recipe)
@@ -101,10 +105,10 @@ def edit_of(recipe: str, text: str, sources: Sequence[str]) -> dict[str, str] | 
 
 def _own_line(recipe: str, lines: Sequence[str], number: int, factor: str) -> str:
     try:
-        found = [e.texts for e in edits("".join(lines), [number]) if e.recipe == recipe]
+        found = [e for e in edits("".join(lines), [number]) if e.recipe == recipe]
     except (SyntaxError, ValueError):
         return ""
-    for changed in (t.splitlines(keepends=True) for t in sum(found, ())):
+    for changed in (t.splitlines(keepends=True) for e in found for t in e.texts):
         for tag, first, last, start, end in SequenceMatcher(None, lines, changed, False).get_opcodes():
             line = " ".join(x.strip() for x in changed[start:end])
             if tag == "replace" and first < number <= last and factor in line:
@@ -135,9 +139,9 @@ class _Program:
         if isinstance(p, ast.Name) and len(p.id) == 1:
             is_able = p.id != "C" or _NUMBER.fullmatch(self.of(x)) is not None
             return is_able and ast.dump(found.setdefault(p.id, x)) == ast.dump(x)
-        if (name := _name(p, _MODULES)) is not None:
+        if name := _name(p, _MODULES):
             return _name(x, self.modules) == name
-        if isinstance(x, ast.Name) and (definition := self._definition(x)) is not None:
+        if isinstance(x, ast.Name) and (definition := self._definition(x)):
             found["definitions"] = [*found.get("definitions", []), definition]
             return self.matches(p, definition.value, found)
         if isinstance(p, ast.Constant) and isinstance(x, ast.Constant):
@@ -153,16 +157,13 @@ class _Program:
     def _called(self, x: ast.Call) -> tuple[str | None, list[ast.expr]]:
         """The function, and its arguments by position; of a method the array first."""
         name = _name(x.func, self.modules)
-        if name is None and isinstance(x.func, ast.Attribute) and x.func.attr in _METHODS:
+        if not name and isinstance(x.func, ast.Attribute) and x.func.attr in _METHODS:
             return f"jax.numpy.{x.func.attr}", [x.func.value, *x.args]
         return name, list(x.args)
 
     def _as_operator(self, x: ast.Call) -> ast.expr:
-        """`jnp.dot(a, b)` as `a @ b`, `jnp.square(a)` as `a**2`; other calls as they are."""
+        """`jnp.dot(a, b)` as `a @ b`; other calls as they are."""
         name, arguments = self._called(x)
-        if name == "jax.numpy.square":
-            name = "jax.numpy.power"
-            arguments.append(ast.Constant(2))
         operator = _OPERATOR_OF.get((name or "").removeprefix("jax.numpy."))
         is_one = len(arguments) == 2 and not x.keywords
         return ast.BinOp(arguments[0], operator(), arguments[1]) if operator and is_one else x
@@ -170,8 +171,7 @@ class _Program:
     def _call_matches(self, p: ast.Call, x: ast.Call, found: Found) -> bool:
         wanted = _name(p.func, _MODULES)
         name, arguments = self._called(x)
-        # Where another type changes the values, judging refuses.
-        if name is None and wanted is not None and getattr(x.func, "attr", "") == "astype":
+        if wanted and not name and getattr(x.func, "attr", "") == "astype":  # judging compares values
             return self.matches(p, x.func.value, found)  # type: ignore[attr-defined]
         named, own = {k.arg: k for k in x.keywords}, list(p.args)
         for keyword in _BY_POSITION:
@@ -192,8 +192,8 @@ class _Program:
         at: Any = x
         while not isinstance(scope := self.parents[at], ast.FunctionDef | ast.Module | ast.Lambda):
             at = scope
-        body = scope.body if isinstance(scope, ast.FunctionDef) and at in scope.body else []
-        for statement in reversed(body[: body.index(at)] if body else []):
+        body = scope.body if isinstance(scope, ast.FunctionDef) else []
+        for statement in reversed(body[: body.index(at)] if at in body else []):
             stored = (n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == x.id)
             if any(isinstance(n.ctx, ast.Store) for n in stored):
                 is_plain = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
@@ -203,11 +203,11 @@ class _Program:
     def _unread(self, node: ast.expr, found: Found) -> Iterator[ast.stmt]:
         """Assignments that were followed, and that nothing but the replaced node reads."""
         followed = found.get("definitions", [])
-        inside = {n for part in (node, *followed) for n in ast.walk(part)}
+        read = ast.walk(ast.Tuple([*found.values()]))
+        inside = {*ast.walk(ast.Tuple([node, *followed]))}.difference(read)
         for statement in followed:
-            function = ast.walk(self.parents[statement])
-            names = (n for n in function if isinstance(n, ast.Name) and n.id == statement.targets[0].id)
-            if all(n in inside for n in names):
+            others = {*ast.walk(self.parents[statement])} - inside
+            if statement.targets[0].id not in {getattr(n, "id", "") for n in others}:
                 yield statement
 
     def of(self, node: ast.AST) -> str:
@@ -271,7 +271,7 @@ class _Program:
     def _as_operand(self, new: str, node: ast.expr) -> str:
         """In parentheses where an operator stands next to it."""
         top, parent, (first, last) = _expression(new), self.parents[node], self._span(node)
-        same = isinstance(top, ast.BinOp) and isinstance(node, ast.BinOp) and type(top.op) is type(node.op)
+        same = type(getattr(top, "op", None)) is type(getattr(node, "op", 0))
         is_operand = isinstance(parent, _OPERATORS) or getattr(parent, "func", None) is node
         data = self.text.encode()
         is_enclosed = data[first - 1 : first] + data[last : last + 1] == b"()"
@@ -289,13 +289,13 @@ def _expression(text: str) -> ast.expr:
 def _name(x: Any, modules: dict[str, str]) -> str | None:
     if isinstance(x, ast.Attribute):
         base = _name(x.value, modules)
-        return f"{base}.{x.attr}" if base is not None else None
+        return f"{base}.{x.attr}" if base else None
     return modules.get(x.id) if isinstance(x, ast.Name) else None
 
 
 def _subscripts(value: Any) -> Any:
     """The subscripts of a product with letters in the order of the alphabet; other values as they are."""
-    if not isinstance(value, str) or "->" not in value:
+    if "->" not in str(value):
         return value
     letters = "".join(dict.fromkeys(c for c in value if c.isalpha()))
     return value.translate(str.maketrans(letters, ascii_letters[: len(letters)])).replace(" ", "")
