@@ -80,10 +80,7 @@ CALLED = """def f(q, k, v):
         ("y = jnp.trace(jnp.einsum('ij,jk->ik', a, b))\n", "y = jnp.sum(a * b.T)\n"),
         ("y = lax.cond(p, lambda: a, lambda: -b)\n", "y = jnp.where(p, a, -b)\n"),
         ("y = jnp.argsort(x)[::-1][:k]\n", "y = x.shape[-1] - 1 - lax.top_k(x[::-1], k)[1]\n"),
-        (
-            "def f(v):\n    d = jnp.diag(v)\n    y = d.T @ d\n",
-            "def f(v):\n    d = jnp.diag(v)\n    y = d.T * v\n",
-        ),
+        ("def f(v):\n  d = jnp.diag(v)\n  d.T @ d\n", "def f(v):\n  d = jnp.diag(v)\n  d.T * v\n"),
         (
             "y = 1 + jnp.roll(x, axis=0, shift=-1)\n",
             "y = 1 + (jnp.pad(x[1:], ((0, 1), (0, 0))) + jnp.pad(x[:1], ((x.shape[0] - 1, 0), (0, 0))))\n",
