@@ -173,7 +173,11 @@ def _reads_of(backward: Batch | None, stack: Instruction, shape: Shape) -> list[
     return found if all(r.shape == shape and backward.reads_own_part(r) for r in found) else []
 
 
-def _shift(x: Instruction, given: Instruction, k: int) -> tuple[Instruction, Instruction, bool] | None:
+def _shift(
+    x: Instruction,
+    given: Instruction,
+    k: int,
+) -> tuple[Instruction, Instruction, bool] | None:
     """The concatenate that shifts an element of the state, its new rows, and whether these are first."""
     row = row_written(x)
     joined = x.operands[0] if row is not None else x
@@ -369,9 +373,10 @@ def reduce_as_vector(x: Instruction) -> bool:
     opcode, terms = x.opcode, terms_of(x, x.opcode)
     if opcode == "reduce":  # of numbers that are stacked
         opcode = x.to_apply.root.opcode
-        is_whole = opcode != "add" or is_constant(x.operands[1], 0)
+        is_total = opcode == "add" and is_constant(x.operands[1], 0)
+        is_whole = is_total or opcode in ("maximum", "minimum", "and", "or")
         stacked = x.operands[0].operands if x.operands[0].opcode == "concatenate" and is_whole else ()
-        terms = [source(o) if o.shape.element_count == 1 else o for o in stacked]
+        terms = [o.through("reshape") for o in stacked]
         if not combines_by(x, opcode) or any(t.shape != x.shape for t in terms):
             return False
         terms.append(x.operands[1])

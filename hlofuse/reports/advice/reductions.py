@@ -117,17 +117,18 @@ def sum_squares(x: Instruction) -> bool:
     """Σ(x − m)² along columns becomes Σx² − m (2 Σx − n m), where Σx is computed as well."""
     squares, start = x.operands[0], x.operands[-1]
     is_square = squares.opcode == "multiply" and same_twice(squares)
-    deviation = squares.operands[0] if is_square else squares
-    if not _is_sum(x) or not is_column_reduction(x) or deviation.opcode != "subtract":
+    if not (is_square and squares.operands[0].opcode == "subtract" and _is_sum(x) and is_column_reduction(x)):
         return False
-    array, mean = deviation.operands[0], spread_factor(deviation.operands[1])
+    array, mean = squares.operands[0].operands[0], spread_factor(squares.operands[0].operands[1])
     sums = (u for u in array.users if u.opcode == "reduce" and u.dimensions == x.dimensions and _is_sum(u))
     total = next((u for u in sums if is_constant(start, 0) and is_constant(u.operands[1], 0)), None)
     rest = [d for d in range(array.shape.rank) if d not in x.dimensions]
-    if total is None or not {*mean[1]} <= {*rest}:
+    size = array.shape.element_count // max(x.shape.element_count, 1)
+    is_exact = scalar_of(make.scalar(x, x.element_type, size)) == size
+    if total is None or not {*mean[1]} <= {*rest} or not is_exact:
         return False
     mid = over(x, mean, rest, sizes_of((total, rest)))
-    count = make.scalar_like(mid, array.shape.element_count // max(x.shape.element_count, 1))
+    count = make.scalar_like(mid, size)
     both = make.binary(
         x, "subtract", make.binary(x, "add", total, total), make.binary(x, "multiply", mid, count)
     )

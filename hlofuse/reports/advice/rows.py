@@ -31,7 +31,7 @@ from .contracting import (
     summed,
     total_of,
 )
-from .matching import combines_by, has, is_constant, only_reader, origins, source
+from .matching import combines_by, has, is_constant, only_reader, origins
 from .updates import add_to_rows, choose_written, write_row
 from .windows import is_neutral
 from .written import (
@@ -306,12 +306,9 @@ def _map_table(x: Instruction) -> bool:
     indices = places.indices
     if (chosen := only_reader(x)) is not None and chosen.opcode == "select" and chosen.operands[1] is x:
         is_inside, labels = spread_factor(chosen.operands[0])
-        filled = source(chosen.operands[2])
-        if (
-            {*labels} <= {*first}
-            and not filled.shape.dimensions
-            and rows <= (bounds(indices.element_type)[1] or 0)
-        ):
+        filled = chosen.operands[2].through("broadcast", "reshape")
+        is_one = not filled.shape.dimensions and is_inside.element_type == "pred"
+        if is_one and {*labels} <= {*first} and rows <= (bounds(indices.element_type)[1] or 0):
             row = make.broadcast(x, with_dimensions(x.shape, [*own[:along], 1, *rest]), filled, ())
             table = make.concatenate(x, [table, row], along)
             is_inside = make.broadcast(x, indices.shape.with_element_type("pred"), is_inside, labels)

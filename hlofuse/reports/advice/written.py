@@ -171,9 +171,9 @@ def row_written(x: Instruction) -> tuple[int, int, Instruction] | None:
     if len(cut) != 1 or not numbers[cut[0]]:
         return None
     (along,) = cut
-    if any(d != along and found != [0] for d, found in numbers.items()):
-        return None
-    return along, numbers[along][0], part
+    start, last = numbers[along][0], x.shape.dimensions[along] - part.shape.dimensions[along]
+    is_elsewhere = any(d != along and found != [0] for d, found in numbers.items())
+    return None if is_elsewhere or not 0 <= start <= last else (along, start, part)
 
 
 def fold(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:
