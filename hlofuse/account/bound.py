@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 
+from hlofuse.analysis.convolution import dimension_numbers
 from hlofuse.analysis.custom_calls import custom_call_target, is_library_convolution, is_radix_sort
 from hlofuse.analysis.elementwise import shape_size, without_bitcasts
 from hlofuse.analysis.in_place import Index, follow_tuples, in_place_pairs
@@ -190,8 +191,9 @@ def open_end(row: Launched) -> str:
         return f"XLA:TPU counts {bytes_text(counted)}, but no time"
     if blocks := re.findall(r"\bgrid_[xyz] = (\d+)", x.raw("backend_config") or ""):
         return f"custom kernel of {plural(math.prod(map(int, blocks)), 'block')}"
-    if "callback" in custom_call_target(x):
-        chained = any("callback" in custom_call_target(o) for o in x.operands)
+    if _calls_python(x):
+        given = [o for o in x.operands if o.opcode not in ("constant", "parameter")]
+        chained = bool(given) and all(map(_calls_python, given))
         return "Python on the host" + ", given what Python returned: call it once for both" * chained
     inside = x.fused_computation if x.opcode == "fusion" else [x]
     scatters = [i for i in inside if i.opcode == "scatter"]
@@ -203,7 +205,7 @@ def open_end(row: Launched) -> str:
         return "updates far apart in memory: put the indexed dimension first, as out_axes=1 of vmap"
     if any(i.raw("unique_indices") != "true" for i in scatters):
         return "atomic updates of one address wait"
-    if work == "convolutions" and _copies_windows(without_bitcasts(x.operands[1])):
+    if work == "convolutions" and _copies_windows(x):
         return "library convolution that only copies windows: gather or slice them"
     if work == "sorts" and not is_radix_sort(x):
         return "XLA's own sort"
@@ -214,18 +216,30 @@ _MANY = 1_000  # updates of one place
 
 
 def _updates_of_a_place(x: Instruction) -> int:
-    """Updates of each place of a scatter, on average."""
+    """Updates of each place of a scatter that adds, on average; 0 where they do not wait."""
+    if x.raw("indices_are_sorted") == "true" or x.to_apply.root.through("convert").opcode != "add":
+        return 0  # a thread sums equal places that follow each other; no product is another reduction
     table, indices = x.operands[0].shape, x.operands[len(x.operands) // 2].shape
     indexed = numbers_of(x, "scatter_dims_to_operand_dims")
     places = math.prod(table.dimensions[d] for d in indexed)
     return indices.element_count // max(places * len(indexed), 1)
 
 
-def _copies_windows(filters: Instruction) -> bool:
-    """True for a 1 in each filter, where two iotas are equal, as in `conv_general_dilated_patches`."""
+def _calls_python(x: Instruction) -> bool:
+    target = custom_call_target(x.through("get-tuple-element", "bitcast"))
+    return "python" in target and "callback" in target
+
+
+def _copies_windows(x: Instruction) -> bool:
+    """True for one 1 in each filter, where two iotas are equal, as in `conv_general_dilated_patches`."""
+    filters, names = without_bitcasts(x.operands[1]), dimension_numbers(x)
     root = filters.fused_root if filters.opcode == "fusion" else filters
-    x = root.through("bitcast", "broadcast", "convert", "copy", "reshape", "transpose")
-    return x.raw("direction") == "EQ" and {o.through("convert").opcode for o in x.operands} == {"iota"}
+    test = root.through("bitcast", "broadcast", "convert", "copy", "reshape", "transpose")
+    if names is None or test.raw("direction") != "EQ":
+        return False
+    is_eye = all(o.through("convert").opcode == "iota" for o in test.operands)
+    ones = filters.shape.element_count // max(1, *test.shape.dimensions)
+    return is_eye and ones == x.operands[1].shape.dimensions[names.rhs.index("o")]
 
 
 def _is_strided(x: Instruction) -> bool:
