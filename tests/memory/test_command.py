@@ -356,8 +356,8 @@ def test_what_layers_scatters_and_arguments_take(hlofuse: Run, tmp_path: Path) -
     assert ideas[layers] == (4 * 4096, ["own.py:5"])
     assert ideas["Scatter in parts: a scan over chunks of the indices"] == (32_768, ["own.py:7"])
     assert not any("the operation" in t for t in ideas)  # no checkpoint: the scatter reads all at the peak
-    _, ideas = answer(text.replace("source_line=5", "source_line=6", 1))
-    assert layers not in ideas  # parts of one layer are on lines of their own
+    assert layers not in answer(text.replace("source_line=5", "source_line=6", 1))[1]  # lines of one layer
+    assert layers not in answer(text.replace("dot_general", "sin"))[1]  # each keeps one array
 
 
 def test_it_fits_or_not(hlofuse: Run) -> None:

@@ -49,7 +49,10 @@ def ideas(
     for text, arrays in grouped(texts).items():
         sources = dict.fromkeys(s for a in arrays if (s := line(a.instruction)))
         size = sum(a.bytes for a in arrays)
-        if size >= least and (text != _LAYERS or len(arrays) >= _MANY * len(sources) > 0):
+        # A layer that keeps one kind of array keeps its input, as a checkpoint around it would.
+        kinds = {(a.instruction.op_name or "").rpartition("/")[2] for a in arrays}
+        is_of_layers = len(kinds) > 1 and len(arrays) >= _MANY * len(sources) > 0
+        if size >= least and (text != _LAYERS or is_of_layers):
             rows.append(Untried(text, tuple(sources), size))
     rows += (r for r in _sharded(module, gpu) if r.bytes >= LARGE * assigned.total)
     return sorted(rows, key=lambda r: -r.bytes)
