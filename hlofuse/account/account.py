@@ -385,7 +385,6 @@ class Account:
 
     @cached_property
     def memory(self) -> Assignment:
-        """The memory that the module takes."""
         from hlofuse.memory import assign  # with numpy and passes, and slow to import
         from .floor import scheduled_us
 

@@ -260,6 +260,7 @@ def collectives_of(
 
 
 def argument_shardings(entry: Computation) -> dict[Instruction, str | None]:
+    """The sharding of the arguments of each instruction, if all that are not replicated have the same."""
     found = dict[Instruction, set[str]]()
     for i in entry.post_order():
         own = {i.raw("sharding") or ""} if i.opcode == "parameter" else set()

@@ -86,7 +86,11 @@ def sums(model: KernelModel, producer: Instruction) -> tuple[int, int]:
     return min(unfused, INFINITE), min(fused, INFINITE)
 
 
-def pair_estimate(model: KernelModel, producer: Instruction, consumer: Instruction) -> Estimate:
+def pair_estimate(
+    model: KernelModel,
+    producer: Instruction,
+    consumer: Instruction,
+) -> Estimate:
     """The pair's time; from tiles where Triton emits it."""
     tables = model.cached_pair_time(producer, consumer)
     if tables is not None:

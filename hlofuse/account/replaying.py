@@ -220,8 +220,6 @@ class Costs(KernelTimes):
 
 
 class Observed(Struct):
-    """A replay and its costs."""
-
     replay: Compilation
     costs: Costs | None  # None for targets without a cost model
     xla: "Observed | None" = None  # XLA's own replay, where this one differs from XLA

@@ -33,8 +33,6 @@ _BEFORE = frozenset(
 
 
 class HloOrdering(ABC):
-    """An order of the instructions of a module."""
-
     def __init__(self, calls: CallSites) -> None:
         self.calls = calls
 

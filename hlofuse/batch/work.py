@@ -45,7 +45,6 @@ class Task(Record):
 
     @property
     def limits(self) -> str:
-        """All of them in words."""
         return f"{self.seconds:g} s, {self.memory_bytes >> 20} MiB, files of {self.file_bytes >> 20} MiB"
 
     @property

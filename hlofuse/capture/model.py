@@ -72,8 +72,6 @@ def settled_destination(
 
 
 class CapturedModule(Record):
-    """One compiled module: a folder."""
-
     name: str
     folder: Path
     passes: tuple[str, ...]  # The passes that changed the module between before.hlo and after.hlo, in order

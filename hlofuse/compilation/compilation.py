@@ -252,7 +252,6 @@ class Compilation(Struct):
 
     @property
     def events_after_fusion(self) -> Sequence[Event]:
-        """The decisions of the passes after fusion."""
         return self.span(Stage.SCHEDULED).events
 
     @property

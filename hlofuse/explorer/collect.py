@@ -83,7 +83,6 @@ class Boxes:
         return self._ever.get(name or "", -1)
 
     def follow(self, event: Event) -> tuple[Op, ...]:
-        """The changes an event makes."""
         changes = {"fuse": self._fuse, "rewrite": self._rewrite}.get(event.event)
         return tuple(changes(event)) if changes is not None else ()
 

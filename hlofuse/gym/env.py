@@ -223,7 +223,6 @@ def counts_array(counts: Counter[str], computations: int, steps: int) -> np.ndar
 
 
 def counts_space() -> spaces.Box:
-    """The bounds of `counts_array`."""
     return spaces.Box(0.0, 32.0, (COUNTS,), np.float32)
 
 

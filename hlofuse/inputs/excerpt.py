@@ -46,7 +46,6 @@ class Excerpt(Record):
     header: str = ""  # The line that begins with HloModule; empty for a text that is not looked into
 
     def locate(self, error: HloParseError) -> HloParseError:
-        """The error at its place in the source."""
         line, column = error.line, error.column
         if self.literal is not None:
             offset = _offset_in_literal(self.source, self.literal, line, column)

@@ -128,7 +128,6 @@ class Instruction:
 
     @property
     def is_root(self) -> bool:
-        """True for the root of the computation it is in."""
         return self.computation is not None and self.computation.root is self
 
     @property
@@ -214,12 +213,10 @@ class Instruction:
 
     @property
     def parameter_number(self) -> int:
-        """The number of a parameter."""
         return int(self.payload or 0)
 
     @property
     def literal(self) -> Literal:
-        """The value of a constant."""
         return Literal(self.shape, self.payload or "")
 
     @property
@@ -230,7 +227,6 @@ class Instruction:
 
     @property
     def tuple_index(self) -> int:
-        """The index of a get-tuple-element."""
         return int(self.raw("index") or 0)
 
     @property

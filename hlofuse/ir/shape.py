@@ -173,7 +173,6 @@ class Shape:
 
     @cached_property
     def rank(self) -> int:
-        """Number of dimensions."""
         return len(self.dimensions)
 
     @property

@@ -189,7 +189,6 @@ def entries() -> dict[Path, os.stat_result]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, if it is there."""
     with suppress(OSError):
         path.unlink()
 

@@ -84,7 +84,6 @@ def shown_view(program: Program, view: str | None) -> str:
 
 
 def plotted(program: Program, kind: str) -> Plot:
-    """`Report.plot`."""
     if kind == "memory":
         if program.account.totals.memory_bytes is None:
             raise HlofuseError("--kind memory needs the module that runs: its dump after optimizations")
@@ -118,7 +117,6 @@ def explored(
     source: str | None,
     timeline: bool,
 ) -> str:
-    """`Report.explore`."""
     listener = program.options.listener
     program = final_of_tpu(program) or program
     replays: Mapping[str, Observed | Fused] = {}

@@ -108,7 +108,6 @@ def _one(
 
 
 def check(reports: Sequence[Program], options: questions.Check) -> Answer[Check]:
-    """The answer of `check`."""
     return checked([report.options for report in reports], options)[0]
 
 

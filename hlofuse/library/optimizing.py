@@ -22,7 +22,6 @@ _SPACES = {"passes": ("passes",), "flags": ("flags",), "all": ("passes", "flags"
 
 
 def optimized(report: Program, options: Optimize) -> Answer[Any]:
-    """The answer of `optimize`."""
     space = options.space
     method = options.method
     passes = options.passes

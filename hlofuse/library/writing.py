@@ -15,8 +15,6 @@ from .program import Program
 
 
 class Replayed(Record):
-    """The result of a replay, and its decisions."""
-
     loaded: Loaded
     module: Module
     events: Sequence[Event]

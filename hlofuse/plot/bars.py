@@ -23,8 +23,6 @@ MOST = 30  # The limit of kernels with a row of their own
 
 
 class Column(Record):
-    """One measure."""
-
     title: str
     text: Callable[[float], str]
 

@@ -64,6 +64,7 @@ def _takes_in(
 
 
 def _tile(x: Instruction) -> int:
+    """Elements of a tile; 1 without tiles."""
     layout = x.shape.layout
     return math.prod(layout.tiles[0] if layout is not None and layout.tiles else ())
 

@@ -105,7 +105,6 @@ def load_cpu(name: str) -> CpuDevice:
 
 
 def cpu_names() -> list[str]:
-    """The CPUs that come with hlofuse."""
     return sorted(p.stem for p in _PACKAGED.glob("*.toml"))
 
 

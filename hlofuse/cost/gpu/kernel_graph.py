@@ -151,6 +151,7 @@ def reduction_groups(
 
 
 def _outputs_reached(graph: KernelGraph, outputs: Sequence[Instruction]) -> dict[Instruction, list[int]]:
+    """For the instructions that outputs depend on, the numbers of these outputs."""
     onwards = partial(_operands, graph)
     return grouped((node, k) for k, output in enumerate(outputs) for node in reach([output], onwards))
 

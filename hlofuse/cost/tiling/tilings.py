@@ -303,7 +303,6 @@ MAX_DOT_SIDE = 256
 
 
 def valid_tilings(analysis: Analysis, device: DeviceDescription, tilings: TilingSet) -> TilingSet:
-    """The tilings that the emitter accepts."""
     view = analysis.view
     tilings = tilings.where(tilings.blocks(view.kinds[0].dims) < device.block_dim_limit_x)
     mask: Mask | bool = True

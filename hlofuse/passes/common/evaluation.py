@@ -50,7 +50,6 @@ def _call(x: Instruction, *given: Elements) -> list[Elements]:
 
 
 def _results(x: Instruction, cache: dict[Instruction, Elements], most: int) -> list[Elements]:
-    """The elements of each result of `x`."""
     if x.opcode not in _CALLS:
         return [elements(x, cache, most)]
     return _CALLS[x.opcode](x, *(elements(o, cache, most) for o in x.operands))

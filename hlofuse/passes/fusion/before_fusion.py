@@ -20,8 +20,6 @@ from hlofuse.trace import Recorder
 
 
 class VariadicOpSplitter(Pass):
-    """`variadic-op-splitter`."""
-
     name = "variadic-op-splitter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:

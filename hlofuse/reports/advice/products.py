@@ -501,6 +501,7 @@ def _one_place(x: Instruction, one: Labelled, number: int) -> Labelled:
 
 
 def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None:
+    """A sum that nothing else reads, and the scalar that scales it."""
     sums = ((t, s) for t, s in unscaled(x) if t.opcode == "reduce" and not t.shape.is_tuple)
     fits = ((t, s) for t, s in sums if combines_by(t, "add") and is_constant(t.operands[1], 0))
     return next(fits, None) if len(x.users) == 1 else None

@@ -100,6 +100,7 @@ def _masked(x: Instruction) -> Iterator[Sequence[Instruction]]:
 
 
 def _place(mask: Instruction) -> tuple[int, Instruction] | None:
+    """The dimension along which a test is true at one place, and the place."""
     test, dims = spread(mask)
     sides = [spread(o) for o in test.operands] if test.opcode == "compare" else []
     for (numbers, own), (position, _) in (sides, sides[::-1]) if test.raw("direction") == "EQ" else ():

@@ -162,7 +162,6 @@ class ModuleCheck(Record):
 
     @property
     def failed(self) -> bool:
-        """Something broke."""
         return any(f.level is Level.ERROR for f in self.findings)
 
 

@@ -161,7 +161,10 @@ def recomputed(
     return own[-1].opcode if own and shared and keys[0] <= keys[1] else ""
 
 
-def _reader_of_donated(array: LiveArray, assigned: Assignment) -> tuple[HloValue, Instruction] | None:
+def _reader_of_donated(
+    array: LiveArray,
+    assigned: Assignment,
+) -> tuple[HloValue, Instruction] | None:
     start = assigned.live.ranges[array.value][0]
     found = []
     for value, size in assigned.donated:

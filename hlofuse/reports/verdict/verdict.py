@@ -224,7 +224,10 @@ def _rank(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggesti
     return tuple(reversed(results.values()))
 
 
-def _place_in_list(s: Suggestion, t: Totals) -> tuple[bool, float, int, int, bool, tuple[float, ...]]:
+def _place_in_list(
+    s: Suggestion,
+    t: Totals,
+) -> tuple[bool, float, int, int, bool, tuple[float, ...]]:
     """The sort key: memory first where the program does not fit. Of equal percentages a flag is last. Where
     only a measurement tells the time, what saves memory anyway is first."""
     percent = round(100 * s.trial.gain[0] / (t.compared_us or inf))

@@ -53,7 +53,6 @@ class Sweep(Record):
 
     @property
     def timed(self) -> bool:
-        """There is a model of the time."""
         return all(t.us is not None for t in self.xla)
 
 

@@ -64,7 +64,6 @@ class StructuralIds:
         return pair
 
     def fused(self, fusion: Instruction, pair: PairId | None) -> None:
-        """`fusion` was made of the pair."""
         if pair is not None:
             self._numbers[fusion] = self._pairs[pair]
 
