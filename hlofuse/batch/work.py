@@ -63,7 +63,7 @@ class Task(Record):
 
 def page_name(key: str, module: str | None) -> str:
     """The file of a module's page, in the folder `pages` of a run."""
-    return f"{key}-{re.sub(r'[^A-Za-z0-9_.-]', '_', module or '')[:120]}.html"
+    return f"{key}-{re.sub(r'[^A-Za-z0-9_.-]', '_', module or '')[-120:]}.html"
 
 
 def worked(item: Item, task: Task) -> Rows:
