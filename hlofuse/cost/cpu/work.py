@@ -281,8 +281,9 @@ class _Loops:
         if opcode == "dynamic-update-slice":
             part, minor = operands[1].shape, (*shape.minor_to_major, None)[0]
             if minor is not None and part.dimensions[minor] < shape.dimensions[minor]:
-                row = part.dimensions[minor]  # a line of the array for each
-                self._lines("scattered", shape, part.element_count / max(row, 1), row)
+                row = part.dimensions[minor]  # a line of the array for each, or for several that share one
+                rows = min(part.element_count / max(row, 1), shape_size(shape) / _LINE)
+                self._lines("scattered", shape, rows, row)
             return [(operands[1], own, inner, count)]
         if opcode in ("slice", "dynamic-slice"):
             return [(operands[0], own, inner, count)]
