@@ -26,8 +26,6 @@ _OF_PARTITIONS = frozenset({"all-to-all", "ragged-all-to-all", "collective-broad
 
 
 class Exchange(Record):
-    """The communication of one collective."""
-
     kind: str  # The opcode that is not asynchronous
     groups: Groups  # The devices that take part, by group; the source and target of each pair of a permute
     participants: int  # Devices of a group; of a permute, those in any pair

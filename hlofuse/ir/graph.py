@@ -495,7 +495,6 @@ class Computation:
 
     @property
     def next_id(self) -> int:
-        """The id that the next instruction gets."""
         return len(self._slots)
 
     def added_since(self, first: int) -> list[Instruction]:

@@ -89,7 +89,6 @@ class ValueOrder:
         self._place = {x: k for k, x in enumerate(_ordered_instructions(module, ordering))}
 
     def sorted(self, values: Iterable[HloValue]) -> list[HloValue]:
-        """The values from the first to the last."""
         return sorted(values, key=cmp_to_key(self._compare))
 
     def _compare(self, a: HloValue, b: HloValue) -> int:

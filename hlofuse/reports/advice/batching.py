@@ -526,7 +526,11 @@ Linear = tuple[Instruction | None, Instruction | None]
 """a and b of a·h + b, over all iterations; None for no h, or for 0."""
 
 
-def _linear(batch: Batch, element: Instruction, one: Instruction) -> dict[Instruction, Linear]:
+def _linear(
+    batch: Batch,
+    element: Instruction,
+    one: Instruction,
+) -> dict[Instruction, Linear]:
     """Values as functions of an element h of the state, where they are linear; `one` is the factor of h."""
     found: dict[Instruction, Linear] = {element: (one, None)}
     at_hand = {*batch.computed, *batch.fixed}
