@@ -237,7 +237,8 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     if not suggested and not v.is_ranked:
         return "No suggestions: no recipe applies and saves anything (what-if tries rules)"
     if not suggested:
-        return "No suggestions: no recipe or flag that was tried saves anything"
+        rest = "" if v.has_unoptimized else "; most need the module before optimizations"
+        return f"No suggestions: no recipe or flag that was tried saves anything{rest}"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""
     tried = "replayed on this module" if v.is_ranked or v.skipped else "replayed around each place"
     if any(s.trial.how == MEASURED for s in v.suggestions):

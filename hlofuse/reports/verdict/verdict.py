@@ -141,6 +141,7 @@ def verdict(
         together=both,
         compile_time=tuple(compile_time_notes(program or observed.replay.before)) if about_all else (),
         skipped=budget.skipped,
+        has_unoptimized=program is not None,
         counts_to_an_argument=bool(loops) and all(map(counts_to_an_argument, loops)),
         awaited_elements=max(map(awaited_elements, loops), default=0),
     )
@@ -152,10 +153,7 @@ def verdict_as_it_is(
     device: DeviceDescription | None,
 ) -> Verdict:
     """The verdict on a fused module: what runs, and the floor; nothing of it is replayed."""
-
-    def where(x: Instruction) -> Place:
-        return place_of(x, account.module)
-
+    where = partial(place_of, module=account.module)
     backend = "gpu" if device is not None else account.backend
     rows = [(r, where(r.instruction)) for r in account.rows if r.runs or r.measured_us]
     times = KernelTimes(device, release).kernel if device is not None else account.kernel
