@@ -4,6 +4,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -98,9 +99,10 @@ def _of_each(item: Item, task: Task) -> Iterator[Rows]:
                     report = Report(options)
                     rows = _rows(report, task.suggests)
                     if task.pages is not None:
-                        page = (final_of_tpu(report) or report).explore(timeline=False)
-                        name_of_page = page_name(item.key, rows["modules"][0]["module"])
-                        (task.pages / name_of_page).write_text(page, encoding="utf-8")
+                        with suppress(HlofuseError):  # the figures stand without a page
+                            page = (final_of_tpu(report) or report).explore(timeline=False)
+                            name_of_page = page_name(item.key, rows["modules"][0]["module"])
+                            (task.pages / name_of_page).write_text(page, encoding="utf-8")
                     yield rows
                 except Exception as error:
                     yield _error(item, name, path, error, task)

@@ -1,6 +1,7 @@
 """The key of an instruction: equal for instructions that are the same at a strictness, names aside."""
 
 import json
+import re
 from collections.abc import Hashable
 from enum import IntEnum
 from functools import lru_cache
@@ -33,6 +34,7 @@ _IGNORED_FROM: dict[str, Strictness] = {
 ANNOTATIONS = frozenset(name for name, level in _IGNORED_FROM.items() if level > Strictness.WRITTEN)
 """Attributes for later passes and the runtime: they can differ while the operation is the same."""
 
+_FINGERPRINT = re.compile(r'fingerprint_before_lhs="\w*",? *')  # XLA's hash of all the rest
 AttributeTexts = tuple[tuple[str, str], ...]
 
 
@@ -40,7 +42,7 @@ def canonical_attribute(name: str, text: str) -> str:
     """An attribute's text, equal wherever the value is."""
     if name == "backend_config":
         return _canonical_config(text)
-    return text if '"' in text else "".join(text.split())
+    return _FINGERPRINT.sub("", text) if '"' in text else "".join(text.split())
 
 
 @lru_cache(maxsize=4096)

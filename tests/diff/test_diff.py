@@ -306,6 +306,9 @@ def test_the_header() -> None:
     assert [d.name for d in diff(one, two).header] == ["entry_computation_layout"]
     changed = module(f"{P}\n{CHAIN}".replace("tanh", "sine"), header=layout.format("T(4)"))
     assert diff(one, changed).header == ()
+    hashed = ', frontend_attributes={fingerprint_before_lhs="%s"}'
+    one, two = (module(f"{P}\n{CHAIN}", header=hashed % h) for h in ("a1", "b2"))
+    assert diff(one, two).header == ()
 
 
 @pytest.mark.parametrize(

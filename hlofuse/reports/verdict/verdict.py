@@ -106,13 +106,7 @@ def verdict(
     untried.sort(key=lambda s: -s.touched)
     helpful = _rank(suggestions, facts.account_replayed)
     if written is not None and tries:
-        looped = with_loops_of_written(
-            helpful,
-            observed,
-            original,
-            written,
-            budget,
-        )
+        looped = with_loops_of_written(helpful, observed, original, written, budget)
         helpful = _rank(looped, facts.account_replayed)
     both = combined(helpful, observed, facts.account_replayed, written, budget) if tries else None
     relaxed = ranking.relaxed if ranking is not None else ()
