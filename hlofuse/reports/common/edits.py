@@ -41,7 +41,7 @@ class Edit(NamedTuple):
 
 
 @cache
-def _forms() -> list[tuple[str, ast.expr, tuple[str, ...]]]:
+def _forms(only: str) -> list[tuple[str, ast.expr, tuple[str, ...]]]:
     """The recipe, a form to find and the forms to write: each row, with other forms of its parts."""
     forms: list[Any] = []
     row = r"^\| (?:\[|–)?(.*?)(?:\].*?)? \| `(.+?)` \| (.+) \|$"
@@ -51,14 +51,16 @@ def _forms() -> list[tuple[str, ast.expr, tuple[str, ...]]]:
             forms += [(r, f.replace(form, code), a) for r, f, a in forms if form in f for code in codes]
         else:
             forms.append((recipe, form, codes))
-    return [(recipe, _expression(form), after) for recipe, form, after in forms]
+    wanted = (row for row in forms if only in ("", row[0]))
+    return [(recipe, _expression(form), after) for recipe, form, after in wanted]
 
 
 def edits(
     text: str,
     lines: Iterable[int],
+    only: str = "",
 ) -> Iterator[Edit]:
-    """The changes of operations on these lines: for each recipe all places at once, then each."""
+    """The changes of operations on these lines: of each recipe, or `only` one, all places, then each."""
     program, wanted = _Program(text), set(lines)
     nodes = [
         node
@@ -68,7 +70,7 @@ def edits(
         and not wanted.isdisjoint(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     ]
     places: dict[tuple[str, str], list[Place]] = {}
-    for recipe, form, after in _forms():
+    for recipe, form, after in _forms(only):
         own = places.setdefault((recipe, "" if recipe else after[0]), [])
         for node in nodes:
             found: Found = {}
@@ -105,10 +107,10 @@ def edit_of(recipe: str, text: str, sources: Sequence[str]) -> dict[str, str] | 
 
 def _own_line(recipe: str, lines: Sequence[str], number: int, factor: str) -> str:
     try:
-        found = [e for e in edits("".join(lines), [number]) if e.recipe == recipe]
+        texts = [t for e in edits("".join(lines), [number], recipe) for t in e.texts]
     except (SyntaxError, ValueError):
         return ""
-    for changed in (t.splitlines(keepends=True) for e in found for t in e.texts):
+    for changed in (t.splitlines(keepends=True) for t in texts):
         for tag, first, last, start, end in SequenceMatcher(None, lines, changed, False).get_opcodes():
             line = " ".join(x.strip() for x in changed[start:end])
             if tag == "replace" and first < number <= last and factor in line:
