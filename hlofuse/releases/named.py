@@ -198,6 +198,7 @@ class Release:
     products_end_in_sums: bool = _around(since="0.10")
     leaves_products_of_calls: bool = _around(since="0.10")
     weighs_merged_products: bool = _around(since="0.11")
+    moves_reshapes_on: bool = _around(since="0.6.2", until="0.6")
     cpu_sums_products: bool = _around(since="0.10")
     inverts_broadcasts: bool = _around(since="0.10")
     undoes_transposes_past_ones: bool = _around(since="0.8")

@@ -1,6 +1,6 @@
 """Reshapes and transposes move after elementwise operations (`reshape_mover.cc`)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise
@@ -11,6 +11,7 @@ from hlofuse.matching.key import Keys
 from hlofuse.passes.base import Pass, replaced, visit_module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import is_identity, is_sorted, unmodified_by_reshape, without_ones
+from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.trace import Recorder
 
 
@@ -18,15 +19,19 @@ from hlofuse.trace import Recorder
 class ReshapeMover(Pass):
     name = "reshape-mover"
     reshape_of_1d_broadcast_is_cheap: bool = False
+    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             candidates = {i: None for i in computation if self._is_candidate(i)}
             _keep_closed(candidates)
-            for i in candidates:
-                self._sink(i)
-            changed |= bool(candidates)
+            while candidates:
+                changed = True
+                moved = [self._sink(i) for i in candidates]
+                users = [u for m in moved for u in m.users if self.release.moves_reshapes_on]
+                candidates = {u: None for u in users if self._is_candidate(u)}
+                _keep_closed(candidates)
         return changed
 
     def _is_candidate(self, i: Instruction) -> bool:
@@ -69,7 +74,7 @@ class ReshapeMover(Pass):
             or unmodified_by_reshape(rearrangement.shape, source, x.dimensions) is not None
         )
 
-    def _sink(self, i: Instruction) -> None:
+    def _sink(self, i: Instruction) -> Instruction:
         first = self._first_to_move(i)
         assert first is not None
         operands = [_undone(first, o) for o in i.operands]
@@ -81,6 +86,7 @@ class ReshapeMover(Pass):
         else:
             moved = make.add(i, "transpose", i.shape, [new], dimensions=make.numbers(first.dimensions))
         replace_instruction(i, moved, has_side_effect)
+        return moved
 
 
 def _is_rearrangement(x: Instruction) -> bool:

@@ -6,10 +6,11 @@ exchanged where the first product has its free dimension last (`MergeCluster`)."
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Instruction, Module, Record, computation_of, reach
+from hlofuse.ir import Computation, Instruction, Module, Record, computation_of, reach, replace
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import Pass, any_change
@@ -47,10 +48,9 @@ class Usage(Record):
         return DotOperand.of(self.dot, 1 - self.side)
 
 
-def merge(group: Sequence[Usage]) -> tuple[Instruction, list[Instruction]]:
+def merge(group: Sequence[Usage], on_left: bool) -> tuple[Instruction, list[Instruction]]:
     """The merged product, and for each old one what stands for it. NotTracked where XLA would fail."""
     first = group[0]
-    on_left = 2 * sum(usage.side == 0 for usage in group) > len(group)
     shared_dims = _without_waste(_source_operand(first))
     shared = first.source
     if shared.shape.dimensions != shared_dims.sizes:
@@ -218,7 +218,8 @@ class DotMerger(Pass):
         return any_change(map(self._merge, module.non_fusion_computations()))
 
     def _merge(self, computation: Computation) -> bool:
-        every = _classes(computation, tracked=self.release.weighs_merged_products)
+        weighs = self.release.weighs_merged_products
+        every = _classes(computation, tracked=weighs)
         classes = {key: usages for key, usages in every.items() if len(usages) > 1}
         if not classes:
             return False
@@ -226,19 +227,26 @@ class DotMerger(Pass):
         replacements = dict[Instruction, Instruction]()
         products = []
         for key in sorted(classes):
-            usages = sorted(classes[key], key=lambda usage: (usage.size, usage.dot.id))
+            usages = sorted(classes[key], key=lambda usage: (usage.size if weighs else 0, usage.dot.id))
             while group := self._group([u for u in usages if u.dot not in replacements], order):
-                product, results = merge(group)
+                on_left = 2 * sum(usage.side == 0 for usage in group) >= len(group) + weighs
+                product, results = merge(group, on_left)
                 replacements.update((u.dot, result) for u, result in zip(group, results, strict=True))
                 order.add(product, [usage.dot for usage in group])
                 products.append(product)
+                if not weighs:  # the merged product is next to be merged with another
+                    for i in (product, *product.users):
+                        i.shape = replace(i.shape, layout=group[0].dot.shape.layout)
+                    shared, other = product.operands if on_left else reversed(product.operands)
+                    merged = Usage(product, 1 - on_left, shared, other, sum(usage.size for usage in group))
+                    usages[min(map(usages.index, group))] = merged
         replaced = sorted(replacements.items(), key=lambda item: item[0].id)
         for old, new in replaced:
             old.replace_all_uses_with(new)
         for old, _ in replaced:
             if old.computation is not None:
                 remove_with_unused_operands(old, has_side_effect)
-        for product in products if self.release.weighs_merged_products else ():
+        for product in products if weighs else ():
             for part in list(product.users):
                 for user in list(part.users) if part.opcode == "slice" else ():
                     _shorten(user)
@@ -249,7 +257,7 @@ class DotMerger(Pass):
         if len(usages) < 2:
             return []
         if not self.release.weighs_merged_products:
-            return self._pairs(usages, order)
+            return self._pair(usages, order)
         dims, first = usages[0].shared_dimensions, usages[0]
         batch, free, contracting = (dims.total(category) for category in (BATCH, FREE, CONTRACTING))
         shared_bytes = first.shared.shape.byte_size
@@ -271,19 +279,12 @@ class DotMerger(Pass):
                 return sorted(group, key=lambda u: (-(u.size & -u.size), -u.size, u.dot.id))
         return []
 
-    def _pairs(self, usages: Sequence[Usage], order: "_Order") -> list[Usage]:
-        """Each with the first one, as long as one of the two is small (`MergeDots`)."""
-        usages = sorted(usages, key=lambda usage: usage.dot.id)
-        for k, first in enumerate(usages):
-            group, total = [first], _bytes(first.dot)
-            for usage in usages[k + 1 :]:
-                size = _bytes(usage.dot)
-                apart = not any(order.connected(member.dot, usage.dot) for member in group)
-                if apart and min(total, size) <= self.max_size and _is_laid_out_as(first, usage):
-                    group.append(usage)
-                    total += size - usage.shared.shape.byte_size
-            if len(group) > 1:
-                return group
+    def _pair(self, usages: Sequence[Usage], order: "_Order") -> list[Usage]:
+        """The first two of which one is small (`MergeDots`)."""
+        for a, b in combinations(usages, 2):
+            is_small = min(_bytes(a.dot), _bytes(b.dot)) <= self.max_size
+            if is_small and _is_laid_out_as(a, b) and not order.connected(a.dot, b.dot):
+                return sorted((a, b), key=lambda usage: usage.side)
         return []
 
 

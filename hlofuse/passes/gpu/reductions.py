@@ -1,4 +1,4 @@
-"""Passes on reductions: fewer dimensions, in the order they lie in memory, and several reductions of one."""
+"""Passes on reductions and transposes: fewer dimensions, in the order they lie in memory, and several reductions of one."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from hlofuse.cost.gpu.reductions import (
     race_free_bound,
     reduction_of,
 )
-from hlofuse.cost.gpu.shapes import inverse
+from hlofuse.cost.gpu.shapes import inverse, normalized_transpose
 from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.passes.base import Explained, Pass, VisitPass, replaced, visit_module
 from hlofuse.passes.common import make
@@ -100,6 +100,25 @@ class ReductionDimensionGrouper(VisitPass):
             refused = 1
         inputs = [bitcast(i, array(i.element_type, sizes)) for i in inputs_of(reduce)]
         return replaced(reduce, reduce_like(reduce, reduce.shape, inputs, dimensions))
+
+
+class TransposeDimensionGrouper(VisitPass):
+    """`transpose-dimension-grouper`: `[2,3,4]` transposed to `[4,2,3]` becomes `[6,4]` transposed
+    (`xla/service/gpu/transforms/transpose_dimension_grouper.cc`)."""
+
+    name = "transpose-dimension-grouper"
+    opcodes = ("transpose",)
+
+    def handle(self, transpose: Instruction) -> bool:
+        source = transpose.operands[0]
+        found = normalized_transpose(source.shape, transpose.shape, transpose.dimensions)
+        if found is None or len(found[0]) == 1 or found[0] == transpose.shape.dimensions:
+            return False
+        sizes, permutation = found
+        before = [sizes[k] for k in inverse(permutation)]
+        operand = bitcast(source, array(source.element_type, before))
+        grouped = make.transpose(transpose, operand, permutation, array(source.element_type, sizes))
+        return replaced(transpose, add(transpose, "bitcast", transpose.shape, [grouped]))
 
 
 class ReductionDegenerateDimRemover(VisitPass):

@@ -76,6 +76,7 @@ def _normalization(lists: PassLists, device: DeviceDescription) -> Pipeline:
             UnimplementedPass("dot_dimension_normalizer"),
             "gemv-rewriter",
             since("0.10", "splitk-rewriter"),
+            OfReleases(Span("0.6.1", "0.8"), ("transpose-dimension-grouper",)),
             "triton-gemm-rewriter",
             OfReleases(Span("0.7", "0.11"), ("hoist-fused-bitcasts",)),
             "gemm-fusion-swap-operands",
@@ -91,6 +92,7 @@ def _normalization(lists: PassLists, device: DeviceDescription) -> Pipeline:
         ALGSIMP_LAYOUTS,
         "scatter_simplifier",
         "broadcast_canonicalizer",
+        until("0.8", "transpose-dimension-grouper"),
         "reduction-degenerate-dim-remover",
         "reduction-layout-normalizer",
     ]
