@@ -136,12 +136,16 @@ class OnlineOrder:
 
 def order_of_front_end(module: Module) -> OnlineOrder:
     """The order of computations in a module before optimizations. A front end creates callees first: as the
-    HLO proto lists them, else by the numbers in their names."""
+    HLO proto lists them, else by the numbers in their names. So are instructions, where these count all."""
     written = module.computation_post_order()
     place = {c: k for k, c in enumerate(module.processing_order)}
     if len(place) < len(written):
         numbers = {c: int(m[1]) for c in written if (m := _NUMBERED.fullmatch(c.name)) is not None}
         place = numbers if len(numbers) == len(written) else {}
+    numbered = {i: int(m[1]) for c in written for i in c if (m := _NUMBERED.fullmatch(i.name)) is not None}
+    if len(set(numbered.values())) == sum(len(list(c)) for c in written):  # until 0.6 they are ids
+        for computation in written:
+            computation.reorder(sorted(computation, key=numbered.__getitem__))
     order = OnlineOrder()
     for computation in sorted(written, key=lambda c: place.get(c, 0)):
         order.add(computation)
