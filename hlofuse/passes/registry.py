@@ -117,7 +117,8 @@ _OTHERS: dict[str, dict[str, str]] = {
         "gpu.layout_assignment": "layout-assignment",
         "gpu.reductions": (
             "reduction-degenerate-dim-remover reduction-dimension-grouper "
-            "reduction-layout-normalizer reduction-splitter transpose-dimension-grouper tree-reduction-rewriter"
+            "reduction-layout-normalizer reduction-splitter transpose-dimension-grouper "
+            "tree-reduction-rewriter"
         ),
         "scatter.batched_gather_scatter_normalizer": "scatter-slice-simplifier",
         "gpu.triton_fusions": "fusion-block-level-rewriter triton-softmax-rewriter",

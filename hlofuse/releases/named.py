@@ -198,6 +198,8 @@ class Release:
     products_end_in_sums: bool = _around(since="0.10")
     leaves_products_of_calls: bool = _around(since="0.10")
     weighs_merged_products: bool = _around(since="0.11")
+    gpu_compares_bf16: bool = _around(since="0.6.2")
+    gpu_negates_bf16: bool = _around(since="0.8.2")
     moves_reshapes_on: bool = _around(since="0.6.2", until="0.6")
     cpu_sums_products: bool = _around(since="0.10")
     inverts_broadcasts: bool = _around(since="0.10")

@@ -10,6 +10,7 @@ from hlofuse.passes.base import Pass, attempt, visit
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, replace_users, set_called
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
+from hlofuse.releases import Release
 from hlofuse.trace import Recorder
 
 _LEFT_ALONE = with_trait("float-normalization-leaves")
@@ -144,25 +145,32 @@ CPU_KEEPS_BF16 = with_trait("cpu-keeps-bf16")
 
 
 _MOVES = with_trait("gpu-keeps-bf16")
-_AMPERE = frozenset({"abs", "maximum", "minimum", "negate"})
+_SIGNS, _EXTREMA, _BITS = (
+    frozenset({"abs", "negate"}),
+    frozenset({"maximum", "minimum"}),
+    frozenset({"compare", "xor"}),
+)
 _HOPPER = frozenset({"add", "multiply", "subtract"})
 
 Supports = Callable[[Instruction], bool]
 
 
-def computes_bf16(device: DeviceDescription) -> Supports:
+def computes_bf16(device: DeviceDescription, release: Release) -> Supports:
     """`GpuFloatSupport::IsSupported`."""
     major = device.compute_capability[0]
+    moves, ampere = _MOVES, _EXTREMA | _SIGNS if release.gpu_negates_bf16 else _EXTREMA
+    if not release.gpu_compares_bf16:
+        moves, ampere = _MOVES - _BITS, frozenset()
 
     def supports(hlo: Instruction) -> bool:
         opcode = hlo.opcode
-        if opcode in _MOVES:
+        if opcode in moves:
             return True
-        if opcode in _AMPERE:
+        if opcode in ampere:
             return major >= 8
         if opcode in _HOPPER:
             return major >= 9
-        if opcode in ("reduce", "sort"):
+        if opcode == "reduce" or (opcode == "sort" and release.gpu_compares_bf16):
             return all(i.opcode == "parameter" or supports(i) for i in hlo.to_apply)
         return False
 

@@ -121,7 +121,8 @@ def has_triton(device: DeviceDescription) -> bool:
 
 def _post_layout_assignment(lists: PassLists, device: DeviceDescription) -> Pipeline:
     """`OptimizeHloPostLayoutAssignment`, its second pipeline."""
-    wide = FloatNormalization("bf16", "f32", computes_bf16(device), enters_custom_fusions=True)
+    release = lists.context["release"]
+    wide = FloatNormalization("bf16", "f32", computes_bf16(device, release), enters_custom_fusions=True)
     floats = lists.pipeline("float_normalization", wide, "simplify-fp-conversions")
     return lists.pipeline(
         "post-layout_assignment",
