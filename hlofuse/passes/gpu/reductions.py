@@ -1,4 +1,4 @@
-"""Passes on reductions and transposes: fewer dimensions, in the order they lie in memory, and more reductions."""
+"""Passes on reductions and transposes: fewer dimensions, in the order they lie in memory; partial sums."""
 
 import math
 from collections.abc import Iterable, Sequence

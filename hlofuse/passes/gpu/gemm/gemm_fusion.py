@@ -1,5 +1,6 @@
 """Fuses a matrix product with what is around it (`xla/backends/gpu/transforms/gemm_fusion.cc`)."""
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,7 +68,9 @@ class _Growing:
 
     def __init__(self, dot: Instruction, device: DeviceDescription, release: Release) -> None:
         self._dot = dot
-        self._device = device
+        contracting = DotDimensions.of(dot).contracting(0)
+        contracted = math.prod(dot.operands[0].shape.dimensions[d] for d in contracting)
+        self._side = DotProperties(device, release, contracted, -1, -1)
         self._into_sums = release.products_end_in_sums
         self._body = Computation(f"gemm_fusion_{dot.name}_computation")
         self._inputs = list[Instruction]()
@@ -82,7 +85,7 @@ class _Growing:
             if len(free) != 1 or len(dims.contracting(number)) != 1:
                 return False
             splittable = free[0] if number == 0 and not dims.lhs_batch else -1
-            side = DotProperties(self._device, free[0], splittable)
+            side = replace(self._side, free=free[0], splittable=splittable)
             fused, needed = self._fuse_toward_operands(
                 operand, DimensionOrder.of(operand.shape), side, NO_SPLIT, _MOST_PARAMETERS
             )
@@ -90,7 +93,7 @@ class _Growing:
             if number == 0:
                 split = needed
         inner = self._add(dot.clone(operands))
-        side = DotProperties(self._device, -1, 0 if split > NO_SPLIT else -1)
+        side = replace(self._side, splittable=0 if split > NO_SPLIT else -1)
         output, root = self._toward_users(dot, inner, DimensionOrder.of(dot.shape), side, split)
         self._body.root = root
         _take_place(output, _create_fusion(dot, self._body, self._inputs), dot.name, recorder)

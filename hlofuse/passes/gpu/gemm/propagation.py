@@ -5,6 +5,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir import Instruction, Record
 from hlofuse.ir.shape import INTEGER_TYPES
+from hlofuse.releases import Release
 from .dimension_order import (
     NO_SPLIT,
     DimensionOrder,
@@ -97,11 +98,12 @@ def _is_data_type(element_type: str, device: DeviceDescription) -> bool:
     return element_type == "f8e4m3fn" and device.compute_capability[0] >= 9
 
 
+_LONGEST_SLICED = 1024  # elements that a product sums up
 _TOLERANCE = 1024  # bytes by which a fusion's traffic may grow
 
 
-def is_worth_as_input(hlo: Instruction) -> bool:
-    """`IsInputWorthFusing`."""
+def is_worth_as_input(hlo: Instruction, side: "DotProperties | None" = None) -> bool:
+    """`IsInputWorthFusing`; for an operand of any product without `side`."""
     growth = _input_minus_output(hlo)
     if growth is None:
         return False
@@ -112,15 +114,24 @@ def is_worth_as_input(hlo: Instruction) -> bool:
     if hlo.opcode == "slice":
         if all(o.opcode in ("parameter", "constant") for o in hlo.operands):
             return True
-        operand = hlo.operands[0]
-        while operand.opcode in ("bitcast", "transpose", "reshape") and len(operand.users) == 1:
-            operand = operand.operands[0]
-        same = all(u.opcode == "slice" and u.shape.dimensions == hlo.shape.dimensions for u in operand.users)
-        if len(operand.users) > 1 and not same and _is_cheap_to_repeat(operand):
+        if _is_worth_slicing(hlo, side):
             return True
     if hlo.opcode == "multiply":
         return False
     return all(o.opcode in ("parameter", "constant") and len(o.users) <= 1 for o in hlo.operands)
+
+
+def _is_worth_slicing(hlo: Instruction, side: "DotProperties | None") -> bool:
+    """True if what is sliced has other users, too, for which it is computed anyhow."""
+    operand = hlo.operands[0]
+    if side is None or side.release.products_take_cheap_slices:
+        while operand.opcode in ("bitcast", "transpose", "reshape") and len(operand.users) == 1:
+            operand = operand.operands[0]
+        pays = _is_cheap_to_repeat(operand)
+    else:
+        pays = side.release.products_take_slices and side.contracted <= _LONGEST_SLICED
+    same = all(u.opcode == "slice" and u.shape.dimensions == hlo.shape.dimensions for u in operand.users)
+    return len(operand.users) > 1 and not same and pays
 
 
 def is_worth_as_output(hlo: Instruction) -> bool:
@@ -153,6 +164,8 @@ class DotProperties(Record):
     """A value of a dot that a fusion grows from (`DotProperties`, `triton_tiling_propagation.cc`)."""
 
     device: DeviceDescription
+    release: Release
+    contracted: int  # The number of elements that are summed up
     free: int  # The dimension that is neither batch nor contracted; -1 for the result
     splittable: int  # The dimension that may be split once; -1 for none
 
@@ -180,7 +193,8 @@ def carried_if_worth(
 ) -> tuple[Orders, int] | None:
     """The same if the fusion pays: towards operands, or from `operand` towards the result
     (`GetPropagatedDimOrdersAndRequirementsIfProfitablyFusible`)."""
-    if hlo.opcode in _NEVER or (hlo.opcode == "power" and len(hlo.users) > 1):
+    repeated = hlo.opcode == "power" and len(hlo.users) > 1 and not side.release.products_repeat_powers
+    if hlo.opcode in _NEVER or repeated:
         return None
     if not is_supported(hlo, side.device):
         return None
@@ -188,7 +202,7 @@ def carried_if_worth(
     if found is None:
         return None
     if operand is None:
-        return found if _has_small_operand(hlo, found[0], side) or is_worth_as_input(hlo) else None
+        return found if _has_small_operand(hlo, found[0], side) or is_worth_as_input(hlo, side) else None
     for number, other in enumerate(hlo.operands):
         if number != operand and not _is_small_input(other):
             return None
@@ -224,7 +238,10 @@ def _orders(
 ) -> Orders | None:
     """`GetPropagatedDimOrders`."""
     opcode = hlo.opcode
-    if opcode != "parameter" and to_operands and any(u.opcode == "dynamic-slice" for u in hlo.users):
+    readers = (
+        ("dynamic-slice",) if side.release.products_enter_concatenates else ("dynamic-slice", "concatenate")
+    )
+    if opcode != "parameter" and to_operands and any(u.opcode in readers for u in hlo.users):
         return None
     if opcode == "parameter" or (opcode == "constant" and not hlo.shape.rank):
         return {}
