@@ -194,6 +194,7 @@ class Release:
     scatters_into_any_dimension: bool = _around(since="0.9", until="0.11")
     places_one_update_anywhere: bool = _around(since="0.12")
     joins_unlike_loops: bool = _around(since="0.4.38")
+    joins_readers_of_one: bool = _around(since="0.5")
     simplifies_conditionals: bool = _around(since="0.8")
     products_repeat_powers: bool = _around(until="0.7.1")
     products_take_slices: bool = _around(since="0.8.2")

@@ -80,7 +80,9 @@ def is_horizontal_candidate(instruction: Instruction, model: KernelModel) -> boo
 def feeds_only(instruction: Instruction, consumer: Instruction) -> bool:
     """True if the only users are the consumer and the root (`IsConsumerTheOnlyNonRootUser`)."""
     return all(
-        feeds_only(user, consumer) if user.opcode == "get-tuple-element" else user is consumer or user.is_root
+        feeds_only(user, consumer)
+        if user.opcode in ("get-tuple-element", "bitcast")
+        else user is consumer or user.is_root
         for user in instruction.users
     )
 

@@ -70,6 +70,7 @@ class _LoopDriver:
         self._sliced = sliced
         self._model = model
         self._unlike_ones = options.release.joins_unlike_loops
+        self._shares = options.release.joins_readers_of_one or not sliced
 
     def run(self, consumer: Instruction) -> Iterator[Instruction]:
         """`FuseConsumerOperands`; the joined fusions."""
@@ -118,7 +119,7 @@ class _LoopDriver:
             return rules.LONG_KERNEL
         if not self._unlike_ones and not rules.is_row_major(kernel):
             return rules.NOT_ROW_MAJOR
-        if self._unlike_ones and not rules.writes_slice(kernel):
+        if self._unlike_ones and self._shares and not rules.writes_slice(kernel):
             return None
         for operand in kernel.operands:
             shared = self._unlike_ones or operand.opcode == "parameter"

@@ -235,13 +235,14 @@ def _laid_out(
 
 
 def concatenates_free_dimension(hlo: Instruction, source: DimensionOrder, free: int) -> bool:
-    """True for a concatenation along the free dimension, of parts that are multiples of the smallest tile."""
+    """True for a concatenation along the free dimension, of different parts, multiples of the smallest tile."""
     if len(source.of_dimension.get(free, ())) > 1:
         return False
     at = hlo.dimensions[0]
     if _labelled_index(hlo.shape, source, free) != at:
         return False
-    return all(o.shape.dimensions[at] % _CONCATENATE_ALIGNMENT == 0 for o in hlo.operands)
+    aligned = all(o.shape.dimensions[at] % _CONCATENATE_ALIGNMENT == 0 for o in hlo.operands)
+    return aligned and len(set(hlo.operands)) == len(hlo.operands)
 
 
 def _labelled_index(shape: Shape, order: DimensionOrder, label: int) -> int | None:
