@@ -57,6 +57,14 @@ _PLACED = {
 
 _MOVED = {"sine": 1, "transpose": 2, "copy": 3, "negate": 1}
 _ROWS = {**dict.fromkeys(("negate", "iota", "compare", "select", "reduce"), 1), "broadcast": 3}
+_DIVIDED = {
+    **dict.fromkeys(("add", "slice", "and", "convert"), 1),
+    "compare": 2,
+    "negate": 2,
+    "select": 3,
+}
+"""A remainder by a power of two."""
+_SLICED = ({"sine": 1, "slice": 1, "fusion": 1}, {"sine": 1, "fusion": 1})
 _ONES = dict.fromkeys(("negate", "iota", "concatenate"), 1)
 _PACKED = {
     **dict.fromkeys(("or", "iota", "sort", "slice"), 1),
@@ -117,6 +125,14 @@ CASES = {
         {"broadcast": 1, "scatter": 1},
     ),
     "bitcasts_pass_unary": ({"sine": 2}, {"sine": 1}),
+    "gpu_compares_bf16": ({"convert": 3, "maximum": 1}, {"maximum": 1}),
+    "gpu_negates_bf16": ({"convert": 2, "negate": 1}, {"negate": 1}),
+    "moves_reshapes_on": ({**_DIVIDED, "broadcast": 3}, {**_DIVIDED, "broadcast": 4}),
+    "products_repeat_powers": ({"broadcast": 1, "power": 1, "fusion": 2}, {"fusion": 2}),
+    "products_take_slices": _SLICED,
+    "products_take_cheap_slices": _SLICED,
+    "products_enter_concatenates": ({"sine": 1, "fusion": 1}, {"fusion": 1}),
+    "joins_readers_of_one": ({"fusion": 2}, {"fusion": 1}),
 }
 _RELEASES = {
     "places_one_update_anywhere": ("0.8.3", "0.12.0.1"),
@@ -143,13 +159,19 @@ _RELEASES = {
     "reduces_before_broadcasts": ("0.9.2", "0.10.2"),
     "cuts_scatters_past_windows": ("0.9.2", "0.10.2"),
     "bitcasts_pass_unary": ("0.8.3", "0.9.2"),
+    "gpu_compares_bf16": ("0.5.3", "0.6.2"),
+    "gpu_negates_bf16": ("0.7.2", "0.8.3"),
+    "moves_reshapes_on": ("0.5.3", "0.6.2"),
+    "products_repeat_powers": ("0.7.2", "0.6.2"),
+    "products_take_slices": ("0.7.2", "0.8.3"),
+    "products_take_cheap_slices": ("0.10.2", "0.11.1"),
+    "products_enter_concatenates": ("0.10.2", "0.11.1"),
+    "joins_readers_of_one": ("0.4.38", "0.5.3"),
 }
-_AFTER_FUSION = ("joins_unlike_loops",)
+_AFTER_FUSION = ("joins_unlike_loops", "joins_readers_of_one")
 _ON_GPU = (
-    "products_fused_by_tiling",
     "filters_padded_whole",
     "simplifies_conditionals",
-    "products_end_in_sums",
     "leaves_products_of_calls",
     "weighs_merged_products",
     "scatters_into_any_dimension",
@@ -161,6 +183,7 @@ _ON_GPU = (
     "reshapes_keep_ones_in_place",
     "cuts_scatters_past_windows",
     "reduces_before_broadcasts",
+    *(name for name in CASES if name.startswith(("gpu_", "products_", "moves_"))),
     *_AFTER_FUSION,
 )
 _NOTHING = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element")
