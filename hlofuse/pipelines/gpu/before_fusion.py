@@ -78,7 +78,7 @@ def _normalization(lists: PassLists, device: DeviceDescription) -> Pipeline:
             since("0.10", "splitk-rewriter"),
             OfReleases(Span("0.6.1", "0.8"), ("transpose-dimension-grouper",)),
             "triton-gemm-rewriter",
-            OfReleases(Span("0.7", "0.11"), ("hoist-fused-bitcasts",)),
+            OfReleases(Span("0.8.2", "0.11"), ("hoist-fused-bitcasts",)),
             "gemm-fusion-swap-operands",
         ]
     steps += [
@@ -133,6 +133,7 @@ def _post_layout_assignment(lists: PassLists, device: DeviceDescription) -> Pipe
         "scatter_simplifier",
         "host-offloader",
         floats,
+        OfReleases(Span("0.7", "0.8.1"), ("hoist-fused-bitcasts(whole=true)",)),
         "tuple-simplifier",
         ALGSIMP_LAYOUTS,
         "simplify-fp-conversions",

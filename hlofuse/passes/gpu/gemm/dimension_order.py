@@ -235,7 +235,7 @@ def _laid_out(
 
 
 def concatenates_free_dimension(hlo: Instruction, source: DimensionOrder, free: int) -> bool:
-    """True for a concatenation along the free dimension, of different parts, multiples of the smallest tile."""
+    """True for one along the free dimension, of different parts that are multiples of the smallest tile."""
     if len(source.of_dimension.get(free, ())) > 1:
         return False
     at = hlo.dimensions[0]

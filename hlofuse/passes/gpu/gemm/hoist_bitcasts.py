@@ -3,12 +3,15 @@
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Instruction, Shape, replace
+from hlofuse.ir import Computation, Instruction, Shape, computation_of, replace
 from hlofuse.passes.base import VisitPass
+from hlofuse.passes.common.calls import filled
+from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.make import derived, numbers
 from hlofuse.passes.common.shapes import common_factors, with_layout
 
@@ -110,25 +113,51 @@ def _merge_factors(bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
 _VIEWS = ("bitcast", "reshape")
 
 
+_NESTED = (*_VIEWS, "parameter", "constant", "broadcast", "dot")
+
+
+@dataclass(frozen=True)
 class HoistFusedBitcasts(VisitPass):
-    """`hoist-fused-bitcasts`: into those who call; a bitcast at the root is put there to be taken along."""
+    """`hoist-fused-bitcasts`: into those who call; a bitcast at the root is put there to be taken along.
+    With `whole`, where none is left in what the generic emitter may have (`nest_gemm_fusion.cc`)."""
 
     name = "hoist-fused-bitcasts"
     opcodes = ("fusion",)
+    whole: bool = False
 
     def handle(self, fusion: Instruction) -> bool:
         if "__cudnn$fusion" in (fusion.raw("backend_config") or ""):
             return False
         body = fusion.fused_computation
-        dot = next((i for i in body if i.opcode == "dot"), None)
-        if dot is None:
+        if not self.whole:
+            return _hoist(body, list(body.callers))
+        if not any(i.opcode == "dot" and _has_rows_by_columns(i) for i in body):
             return False
-        callers = list(body.callers)
-        changed = _insert_root_bitcast(dot, callers)
-        for i in reversed(body.post_order()):
-            if i.opcode in _VIEWS and i.computation is body:
-                changed |= _hoist_upwards(i, callers)
-        return changed
+        trial = filled(Computation(""), body)
+        _hoist(trial, [])
+        return not any(i.opcode in _VIEWS for i in trial) and _hoist(body, list(body.callers))
+
+
+def _has_rows_by_columns(dot: Instruction) -> bool:
+    """A product of rows and columns, with elementwise operations and broadcasts alone around it."""
+    dims = DotDimensions.of(dot)
+    sides = [(dims.free(k, o.shape.rank), dims.contracting(k)) for k, o in enumerate(dot.operands)]
+    if any(len(free) != 1 or len(contracting) != 1 for free, contracting in sides):
+        return False
+    (rows, left), (columns, right) = sides
+    others = computation_of(dot).instructions
+    return rows < left and columns > right and all(is_elementwise(i) or i.opcode in _NESTED for i in others)
+
+
+def _hoist(body: Computation, callers: list[Instruction]) -> bool:
+    dot = next((i for i in body if i.opcode == "dot"), None)
+    if dot is None:
+        return False
+    changed = _insert_root_bitcast(dot, callers)
+    for i in reversed(body.post_order()):
+        if i.opcode in _VIEWS and i.computation is body:
+            changed |= _hoist_upwards(i, callers)
+    return changed
 
 
 def _insert_root_bitcast(dot: Instruction, callers: list[Instruction]) -> bool:
