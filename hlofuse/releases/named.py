@@ -206,6 +206,7 @@ class Release:
     gpu_compares_bf16: bool = _around(since="0.6.2")
     gpu_negates_bf16: bool = _around(since="0.8.2")
     moves_reshapes_on: bool = _around(since="0.6.2", until="0.6")
+    undoes_moved_reshapes: bool = _around(since="0.6.2")
     cpu_sums_products: bool = _around(since="0.10")
     inverts_broadcasts: bool = _around(since="0.10")
     undoes_transposes_past_ones: bool = _around(since="0.8")

@@ -77,7 +77,7 @@ class ReshapeMover(Pass):
     def _sink(self, i: Instruction) -> Instruction:
         first = self._first_to_move(i)
         assert first is not None
-        operands = [_undone(first, o) for o in i.operands]
+        operands = [_undone(first, o, self.release) for o in i.operands]
         small = first.operands[0].shape.with_element_type(i.element_type)
         new = make.copy_of(i, operands, small)
         new.attributes = new.attributes.without("sharding")
@@ -116,7 +116,7 @@ def _keep_closed(candidates: dict[Instruction, None]) -> None:
                         removed = True
 
 
-def _undone(rearrangement: Instruction, operand: Instruction) -> Instruction:
+def _undone(rearrangement: Instruction, operand: Instruction, release: Release) -> Instruction:
     """`operand` as it was ahead of `rearrangement` (`ApplyInverseRearrange`)."""
     if rearrangement.opcode == "transpose":
         if is_identity(rearrangement.dimensions):
@@ -125,7 +125,8 @@ def _undone(rearrangement: Instruction, operand: Instruction) -> Instruction:
     shape = rearrangement.operands[0].shape.with_element_type(operand.element_type)
     if operand.shape.key == shape.key:
         return operand
-    if operand.opcode == "reshape" and operand.operands[0].shape.key == shape.key:
+    undoes = release.undoes_moved_reshapes and operand.opcode == "reshape"
+    if undoes and operand.operands[0].shape.key == shape.key:
         return operand.operands[0]
     return make.reshape(operand, shape, operand)
 
