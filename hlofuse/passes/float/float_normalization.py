@@ -145,7 +145,7 @@ CPU_KEEPS_BF16 = with_trait("cpu-keeps-bf16")
 
 
 _MOVES = with_trait("gpu-keeps-bf16")
-_SIGNS, _EXTREMA, _BITS = (
+_NEGATIONS, _EXTREMA, _BITS = (
     frozenset({"abs", "negate"}),
     frozenset({"maximum", "minimum"}),
     frozenset({"compare", "xor"}),
@@ -158,7 +158,7 @@ Supports = Callable[[Instruction], bool]
 def computes_bf16(device: DeviceDescription, release: Release) -> Supports:
     """`GpuFloatSupport::IsSupported`."""
     major = device.compute_capability[0]
-    moves, ampere = _MOVES, _EXTREMA | _SIGNS if release.gpu_negates_bf16 else _EXTREMA
+    moves, ampere = _MOVES, _EXTREMA | _NEGATIONS if release.gpu_negates_bf16 else _EXTREMA
     if not release.gpu_compares_bf16:
         moves, ampere = _MOVES - _BITS, frozenset()
 
