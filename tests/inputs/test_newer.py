@@ -37,10 +37,11 @@ ENTRY %main (p: f32[8]) -> f32[8] {
 }
 
 """
+MESH = "replica_groups=mesh['x'=2], device_ids=(1,0) {'x'}"
 SAMPLES = Path(__file__).parents[2] / "samples"
 NEWER = {
     "header field": ("is_scheduled=true", "mesh_axes={a=[2],b={}}, is_scheduled=true", "1:14", "mesh_axes"),
-    "attribute": ("negate(%p)", "negate(%p), zone=[2,4]<=[8]", "11:29", "zone"),
+    "attribute": ("negate(%p)", f"all-reduce(%p), {MESH}, to_apply=%sum, zone=[2,4]<=[8]", "11:101", "zone"),
     "metadata field": ('op_name="n"', 'op_name="n" hash={1,"}"}', "11:53", "hash"),
     "backend_config field": ('{"step', '{"tail":{},"step', "11:86", "tail"),
     "element type": ("%e = f32", "%e = f12e3m8", "12:8", "f12e3m8"),

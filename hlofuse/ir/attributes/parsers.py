@@ -38,14 +38,15 @@ def patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.Pa
 
 
 def items_of(text: str, separator: str) -> list[tuple[str, int, int, int]] | None:
-    """Name, start, start of the value and end of each `name=value` after a separator; None for other text."""
+    """Name, start, start of the value and end of each `name=value` after a separator; None for other text.
+    `device_ids=` is a part of the mesh before it."""
     found = list[tuple[str, int, int, int]]()
     depth = pos = 0
     while pos < len(text):
         match = patterns()[1].match(text, pos)
         if match is None:
             return None
-        if match[1] and not depth and match[0][0] == separator:
+        if (match[1] or "device_ids") != "device_ids" and not depth and match[0][0] == separator:
             if found:
                 found[-1] = (*found[-1][:3], pos)
             found.append((match[1], pos, match.end(), len(text)))

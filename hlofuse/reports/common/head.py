@@ -113,7 +113,8 @@ class Head(Record):
 
 def not_repeated_in(replay: Compilation) -> tuple[str, ...]:
     """The passes that had work and were not repeated, before and after fusion."""
-    lowering = replay.input.lowering if not replay.has_xla_final else None
+    is_replayed = replay.input.unoptimized is not None and not replay.has_xla_final
+    lowering = replay.input.lowering if is_replayed else None
     before = lowering.span(Stage.INPUT).not_repeated if lowering is not None else {}
     return tuple({**before, **replay.span(Stage.SCHEDULED).not_repeated})
 
