@@ -49,6 +49,8 @@ def test_an_operation_that_is_computed_again_keeps_a_donated_argument(hlofuse: R
     assert found["memory"]["temporary"] == pytest.approx(16_580, abs=256)
     (change,) = (c for c in found["changes"] if "optimization_barrier" in c["text"])
     assert (change["temporary_bytes"], change["sources"]) == (pytest.approx(196, abs=64), ["own.py:4"])
+    given = ("--stage", "fusion-input", "--xla", "0.11.1", "--target", "cpu")
+    assert "barrier around what XLA computes several" in hlofuse("explain", tmp_path / "m.hlo", *given).out
     largest = found["alive"][0]
     assert "not in donated state: still read by " in largest["reason"]
     assert largest["reason"].endswith(" at own.py:7, since XLA computes cosine again there")

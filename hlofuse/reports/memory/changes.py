@@ -20,22 +20,20 @@ from hlofuse.ir import (
     computation_of,
     copy_module,
     replace,
-    with_trait,
 )
 from hlofuse.memory import assign
 from hlofuse.pipelines.flags import DISABLED, value_of
 from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import Span
 from hlofuse.reports.advice.matching import is_backward
-from hlofuse.reports.common.facts import Facts, kernels_of
+from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import TRIED_UP_TO, lines_of
-from hlofuse.reports.verdict.candidates import with_edited, with_own
+from hlofuse.reports.verdict.candidates import put_barrier, repeated, with_edited, with_own
 from hlofuse.reports.verdict.model import Verdict
 from hlofuse.reports.verdict.phrases import suggestion_text
 from hlofuse.reports.whatif.model import Trial, trial_of
 from .ideas import argument_name
 
-SILENT = with_trait("free")
 _OPTIONAL = frozenset({"copy_fusion", "computation-deduplicator"})  # XLA:GPU compiles without these alone
 _SCHEDULER = "xla_cpu_scheduler_type"
 _HAS_SCHEDULERS = Span(since="0.9")
@@ -62,7 +60,7 @@ def memory_changes(
         recipes = {c.recipe for c in found if c.recipe}
         for s in (*tried.suggestions, *tried.slower):
             flags = {c.flag for c in found if c.flag}
-            if s.kind != "report" and s.flag not in flags and s.recipe not in recipes:
+            if (s.recipe or s.flag) and s.flag not in flags and s.recipe not in recipes:
                 found.append(MemoryChange(suggestion_text(s), s.trial, s.sources, s.flag, s.recipe))
         found += _edited(observed, facts)
     return tuple(sorted(filter(_saves, found), key=lambda c: -(c.trial.memory_saved or 0)))
@@ -131,9 +129,9 @@ def _edited(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
         order = ", ".join(map(str, _order(x)))
         text = f"Keep {argument_name(x.operands[0])} as it is read: pass it transposed by ({order})"
         edits.append((text, x, _pass_reordered))
-    for x in _largest(_repeated(facts), least):
+    for x in _largest(repeated(facts), least):
         text = f"Put jax.lax.optimization_barrier around the {x.opcode}, which XLA computes several times"
-        edits.append((text, x, _put_barrier))
+        edits.append((text, x, put_barrier))
     for text, x, edit in edits:
         places = x.users if edit is _pass_reordered else [x]
         sources = lines_of(facts.place(place.name) for place in places)
@@ -210,18 +208,3 @@ def _pass_reordered(x: Instruction) -> None:
     x.operands[0].shape = x.shape
     x.replace_all_uses_with(x.operands[0])
     computation_of(x).remove_instruction(x)
-
-
-def _repeated(facts: Facts) -> Iterator[Instruction]:
-    """Operations on arrays that several kernels compute; none that is differentiated."""
-    for name, kernels in kernels_of(facts).items():
-        x = facts.before.get(name) if len(kernels) > 1 else None
-        if x is None or x.opcode in SILENT or "jvp(" in (x.op_name or ""):
-            continue
-        if any(o.shape.rank for o in x.operands):
-            yield x
-
-
-def _put_barrier(x: Instruction) -> None:
-    barrier = computation_of(x).add_instruction(Instruction("barrier", x.shape, "opt-barrier", [x]))
-    x.replace_all_uses_with(barrier)

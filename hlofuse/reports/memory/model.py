@@ -11,7 +11,8 @@ from hlofuse.format import fields
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module, Record, computation_of
 from hlofuse.memory import Assignment, LiveArray
-from .changes import SILENT, MemoryChange
+from hlofuse.reports.verdict.candidates import SILENT
+from .changes import MemoryChange
 from .ideas import LARGE, Untried, argument_name, ideas, loops_of, opcodes_in, parts_of
 
 _ORDER = frozenset({"transpose", "copy", "reshape", "bitcast"})

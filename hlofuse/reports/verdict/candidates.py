@@ -15,7 +15,17 @@ from hlofuse.analysis.custom_calls import is_divided
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, replay_config
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.format.paths import is_gradient
-from hlofuse.ir import HlofuseError, Instruction, Module, Record, copy_module, grouped, replace
+from hlofuse.ir import (
+    HlofuseError,
+    Instruction,
+    Module,
+    Record,
+    computation_of,
+    copy_module,
+    grouped,
+    replace,
+    with_trait,
+)
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.dce import HloDCE
 from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, joined, merged
@@ -26,7 +36,7 @@ from hlofuse.reports.advice.catalogue import RECIPES, WRITTEN
 from hlofuse.reports.advice.loops import LOOPS, is_own
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation, Unoptimized
 from hlofuse.reports.advice.written import prepared
-from hlofuse.reports.common.facts import Facts, place_of
+from hlofuse.reports.common.facts import Facts, kernels_of, place_of
 from hlofuse.reports.common.model import Place, lines_of
 from hlofuse.reports.explain.explain import blocking_rules_of
 from hlofuse.reports.whatif.model import Ranking, Trial, trial_of
@@ -50,6 +60,7 @@ OPTIONAL = frozenset(
     """.split()
 )  # Passes that no program needs: XLA compiles to the same values without them
 _UNPROVED = 0.15  # the part of the time below which a gain may be a loss: half of such loops were slower
+SILENT = with_trait("free")
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
 
@@ -484,6 +495,43 @@ def combined(
     if len(helpful) < 2 or (trial.us_saved is not None and trial.us_saved <= best):
         return None
     return tuple(sorted(helpful)), trial
+
+
+def of_barriers(
+    observed: Observed,
+    facts: Facts,
+) -> Iterator[Suggestion]:
+    """A barrier around each array that several kernels compute and hand on to other kernels."""
+    kernels, replay = kernels_of(facts), observed.replay
+    found = [x for x in repeated(facts) if any(kernels.get(u.name) != kernels[x.name] for u in x.users)]
+    module = copy_module(replay.before)
+    for x in filter(None, (module.find(x.name) for x in found)):
+        put_barrier(x)
+    input = with_edited(replay.input, module)
+    account = facts.account_replayed
+    tables = observed.cache
+    after = final_account(observed_replay(input, replay.config, cache=tables, totals_only=True))
+    trial = trial_of(account.totals, after.totals, "replayed", (account, after))
+    gains = (trial.us_saved or 0.0) >= _GAIN_OF_FLAG * (account.totals.us or 0.0)
+    if found and gains and least_saving(account, after) > 0:
+        text = "Put jax.lax.optimization_barrier around what XLA computes several times"
+        sources = lines_of(facts.place(x.name) for x in found)
+        yield Suggestion("code", text, "", sources, len(found), trial)
+
+
+def repeated(facts: Facts) -> Iterator[Instruction]:
+    """Operations on arrays that several kernels compute; none that is differentiated."""
+    for name, kernels in kernels_of(facts).items():
+        x = facts.before.get(name) if len(kernels) > 1 else None
+        if x is None or x.opcode in SILENT or "jvp(" in (x.op_name or ""):
+            continue
+        if any(o.shape.rank for o in x.operands):
+            yield x
+
+
+def put_barrier(x: Instruction) -> None:
+    barrier = computation_of(x).add_instruction(Instruction("barrier", x.shape, "opt-barrier", [x]))
+    x.replace_all_uses_with(barrier)
 
 
 def tried(

@@ -29,6 +29,7 @@ from .candidates import (
     Budget,
     combined,
     comparable,
+    of_barriers,
     of_flags,
     of_recipes,
     of_rules,
@@ -82,6 +83,7 @@ def verdict(
     suggestions += [s for s in early if not WRITTEN[s.recipe].rounds]
     if tries and about_all:
         suggestions += of_flags(observed, facts, written, budget)
+        suggestions += of_barriers(observed, facts) if budget.allows() else ()
         if ranking is None and budget.allows():
             join = partial(share, facts.account_replayed.module)
             input = observed.replay.input
