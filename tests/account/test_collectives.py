@@ -312,6 +312,14 @@ def test_work_on_a_gathered_array_of_which_a_part_is_kept(hlofuse: Run, tmp_path
     assert "    divide f by jax.shard_map (g)\n" in out
 
 
+def test_a_result_that_the_devices_do_not_divide(hlofuse: Run, tmp_path: Path) -> None:
+    cut = "HloModule m, num_partitions=4\nENTRY e {\n  p = f32[4] parameter(0)\n  g = f32[16] all-gather(p), "
+    cut += "channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}, use_global_device_ids=true\n"
+    (tmp_path / "cut.hlo").write_text(cut + "  ROOT s = f32[13] slice(g), slice={[0:13]}\n}\n")
+    out = hlofuse("explain", tmp_path / "cut.hlo", "--target", "gpu", "--device", "h100_sxm").out
+    assert "  4 devices do not divide 13: a result stays divided only if padded to 16\n" in out
+
+
 WITHOUT_LINES = """HloModule m, num_partitions=4
 sum {
   a = f32[] parameter(0)

@@ -6,6 +6,7 @@ from typing import Any
 from hlofuse.account.measured import Measured
 from hlofuse.format import fields, listing, plural, printable, us_text
 from hlofuse.inputs.profile import DeviceTime, ProfiledModule
+from hlofuse.ir import grouped
 
 _MOST_OF_TIME = 0.5
 _MUCH_OF_TIME = 0.3
@@ -13,6 +14,7 @@ _LEAST_SHARE = 0.01
 _DISPATCHES = 20
 _SHORT_US = 20  # of a program that takes no longer than its dispatch
 _MODULES = 2
+_PROGRAMS = 3  # of one name: one for a first call and one for the rest are common
 _UNMATCHED = 3
 
 
@@ -37,11 +39,19 @@ def profile_lines(m: Measured) -> Iterator[str]:
     if waits < _DISPATCHES <= short and 2 * short > sum(counts):
         runs = f"{short:,} of {plural(sum(counts), 'run')} take at most {_SHORT_US} µs on average"
         yield f"{runs}, each dispatched by the host: jit the whole step, or the loop (lax.scan, vmap)"
+    alike = max(grouped((x.name, x) for x in modules).values(), key=_time_of_several)
+    if len(alike) >= _PROGRAMS:
+        named = f"{len(alike)} programs are named {printable(alike[0].name)}: if they are one function, XLA"
+        yield f"{named} compiled it for each; pad its arrays to one shape, keep what jax.jit returns"
     if waits >= _DISPATCHES and 2 * sum(counts) >= waits:  # few gaps are within runs
         many = plural(sum(n > 0 for n in counts), "program")
         gap = f"{us_text(m.profile.wait_us)} of waiting for the host before each (median)"
         runs = f"{plural(sum(counts), 'run')} of {many}"
         yield f"{runs}, {gap}: jit the whole loop (lax.scan, vmap), or use whole arrays"
+
+
+def _time_of_several(programs: Sequence[ProfiledModule]) -> float:
+    return sum(x.total_us for x in programs) if len(programs) >= _PROGRAMS else 0.0
 
 
 def joined_line(m: Measured) -> str:

@@ -90,6 +90,9 @@ def collective_lines(
         yield row_text(same[0], len(same))
     if len(kinds) > len(shown):
         yield f"  {more(len(kinds) - len(shown))}"
+    for kept, whole, devices in dict.fromkeys(p for r in rows for p in _paddings(r.collective)):
+        undivided = f"{devices} devices do not divide {kept:,}"
+        yield f"  {undivided}: a result stays divided only if padded to {whole:,}"
     for found in dict.fromkeys(r.collective.resharding for r in rows):
         if found is not None:
             what = ("the whole array " if found.is_whole else "") + f"({bytes_text(found.gathered_bytes)})"
@@ -100,6 +103,18 @@ def collective_lines(
                 continue
             yield f"  gathers {what} on each device, then keeps 1/{found.share}:"
             yield f"    name the intermediate sharding ({names})"
+
+
+def _paddings(c: Collective) -> Iterator[tuple[int, int, int]]:
+    """Elements of a dimension of a result without and with the padding that XLA gathers, and the devices."""
+    for user in (u for x in (c.instruction, *c.instruction.users) for u in x.users):
+        if not any(x.is_root for x in (user, *user.users)):
+            continue
+        cut = user.fused_root if user.opcode == "fusion" else user
+        if c.exchange.kind == "all-gather" and cut.opcode == "slice":
+            for kept, whole in zip(cut.shape.dimensions, cut.operands[0].shape.dimensions, strict=True):
+                if 0 < whole - kept == -kept % c.exchange.participants:
+                    yield kept, whole, c.exchange.participants
 
 
 def row_text(r: CollectiveRow, count: int = 1) -> str:
