@@ -7,7 +7,6 @@ from collections.abc import Callable
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target, is_library_convolution
 from hlofuse.analysis.flops import convolution_flops, dot_flops
-from hlofuse.cost.cpu.work import FACTORIZATIONS
 from hlofuse.cost.gpu.backend_config import gpu_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.rates import Sizes, tabled_product_us
@@ -40,22 +39,7 @@ def floor_us(
     computing = sum(
         flops / peak / 1e3 for flops, x in products(kernel) if (peak := product_peak(device, _peak_type(x)))
     )
-    return max(moving, computing + _factoring_us(kernel, device))
-
-
-def _factoring_us(
-    kernel: Instruction,
-    device: DeviceDescription,
-) -> float:
-    """A factorization by cuSOLVER at the peak of the cores; of eigenvectors the tridiagonal form alone."""
-    found = re.match(r"cusolver_([a-z]+)_ffi|__cusolver\$cholesky", custom_call_target(kernel))
-    flop = FACTORIZATIONS.get(found[1] or "potrf") if found is not None else None
-    shape = kernel.operands[0].shape if kernel.operands else None
-    if flop is None or shape is None or shape.rank < 2:
-        return 0.0
-    peak = product_peak(device, "cores" if shape.element_type == "f32" else shape.element_type)
-    side = min(shape.dimensions[-2:])
-    return flop * shape.element_count * side / peak / 1e3 if peak else 0.0
+    return max(moving, computing)
 
 
 def _sorted_bytes(kernel: Instruction, device: DeviceDescription) -> int:

@@ -561,7 +561,7 @@ def _computes_again(reduce: Instruction, fusion: Instruction) -> bool:
     )
 
 
-FACTORIZATIONS = {
+_FACTORIZATIONS = {
     "potrf": 1 / 3,
     "getrf": 2 / 3,
     "geqrf": 4 / 3,
@@ -588,7 +588,7 @@ def _custom_call(kernel: Instruction) -> Work | None:
         rows = given.element_count / length
         return {"top-k element": given.element_count, "top-k insertion": rows * inserted}
     routine = target.removeprefix("lapack_")[1:].removesuffix("_ffi")
-    if routine not in FACTORIZATIONS or shape.rank < 2:
+    if routine not in _FACTORIZATIONS or shape.rank < 2:
         return None
     *batch, m, n = shape.dimensions
     kind, calls, side = _kind(shape), math.prod(batch), min(m, n)
@@ -599,7 +599,7 @@ def _custom_call(kernel: Instruction) -> Work | None:
     if routine == "trsm":
         side = given.dimensions[-1]
         found[f"trsm matrix {kind}"] = calls * side * side
-    found[f"lapack flop {kind}"] = calls * FACTORIZATIONS[routine] * m * n * side
+    found[f"lapack flop {kind}"] = calls * _FACTORIZATIONS[routine] * m * n * side
     return found
 
 

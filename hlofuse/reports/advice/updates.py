@@ -16,6 +16,7 @@ from .matching import (
     changed_by,
     combines_by,
     each,
+    is_backward,
     is_constant,
     only_reader,
     sum_of,
@@ -133,7 +134,7 @@ def add_to_rows(x: Instruction) -> bool:
         return False
     last = x
     update = x.operands[2]
-    while (user := only_reader(last)) is not None and last in user.operands:
+    while (user := only_reader(last)) is not None and last in user.operands and not is_backward(user):
         others = [o for o in user.operands if o is not last]
         if others and (user.opcode == "add" or (user.opcode == "subtract" and user.operands[1] is last)):
             update = update if user.opcode == "add" else make.unary(x, "negate", update)

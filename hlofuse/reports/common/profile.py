@@ -39,10 +39,10 @@ def profile_lines(m: Measured) -> Iterator[str]:
     if waits < _DISPATCHES <= short and 2 * short > sum(counts):
         runs = f"{short:,} of {plural(sum(counts), 'run')} take at most {_SHORT_US} µs on average"
         yield f"{runs}, each dispatched by the host: jit the whole step, or the loop (lax.scan, vmap)"
-    alike = max(grouped((x.name, x) for x in modules).values(), key=_time_of_several)
-    if len(alike) >= _PROGRAMS:
-        named = f"{len(alike)} programs are named {printable(alike[0].name)}: if they are one function, XLA"
-        yield f"{named} compiled it for each; pad its arrays to one shape, keep what jax.jit returns"
+    of_name = max(grouped((x.name, x) for x in modules).values(), key=_time_of_several)
+    if len(of_name) >= _PROGRAMS:
+        named = f"{len(of_name)} programs are named {printable(of_name[0].name)}: if they are one function,"
+        yield f"{named} XLA compiled it for each; pad its arrays to one shape, keep what jax.jit returns"
     if waits >= _DISPATCHES and 2 * sum(counts) >= waits:  # few gaps are within runs
         many = plural(sum(n > 0 for n in counts), "program")
         gap = f"{us_text(m.profile.wait_us)} of waiting for the host before each (median)"

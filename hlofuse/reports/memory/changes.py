@@ -28,7 +28,7 @@ from hlofuse.releases import Span
 from hlofuse.reports.advice.matching import is_backward
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import TRIED_UP_TO, lines_of
-from hlofuse.reports.verdict.candidates import put_barrier, repeated, with_edited, with_own
+from hlofuse.reports.verdict.candidates import of_barriers, with_edited, with_own
 from hlofuse.reports.verdict.model import Verdict
 from hlofuse.reports.verdict.phrases import suggestion_text
 from hlofuse.reports.whatif.model import Trial, trial_of
@@ -121,29 +121,26 @@ def _in_memory_order(facts: Facts) -> Iterator[MemoryChange]:
     yield MemoryChange(f"XLA_FLAGS={flag}", trial_of(account.totals, after, "replayed"), flag=flag)
 
 
-def _edited(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
+def _edited(
+    observed: Observed,
+    facts: Facts,
+) -> Iterator[MemoryChange]:
     replay, before = observed.replay, facts.account_replayed.totals
-    least = _LEAST * (before.peak_temporary_bytes or 0)
-    edits = []
-    for x in _largest(_reordered(replay.before), least):
-        order = ", ".join(map(str, _order(x)))
-        text = f"Keep {argument_name(x.operands[0])} as it is read: pass it transposed by ({order})"
-        edits.append((text, x, _pass_reordered))
-    for x in _largest(repeated(facts), least):
-        text = f"Put jax.lax.optimization_barrier around the {x.opcode}, which XLA computes several times"
-        edits.append((text, x, put_barrier))
-    for text, x, edit in edits:
-        places = x.users if edit is _pass_reordered else [x]
-        sources = lines_of(facts.place(place.name) for place in places)
+    for x in _largest(_reordered(replay.before), _LEAST * (before.peak_temporary_bytes or 0)):
+        text = f"Keep {argument_name(x.operands[0])} as it is read: pass it transposed by"
+        sources = lines_of(facts.place(place.name) for place in x.users)
         module = copy_module(replay.before)
         edited = module.find(x.name)
         assert edited is not None
-        edit(edited)
+        _pass_reordered(edited)
         input = with_edited(replay.input, module)
         with suppress(HlofuseError):
             after = observed_replay(input, replay.config, cache=observed.cache, totals_only=True)
             trial = trial_of(before, final_account(after).totals, "replayed")
-            yield MemoryChange(text, trial, sources)
+            yield MemoryChange(f"{text} ({', '.join(map(str, _order(x)))})", trial, sources)
+    yield from (
+        MemoryChange(s.text, s.trial, s.sources) for s in of_barriers(observed, facts, for_memory=True)
+    )
 
 
 def _donations(module: Module) -> dict[Instruction, Index]:

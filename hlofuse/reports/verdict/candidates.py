@@ -20,13 +20,13 @@ from hlofuse.ir import (
     Instruction,
     Module,
     Record,
-    computation_of,
     copy_module,
     grouped,
     replace,
     with_trait,
 )
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
+from hlofuse.passes.common import make
 from hlofuse.passes.dce import HloDCE
 from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, joined, merged
 from hlofuse.pipelines.gpu.before_fusion import ALGSIMP_LAYOUTS, has_triton, pass_lists
@@ -59,8 +59,8 @@ OPTIONAL = frozenset(
     move_copy_to_users logistic-expander
     """.split()
 )  # Passes that no program needs: XLA compiles to the same values without them
-_UNPROVED = 0.15  # the part of the time below which a gain may be a loss: half of such loops were slower
 SILENT = with_trait("free")
+_UNPROVED = 0.15  # the part of the time below which a gain may be a loss: half of such loops were slower
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
 
@@ -500,38 +500,29 @@ def combined(
 def of_barriers(
     observed: Observed,
     facts: Facts,
+    for_memory: bool = False,
 ) -> Iterator[Suggestion]:
-    """A barrier around each array that several kernels compute and hand on to other kernels."""
+    """A barrier around each array that several kernels compute for others, if it is not differentiated."""
     kernels, replay = kernels_of(facts), observed.replay
-    found = [x for x in repeated(facts) if any(kernels.get(u.name) != kernels[x.name] for u in x.users)]
     module = copy_module(replay.before)
-    for x in filter(None, (module.find(x.name) for x in found)):
-        put_barrier(x)
-    input = with_edited(replay.input, module)
-    account = facts.account_replayed
-    tables = observed.cache
-    after = final_account(observed_replay(input, replay.config, cache=tables, totals_only=True))
-    trial = trial_of(account.totals, after.totals, "replayed", (account, after))
-    gains = (trial.us_saved or 0.0) >= _GAIN_OF_FLAG * (account.totals.us or 0.0)
-    if found and gains and least_saving(account, after) > 0:
-        text = "Put jax.lax.optimization_barrier around what XLA computes several times"
-        sources = lines_of(facts.place(x.name) for x in found)
-        yield Suggestion("code", text, "", sources, len(found), trial)
-
-
-def repeated(facts: Facts) -> Iterator[Instruction]:
-    """Operations on arrays that several kernels compute; none that is differentiated."""
-    for name, kernels in kernels_of(facts).items():
-        x = facts.before.get(name) if len(kernels) > 1 else None
+    places = []
+    for name, own in kernels.items():
+        x = module.find(name) if len(own) > 1 and name in facts.before else None
         if x is None or x.opcode in SILENT or "jvp(" in (x.op_name or ""):
             continue
-        if any(o.shape.rank for o in x.operands):
-            yield x
-
-
-def put_barrier(x: Instruction) -> None:
-    barrier = computation_of(x).add_instruction(Instruction("barrier", x.shape, "opt-barrier", [x]))
-    x.replace_all_uses_with(barrier)
+        if any(o.shape.rank for o in x.operands) and any(kernels.get(u.name) != own for u in x.users):
+            places.append(facts.place(name))
+            x.replace_all_uses_with(make.add(x, "opt-barrier", x.shape, [x]))
+    if not places:
+        return
+    input = with_edited(replay.input, module)
+    account = facts.account_replayed
+    after = final_account(observed_replay(input, replay.config, cache=observed.cache, totals_only=True))
+    trial = trial_of(account.totals, after.totals, "replayed", (account, after))
+    saves = (trial.us_saved or 0.0) >= _GAIN_OF_FLAG * (account.totals.us or 0.0)
+    if for_memory or (saves and least_saving(account, after) > 0):
+        text = "Put jax.lax.optimization_barrier around what XLA computes several times"
+        yield Suggestion("code", text, "", lines_of(places), len(places), trial)
 
 
 def tried(

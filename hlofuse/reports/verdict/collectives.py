@@ -90,8 +90,8 @@ def collective_lines(
         yield row_text(same[0], len(same))
     if len(kinds) > len(shown):
         yield f"  {more(len(kinds) - len(shown))}"
-    for kept, whole, devices in dict.fromkeys(p for r in rows for p in _paddings(r.collective)):
-        undivided = f"{devices} devices do not divide {kept:,}"
+    for size, whole, devices in dict.fromkeys(p for r in rows for p in _paddings(r.collective)):
+        undivided = f"{devices} devices do not divide {size:,}"
         yield f"  {undivided}: a result stays divided only if padded to {whole:,}"
     for found in dict.fromkeys(r.collective.resharding for r in rows):
         if found is not None:
@@ -112,9 +112,9 @@ def _paddings(c: Collective) -> Iterator[tuple[int, int, int]]:
             continue
         cut = user.fused_root if user.opcode == "fusion" else user
         if c.exchange.kind == "all-gather" and cut.opcode == "slice":
-            for kept, whole in zip(cut.shape.dimensions, cut.operands[0].shape.dimensions, strict=True):
-                if 0 < whole - kept == -kept % c.exchange.participants:
-                    yield kept, whole, c.exchange.participants
+            for size, whole in zip(cut.shape.dimensions, cut.operands[0].shape.dimensions, strict=True):
+                if 0 < whole - size == -size % c.exchange.participants:
+                    yield size, whole, c.exchange.participants
 
 
 def row_text(r: CollectiveRow, count: int = 1) -> str:
