@@ -22,6 +22,11 @@ def f(x, p):
 
 def shapes():
     return jnp.ones((64, 32)), {"w": jnp.ones(32)}
+
+inner = jax.jit(lambda x, f, n: f(x) * n if n > 1 else x, static_argnums=(1, 2), donate_argnums=0)
+def step(x, f, n): return inner(x, f, n), f
+def leaves(): return jnp.ones((8, 8)), jnp.tanh, 3
+step.lower = inner.lower
 """
 
 
@@ -218,6 +223,13 @@ def test_arguments_stay_on_the_mesh_of_the_program(
     assert f"num_partitions={count}" in text
     assert "all-reduce(" in text
     assert re.search(rf"= {re.escape(parameter)}\S* parameter\(0\)", text) is not None
+
+
+def test_leaves_that_are_no_arrays_are_part_of_the_program(hlofuse: Run, program: Path) -> None:
+    """A wrapper of jit as by equinox: it has `lower` alone, and takes functions among the arguments."""
+    assert hlofuse("capture", "program.py:step", "--args-from", "leaves", "-o", "out").status == 0
+    text = (program / "out/step/before_optimizations.hlo").read_text()
+    assert ("input_output_alias" in text, "tanh" in text, "ahead_of_time" in text) == (True, True, False)
 
 
 def test_a_mesh_of_all_devices_needs_their_number(hlofuse: Run, program: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from contextlib import AbstractContextManager, nullcontext, suppress
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +14,28 @@ from .devices import Devices, alone
 PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
 
 
-def compile_function(name: str, function: Any, arguments: tuple[Any, ...], devices: Devices) -> None:
+def compile_function(
+    name: str,
+    function: Any,
+    arguments: tuple[Any, ...],
+    devices: Devices,
+) -> None:
     """Compile a function for the shapes of `arguments`."""
     import jax
 
-    jitted = function if hasattr(function, "lower") else jax.jit(_named(function, name))
+    if not hasattr(function, "trace"):
+        is_filtered = hasattr(function, "lower") or any(map(callable, jax.tree.leaves(arguments)))
+        function = _named(function, name)
+        function, arguments = _jitted(function, arguments) if is_filtered else (jax.jit(function), arguments)
     with _axes(devices):
         if devices.all:
-            lowered = _lower(jitted, arguments, devices)
+            lowered = _lower(function, arguments, devices)
             module = lowered.compiler_ir("stablehlo")
             if not any(map(is_array, jax.tree.leaves(arguments))) or not _has_parameters(module):
                 compile_module(module, devices)  # nothing tells jit where to go
                 return
         else:
-            lowered = jitted.lower(*arguments)
+            lowered = function.lower(*arguments)
         lowered.compile()
 
 
@@ -47,7 +57,11 @@ def _axes(devices: Devices) -> AbstractContextManager[Any]:
     return enter(devices.mesh) if enter is not None else devices.mesh  # type: ignore[no-any-return]
 
 
-def _lower(jitted: Any, arguments: tuple[Any, ...], devices: Devices) -> Any:
+def _lower(
+    jitted: Any,
+    arguments: tuple[Any, ...],
+    devices: Devices,
+) -> Any:
     """The function lowered for the devices. On a mesh, arguments that nothing places stay open, as in a plain
     `jax.jit`; they are on every device where the program then names no mesh."""
     import jax
@@ -75,7 +89,11 @@ def is_array(leaf: Any) -> bool:
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
 
 
-def _shape_with_sharding(leaf: Any, devices: Devices, is_open: bool) -> Any:
+def _shape_with_sharding(
+    leaf: Any,
+    devices: Devices,
+    is_open: bool,
+) -> Any:
     """The shape of an array on the devices; with `is_open` without a sharding that nothing gives it."""
     import jax
 
@@ -88,6 +106,33 @@ def _shape_with_sharding(leaf: Any, devices: Devices, is_open: bool) -> Any:
         spec = jax.sharding.PartitionSpec(*getattr(leaf, "axes", ()))
         where = jax.sharding.NamedSharding(devices.mesh, spec)
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where)
+
+
+def _jitted(
+    function: Any,
+    arguments: tuple[Any, ...],
+) -> tuple[Any, tuple[Any, ...]]:
+    """The function with `jax.jit`, and its arguments without what is no array, which becomes part of the
+    program as in `equinox.filter_jit`. What such a wrapper donates is donated."""
+    import jax
+
+    def arrays(values: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf if is_array(leaf) else None, values)
+
+    @functools.wraps(function, updated=())
+    def entry(*given: Any) -> Any:
+        rest = iter(jax.tree.leaves(given))
+        return arrays(function(*jax.tree.map(lambda x: next(rest) if is_array(x) else x, arguments)))
+
+    taken = arrays(arguments)
+    program = jax.make_jaxpr(entry)(*taken).jaxpr
+    donated = set[int]()
+    for call in program.eqns:
+        donated.update(map(id, compress(call.invars, call.params.get("donated_invars", ()))))
+    inputs = map(id, program.invars)
+    sizes = [len(jax.tree.leaves(argument)) for argument in taken]
+    whole = [n for n, size in enumerate(sizes) if donated.issuperset([*islice(inputs, size)])]
+    return jax.jit(entry, donate_argnums=whole), taken
 
 
 def _named(function: Any, name: str) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,10 @@ def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
         raise Problem(MISSING, f"jax ({error})") from None
     import jaxlib
 
+    with suppress(Exception):  # not public
+        from jax._src.source_info_util import register_exclusion
+
+        register_exclusion(os.path.dirname(os.path.abspath(__file__)))  # no line of a program
     answer["versions"] = {"python": sys.version.split()[0], "jax": jax.__version__}
     answer["versions"]["jaxlib"] = getattr(jaxlib, "__version__", "unknown")
     if request["target"] == "tpu":

@@ -68,17 +68,18 @@ def _shapes(make: Any) -> tuple[Any, ...]:
     described: list[Any] = []
 
     def arrays() -> list[Any]:
-        """The leaves; a description is no result of a traced function."""
+        """The leaves; a description, a function or a number is no result of a traced function."""
         leaves, tree = jax.tree.flatten(tuple(make()))
-        described[:] = [tree, *(leaf if isinstance(leaf, jax.ShapeDtypeStruct) else None for leaf in leaves)]
-        return [0 if isinstance(leaf, jax.ShapeDtypeStruct) else leaf for leaf in leaves]
+        own = {n: x for n, x in enumerate(leaves) if not hasattr(x, "__array__")}
+        described[:] = [tree, own]
+        return [0 if n in own else leaf for n, leaf in enumerate(leaves)]
 
     traced, shapes = jax.make_jaxpr(arrays, return_shape=True)()
     placed = {id(out): _placement(e.params) for e in traced.jaxpr.eqns for out in e.outvars}
-    tree, *own = described
+    tree, own = described
     found = [
-        jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=placed.get(id(out))) if leaf is None else leaf
-        for leaf, shape, out in zip(own, shapes, traced.jaxpr.outvars, strict=True)
+        own[n] if n in own else jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=placed.get(id(out)))
+        for n, (shape, out) in enumerate(zip(shapes, traced.jaxpr.outvars, strict=True))
     ]
     return tuple(jax.tree.unflatten(tree, found))
 
