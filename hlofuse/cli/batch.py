@@ -40,7 +40,7 @@ class _Default(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group("batch", cls=_Default)
+@click.group("batch", cls=_Default, no_args_is_help=False)
 def command() -> None:
     """Replay thousands of modules into tables; query and compare such runs.
 

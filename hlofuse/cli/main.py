@@ -100,6 +100,8 @@ class _Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and os.path.exists(args[0]):
+            if args[1:] and args[1] in _COMMANDS:
+                ctx.fail(f"the command comes first: hlofuse {args[1]} INPUT")
             return super().resolve_command(ctx, [_OVERVIEW, *args])
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             from hlofuse.format.escape import printable
@@ -183,9 +185,9 @@ def _run() -> int:
         _drop_what_is_unwritten()
         return 0
     except Exception as e:
-        from .common.messages import message
+        from .common.messages import message, misplaced
 
-        message("error", _explained(e))
+        message("error", _explained(e) + misplaced(sys.argv[1:]))
         if isinstance(e, OSError) and e.filename is None:
             _drop_what_is_unwritten()
     return 2

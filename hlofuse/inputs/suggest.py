@@ -1,10 +1,12 @@
 """Suggestions for a mistyped name."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import any_of
 
+_ZEROS = r"(?<!\d)0+(?=\d)"
 _MOST_NAMES = 20_000  # difflib takes its time; more names than this are thinned by their first letters
 
 
@@ -16,8 +18,10 @@ def close_matches(name: str, names: Iterable[str]) -> list[str]:
     if len(pool) > _MOST_NAMES:
         pool = [n for n in pool if n[:2] == name[:2]][:_MOST_NAMES]
     lowered = name.lower()
-    # A name asked for without its number is meant literally: reduce -> reduce.3.
-    literal = [n for n in pool if n.lower().startswith(lowered + ".") or n.lower() == lowered]
+    bare = re.sub(_ZEROS, "", lowered)
+    # A name without its number, or the zeros of it, is meant literally: reduce -> reduce.3, PF2 -> PF002.
+    literal = [n for n in pool if n.lower().startswith(f"{lowered}.")]
+    literal += [n for n in pool if re.sub(_ZEROS, "", n.lower()) == bare]
     close = difflib.get_close_matches(name, pool)
     inside = [n for n in pool if len(lowered) > 2 and lowered in n.lower()]
     return list(dict.fromkeys([*literal, *close, *inside]))[:3]

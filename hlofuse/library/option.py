@@ -13,7 +13,7 @@ class Option(Record):
     flags: str
     value: str | Sequence[str]  # The placeholder of the value, or the choices
     help: str
-    kind: str = "text"  # `text`, `path`, `int` or `float`
+    kind: str = "text"  # `text`, `path`, `int`, `float` or `percent`
     least: float | None = None
     multiple: bool = False
     convert: Callable[[Any], Any] | None = None  # From the text on the command line to the value of the field

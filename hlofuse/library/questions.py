@@ -355,7 +355,7 @@ class Check(Question["CheckResult"], source="measuring:check", input="INPUT...",
         "PERCENT",
         "Tolerance for bytes, time and memory over the baseline.",
         0,
-        kind="float",
+        kind="percent",
         least=0,
     )
     strict: bool = flag("--strict", "Fail on any difference from the baseline.")

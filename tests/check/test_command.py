@@ -192,6 +192,7 @@ def test_what_if_runs_say_so(hlofuse: Run, samples: Path) -> None:
         ([], "nothing to check against"),
         (["--update", "--max-kernels", "3"], "--update needs --baseline FILE"),
         (["--max-bytes", "3 parsec"], "expected bytes"),
+        (["--max-memory", "16", "--tolerance", "5%"], "16 needs a unit: 16GiB, or 16B for bytes"),
         (["--max-time", "3"], "expected a time"),
         (["--baseline", "missing.toml"], "missing.toml: no such file; --update writes it"),
         (["--max-kernels", "3", "--report", "xml=a"], "expected FORMAT=FILE"),

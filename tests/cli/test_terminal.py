@@ -57,10 +57,19 @@ def test_help_of_each_command(hlofuse: Run, command: str) -> None:
     assert "--format" in result.out
 
 
-def test_mistyped_commands_get_suggestions(hlofuse: Run) -> None:
+def test_mistyped_commands_get_suggestions(hlofuse: Run, samples: Path) -> None:
     result = hlofuse("explian")
     assert result.status == 2
     assert "did you mean explain" in result.err
+    dump = str(samples / "cpu/softmax")
+    for call, meant in (
+        (["explain", "fusion", dump, "--details"], f"INPUT comes first: hlofuse explain {dump} fusion\n"),
+        (["memory", dump, dump], f"for two inputs, hlofuse diff {dump} {dump}\n"),
+        (["--device", "h100_sxm", "explain", dump], "hlofuse COMMAND … --device\n"),
+        ([dump, "explain"], "the command comes first: hlofuse explain INPUT"),
+        (["rule", "PF2"], "did you mean PF002"),
+    ):
+        assert meant in hlofuse(*call).err
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,5 +1,6 @@
 """Messages on standard error: errors, warnings, notes and written files, each in one form."""
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -9,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.format.escape import printable
+from hlofuse.format.escape import command_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _EVERY = 10.0  # seconds between lines of progress where stderr is no terminal
 _REFRESH = 0.2  # seconds, on a terminal
+_ONE_INPUT = ("explain", "why", "kernels", "memory", "timeline", "trace-op", "what-if")
 _OPEN_WITH = {
     ".html": "open it in a browser",
     ".svg": "open it in a browser; the wheel zooms, dragging pans, a double click shows the whole",
@@ -35,15 +37,31 @@ def refused_call(error: click.ClickException) -> None:
     """Print what is wrong with a call, and below it the usage of the command."""
     from hlofuse.inputs.suggest import names_meant
 
+    context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption):
         text = f"no such option {error.option_name}{names_meant(error.possibilities or ())}"
+        if context and isinstance(context.command, click.Group):
+            text += (
+                f"; the options of a command follow it: {context.command_path} COMMAND … {error.option_name}"
+            )
     else:
         text = error.format_message().strip().removesuffix(".").replace("a valid float range", "a number")
-    message("error", text[:1].lower() + text[1:])
-    context = getattr(error, "ctx", None)
+        text = text.replace("a valid integer range", "a whole number")
+    message("error", text[:1].lower() + text[1:] + misplaced(sys.argv[1:]))
     if context is not None:
         usage = " ".join(context.get_usage().removeprefix("Usage: ").split())
         click.echo(f"usage: {usage}\nhelp:  {context.command_path} --help", err=True)
+
+
+def misplaced(call: list[str]) -> str:
+    """The call that was meant, where the words of a question stand in another order or name two inputs."""
+    given = call[1:3]
+    there = [word for word in given if Path(word).exists()]
+    if not there or call[0] not in _ONE_INPUT:
+        return ""
+    if given[0] in there or os.path.isdir(os.path.dirname(given[0])):  # a path, perhaps mistyped
+        return f"; for two inputs, {command_line('diff', *there)}" if len(there) == 2 else ""
+    return f"; INPUT comes first: {command_line(call[0], there[0], given[0])}"
 
 
 def wrote(path: Path) -> None:

@@ -93,6 +93,11 @@ until_option = option(
 """`--until fusion|end`: where a replay ends."""
 
 
+class _Percent(click.FloatRange):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(str(value).removesuffix("%"), param, ctx)  # type: ignore[arg-type]
+
+
 def parameters(options: type, *names: str) -> Decorator[Any]:
     """Some fields of a dataclass of options, in the order of `names`; all of them without names."""
     declared = {f.name: f for f in fields(options) if "option" in f.metadata}
@@ -116,6 +121,8 @@ def parameter(field: Field[Any], name: str = "") -> Decorator[Any]:
         more["type"] = int if given.least is None else click.IntRange(min=int(given.least))
     elif given.kind == "float":
         more["type"] = click.FloatRange(min=given.least)
+    elif given.kind == "percent":
+        more["type"] = _Percent(min=given.least)
     elif given.kind == "path":
         more["type"] = click.Path()
     return option(" ".join(flags), given.value, given.help, **more)

@@ -62,6 +62,8 @@ def parse_bytes(text: str) -> int:
             f"{printable(text)!r}: expected bytes such as 1500000, 1.5MB or 2GiB"
             " (units: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)"
         )
+    if not unit and 0 < number < 1024:
+        raise HlofuseError(f"{number:g} needs a unit: {number:g}GiB, or {number:g}B for bytes")
     return round(number * _BYTES[unit])
 
 
