@@ -1,14 +1,13 @@
 """The answer of `memory`: bytes of arguments, results and temporaries, and what is alive at the peak."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from hlofuse.account import Account
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.inputs.companions import companions_of
-from hlofuse.ir import HlofuseError, Instruction, replace
+from hlofuse.ir import HlofuseError, replace
 from hlofuse.reports.check.baseline import parse_bytes
 from hlofuse.reports.memory import MemoryUse, memory_use
 from hlofuse.reports.memory.changes import memory_changes
@@ -39,13 +38,6 @@ def _rematerialized(account: Account) -> tuple[int, float | None]:
     return len(rows), sum(times) if rows and len(times) == len(rows) else None
 
 
-def _creating_pass(report: Program) -> Callable[[Instruction], str]:
-    """The pass after fusion that merged an instruction from others, where a replay has it; else ""."""
-    if report.is_taken_as_it_is or report.is_fused:
-        return lambda x: ""
-    return lambda x: next((c.pass_name for c in report.facts.created_after_fusion(x)), "")
-
-
 def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
     """The answer of `memory`; HlofuseError where the final module is not known."""
     account, as_it_is = report.account, report.is_taken_as_it_is
@@ -56,7 +48,7 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
     device = report.loaded.device or account.machine
     gpu = device if isinstance(device, DeviceDescription) else None
     found = replace(
-        memory_use(account.module, account.memory, _creating_pass(report), gpu),
+        memory_use(account.module, account.memory, gpu),
         **_available(device, options),
         rematerialized=_rematerialized(account),
         is_estimated=report.counted == "replayed",

@@ -387,7 +387,6 @@ def test_a_pass_that_keeps_all_stacks_alive_is_left_out(hlofuse: Run) -> None:
     assert change["time_saved_us"] < 0  # the copies are kernels of their own
     assert [c["flag"] for c in found["changes"]].count(change["flag"]) == 1
     out = hlofuse("memory", path, *options).out
-    assert "since copy_fusion one kernel writes 3 arrays, the first for while" in out.replace("\n", " ")
     assert ". XLA_FLAGS=--xla_disable_hlo_passes=copy_fusion\n   595 kB → 398 kB temporary, time +" in out
 
 

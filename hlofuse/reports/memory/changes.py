@@ -17,6 +17,7 @@ from hlofuse.ir import (
     Instruction,
     Module,
     Record,
+    Shape,
     computation_of,
     copy_module,
     replace,
@@ -144,8 +145,8 @@ def _edited(
 
 
 def _donations(module: Module) -> dict[Instruction, Index]:
-    """Arrays that are not donated, each with a result of its shape that has a place of its own; first those
-    of the argument that fits the most results. A gradient replaces no argument."""
+    """Arrays that are not donated, each with a result of its shape that has a place of its own; of the
+    arguments that fit the most results, paired in order as JAX does. A gradient replaces no argument."""
     config, root = alias_config(module), module.entry.root
     results = []
     for index, shape in root.shape.leaves():
@@ -155,7 +156,15 @@ def _donations(module: Module) -> dict[Instruction, Index]:
     shapes = {shape for _, shape in results}
     free = [p for p in module.entry.parameters if not config.is_aliased((p.parameter_number, ()))]
     fitting = Counter(_outer_name(p) for p in free if p.shape in shapes)
-    free.sort(key=lambda p: -fitting[_outer_name(p)])
+    found = _paired(sorted(free, key=lambda p: -fitting[_outer_name(p)]), results)
+    names = set(map(_outer_name, found))
+    return _paired([p for p in free if _outer_name(p) in names], results)
+
+
+def _paired(
+    free: list[Instruction],
+    results: list[tuple[Index, Shape]],
+) -> dict[Instruction, Index]:
     found = dict[Instruction, Index]()
     for index, shape in results:
         if (p := next((p for p in free if p.shape == shape and p not in found), None)) is not None:

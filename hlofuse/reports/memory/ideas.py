@@ -168,12 +168,10 @@ def _changes_of(
     whole = array.shape.element_count
     if array.shape.element_type != "f32" or not name:  # XLA's own conversion has no name
         return
-    for o in x.operands:
-        own = o.shape
-        if own.is_array and own.element_count == whole and 2 * own.byte_size <= array.bytes:
-            kind = own.text_without_layout
-            yield f"Keep the array in a narrower type, if that is precise enough: it is computed from {kind}"
-            break
+    own = [o.shape for o in x.operands if o.shape.is_array and o.shape.element_count == whole]
+    if own and all(2 * s.byte_size <= array.bytes for s in own):
+        kind = own[0].text_without_layout
+        yield f"Keep the array in a narrower type, if that is precise enough: it is computed from {kind}"
 
 
 def _changes_of_stack(

@@ -13,7 +13,7 @@ from hlofuse.ir import Instruction, Module, Record, computation_of
 from hlofuse.memory import Assignment, LiveArray
 from hlofuse.reports.verdict.candidates import SILENT
 from .changes import MemoryChange
-from .ideas import LARGE, Untried, argument_name, ideas, loops_of, opcodes_in, parts_of
+from .ideas import LARGE, Untried, argument_name, ideas, loops_of, opcodes_in
 
 _ORDER = frozenset({"transpose", "copy", "reshape", "bitcast"})
 
@@ -66,10 +66,9 @@ class MemoryUse(Record):
 def memory_use(
     module: Module,
     assigned: Assignment,
-    creating_pass: Callable[[Instruction], str] = lambda x: "",
     gpu: DeviceDescription | None = None,
 ) -> MemoryUse:
-    """The memory of a final module and its arrays at the peak. `creating_pass` explains larger results."""
+    """The memory of a final module and its arrays at the peak."""
 
     def line(x: Instruction | None) -> str | None:
         found = [] if x is None else [module.called_from(source_bearer(x, module)), kernel_source(x, module)]
@@ -82,7 +81,7 @@ def memory_use(
         x, last = array.instruction, array.readers[-1] if array.readers else None
         name = last.name if last is not None else None
         shape = array.shape.text_without_layout
-        why = reason(array, assigned, at, creating_pass) if array.bytes >= LARGE * largest else ""
+        why = reason(array, assigned, at) if array.bytes >= LARGE * largest else ""
         return AliveArray(x.name, array.index, x.opcode, shape, array.bytes, line(x), name, line(last), why)
 
     largest = max((a.bytes for a in assigned.peak), default=0)
@@ -115,7 +114,6 @@ def reason(
     array: LiveArray,
     assigned: Assignment,
     at: Callable[[Instruction], str],
-    creating_pass: Callable[[Instruction], str],
 ) -> str:
     """A clause about the array; empty where the module shows no reason. `at` is the line of a reader."""
     x = array.instruction
@@ -126,22 +124,10 @@ def reason(
     last = _reader_of_donated(array, assigned)
     if last is not None:
         argument, reader = last
-        again = recomputed(x, reader)
-        since = f", since XLA computes {again} again there" if again else ""
         name = argument_name(argument.instruction)
-        return f"not in donated {name}: still read by {reader.name}{at(reader)}{since}"
-    first = _reader_before(array, assigned)
-    if first is None:
-        stack = "each iteration keeps a part for the backward loop"
-        loops = loops_of(array, assigned)
-        return f"{stack} {loops[1].name}" if loops is not None else ""
-    results = len(x.shape.tuple_shapes)
-    name = creating_pass(x)
-    cause = f"since {name} " if name else ""
-    return (
-        f"{cause}one kernel writes {results} arrays, the first for {first.name}{at(first)}, these for later"
-        " readers"
-    )
+        return f"not in donated {name}: still read by {reader.name}{at(reader)}"
+    loops = loops_of(array, assigned)
+    return f"each iteration keeps a part for the backward loop {loops[1].name}" if loops is not None else ""
 
 
 def copied_argument(x: Instruction) -> Instruction | None:
@@ -149,17 +135,6 @@ def copied_argument(x: Instruction) -> Instruction | None:
     while len(x.operands) == 1 and opcodes_in(x) <= _ORDER:
         x = x.operands[0]
     return x if x.opcode == "parameter" and computation_of(x).is_entry else None
-
-
-def recomputed(
-    producer: Instruction,
-    reader: Instruction,
-) -> str:
-    """The last operation of a kernel if another kernel with an operand of it has all of its operations."""
-    own, there = ([x for x in parts_of(k) if x.opcode not in SILENT] for k in (producer, reader))
-    keys = [{(x.opcode, x.shape.text_without_layout, x.op_name) for x in part} for part in (own, there)]
-    shared = set(producer.operands) & set(reader.operands)
-    return own[-1].opcode if own and shared and keys[0] <= keys[1] else ""
 
 
 def _reader_of_donated(
@@ -174,21 +149,6 @@ def _reader_of_donated(
         if same and readers and assigned.live.moment(readers[-1]) > start:
             found.append((size, value.id, value, readers[-1]))
     return min(found)[2:] if found else None
-
-
-def _reader_before(
-    array: LiveArray,
-    assigned: Assignment,
-) -> Instruction | None:
-    """The first reader of any result of a kernel; None where it reads the array as well."""
-    x, moment = array.instruction, assigned.live.moment
-    if x.opcode != "fusion" or not array.index or not array.readers:
-        return None
-    results = assigned.live.alias.dataflow.values_of(x)
-    arrays = (v for v in results if v is not None and not v.shape.is_tuple)
-    firsts = [r[0] for v in arrays if (r := assigned.readers(v))]
-    first = min(firsts, key=moment)
-    return first if moment(first) < moment(array.readers[0]) else None
 
 
 _FIGURES = "arguments results temporary aliased constants vmem total peak available device? devices fits"

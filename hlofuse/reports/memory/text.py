@@ -56,10 +56,11 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
     )
     for array in shown:
         line = printable(array.source or "")
+        line = f"…{line[-27:]}" if len(line) > 28 and console.width < 100 else line
         table.add_row(bytes_text(array.bytes), _name(array), printable(array.shape), line, _reader(array))
     table.print(console)
     print_rest(console, m.alive, limit)
-    for why, arrays in grouped((a.reason, a) for a in m.alive if a.reason).items():
+    for why, arrays in grouped((a.reason, a) for a in shown if a.reason).items():
         names = listing([_name(a) for a in arrays], 2)
         size = f" ({bytes_text(sum(a.bytes for a in arrays))})" if len(arrays) > 1 else ""
         console.print(f"{names}{size}: {printable(why)}")
@@ -125,7 +126,9 @@ def _gain(t: Trial, m: MemoryUse) -> str:
     if in_all > 1.01 * saved:
         kind, own, after, saved = "in all", m.total, t.totals.memory_bytes or 0, in_all
     before, us = after + saved, t.totals.us
-    time = f", time {delta(us + t.us_saved, -t.us_saved, us_text)}" if us is not None and t.us_saved else ""
+    time = "" if t.us_saved == 0 else ", time not known"
+    if us is not None and t.us_saved:
+        time = f", time {delta(us + t.us_saved, -t.us_saved, us_text)}"
     # Without XLA's schedule a replay may need less or more than XLA's own module.
     whose = "replayed "
     if abs(before - own) <= own // 100:
