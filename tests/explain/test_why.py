@@ -231,17 +231,6 @@ def test_the_same_name_twice(gpt2: Compilation) -> None:
     assert pair(gpt2, "add.9", "add.9").outcome == "apart"
 
 
-def test_a_long_tuple_is_cut_behind_an_element() -> None:
-    from hlofuse.format import shorten
-    from hlofuse.reports.why.text import _shape_text
-
-    element = "f32[32,4,4,128]{3,2,1,0}"
-    assert _shape_text(f"(f32[8], {element})") == f"(f32[8], {element})"
-    assert _shape_text(f"(f32[8], {', '.join(3 * [element])})") == f"(f32[8], {element}, … 4 elements)"
-    nested = f"(({element}, {element}), {', '.join(3 * [element])})"  # a part of it would not close
-    assert _shape_text(nested) == shorten(nested, 60)
-
-
 def test_a_name_given_twice_is_one_instruction(hlofuse: Run, samples: Path) -> None:
     """It is said, and described once."""
     for form in ("text", "markdown"):

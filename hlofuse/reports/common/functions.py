@@ -67,7 +67,7 @@ def _name(f: Functions, row: FunctionShare) -> str:
     name = printable(row.name) or "(unnamed)"
     if [other.name for other in f.rows].count(row.name) == 1:
         return name
-    return f"{name} ({printable(shown_file(row.file)) if row.file else 'scope'})"
+    return f"{name} ({(printable(shown_file(row.file)) or 'function') if row.file else 'scope'})"
 
 
 def percent(part: float) -> str:

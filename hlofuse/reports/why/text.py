@@ -179,7 +179,7 @@ def _print_kernel(s: Story, equal: int, console: Console, seen: set[object]) -> 
     """A kernel's time, what keeps it apart, what helps, for `equal` more as well. `seen`: what was shown."""
     console.print(story_headline(s) + (f" {equal} more like it." if equal else ""), style="bold")
     where = printable(origin(s.described)) or printable(s.described.opcode)
-    indented(console, f"{where} {_shape_text(s.described.shape, 40)}", 2, "dim")
+    indented(console, f"{where} {_elements(s.described.shape, 40)}", 2, "dim")
     print_lines(console, map(printable, s.communication))
     if not s.apart and not s.communication:
         indented(console, "No fusion with a kernel next to it was refused.")
@@ -252,7 +252,7 @@ def _same(a: Story | PairAnswer) -> object:
 def _print_places(console: Console, places: Sequence[Place]) -> None:
     table = Rows("name", "left", "name", "left", drop=(1,))
     for p in places:
-        what = f"{printable(p.opcode)} {_shape_text(p.shape)}".strip() or (
+        what = f"{printable(p.opcode)} {_elements(p.shape, 60)}".strip() or (
             "intermediate fusion, no longer present"
         )
         time = f"{measured_text(p.measured)} measured" if p.measured is not None else ""
@@ -261,14 +261,8 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
     table.print(console)
 
 
-def _shape_text(shape: str, width: int = 60) -> str:
-    elements = shape.split(", ")
-    if len(shape) <= width or len(elements) == 1 or shape.count("(") > 1:
-        return shorten(shape, width)
-    count = len(elements)
-    while count > 1 and len(", ".join(elements[:count])) > width - 15:
-        count -= 1
-    return f"{shorten(', '.join(elements[:count]), width)}, … {len(elements)} elements)"
+def _elements(shape: str, width: int) -> str:
+    return shape if len(shape) <= width else shorten(listing(shape.strip("()").split(", "), 2), width)
 
 
 def _print_pairs(p: PairAnswer, others: Sequence[PairAnswer | Story], console: Console) -> None:
