@@ -20,8 +20,7 @@ def close_matches(name: str, names: Iterable[str]) -> list[str]:
     lowered = name.lower()
     bare = re.sub(_ZEROS, "", lowered)
     # A name without its number, or the zeros of it, is meant literally: reduce -> reduce.3, PF2 -> PF002.
-    literal = [n for n in pool if n.lower().startswith(f"{lowered}.")]
-    literal += [n for n in pool if re.sub(_ZEROS, "", n.lower()) == bare]
+    literal = [n for n in pool if f"{re.sub(_ZEROS, '', n.lower())}.".startswith(f"{bare}.")]
     close = difflib.get_close_matches(name, pool)
     inside = [n for n in pool if len(lowered) > 2 and lowered in n.lower()]
     return list(dict.fromkeys([*literal, *close, *inside]))[:3]

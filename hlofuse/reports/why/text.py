@@ -262,7 +262,8 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
 
 
 def _elements(shape: str, width: int) -> str:
-    return shape if len(shape) <= width else shorten(listing(shape.strip("()").split(", "), 2), width)
+    elements = shape.strip("()").split(", ")
+    return shape if len(shape) <= width else shorten(listing(elements, width // 30), width)
 
 
 def _print_pairs(p: PairAnswer, others: Sequence[PairAnswer | Story], console: Console) -> None:
