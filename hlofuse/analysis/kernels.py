@@ -290,8 +290,12 @@ def source_line(text: str) -> SourceLine | None:
 
 
 def name_bearers(instruction: Instruction) -> Iterator[Instruction]:
-    """Operations whose metadata stand for an instruction's, best first: itself, those inside it, its readers,
-    and what a copy writes back. XLA gives the metadata of what it expands to the last operation alone."""
+    """Operations whose metadata stand for an instruction's, best first: the scatter or gather whose loop runs
+    it, itself, those inside it, its readers, and what a copy writes back. XLA gives the metadata of what it
+    expands to the last operation alone. JAX traces the sum of all scatters once, so that it has one line."""
+    loop, expanded = expansion_of(instruction)
+    if loop is not None and expanded:
+        yield loop
     yield instruction
     if instruction.opcode in ("fusion", "call") and instruction.called:
         yield from reversed(list(instruction.called[0][1]))
@@ -299,6 +303,16 @@ def name_bearers(instruction: Instruction) -> Iterator[Instruction]:
         yield from islice(reach([instruction], _readers), _MOST)
     if instruction.opcode == "copy" and is_kernel(instruction.operands[0]):
         yield from name_bearers(instruction.operands[0])
+
+
+_EXPANDED = re.compile(r"/((?:scatter|gather)[\w-]*)$")  # JAX's own loops are `while`
+
+
+def expansion_of(kernel: Instruction) -> tuple[Instruction | None, str]:
+    """The loop that runs a kernel, and the scatter or gather that XLA made it of; empty for another loop."""
+    loop = kernel.called_by("while")
+    found = loop and _EXPANDED.search(loop.op_name or "")
+    return loop, found[1] if found else ""
 
 
 def _readers(x: Instruction) -> list[Instruction]:
@@ -322,7 +336,7 @@ def source_bearer(instruction: Instruction, module: Module) -> Instruction:
 def kernel_source(instruction: Instruction, module: Module) -> SourceLocation | None:
     """The source line of an instruction, or of the loop that runs it; None where the dump has none."""
     source = module.source_of(source_bearer(instruction, module))
-    loop = instruction.called_by("while")
+    loop, _ = expansion_of(instruction)
     return module.source_of(loop) if source is None and loop is not None else source
 
 

@@ -372,7 +372,9 @@ ENTRY e { x = f32[1024]{0:T(1024)} parameter(0)
   ROOT w = (s32[]{:T(128)}, f32[1024]{0:T(1024)}) while(t), condition=condition, body=body, \
 metadata={op_name="jit(f)/scatter" source_file="p.py" source_line=10} }
 """
-    for name, label in (("scatter", "  loop for scatter"), ("while", "")):
-        (tmp_path / "m.hlo").write_text(text.replace("/scatter", f"/{name}"))
-        shown = hlofuse("explain", tmp_path / "m.hlo", "--device", "v5e", columns=120).out
-        assert re.search(rf"y, 70 times +p\.py:10{label}$", shown, re.MULTILINE)
+    of_first_sum = text.replace('"1500"}', '"1500"}, metadata={source_file="p.py" source_line=20}')
+    for kind, line, label in (("scatter", 10, "  loop for scatter"), ("while", 20, "")):
+        for program, place in ((text, 10), (of_first_sum, line)):
+            (tmp_path / "m.hlo").write_text(program.replace("/scatter", f"/{kind}"))
+            shown = hlofuse("explain", tmp_path / "m.hlo", "--device", "v5e", columns=120).out
+            assert re.search(rf"y, 70 times +p\.py:{place}{label}$", shown, re.MULTILINE)

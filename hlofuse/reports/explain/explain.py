@@ -1,14 +1,13 @@
 """From a replay to an explanation."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 
 from hlofuse.account import Costs, KernelTime, Launched, Observed
 from hlofuse.account.bound import open_end
 from hlofuse.account.cpu import CpuTimes
-from hlofuse.analysis.kernels import outermost_loops
+from hlofuse.analysis.kernels import expansion_of, outermost_loops
 from hlofuse.compilation import Compilation, PassResult
 from hlofuse.ir import Instruction, grouped, replace
 from hlofuse.pipelines import TARGETS
@@ -228,9 +227,6 @@ def hot_kernels(facts: Facts, only: Container[str] | None = None) -> tuple[HotKe
     return grouped_kernels(chosen, facts.costs.kernel if facts.costs is not None else None, times)
 
 
-_EXPANDED = re.compile(r"/((?:scatter|gather)[\w-]*)$")  # JAX's own loops are `while`
-
-
 def grouped_kernels(
     rows: Iterable[tuple[Launched, Place]],
     time_of: Callable[[Instruction], KernelTime | None] | None,
@@ -239,8 +235,7 @@ def grouped_kernels(
     """Kernels alike in line, kind, shapes and costs: longest measured, then estimated, then by bytes."""
     groups: dict[object, list[HotKernel]] = {}
     for row, place in rows:
-        loop = row.instruction.called_by("while")
-        expanded = _EXPANDED.search((loop and loop.op_name) or "")
+        _, expanded = expansion_of(row.instruction)
         kernel = time_of(row.instruction) if time_of is not None and not row.is_floor else None
         moved = row.cost.bytes_accessed * row.runs
         one = HotKernel(
@@ -254,7 +249,7 @@ def grouped_kernels(
             is_collective=row.kind == "collective",
             per_iteration=row.per_iteration,
             in_branch=row.in_branch,
-            estimate=cpu.kind_text(row.instruction) if cpu else f"loop for {expanded[1]}" if expanded else "",
+            estimate=cpu.kind_text(row.instruction) if cpu else f"loop for {expanded}" if expanded else "",
             has_time=cpu is None or (row.us is not None and not row.is_floor),
             open_end=open_end(row),
         )
