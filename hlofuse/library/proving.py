@@ -3,11 +3,14 @@
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import compress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hlofuse import __version__
 from hlofuse.account import Totals
+from hlofuse.account.bound import open_end
+from hlofuse.analysis.kernels import source_bearer
 from hlofuse.capture.capturing import capture_modules, versions_of
 from hlofuse.capture.model import CaptureError, settled_destination
 from hlofuse.cost.tpu import TpuDevice, tpu_devices
@@ -30,6 +33,11 @@ from .questions import Explain
 
 _SEARCHED = 12_000  # instructions of a module that takes about 3 s
 _JUDGED = 3  # suggestions whose values are compared
+_LARGE = 0.001  # of all bytes: a kernel without a time that may matter
+_SLOWER = frozenset(
+    "add-the-shifts barrier-before-the-update compute-in-parts update-as-one-vector use-the-structure".split()
+)
+"""Recipes whose pages take longer on a v5e (libtpu 0.0.46.3): named for a TPU with proof alone."""
 _SECONDS = 60.0  # for a run of a program on the CPU
 _VMEM = "--xla_tpu_scoped_vmem_limit_kib"
 _OWN_VMEM_KIB = 16_384  # XLA:TPU's own limit
@@ -55,8 +63,9 @@ def _with_candidates(report: Program, v: Verdict) -> Verdict:
         return replace(v, not_proved="XLA:TPU is closed; --prove needs the dump directory")
     if sum(1 for _ in written.instructions()) > _SEARCHED:
         return v
-    found = {s.recipe or s.flag: s for s, _ in _candidates(report, v, prepared(written))}
-    return replace(v, untried=tuple(sorted(found.values(), key=lambda s: -s.touched)))
+    candidates = _candidates(report, v, prepared(written))
+    found = {s.recipe or s.flag: s for s, _ in candidates if s.recipe not in _SLOWER}
+    return replace(v, untried=tuple(sorted(found.values(), key=_most_touched)))
 
 
 def _proved(
@@ -71,7 +80,7 @@ def _proved(
     start = prepared(report.before_optimizations("explain --prove").module)
     suggested = {s.recipe or s.flag for s in (*v.suggestions, *v.untried)}
     found = list(_candidates(report, v, start))
-    found.sort(key=lambda c: ((c[0].recipe or c[0].flag) not in suggested, -c[0].touched))
+    found.sort(key=lambda c: ((c[0].recipe or c[0].flag) not in suggested, *_most_touched(c[0])))
     remaining = [] if v.tiles is not None else list(v.suggestions)
     helpful = []
     untimed = []
@@ -120,8 +129,11 @@ def _candidates(
 ) -> Iterator[Candidate]:
     backend = report.identity.backend.value
     module = report.account.module
-    kernels = [(r.total_us or 0.0, *_sources(r.instruction, module)) for r in report.account.rows]
-    total = sum(us for us, _, _ in kernels)
+    rows = report.account.rows
+    least = _LARGE * sum(r.cost.bytes_accessed * r.runs for r in rows)
+    unknown = [open_end(r) and r.cost.bytes_accessed * r.runs >= least for r in rows]
+    kernels = [(r.total_us or 0.0, *_sources(r.instruction, module)) for r in rows]
+    total = sum(us for us, *_ in kernels)
     for r in rewritten(start, backend, loops=True):
         rewriting = WRITTEN.get(r.recipe.name)
         if rewriting is not None and rewriting.rounds:
@@ -130,14 +142,19 @@ def _candidates(
         s = r.suggestion(replace(UNKNOWN, roughly_timed=rough))
         same = {_form(x) for x in r.module.instructions()}
         changed = {_source(x, start) for x in start.instructions() if _form(x) not in same} - {None}
-        touched = sum(us for us, found, line in kernels if found & changed or line in s.sources)
-        yield replace(s, touched=touched / total if total else 0.0), r.module
+        touched = [found & changed or line in s.sources for _, found, line in kernels]
+        share = sum(us for us, *_ in compress(kernels, touched)) / (total or 1.0)
+        yield replace(s, touched=share, touches_unknown=any(compress(unknown, touched))), r.module
     flags = [s for s in (*v.suggestions, *v.untried) if s.flag]
     machine = report.account.machine
     if isinstance(machine, TpuDevice) and machine.vmem_size > 2048 * _OWN_VMEM_KIB:
         flag = f"{_VMEM}={machine.vmem_size // 2048}"
         flags.append(Suggestion("flag", "Let a kernel use half of VMEM", "", (), 0, UNKNOWN, flag=flag))
     yield from ((s, None) for s in flags)
+
+
+def _most_touched(s: Suggestion) -> tuple[bool, float]:
+    return not s.touches_unknown, -s.touched
 
 
 def _form(x: Instruction) -> object:
@@ -148,8 +165,9 @@ def _sources(
     kernel: Instruction,
     module: Module,
 ) -> tuple[set[object], str | None]:
-    """The sources of a kernel's operations; its line, where XLA made its last operation without a source."""
-    operations = [*inside(kernel)]
+    """The sources of a kernel's operations and of a scatter's loop; its line, where XLA made the last of them
+    without a source."""
+    operations = [source_bearer(kernel, module), *inside(kernel)]
     line = None if operations[-1].op_name else place_of(kernel, module).source
     return {_source(x, module) for x in operations}, line
 
@@ -184,7 +202,12 @@ class _NoMore(Exception):
 class _Compiler:
     """Compiles changed modules for the build of a report, and keeps the totals of each in the cache."""
 
-    def __init__(self, report: Program, python: str | None, tries: int) -> None:
+    def __init__(
+        self,
+        report: Program,
+        python: str | None,
+        tries: int,
+    ) -> None:
         self._python = python
         self._left = tries
         self._listener = report.options.listener

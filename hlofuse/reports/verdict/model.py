@@ -37,6 +37,7 @@ class Suggestion:
     """The module holds the gradient of these lines, and the trial leaves it as it was."""
     change: tuple[Recipe, tuple[Finding, ...]] | None = field(default=None, repr=False, compare=False)
     """A change at the input of fusion; None for others."""
+    touches_unknown: bool = False  # It also changes kernels of which no time is known
 
 
 class Share(Record):
