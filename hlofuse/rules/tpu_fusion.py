@@ -77,6 +77,18 @@ def _leaves_gaps(x: Instruction) -> bool:
     return x.opcode == "pad" and any(part.count("_") > 1 for part in (x.raw("padding") or "").split("x"))
 
 
+def _joins_sublanes(x: Instruction) -> bool:
+    """True for a bitcast to another size of the second minor dimension alone."""
+    old, new = ([s.dimensions[k] for k in s.minor_to_major] for s in (x.operands[0].shape, x.shape))
+    return x.opcode == "bitcast" and old[:1] == new[:1] and old[1:2] != new[1:2]
+
+
+def _adds_ones(x: Instruction) -> bool:
+    """True for a reshape of a vector to one row or column."""
+    sizes = tuple(n for n in x.shape.dimensions if n > 1)
+    return x.opcode == "reshape" and x.operands[0].shape.dimensions == sizes
+
+
 def _takes_all(producer: Instruction, user: Instruction) -> bool:
     return all(_takes_in(u, k, producer) for u, k in readers(producer, user))
 
@@ -91,9 +103,12 @@ def consumer_takes_nothing(pair: CandidatePair) -> bool:
 def producer_on_its_own(pair: CandidatePair) -> bool:
     producer = pair.producer
     if producer.opcode == "copy":
-        return producer.shape.minor_to_major[:1] != producer.operands[0].shape.minor_to_major[:1]
+        keeps_lanes = producer.shape.minor_to_major[:1] == producer.operands[0].shape.minor_to_major[:1]
+        return not keeps_lanes or any(_joins_sublanes(r) for r, _ in readers(producer, pair.consumer))
     if producer.opcode == "fusion":
         return not (is_created(producer) and kind(producer) == "loop")
+    if _adds_ones(producer):
+        return _writes(readers(producer, pair.consumer)[0][0])
     return producer.opcode in _ON_ITS_OWN or _leaves_gaps(producer)
 
 
@@ -162,10 +177,10 @@ def _bytes_read(x: Instruction, ends: set[Instruction]) -> int:
 
 
 def _stores(user: Instruction) -> bool:
-    """True for a result of the computation and a pad, and for bitcasts that only such read."""
+    """True for a result of the computation, a pad, a slice, a copy, and for bitcasts that only such read."""
     if user.opcode == "bitcast":
         return bool(user.users) and any(map(_stores, user.users))
-    return user.opcode in ("tuple", "pad", "slice")
+    return user.opcode in ("tuple", "pad", "slice", "copy")
 
 
 RULES = (consumer_takes_nothing, producer_on_its_own, scalar, end_of_product, stays_in_memory)

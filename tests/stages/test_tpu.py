@@ -170,6 +170,7 @@ LABELS = "dim_labels=bf_io->bf"
 TWICE = "w = f32[8,8] multiply(x, y)"
 ROWS = "p = f32[8,8]{1,0} parameter(0)\n  x = f32[8,8]{0,1} copy(p)"
 DEEP = "p = f32[8,8,8] parameter(0)"
+JOINED = "x = f32[8,8,8]{2,0,1} copy(p)\n  b = f32[64,8] bitcast(x)"
 SOFTMAX = """p = f32[{0}] parameter(0)
   r = f32[{0}] negate(p)
   z = f32[] constant(0)
@@ -212,6 +213,9 @@ HALF = "y = f32[8,4] slice(x), slice={[0:8], [0:4]}"
             ),
             None,
         ),
+        # A vector becomes a column as it is; a bitcast that joins rows reads a copy of its own.
+        (("p = f32[8] parameter(0)", "x = f32[8,1] reshape(p)", "ROOT y = f32[8,1] negate(x)"), None),
+        ((DEEP, JOINED, "ROOT y = f32[64,8] negate(b)"), "TP002"),
         # What is stored is not computed again from two arrays, but from one.
         (
             (

@@ -140,7 +140,11 @@ class Prediction(OnlySkipped):
                     joined = groups[producer] + groups[user]
                     groups.update(dict.fromkeys(joined, joined))
 
-    def _may_join(self, producer: Instruction, user: Instruction) -> bool:
+    def _may_join(
+        self,
+        producer: Instruction,
+        user: Instruction,
+    ) -> bool:
         first, second = self._groups[producer], self._groups[user]
         kinds = kind(producer), kind(user)
         if kinds[0] not in ("loop", "convolution") or kinds[1] not in ("loop", "reduce") or first is second:
@@ -149,6 +153,8 @@ class Prediction(OnlySkipped):
             return False
         read = [(x, u) for x in first for u in x.users if u in second]
         if any(kind(x) == "reduce" or sorted(_size(u)) != sorted(_size(x)) for x, u in read):
+            return False
+        if any(r.opcode == "copy" for edge in read for r, _ in readers(*edge)):
             return False
         both, groups = {*first, *second}, self._groups
         after = [u for x in first for u in x.users if u not in both]
