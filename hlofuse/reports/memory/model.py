@@ -11,7 +11,6 @@ from hlofuse.format import fields
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module, Record, computation_of
 from hlofuse.memory import Assignment, LiveArray
-from hlofuse.reports.verdict.candidates import SILENT
 from .changes import MemoryChange
 from .ideas import LARGE, Untried, argument_name, ideas, loops_of, opcodes_in
 
