@@ -56,7 +56,11 @@ def _leaves_out(indices: Instruction, classes: int) -> bool:
     return found is not None and bool(((found < 0) | (found >= classes)).any())
 
 
-def _at_indices(x: Instruction, factors: Sequence[Labelled], result: list[int]) -> bool:
+def _at_indices(
+    x: Instruction,
+    factors: Sequence[Labelled],
+    result: list[int],
+) -> bool:
     """Σ of a one-hot array times another becomes what that has at the indices, or sums for each index."""
     for (hot, labels), (value, own) in (factors, factors[::-1]):
         found = onehot(hot)
@@ -402,7 +406,11 @@ def _window(x: Instruction) -> bool:
     return replace(x, make.select(x, make.padded(x, ones, *places), spread_out, table))
 
 
-def _combined(x: Instruction, old: Instruction, new: Instruction) -> Instruction | None:
+def _combined(
+    x: Instruction,
+    old: Instruction,
+    new: Instruction,
+) -> Instruction | None:
     root = x.to_apply.root
     if root.opcode == "parameter":
         return new if root.parameter_number else old
@@ -415,26 +423,29 @@ def _combined(x: Instruction, old: Instruction, new: Instruction) -> Instruction
 def _scatter_stacked(x: Instruction) -> bool:
     """Sums over the same segments become one of stacked values."""
     indices, updates = x.operands[1:] if len(x.operands) == 3 else (x, x)
-    if updates.shape.rank != 1 or x.shape.rank != 1 or not combines_by(x, "add") or not x.users:
+    if not combines_by(x, "add") or not x.users:
         return False
     same = [x]
+    form = x.attributes.without("to_apply", "metadata")
     for u in indices.users:
         fits = u.users and u.opcode == "scatter" and u.operands[1] is indices and combines_by(u, "add")
         fits = fits and (u.shape, u.operands[2].shape) == (x.shape, updates.shape)
+        fits = fits and u.attributes.without("to_apply", "metadata") == form
         if fits and not any(depends_on(u, v) or depends_on(v, u) for v in same):
             same.append(u)
     if len(same) < 2:
         return False
 
     def stacked(k: int) -> Instruction:
-        parts = (u.operands[k] for u in same)
-        return make.concatenate(x, [make.reshape(x, inserted(p.shape, 1, [1]), p) for p in parts], 1)
+        parts, last = [u.operands[k] for u in same], x.operands[k].shape.rank
+        return make.concatenate(x, [make.reshape(x, inserted(p.shape, last, [1]), p) for p in parts], last)
 
     init = stacked(0)
     new = make.copy_of(x, [init, indices, stacked(2)], init.shape)
-    new.attributes = new.attributes.updated(update_window_dims="{1}")
+    windows = [*numbers_of(x, "update_window_dims"), updates.shape.rank]
+    new.attributes = new.attributes.updated(update_window_dims=make.numbers(windows))
     for k, u in enumerate(same):
-        u.replace_all_uses_with(make.reshape(x, u.shape, make.part(x, new, k, k + 1, 1)))
+        u.replace_all_uses_with(make.reshape(x, u.shape, make.part(x, new, k, k + 1, x.shape.rank)))
     return True
 
 
@@ -456,11 +467,18 @@ def _slice_windows(x: Instruction) -> bool:
     return len(terms) == count and replace(x, fold(x, root.opcode, terms))
 
 
-def _of_windows(value: Instruction, along: int, k: int) -> Instruction | None:
+def _of_windows(
+    value: Instruction,
+    along: int,
+    k: int,
+) -> Instruction | None:
     """One place of all windows, a slice of the table of a gather; None where no gather reads such windows."""
     found = list[Labelled]()
 
     def last(x: Instruction, labels: list[int]) -> Labelled:
+        if x.opcode == "gather" and (gathered := _gathered_rows(x)) is not None:
+            x, order = gathered
+            labels = [labels[order.index(d)] for d in range(x.shape.rank)]
         d = labels.index(along)
         if (part := _slice_at(x, d, k)) is None:
             return make.part(x, x, k, k + 1, d), labels
@@ -475,7 +493,11 @@ def _of_windows(value: Instruction, along: int, k: int) -> Instruction | None:
     return new[0] if new is not None and found else None
 
 
-def _slice_at(x: Instruction, d: int, k: int) -> tuple[_Places, Instruction] | None:
+def _slice_at(
+    x: Instruction,
+    d: int,
+    k: int,
+) -> tuple[_Places, Instruction] | None:
     """What a gather reads at one place of a dimension, if that is evenly spaced; else None."""
     places = _places(x) if x.opcode == "gather" else None
     if places is None or len(places.free) != 2 or d not in places.free or places.batch:
@@ -528,7 +550,11 @@ def _write_at_once(x: Instruction) -> bool:
     return replace(x, new)
 
 
-def _row_read(u: Instruction, rows: Sequence[tuple[int, Instruction]], along: int) -> Instruction | None:
+def _row_read(
+    u: Instruction,
+    rows: Sequence[tuple[int, Instruction]],
+    along: int,
+) -> Instruction | None:
     """The rows that a slice reads of those written so far, or None."""
     place = ranges_of(u)[along]
     fits = (part for start, part in rows if (start, part.shape) == (place.start, u.shape))
@@ -568,6 +594,12 @@ def _index_rows(x: Instruction) -> bool:
     """A gather or scatter of windows of whole rows, or a scatter of their elements, becomes one of rows."""
     if x.opcode == "scatter":
         return _scatter_rows(x) or _scatter_elements(x)
+    rows = None if prod(numbers_of(x, "slice_sizes")) in numbers_of(x, "slice_sizes") else _gathered_rows(x)
+    return rows is not None and replace(x, make.transpose(x, *rows))
+
+
+def _gathered_rows(x: Instruction) -> tuple[Instruction, list[int]] | None:
+    """A gather of whole rows in place of one of windows of them, and how it is transposed."""
     table, indices = x.operands
     sizes = numbers_of(x, "slice_sizes")
     rank = indices.shape.rank - 1
@@ -575,13 +607,13 @@ def _index_rows(x: Instruction) -> bool:
     moved = [(k, d) for k, d in enumerate(numbers_of(x, "start_index_map")) if d not in whole]
     is_plain = x.raw("collapsed_slice_dims") == "{}" and not numbers_of(x, "operand_batching_dims")
     if not is_plain or x.raw("index_vector_dim") != str(rank):
-        return False
+        return None
     if len(moved) != 1 or len(whole) + 1 < table.shape.rank:
-        return False
+        return None
     ((column, along),) = moved
     count = sizes[along]
-    if count == 1 or prod(sizes) == count:
-        return False
+    if count == 1:
+        return None
     starts = make.part(x, indices, column, column + 1, rank)
     starts = make.reshape(x, without(starts.shape, [rank]), starts)
     last = make.scalar_like(starts, table.shape.dimensions[along] - count)
@@ -593,7 +625,7 @@ def _index_rows(x: Instruction) -> bool:
     offsets = numbers_of(x, "offset_dims")
     order = [p for p in range(x.shape.rank) if p not in offsets]
     order += [offsets[d] for d in (along, *whole)]
-    return replace(x, make.transpose(x, rows, [order.index(p) for p in range(x.shape.rank)]))
+    return rows, [order.index(p) for p in range(x.shape.rank)]
 
 
 def _scatter_elements(x: Instruction) -> bool:
