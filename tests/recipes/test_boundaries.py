@@ -173,6 +173,14 @@ def gathered_part(count: int) -> str:
     return text.replace("HloModule m\n", "HloModule m, num_partitions=8\n")
 
 
+def scaled_psum(opcode: str) -> str:
+    return entry(f"""  x = f32[64,8]{{1,0}} parameter(0)
+  p = f32[64,8]{{1,0}} all-reduce(x), to_apply=plus
+  y = f32[64,8]{{1,0}} broadcast(zero), dimensions={{}}
+  m = f32[64,8]{{1,0}} {opcode}(p, y)
+  ROOT s = f32[8]{{0}} reduce(m, zero), dimensions={{0}}, to_apply=plus""")
+
+
 def from_function(scopes: str) -> str:
     """A loop with these scopes, of which a line in function `step` is known."""
     tables = """
@@ -214,6 +222,7 @@ CASES = [
     ("donate-the-argument", "gpu", updated(1 << 15, (1 << 14) - 1), updated(1 << 15, 1 << 14)),
     ("write-the-row", "gpu", row_by_mask(256), row_by_mask(255)),
     ("write-the-row", "cpu", row_by_mask(256), row_by_mask(256, "NE")),
+    ("sum-before-the-psum", "gpu", scaled_psum("multiply"), scaled_psum("add")),
     ("slice-before-the-gather", "gpu", gathered_part(128), gathered_part(129)),
 ]
 

@@ -94,9 +94,10 @@ def _masked(x: Instruction) -> Iterator[Sequence[Instruction]]:
     is_sum = x.opcode == "add" and all(o.opcode == "multiply" for o in x.operands)
     for first, second in (x.operands, x.operands[::-1]) if is_sum else ():
         for (mask, new), (rest, old) in product(permutations(first.operands), permutations(second.operands)):
-            others = spread(rest)[0]
-            is_rest = others.opcode == "subtract" and is_constant(others.operands[0], 1)
-            if is_rest and spread(others.operands[1])[0] is spread(mask)[0]:
+            (others, dims), (test, own) = spread(rest), spread(mask)
+            others = others.operands[0] if others.opcode == "reshape" else others
+            is_rest = dims == own and others.opcode == "subtract" and is_constant(others.operands[0], 1)
+            if is_rest and spread(others.operands[1])[0] is test:
                 yield mask, new, old
 
 
@@ -224,17 +225,26 @@ def _is_sliced_later(x: Instruction) -> bool:
     return user is not None and user.opcode == "slice" and 4 * user.shape.byte_size <= x.shape.byte_size
 
 
-def _move(x: Instruction) -> bool:
+def _reader(x: Instruction) -> Instruction | None:
+    """The one reader of `x`, below bitcasts and products with a number."""
     user = only_reader(x)
-    if user is None or x not in user.operands:
+    is_scaled = user is not None and user.opcode == "multiply" and any(map(_is_number, user.operands))
+    return _reader(user) if user is not None and (is_scaled or user.opcode == "bitcast") else user
+
+
+def _move(x: Instruction) -> bool:
+    user = _reader(x)
+    if user is None:
         return False
-    operands = [x.operands[0] if o is x else o for o in user.operands]
-    user.replace_all_uses_with(make.copy_of(x, [make.copy_of(user, operands)], user.shape))
+    x.replace_all_uses_with(x.operands[0])
+    new = make.copy_of(x, [user], user.shape)
+    user.replace_all_uses_with(new)
+    new.replace_operand(0, user)
     return True
 
 
 _gathers = changed_by(_map_first, "all-gather")
-_sums = each(lambda x: combines_by(x, "add") and sum_of(only_reader(x)) is not None, "all-reduce")
+_sums = each(lambda x: combines_by(x, "add") and sum_of(_reader(x)) is not None, "all-reduce")
 
 COLLECTIVES = (
     Recipe("map-before-the-gather", "Map before the all-gather", _gathers, _map_first),

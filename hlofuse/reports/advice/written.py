@@ -19,7 +19,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.literals import Elements, values_of
-from hlofuse.passes.common.shapes import array, inserted, numbers_of, window_of, without
+from hlofuse.passes.common.shapes import array, inserted, numbers_of, window_of, without, without_ones
 from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
@@ -43,7 +43,7 @@ def prepared(module: Module) -> Module:
 
 
 def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
-    """The value below broadcasts, transposes and conversions; for each dimension of `x` that of the value."""
+    """The value below broadcasts, transposes, conversions and sizes of one; each dimension of `x` there."""
     dims: list[int | None] = list(range(x.shape.rank))
     while True:
         below = x.operands[0] if x.operands else x
@@ -51,6 +51,9 @@ def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
             dims = [x.dimensions.index(d) if d in x.dimensions else None for d in dims]
         elif x.opcode == "transpose":
             dims = [None if d is None else x.dimensions[d] for d in dims]
+        elif x.opcode == "reshape" and without_ones(x.shape).dimensions == below.shape.dimensions:
+            places = [k for k, n in enumerate(x.shape.dimensions) if n != 1]
+            dims = [places.index(d) if d in places else None for d in dims]
         elif x.opcode not in ("convert", "copy"):
             return x, dims
         elif below.element_type in FLOATING_TYPES and x.element_type not in FLOATING_TYPES:
