@@ -11,7 +11,7 @@ from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.shapes import array, common_factors, with_dimensions
-from .matching import combines_by, is_constant, source
+from .matching import combines_by, is_constant
 from .written import counted, equal_places, fold, replace, spread
 
 Labelled = tuple[Instruction, list[int]]
@@ -347,13 +347,14 @@ def reorder(x: Instruction) -> bool:
 
 
 def unscaled(x: Instruction) -> Iterator[tuple[Instruction, Instruction | None]]:
-    """`x` and None; a value that it alone reads and scales by a number, and the number."""
+    """`x` and None; each value that it alone reads and scales by numbers, and their product."""
     yield x, None
     for value, scale in (x.operands, x.operands[::-1]) if x.opcode == "multiply" else ():
-        number = source(scale)
+        number = spread(scale)[0]
         is_number = not number.shape.dimensions and number.element_type == x.element_type
         if is_number and len(value.users) == 1:
-            yield value, number
+            for below, n in unscaled(value):
+                yield below, number if n is None else make.binary(x, "multiply", number, n)
 
 
 def multiply_apart(x: Instruction, chosen: Callable[[Instruction], bool]) -> bool:

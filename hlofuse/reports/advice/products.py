@@ -556,6 +556,19 @@ def _scaled_pair(
     return [rest, on_both(x, "multiply", first, second)]
 
 
+def _multiple(x: Instruction, value: Instruction) -> tuple[Instruction, Labelled | None]:
+    """The difference whose multiples are added, as in the gradient of d · d, and the sum of its factors."""
+    for scale, rest in (value.operands, value.operands[::-1]) if value.opcode == "multiply" else ():
+        if scale.opcode == "broadcast" and rest.opcode == "subtract":
+            return rest, spread_factor(scale)
+    if value.opcode == "add":
+        found = [_multiple(x, o) for o in dict.fromkeys(value.operands)]
+        (below, scaled), (other, more) = found[0], found[-1]
+        if below is other and scaled and more:
+            return below, on_both(x, "add", scaled, more)
+    return value, None
+
+
 def _multiply_differences(x: Instruction) -> bool:
     """Σ(a − b)² becomes |a|² + |b|² − 2 a·b, and Σ g·(a − b), as in its gradient, Σ g·a − Σ g·b."""
     if x.opcode == "dot":
@@ -563,10 +576,11 @@ def _multiply_differences(x: Instruction) -> bool:
         return found is not None and _multiply_differences(found[0]) and replace(x, found[1])
     sizes = dict(enumerate(x.operands[0].shape.dimensions))
     is_sum = combines_by(x, "add") and is_constant(x.operands[1], 0)
-    factors = terms_of(x.operands[0], "multiply") if is_sum else []
+    value, multiple = _multiple(x, x.operands[0]) if is_sum else (x, None)
+    factors = terms_of(value, "multiply") if is_sum else []
     parts = [_terms(x, f) for f in factors[:4]]
     differences = [(f, p) for f, p in zip(factors, parts, strict=False) if len(p) > 1]
-    scales = [p[0] for p in parts if len(p) == 1]
+    scales = [p[0] for p in parts if len(p) == 1] + ([multiple] if multiple else [])
     is_square = len({f for f, _ in differences}) == 1 and len(differences) == 2
     if len(factors) != len(parts) or not (is_square or (len(differences) == 1 and scales)):
         return False
