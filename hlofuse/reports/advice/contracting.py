@@ -174,6 +174,22 @@ def _factors(
 
 
 PRODUCTS = ("multiply", "divide", "dot")
+_SUMS = ("add", "subtract")
+
+
+def _distributed(x: Instruction) -> Instruction:
+    """Weights, or a mask that leaves 0, times each term of a sum; other values as they are."""
+    if x.opcode == "select" and is_constant(x.operands[2], 0):
+        weights, total = x.operands[:2]
+        weights = make.convert(x, weights, x.element_type)
+    elif x.opcode == "multiply":
+        total, weights = sorted(x.operands, key=lambda o: o.opcode not in _SUMS)
+    else:
+        return x
+    terms = total.operands if total.opcode in _SUMS and len(total.users) == 1 else [total]
+    if x.opcode == "multiply" and terms == [total]:
+        return x
+    return fold(x, total.opcode, [make.binary(x, "multiply", t, weights) for t in terms])
 
 
 def product_of_sums(x: Instruction, opcode: str) -> bool:
@@ -183,11 +199,14 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
     is_sum = combines_by(x, "add") and is_constant(x.operands[1], 0) and x.element_type in FLOATING_TYPES
     if not is_sum or len(value.users) > 1:
         return False
-    if opcode == "dot" and value.opcode in ("add", "subtract"):  # as of a bias
+    if opcode == "dot" and (value := _distributed(value)).opcode in _SUMS:  # as of a bias
         terms = [make.copy_of(o, o.operands) if o.opcode in PRODUCTS else o for o in value.operands]
         sums = [make.copy_of(x, [t, x.operands[1]]) for t in terms]
         total = make.binary(x, value.opcode, sums[0], sums[1])
         found = [product_of_sums(s, opcode) for s in sums]
+        for s, is_summed in zip(sums, found, strict=True):
+            if any(found) and not is_summed:
+                product_of_sums(s, "")
         return any(found) and replace(x, total)
     inner = list[Instruction]()
     outer = list[Labelled]()
@@ -199,7 +218,7 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
             inner.append(term)
     if opcode == "dot":
         factors = _weighted(value, inner, labels)
-    elif value.opcode == opcode:
+    elif value.opcode == opcode or not opcode:
         factors = _factors(value, fold(value, "multiply", inner or [value]), labels)
     else:
         return False
@@ -207,7 +226,7 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
         return False
     remaining = [d for d in labels if d not in x.dimensions]
     summed_up = contracted(value, factors[0], factors[1], remaining)
-    if opcode != "dot" and summed_up[0].opcode != "dot":
+    if opcode == "multiply" and summed_up[0].opcode != "dot":
         return False
     summed_up = reduce(partial(on_both, value, "multiply"), outer, summed_up)
     return replace(x, over(value, summed_up, remaining, sizes_of((value, labels))))
@@ -379,6 +398,9 @@ def multiply_apart(x: Instruction, chosen: Callable[[Instruction], bool]) -> boo
 Last = Callable[[Instruction, list[int]], Labelled | None]
 
 
+_EACH = ELEMENTWISE_OPCODES - {"bitcast-convert"} | {"all-gather", "all-reduce"}
+
+
 class View:
     """Some elements of an array, computed without the others: those at equal places of all dimensions with
     the same label, and fewer along the labels in `sizes`. `last` takes them where they are not computed."""
@@ -434,7 +456,8 @@ class View:
             return self._reduced(x, labels)
         if x.opcode == "reshape":
             return self._reshaped(x, labels, shape)
-        if x.opcode not in ELEMENTWISE_OPCODES or x.opcode == "bitcast-convert":
+        gathered = [labels[d] for d in x.dimensions if x.opcode == "all-gather"]
+        if x.opcode not in _EACH or any(d in self.sizes or labels.count(d) > 1 for d in gathered):
             return None
         operands = list[Instruction]()
         for operand in x.operands:
@@ -443,6 +466,8 @@ class View:
                 return None
             operands.append(part[0])
         new = x.clone(operands, shape=shape)
+        if gathered:
+            new.attributes = new.attributes.updated(dimensions=make.numbers(map(rest.index, gathered)))
         return computation_of(x).add_instruction(new), rest
 
     def _reduced(self, x: Instruction, labels: list[int]) -> Labelled | None:

@@ -116,7 +116,10 @@ def _sums_at(
     )
 
 
-def _take(x: Instruction, is_product: bool = False) -> bool:
+def _take(
+    x: Instruction,
+    is_product: bool = False,
+) -> bool:
     """A product with a one-hot array, or a sum of it (`is_product`: times values), becomes rows, or sums."""
     if x.opcode == "dot":
         return _at_indices(x, labelled(x), [*range(x.shape.rank)])
@@ -252,8 +255,11 @@ def _one_slice(x: Instruction) -> _Places | None:
     return _Places(along[0], indices, {}, along)
 
 
-def _take_first(x: Instruction) -> bool:
-    """Rows of what was computed become what is computed of rows."""
+def _take_first(
+    x: Instruction,
+    is_gathered: bool = False,
+) -> bool:
+    """Rows of what was computed become what is computed of rows; `is_gathered`: from several devices."""
     whole = x.operands[0]
     places = _places(x) if x.opcode == "gather" else _one_slice(x)
     if places is None or len(whole.users) > 1:
@@ -275,7 +281,10 @@ def _take_first(x: Instruction) -> bool:
     view = View({along: rows}, last)
     labels = [*range(whole.shape.rank)]
     found = view.of(whole, labels)
-    if found is None or not any(i.opcode == "dot" for i, _ in view.done):
+    rows_of = {i for i, _ in view.done}
+    computed = [i for i in rows_of if not rows_of.isdisjoint(i.operands)]
+    is_other = has(computed, "all-gather") != is_gathered
+    if found is None or is_other or not has(computed, "dot", "all-gather"):
         return False
     rest = [d for d in labels if d != along and d not in batch]
     order = [*batch, along, *rest]
@@ -680,6 +689,9 @@ def _columns(indices: Instruction) -> list[int]:
 ROWS = {
     "diagonal-alone": Rewriting("gather reduce", _diagonal_alone),
     "take-first": Rewriting("gather slice dynamic-slice", _take_first),
+    "slice-before-the-gather": Rewriting(
+        "gather slice dynamic-slice", partial(_take_first, is_gathered=True)
+    ),
     "map-the-table": Rewriting("gather", _map_table),
     "take-not-onehot": Rewriting("dot reduce", _take),
     "pick-the-label": Rewriting("reduce", partial(_take, is_product=True)),
