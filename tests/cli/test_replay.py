@@ -71,6 +71,7 @@ def test_a_wrong_call_writes_nothing(hlofuse: Run, samples: Path, tmp_path: Path
         (["--disable", "QQQ"], "no rule 'QQQ' (hlofuse rule lists them)"),
         (["--device", "h101"], "no device 'h101'; expected one of a100_pcie_80, "),
         (["--device", "H100"], "no device 'H100'; did you mean h100_pcie or h100_sxm?"),
+        (["--device", "epyc_2_threads"], "set HLOFUSE_CPU=epyc_2_threads in the environment"),
         (["--device", str(sample(samples))], "before.hlo: not a device file: line 1: unexpected ','"),
         (["--module", "nope"], "--module"),
     ):

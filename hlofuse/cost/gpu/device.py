@@ -122,6 +122,14 @@ def load_device(name: str) -> DeviceDescription:
     packaged = _PACKAGED / f"{name}.toml"
     if re.fullmatch(r"[\w.-]+", name) and packaged.is_file():
         return _load_packaged(packaged)
+    from hlofuse.cost.cpu.device import CHOICE, load_cpu
+
+    try:
+        load_cpu(name)
+    except HlofuseError:
+        pass
+    else:
+        raise HlofuseError(f"{name} is a CPU: leave out --device, and set {CHOICE}={name} in the environment")
     path = Path(name)
     if not path.is_file():
         names = [*device_names(), *tpu_devices()]
