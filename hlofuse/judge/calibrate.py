@@ -99,7 +99,7 @@ def samples_of(times: CpuTimes, text: str, timed: Timed) -> Iterable[Sample]:
         us = measured / row.runs
         if alone:  # a thread that had to be woken slows a profiled run down more
             us = min(us, max(timed.us - _LEAST_CALL, us / 3))
-        yield Sample(times.kind(row.instruction), {**work, "launch": 1}, us)
+        yield Sample(times.kind(row.instruction), {**work, "launch": float(row.runs <= 1)}, us)
     call = timed.us - kernels_us
     if call > 3 and kernels_us < 300:
         yield Sample("call", account.call_work | times.handoff_work(flops, kernels_us), call, 0.4)

@@ -38,6 +38,7 @@ _NEAR = 8  # elements of one line are read as if they were neighbours
 _SHORTEST = 8  # elements of a row of simple operations that LLVM writes out with vectors of several rows
 _ROW = 16  # elements of a row that LLVM does not write out
 _UNROLLED = 40  # elements of a row that LLVM does not unroll whole
+_STREAMED = 64  # elements of a row after which the rest arrives before it is read
 _SMALL_PRODUCT = 32  # a product with a side up to this length has rates of its own
 
 
@@ -80,7 +81,7 @@ def work_of(
     if emitter == "YNNPACK":
         return _library(kernel, moved)
     if emitter in ("Eigen", "plain loops", "matrix-vector loop"):
-        return _product(kernel, emitter, moved)
+        return _product(kernel, emitter, moved, caches)
     if emitter == "sort":
         return {name: amount / parts for name, amount in _sort(kernel).items()} | {"task": parts - 1}
     if emitter == "DUCC FFT":
@@ -198,6 +199,9 @@ class _Loops:
             pending[output]["result"] = (inner, written)
             if inner is not None and shape.dimensions[inner] > _SHORTEST:
                 self._unfinished["unfinished row"] += _unfinished_rows(shape, inner, written)
+            joined = without_bitcasts(output)
+            if joined.opcode == "concatenate" and _stride(joined.shape, joined.dimensions[0]) == 1:
+                self._other["joined narrow"] += written * (joined.shape.dimensions[joined.dimensions[0]] < _SHORTEST)
         inside = kernel.fused_computation.post_order() if fusion else [kernel]
         total = 0
         for x in reversed(inside):
@@ -297,13 +301,18 @@ class _Loops:
             parts = operands if opcode == "concatenate" else operands[:1]
             return [(o, (own, k), inner, count * o.shape.element_count / whole) for k, o in enumerate(parts)]
         if opcode == "gather":
-            row = max(math.prod(x.attributes.get("slice_sizes", ())), 1)
+            sizes, gathered = x.attributes.get("slice_sizes", ()), operands[0].shape
+            row = max(math.prod(sizes), 1)
+            place = next((d for d in gathered.minor_to_major if sizes[d] > 1), None)
             self.is_strided |= row == 1
             self._is_serial |= row == 1 and self._has_short_rows  # LLVM unrolls them and makes no vectors
+            run = 1 if place is None or _stride(gathered, place) > 1 else row
+            near = min(run, _STREAMED)
             self._other["gathered row"] += count / row
-            self._other["gathered element"] += count
-            self._lines("gathered", operands[0].shape, count / row, row)
-            place = operands[0].shape.minor_to_major[0] if row > 1 else None
+            self._other["gathered element"] += count / run * near
+            self._other["later gathered element"] += count / run * (run - near)
+            self._lines("gathered", gathered, count / run, near)
+            self._lines("later gathered", gathered, count / run, run - near)
             return [(operands[0], own, place, count), (operands[1], own, None, count / row)]
         if opcode == "scatter":
             updates = operands[-1].shape.element_count
@@ -376,7 +385,7 @@ class _Loops:
     ) -> None:
         """Rows of so many elements are read or written anywhere in an array."""
         level = self._caches.level(shape_size(shape))
-        lines = max(row * shape_size(shape) / max(shape.element_count, 1) / _LINE, 1.0)
+        lines = max(row * shape_size(shape) / max(shape.element_count, 1) / _LINE, min(row, 1.0))
         if level != "l1":
             self._other[f"{name} line {level}"] += rows * lines
 
@@ -603,11 +612,17 @@ def _custom_call(kernel: Instruction) -> Work | None:
     return found
 
 
-def _product(kernel: Instruction, emitter: str, moved: int) -> Work:
+def _product(
+    kernel: Instruction,
+    emitter: str,
+    moved: int,
+    caches: Caches,
+) -> Work:
     found = defaultdict(float, {f"{emitter} bytes": float(moved)})
     for x in computed_in(kernel) if kernel.opcode == "fusion" else (kernel,):
         if x.opcode in ("dot", "convolution"):
-            add_work(found, _rated(x, f"{emitter} {x.opcode}"))
+            is_near = emitter == "plain loops" and caches.level(shape_size(x.operands[1].shape)) == "l1"
+            add_work(found, _rated(x, f"{emitter} {x.opcode}{' near' if is_near else ''}"))
             batch = math.prod(x.shape.dimensions[:-2]) if x.opcode == "dot" else 1
             summed = x.attributes.get("lhs_contracting_dims", ())
             found[f"{emitter} call"] += 1 if emitter == "matrix-vector loop" else batch
@@ -623,6 +638,7 @@ def _products(x: Instruction) -> float:
     return float(dot_flops(x) if x.opcode == "dot" else convolution_flops(x))
 
 
+_LARGE_WINDOW = 100  # places of a window, of which Eigen gathers each by itself then
 _FEWEST_FILTERS = 8  # a product computes so many columns together, whether there are as many filters or not
 
 
@@ -643,14 +659,19 @@ def _convolution(x: Instruction, name: str) -> Work:
         found[f"{name} window"] = windows
     elif len(sizes) > 2:
         name += " of three dimensions"
+    elif groups > 1:
+        name += " of wide groups"
     elif filters < _FEWEST_FILTERS:
         flops *= _FEWEST_FILTERS / filters
-    return found | {f"{name} {kind}": flops, f"{name} row": windows * math.prod(sizes[:-1])}
+    rows = windows * math.prod(sizes[:-1])
+    if math.prod(sizes) > _LARGE_WINDOW:
+        found[f"{name} place"] = rows * (sizes[-1] - 1)
+    return found | {f"{name} {kind}": flops, f"{name} row": rows}
 
 
 def _rated(x: Instruction, name: str) -> Work:
     """FLOP of a product, by operand type and by whether one of its sides is short."""
-    kind = _kind(x.operands[0].shape)
+    kind = _kind(x.operands[0].shape) if name != "ynn dot" else _converted(x.operands[0].shape)
     if x.opcode == "convolution":
         return _convolution(x, name)
     flops = _products(x)
