@@ -661,6 +661,7 @@ def _convolution(x: Instruction, name: str) -> Work:
         name += " of three dimensions"
     elif groups > 1:
         name += " of wide groups"
+        found[f"{name} window"] = windows
     elif filters < _FEWEST_FILTERS:
         flops *= _FEWEST_FILTERS / filters
     rows = windows * math.prod(sizes[:-1])
