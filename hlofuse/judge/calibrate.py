@@ -91,10 +91,11 @@ def samples_of(times: CpuTimes, text: str, timed: Timed) -> Iterable[Sample]:
     kernels_us = sum(own.values())
     alone = len(own) == 1
     for row in rows:
-        measured = own.get(row.instruction.name)
+        measured = own.get(row.instruction.name, 0.0)
         work = times.work(row.instruction, account.reuse[row.instruction])
         # The profiler's own time can be all of a short one; what has no rate is to stay without.
-        if not measured or work is None or any(name.startswith("other ") for name in work):
+        is_short = measured <= _LEAST_IN_A_LOOP * (row.runs - 1)
+        if is_short or work is None or any(name.startswith("other ") for name in work):
             continue
         us = measured / row.runs
         if alone:  # a thread that had to be woken slows a profiled run down more
@@ -106,6 +107,7 @@ def samples_of(times: CpuTimes, text: str, timed: Timed) -> Iterable[Sample]:
 
 
 _LEAST_CALL = 5.0  # microseconds
+_LEAST_IN_A_LOOP = 0.2  # microseconds of one launch, of which the profiler's own time is a part
 
 
 def fitted(device: CpuDevice, samples: Sequence[Sample]) -> CpuDevice:

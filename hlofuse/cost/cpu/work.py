@@ -110,7 +110,9 @@ def work_of(
     is_guarded = (
         emitter == "loop emitter" and parts > 1 and any(n % parts > 0 for n in _short_rows(kernel)[-1:])
     )
-    loops = _Loops(caches, by_tiles=emitter == "tiled emitter", is_serial=is_guarded)
+    root = kernel.fused_root if kernel.opcode == "fusion" else kernel
+    is_column = _is_column(_first_array(without_bitcasts(root)))
+    loops = _Loops(caches, by_tiles=emitter == "tiled emitter", is_serial=is_guarded or is_column)
     if not loops.follow(kernel):
         return None
     found = {name: amount / parts for name, amount in loops.counts().items()}
@@ -425,6 +427,11 @@ def _short_rows(kernel: Instruction) -> list[int]:
     shape = _first_array(kernel)
     sizes = [shape.dimensions[d] for d in shape.minor_to_major if shape.dimensions[d] > 1] if shape else []
     return sizes if len(sizes) > 1 and sizes[0] < _UNROLLED else []
+
+
+def _is_column(shape: Shape | None) -> bool:
+    """True for [512,1]: LLVM makes no vectors across a loop of one iteration (measured, jaxlib 0.11.1)."""
+    return shape is not None and shape.element_count > 1 == shape.dimensions[shape.minor_to_major[0]]
 
 
 def _divides_by_constant(x: Instruction) -> bool:
