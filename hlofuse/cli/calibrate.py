@@ -19,7 +19,7 @@ from .common.output import Output, save
 @option("--python", "PYTHON", "Python whose JAX runs the programs.  [default: this one]")
 @report_options
 def command(file: Path, python: str | None, out: Output) -> int:
-    """Run some 500 small programs twice on this CPU, and write the device FILE with the rates that they give.
+    """Run some 600 small programs twice on this CPU, and write the device FILE with the rates that they give.
 
     It takes some minutes, on a machine that does nothing else. Set HLOFUSE_CPU=FILE and reports on CPU
     modules estimate times by it. Limit the threads with taskset."""

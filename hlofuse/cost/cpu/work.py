@@ -203,7 +203,8 @@ class _Loops:
                 self._unfinished["unfinished row"] += _unfinished_rows(shape, inner, written)
             joined = without_bitcasts(output)
             if joined.opcode == "concatenate" and _stride(joined.shape, joined.dimensions[0]) == 1:
-                self._other["joined narrow"] += written * (joined.shape.dimensions[joined.dimensions[0]] < _SHORTEST)
+                is_narrow = joined.shape.dimensions[joined.dimensions[0]] < _SHORTEST
+                self._other["joined narrow"] += written if is_narrow else 0.0
         inside = kernel.fused_computation.post_order() if fusion else [kernel]
         total = 0
         for x in reversed(inside):
