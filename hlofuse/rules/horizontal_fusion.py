@@ -1,6 +1,8 @@
 """Rules of HorizontalLoopFusion and HorizontalInputFusion: codes HF…. Both join small kernels that have
 nothing to do with each other but feed the same consumer."""
 
+from collections.abc import Collection
+
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Instruction
@@ -77,12 +79,10 @@ def is_horizontal_candidate(instruction: Instruction, model: KernelModel) -> boo
     return len({output.element_type for output in outputs_of(instruction)}) == 1
 
 
-def feeds_only(instruction: Instruction, consumer: Instruction) -> bool:
-    """True if the only users are the consumer and the root (`IsConsumerTheOnlyNonRootUser`)."""
+def feeds_only(instruction: Instruction, consumer: Instruction, views: Collection[str]) -> bool:
+    """True if all users, past `views`, are the consumer and the root (`IsConsumerTheOnlyNonRootUser`)."""
     return all(
-        feeds_only(user, consumer)
-        if user.opcode in ("get-tuple-element", "bitcast")
-        else user is consumer or user.is_root
+        feeds_only(user, consumer, views) if user.opcode in views else user is consumer or user.is_root
         for user in instruction.users
     )
 

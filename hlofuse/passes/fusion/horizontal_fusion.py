@@ -14,6 +14,7 @@ from hlofuse.ir.horizontal import join_fusions
 from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape, type_number
 from hlofuse.passes.base import DevicePass, any_change
+from hlofuse.releases import Release
 from hlofuse.rules import horizontal_fusion as rules
 from hlofuse.rules.catalogue import Knob, Rule
 from hlofuse.rules.fusion_heroes import hero_input_shape, shapes_differ
@@ -59,6 +60,11 @@ class HorizontalLoopFusion(DevicePass):
         return changed
 
 
+def _views(release: Release) -> tuple[str, ...]:
+    """Operations without a kernel that are looked past."""
+    return ("get-tuple-element", "bitcast") if release.joins_unlike_loops else ("get-tuple-element",)
+
+
 class _LoopDriver:
     """The operands of consumers, joined whole or by concatenating their results."""
 
@@ -70,6 +76,7 @@ class _LoopDriver:
         self._sliced = sliced
         self._model = model
         self._unlike_ones = options.release.joins_unlike_loops
+        self._views = _views(options.release)
         self._shares = options.release.joins_readers_of_one or not sliced
 
     def run(self, consumer: Instruction) -> Iterator[Instruction]:
@@ -86,8 +93,7 @@ class _LoopDriver:
 
     def _candidates(self, consumer: Instruction) -> list[Instruction]:
         """`FusionCandidates::Initialize`."""
-        through = ("get-tuple-element", "bitcast") if self._unlike_ones else ("get-tuple-element",)
-        sources = dict.fromkeys(o.through(*through) for o in consumer.operands)
+        sources = dict.fromkeys(o.through(*self._views) for o in consumer.operands)
         found = {x: None for x in sources if is_horizontal_candidate(x, self._model)}
         fusible = []
         for kernel in found:
@@ -107,7 +113,7 @@ class _LoopDriver:
         off = self._settings.disabled
         elements = self._limit(rules.MAX_ELEMENTS, rules.MAX_ELEMENTS_SLICED)
         instructions = self._limit(rules.MAX_INSTRUCTIONS, rules.MAX_INSTRUCTIONS_SLICED)
-        if not rules.feeds_only(kernel, consumer):
+        if not rules.feeds_only(kernel, consumer, self._views):
             return rules.OTHER_USERS
         if outputs_of(kernel)[0].shape.element_count > elements and rules.LARGE_KERNEL.code not in off:
             return rules.LARGE_KERNEL
@@ -288,7 +294,8 @@ class _InputDriver(Record):
     def _candidates(self, consumer: Instruction) -> list[Instruction]:
         """`FindAndSortFusionCandidates`."""
         sources = dict.fromkeys(o.through("get-tuple-element") for o in consumer.operands)
-        found = [x for x in sources if x.fusion_kind != "kCustom" and feeds_only(x, consumer)]
+        views = _views(self.options.release)
+        found = [x for x in sources if x.fusion_kind != "kCustom" and feeds_only(x, consumer, views)]
         reductions = [x for x in found if self.model.summary(x).is_reduction]
         return std_sorted(reductions, self._is_before)
 
