@@ -17,34 +17,12 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from ..conftest import ROOT
+from ..fixtures import companion_texts
 from ..running import Run
 
-LOOP = """HloModule m
+TEXTS = companion_texts(__file__)
 
-body {
-  s = (s32[], f32[1024]) parameter(0)
-  n = s32[] get-tuple-element(s), index=0
-  one = s32[] constant(1)
-  more = s32[] add(n, one)
-  x = f32[1024] get-tuple-element(s), index=1
-  y = f32[1024] negate(x)
-  ROOT t = (s32[], f32[1024]) tuple(more, y)
-}
-
-condition {
-  s = (s32[], f32[1024]) parameter(0)
-  n = s32[] get-tuple-element(s), index=0
-  end = s32[] constant(7)
-  ROOT less = pred[] compare(n, end), direction=LT
-}
-
-ENTRY main {
-  zero = s32[] constant(0)
-  p = f32[1024] parameter(0)
-  start = (s32[], f32[1024]) tuple(zero, p)
-  ROOT loop = (s32[], f32[1024]) while(start), condition=condition, body=body%s
-}
-"""
+LOOP = TEXTS["loop"]
 UNCOUNTED = LOOP.replace("more = s32[] add(n", "more = s32[] multiply(n")
 TRIPS = ', backend_config={"known_trip_count":{"n":"7"}}'
 
@@ -60,35 +38,7 @@ def test_a_loop_counts_as_often_as_it_runs() -> None:
     assert account.totals.cost.bytes_accessed == 7 * (2 * 4096 + 3 * 4)
 
 
-_STEPS = """HloModule m, is_scheduled=true
-
-negated {
-  a = f32[1024]{0} parameter(0)
-  ROOT b = f32[1024]{0} negate(a)
-}
-
-BODY {
-  s = (s32[], f32[1024]{0}) parameter(0)
-  n = s32[] get-tuple-element(s), index=0
-  x0 = f32[1024]{0} get-tuple-element(s), index=1
-STEPS
-  ROOT t = (s32[], f32[1024]{0}) tuple(n, xLAST)
-}
-
-condition {
-  s = (s32[], f32[1024]{0}) parameter(0)
-  n = s32[] get-tuple-element(s), index=0
-  end = s32[] constant(7)
-  ROOT less = pred[] compare(n, end), direction=LT
-}
-
-ENTRY main {
-  zero = s32[] constant(0)
-  p = f32[1024]{0} parameter(0)
-  start = (s32[], f32[1024]{0}) tuple(zero, p)
-  ROOT loop = (s32[], f32[1024]{0}) while(start), condition=condition, body=BODYTRIPS
-}
-"""
+_STEPS = TEXTS["steps"]
 
 
 def _us_of_loop(kernels: int, trips: str = TRIPS, flags: tuple[str, ...] = ()) -> float:
@@ -183,16 +133,7 @@ ENTRY main {
     assert (account.totals.kernels, account.totals.launches) == (2, 1)
 
 
-FUSION = """HloModule m
-
-inside {
-%s
-}
-
-ENTRY main {
-%s
-}
-"""
+FUSION = TEXTS["fusion"]
 
 
 def moved(inside: str, call: str) -> tuple[int, int]:

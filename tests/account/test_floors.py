@@ -11,55 +11,12 @@ from hlofuse.analysis.cost import Cost
 from hlofuse.ir import parse_module
 from hlofuse.ir.record import replace
 from hlofuse.reports.whatif.model import trial_of
+from ..fixtures import companion_texts
+
+TEXTS = companion_texts(__file__)
 
 # Ten steps over the rows of `xs`; the carry is copied first, and one row a step is written into `out`.
-SCAN = """HloModule m, is_scheduled=true
-condition {
-  p = (s32[], f32[256]{0}, f32[10,256]{1,0}, f32[10,256]{1,0}) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  ten = s32[] constant(10)
-  ROOT more = pred[] compare(i, ten), direction=LT
-}
-row { a = f32[10,256]{1,0} parameter(0)
-  at = s32[] parameter(1)
-  zero = s32[] constant(0)
-  s = f32[1,256]{1,0} dynamic-slice(a, at, zero), dynamic_slice_sizes={1,256}
-  ROOT r = f32[256]{0} bitcast(s) }
-write { b = f32[10,256]{1,0} parameter(0)
-  v = f32[256]{0} parameter(1)
-  at.1 = s32[] parameter(2)
-  w = f32[1,256]{1,0} bitcast(v)
-  zero.1 = s32[] constant(0)
-  ROOT u = f32[10,256]{1,0} dynamic-update-slice(b, w, at.1, zero.1) }
-body {
-  q = (s32[], f32[256]{0}, f32[10,256]{1,0}, f32[10,256]{1,0}) parameter(0)
-  j = s32[] get-tuple-element(q), index=0
-  c = f32[256]{0} get-tuple-element(q), index=1
-  xs.1 = f32[10,256]{1,0} get-tuple-element(q), index=2
-  o = f32[10,256]{1,0} get-tuple-element(q), index=3
-  slice = f32[256]{0} fusion(xs.1, j), kind=kLoop, calls=row
-  d = f32[256]{0} add(c, slice)
-  one = s32[] constant(1)
-  k = s32[] add(j, one)
-  n = f32[10,256]{1,0} fusion(o, d, j), kind=kLoop, calls=write
-  ROOT t = (s32[], f32[256]{0}, f32[10,256]{1,0}, f32[10,256]{1,0}) tuple(k, d, xs.1, n)
-}
-ENTRY e {
-  start = s32[] constant(0)
-  c0 = f32[256]{0} parameter(0)
-  xs = f32[10,256]{1,0} parameter(1)
-  out = f32[10,256]{1,0} parameter(2)
-  first = f32[256]{0} copy(c0)
-  i0 = s32[] copy(start)
-  init = (s32[], f32[256]{0}, f32[10,256]{1,0}, f32[10,256]{1,0}) tuple(i0, first, xs, out)
-  loop = (s32[], f32[256]{0}, f32[10,256]{1,0}, f32[10,256]{1,0}) while(init), condition=condition,
-    body=body, backend_config={"known_trip_count":{"n":"10"}}
-  last = f32[256]{0} get-tuple-element(loop), index=1
-  same = f32[10,256]{1,0} get-tuple-element(loop), index=2
-  written = f32[10,256]{1,0} get-tuple-element(loop), index=3
-  ROOT result = (f32[256]{0}, f32[10,256]{1,0}, f32[10,256]{1,0}) tuple(last, same, written)
-}
-"""
+SCAN = TEXTS["scan"]
 
 
 def test_inputs_and_results_count_once_however_often_a_loop_runs() -> None:

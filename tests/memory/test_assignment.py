@@ -22,7 +22,9 @@ from hlofuse.cost.tpu import tpu_devices
 from hlofuse.ir import parse_module
 from hlofuse.memory import Assignment, assign
 from hlofuse.pipelines.stage import Stage
-from ..fixtures import packed
+from ..fixtures import companion_texts, packed
+
+TEXTS = companion_texts(__file__)
 
 DATA = Path(__file__).parent.parent / "data"
 BACKENDS = {"cpu-final": "cpu", "gpu-h100_sxm-final": "gpu"}
@@ -120,49 +122,7 @@ def cpu(text: str) -> Assignment:
     return assign(parse_module(text), "cpu")
 
 
-LOOP = """HloModule m, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }
-
-added {
-  scalar = f32[] parameter(0)
-  array = f32[1024]{0} parameter(1)
-  spread = f32[1024]{0} broadcast(scalar), dimensions={}
-  ROOT sum.1 = f32[1024]{0} add(spread, array)
-}
-
-body {
-  arg = (s32[], f32[], f32[1024]{0}) parameter(0)
-  one = s32[] constant(1)
-  i = s32[] get-tuple-element(arg), index=0
-  before = s32[] copy(i)
-  sum = f32[] get-tuple-element(arg), index=1
-  x = f32[1024]{0} get-tuple-element(arg), index=2
-  slice = f32[1]{0} dynamic-slice(x, before), dynamic_slice_sizes={1}
-  element = f32[] bitcast(slice)
-  new = f32[] add(sum, element)
-  next = s32[] add(before, one)
-  ROOT out = (s32[], f32[], f32[1024]{0}) tuple(next, new, x)
-}
-
-condition {
-  arg.1 = (s32[], f32[], f32[1024]{0}) parameter(0)
-  end = s32[] constant(16)
-  i.1 = s32[] get-tuple-element(arg.1), index=0
-  ROOT less = pred[] compare(i.1, end), direction=LT
-}
-
-ENTRY main {
-  state = f32[1024]{0} parameter(0)
-  zero = f32[] constant(0)
-  first = s32[] constant(0)
-  sine = f32[1024]{0} sine(state)
-  copy.1 = f32[] copy(zero)
-  copy.2 = s32[] copy(first)
-  all = (s32[], f32[], f32[1024]{0}) tuple(copy.2, copy.1, sine)
-  loop = (s32[], f32[], f32[1024]{0}) while(all), condition=condition, body=body
-  total = f32[] get-tuple-element(loop), index=1
-  ROOT result = f32[1024]{0} fusion(total, READ), kind=kLoop, calls=added
-}
-"""
+LOOP = TEXTS["loop"]
 
 
 def test_a_donated_argument_is_reused_unless_it_is_read_again() -> None:
@@ -176,17 +136,7 @@ def test_a_donated_argument_is_reused_unless_it_is_read_again() -> None:
     assert not {"state", "sine", "result"} & {a.instruction.name for a in reused.peak}
 
 
-CHAIN = """HloModule m, is_scheduled=true
-
-ENTRY main {
-  p = f32[COUNT]{0} parameter(0)
-  a = f32[COUNT]{0} negate(p)
-  b = f32[COUNT]{0} exponential(a)
-  r = f32[COUNT]{0} reverse(b), dimensions={0}
-  c = f32[COUNT]{0} tanh(r)
-  ROOT d = f32[8]{0} slice(c), slice={[0:8]}
-}
-"""
+CHAIN = TEXTS["chain"]
 
 
 @pytest.mark.parametrize(("count", "padded"), [(16, 64), (17, 128), (1024, 4096)])
