@@ -200,6 +200,7 @@ class Release:
     products_take_slices: bool = _around(since="0.8.2")
     products_take_cheap_slices: bool = _around(since="0.11")
     products_enter_concatenates: bool = _around(since="0.11")
+    products_of_any_type: bool = _around(since="0.10.1")
     products_end_in_sums: bool = _around(since="0.10")
     leaves_products_of_calls: bool = _around(since="0.10")
     weighs_merged_products: bool = _around(since="0.11")

@@ -30,7 +30,7 @@ from hlofuse.rules.rewrites import EPILOGUE_READERS, EPILOGUE_USER, TRITON_PRODU
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 from .dimension_order import NO_SPLIT, DimensionOrder, combined
-from .propagation import DotProperties, added_parameters, carried, carried_if_worth
+from .propagation import DotProperties, added_parameters, can_handle_gemm, carried, carried_if_worth
 from .tileable import TileableFusion
 
 _MOST_PARAMETERS = 4  # the limit of parameters for one operand of the dot
@@ -53,6 +53,8 @@ class GemmFusion(ReleasePass):
             if is_tiny(dot) and dot.element_type in ("f16", "f32", "bf16"):
                 return False
             if support.instruction(dot) is not None:
+                return False
+            if not self.release.products_of_any_type and not can_handle_gemm(dot, self.device):
                 return False
             if release.products_fused_by_tiling:
                 return _fuse_tileable(dot, TileableFusion(dot, support, tilings), recorder)
