@@ -133,7 +133,7 @@ CASES = {
     "products_take_cheap_slices": _SLICED,
     "products_enter_concatenates": ({"sine": 1, "fusion": 1}, {"fusion": 1}),
     "joins_readers_of_one": ({"fusion": 2}, {"fusion": 1}),
-    "products_of_any_type": ({"custom-call": 1}, {"reduce": 1, "fusion": 1}),
+    "products_of_any_type": ({"custom-call": 1}, {"fusion": 1}),
 }
 _RELEASES = {
     "places_one_update_anywhere": ("0.8.3", "0.12.0.1"),
