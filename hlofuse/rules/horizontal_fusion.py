@@ -79,6 +79,11 @@ def is_horizontal_candidate(instruction: Instruction, model: KernelModel) -> boo
     return len({output.element_type for output in outputs_of(instruction)}) == 1
 
 
+def is_joined(instruction: Instruction) -> bool:
+    """True for a kernel whose result is a concatenate (`IsConcatenationInputFusion`)."""
+    return instruction.fusion_kind == "kInput" and instruction.fused_root.opcode == "concatenate"
+
+
 def feeds_only(instruction: Instruction, consumer: Instruction, views: Collection[str]) -> bool:
     """True if all users, past `views`, are the consumer and the root (`IsConsumerTheOnlyNonRootUser`)."""
     return all(

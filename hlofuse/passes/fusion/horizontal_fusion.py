@@ -94,7 +94,11 @@ class _LoopDriver:
     def _candidates(self, consumer: Instruction) -> list[Instruction]:
         """`FusionCandidates::Initialize`."""
         sources = dict.fromkeys(o.through(*self._views) for o in consumer.operands)
-        found = {x: None for x in sources if is_horizontal_candidate(x, self._model)}
+        found = {
+            x: None
+            for x in sources
+            if is_horizontal_candidate(x, self._model) or (self._unlike_ones and rules.is_joined(x))
+        }
         fusible = []
         for kernel in found:
             refusal = self._refusal(kernel, consumer, found)
@@ -111,7 +115,8 @@ class _LoopDriver:
         self, kernel: Instruction, consumer: Instruction, found: dict[Instruction, None]
     ) -> Rule | None:
         off = self._settings.disabled
-        elements = self._limit(rules.MAX_ELEMENTS, rules.MAX_ELEMENTS_SLICED)
+        large = rules.MAX_ELEMENTS_SLICED if rules.is_joined(kernel) else rules.MAX_ELEMENTS
+        elements = self._limit(large, rules.MAX_ELEMENTS_SLICED)
         instructions = self._limit(rules.MAX_INSTRUCTIONS, rules.MAX_INSTRUCTIONS_SLICED)
         if not rules.feeds_only(kernel, consumer, self._views):
             return rules.OTHER_USERS
