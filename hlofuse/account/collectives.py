@@ -258,7 +258,6 @@ def collectives_of(
 
 
 def argument_shardings(entry: Computation) -> dict[Instruction, str | None]:
-    """The sharding of the arguments of each instruction, if all that are not replicated have the same."""
     found = dict[Instruction, set[str]]()
     for i in entry.post_order():
         own = {i.raw("sharding") or ""} if i.opcode == "parameter" else set()
@@ -305,7 +304,6 @@ def resharding_of(
 
 
 def _is_move(fusion: Instruction) -> bool:
-    """True for a fusion that only brings one array into another order."""
     if fusion.opcode != "fusion" or len(fusion.operands) != 1:
         return False
     return all(i.opcode in _MOVES or i.opcode == "parameter" for i in fusion.fused_computation)
@@ -340,7 +338,6 @@ _Place = tuple[Instruction, Instruction | None]  # an instruction, and the fusio
 
 
 def _is_of_device(indices: Sequence[Instruction], fusion: Instruction | None) -> bool:
-    """True if the indices depend on the number of the device and on constants only."""
 
     def onwards(place: _Place) -> list[_Place]:
         value, within = place

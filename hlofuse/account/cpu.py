@@ -45,7 +45,6 @@ class CpuTimes:
     """Estimates on one CPU, of code that one release of XLA emits."""
 
     def __init__(self, release: Release, device: CpuDevice | None = None) -> None:
-        """By the device that the environment chooses, unless one is given."""
         self.device = device or chosen_cpu()
         self._copies = _COPIES_UPDATED_ARRAYS.includes(release.name)
         self._sorts_rows_at_once = _SORTS_ROWS_AT_ONCE.includes(release.name)
@@ -62,7 +61,6 @@ class CpuTimes:
         return None if (work := self.work(kernel, shares)) is None else self.device.us(work, least)
 
     def kind(self, kernel: Instruction) -> str:
-        """The emitter or library that runs a kernel: the kind that its error is of."""
         if is_small_call(kernel):
             return "loop compiled whole"
         verdict = first_verdict(cpu_emitters.RULES, wrapped_operation(kernel) or kernel, AS_XLA)
@@ -87,7 +85,6 @@ class CpuTimes:
         return found
 
     def _plain_work(self, kernel: Instruction) -> tuple[Work | None, float, Cost]:
-        """The amounts of one run wherever its bytes are, the number of its tasks, and its cost."""
         if kernel in self._cached:
             return self._cached[kernel]
         threads, operation = self.device.threads, wrapped_operation(kernel) or kernel
@@ -145,7 +142,6 @@ class CpuTimes:
         computation: Computation,
         sizes: Mapping[Computation, float],
     ) -> Iterator[_Touch]:
-        """The bytes that each kernel and each loop of a computation moves, in order."""
         module = computation.module
         for x in computation if module and module.is_scheduled else computation.post_order():
             if is_kernel(x):
@@ -266,7 +262,6 @@ def _passed(kernel: Instruction) -> dict[object, float]:
 
 
 def _value(x: Instruction) -> _Value:
-    """The instruction that computes a value, and the value's place in its result."""
     path: tuple[int, ...] = ()
     while x.opcode in ("bitcast", "get-tuple-element"):
         if x.opcode == "get-tuple-element":
@@ -278,7 +273,6 @@ def _value(x: Instruction) -> _Value:
 
 
 def _first_of(value: _Value) -> _Value:
-    """The value in whose memory a loop or an update has its result."""
     x, path = value
     root = x.fused_root if x.opcode == "fusion" else x
     if root.opcode in ("scatter", "dynamic-update-slice") and not path:

@@ -84,7 +84,6 @@ def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float
 
 
 def _states(x: Instruction, precision: re.Pattern[str]) -> bool:
-    """True for a product that asks for such a precision."""
     texts = map(x.attributes.raw, ("operand_precision", "algorithm", "backend_config"))
     return any(precision.search(text or "") for text in texts)
 
@@ -122,7 +121,6 @@ def _product_flops(x: Instruction) -> int:
 
 
 def _sizes(x: Instruction) -> Sizes | None:
-    """Sizes of a dot, or of a cuBLAS call from its configuration; None for other operations."""
     try:
         if x.opcode == "dot":
             dims = dot_dimensions(x)

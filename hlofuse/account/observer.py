@@ -38,7 +38,6 @@ class _Observer(PassObserver):
         self.model = model
 
     def _timed(self, producer: Instruction, consumers: Sequence[Instruction]) -> list[Instruction]:
-        """The consumers with an estimate; bitcasts are free and have none."""
         if self.model is None:
             return []
         release = self.model.release
@@ -58,7 +57,6 @@ class CostObserver(_Observer):
         self._now = dict[str, _Estimates]()
 
     def cost(self, fusion: int) -> StepCost | None:
-        """The figures of a fusion; None for bitcasts, which are free."""
         found = self._estimates.get(fusion)
         if found is None:
             return None

@@ -79,7 +79,6 @@ class KernelTimes:
         *,
         is_final: bool = False,
     ) -> Account:
-        """Launches of a module, with times on the device."""
         return Account(module, self.device, self.modelled_us, "gpu", is_final=is_final, buffers=self._buffers)
 
 
@@ -98,7 +97,6 @@ def _command_buffers(release: Release, flags: Sequence[str]) -> CommandBuffers |
 
 
 def tiling_of(model: KernelModel, estimate: Estimate, *parts: Instruction) -> Tiling | None:
-    """The tiling an estimate of a kernel, or of a pair, is of; None where it is of none."""
     if estimate.launch.kind != "triton" or not isinstance(model, CombinedModel):
         return None
     if len(parts) > 1:
@@ -212,7 +210,6 @@ class Costs(KernelTimes):
         producer: Instruction,
         consumer: Instruction,
     ) -> PairDetail | None:
-        """A pair of the final module in full."""
         both = all(may_be_fused(x, self.model.release) for x in (producer, consumer))
         if not both or producer not in consumer.operands:
             return None

@@ -33,7 +33,6 @@ class TpuAccount(Account):
         *,
         is_final: bool = False,
     ) -> None:
-        """With times on the device of that name; without on another."""
         super().__init__(module, backend="tpu", is_final=is_final)
         self._counts = CostAnalysis()
         self.tpu = tpu_devices().get(device or "")
@@ -96,7 +95,6 @@ class TpuAccount(Account):
         )
 
     def _bounds(self, instruction: Instruction) -> tuple[float, float]:
-        """Microseconds of its bytes of HBM and of its products, each at the full rate."""
         assert self.tpu is not None
         peak = self.tpu.peak
         work = sum(f * mxu_passes(x) / peak(x.operands[0].element_type) for f, x in products(instruction))
@@ -144,7 +142,6 @@ _PARTS = {"highest": 3, "high": 2}  # of bfloat16, in which the MXU takes a floa
 
 
 def mxu_passes(product: Instruction) -> int:
-    """Products of bfloat16 parts that the MXU computes for a product: those of the largest parts."""
     stated = (product.raw("operand_precision") or "").strip("{}").split(",")
     precise = zip(product.operands, stated, strict=False)
     parts = [_PARTS.get(p, 1) if o.element_type == "f32" else 1 for o, p in precise]
@@ -167,7 +164,6 @@ def tile_bytes(kernel: Instruction) -> int:
 
 
 def hbm_bytes(instruction: Instruction) -> int:
-    """Bytes that one run of a kernel reads from HBM and writes to it."""
     shape = instruction.shape
     is_start = instruction.opcode.endswith("-start") and shape.is_tuple
     if is_start and instruction.operands:  # reads as much as it writes

@@ -102,7 +102,6 @@ def _only_elementwise(start: Instruction) -> bool:
 
 
 def _is_added_last(fusion: Instruction, number: int) -> bool:
-    """True if the parameter is only the other summand of a dot or a convolution."""
     add, parameter = fusion.fused_root, fusion.fused_computation.parameters[number]
     product = next((o for o in add.operands if o.opcode in ("convolution", "dot")), None)
     if product is None:
@@ -114,7 +113,6 @@ def _is_added_last(fusion: Instruction, number: int) -> bool:
 def _may_overwrite(
     dataflow: "HloDataflow", operand: Instruction, operand_index: Index, user: Instruction, user_index: Index
 ) -> bool:
-    """The rule of the opcode, for equal shapes."""
     opcode = user.opcode
     if opcode in ("while", "conditional"):
         return True

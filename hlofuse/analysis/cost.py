@@ -56,7 +56,6 @@ class CostAnalysis:
         self._instructions = dict[Instruction, Cost]()
 
     def instruction(self, instruction: Instruction) -> Cost:
-        """The cost of one execution, with everything it calls."""
         cached = self._instructions.get(instruction)
         if cached is None:
             for _, callee in instruction.called:
@@ -65,7 +64,6 @@ class CostAnalysis:
         return cached
 
     def computation(self, computation: Computation) -> Cost:
-        """The sum over a computation's instructions."""
         if computation not in self._computations:
             for current in callees_first([computation]):
                 if current not in self._computations:

@@ -120,7 +120,6 @@ _PRODUCTS = ("dot_general", "dot")
 
 
 def product_as_reduce(kernel: Instruction) -> dict[str, Any] | None:
-    """The reduce that was a dot in the program, if the kernel has one and no dot."""
     inside = list(kernel.fused_computation) if kernel.opcode == "fusion" else [kernel]
     if any(i.opcode == "dot" for i in inside):
         return None

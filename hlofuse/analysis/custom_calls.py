@@ -5,7 +5,6 @@ from hlofuse.ir.opcodes import with_trait
 
 
 def custom_call_target(instruction: Instruction) -> str:
-    """The target of a custom call; empty for anything else."""
     if instruction.opcode != "custom-call":
         return ""
     return str(instruction.attributes.get("custom_call_target") or "")
@@ -39,7 +38,6 @@ CROSSINGS = (f"{SHARDY}GlobalToLocalShape", f"{SHARDY}LocalToGlobalShape")
 
 
 def is_annotation(instruction: Instruction) -> bool:
-    """True for a custom call that nothing is launched for."""
     return custom_call_target(instruction) in _ANNOTATIONS or annotates_sharding(instruction)
 
 

@@ -103,7 +103,6 @@ def _hits(
     base: int,
     last: int,
 ) -> int:
-    """The number of n in [0, count) that have offset + n * stride in [0, last] and divisible by base."""
     if stride <= 0:
         return count if 0 <= offset <= last and offset % base == 0 else 0
     low = max(0, -(offset // stride) if offset < 0 else 0)
@@ -265,7 +264,6 @@ def _tile_factor(array: Shape, single: Collection[int]) -> int:
 
 
 def _read_through(fusion: Instruction, number: int, depth: int) -> int:
-    """The bytes that a nested fusion reads of its operand, by the use of its result."""
     parameters = fusion.fused_computation.parameters
     if number >= len(parameters):
         return 0

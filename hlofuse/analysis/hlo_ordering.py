@@ -137,7 +137,6 @@ class _UsesBefore:
         self._escapes_branch = False
 
     def is_before(self, use: HloUse) -> bool:
-        """True if the use is over when the value comes to be."""
         order = self._ordering.constraint(use.instruction, self._value.instruction)
         if order in _BEFORE:
             return True
@@ -214,7 +213,6 @@ class DependencyOrdering(HloOrdering):
         return computation.post_order()
 
     def _note_reachability(self, computation: Computation) -> None:
-        """For each instruction the set of those to be compared that reach it, one bit for each."""
         places = self._places
         rows = dict[Instruction, int]()
         for x in computation.post_order():

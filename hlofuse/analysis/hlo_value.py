@@ -45,7 +45,6 @@ _tree_of_tuple = lru_cache(maxsize=4096)(ShapeTree)
 
 
 def shape_tree(shape: Shape) -> ShapeTree:
-    """The tree of a shape, one for equal shapes. All that are no tuples share one, which has no shape."""
     return _tree_of_tuple(shape) if shape.is_tuple else _OF_AN_ARRAY
 
 
@@ -98,7 +97,6 @@ class Readers:
         return found
 
     def _users(self, source: Instruction) -> list[Instruction]:
-        """The users that may read its elements."""
         if len(source.users) < _MANY_EDGES:
             return source.users
         users = self._of_elements.get(source)
@@ -229,7 +227,6 @@ class PhiGraph:
                     changed |= self._replace_closure(node, checked)
 
     def _replace_closure(self, start: _Node, checked: set[_Node]) -> bool:
-        """Phis that only reach each other and one value all stand for that value."""
         closure = dict[_Node, None]()
         only: _Node | None = None
         queue = deque([start])

@@ -89,7 +89,6 @@ def _trips(begin: int, end: int, step: int, direction: str) -> int | None:
 
 
 def _holds(element_type: str, numbers: Iterable[int]) -> bool:
-    """True if the type has all these numbers, so that no conversion or addition changes one."""
     if element_type not in INTEGER_TYPES:
         return False
     bits = int(element_type[1:])
@@ -136,7 +135,6 @@ class _Counter:
         return None
 
     def source(self, x: Instruction, index: int) -> tuple[Instruction, int]:
-        """The instruction that computes the value, and the element of its result."""
         while True:
             opcode = x.opcode
             if index == _WHOLE and x.shape.is_array and x.element_type != "pred":
@@ -165,7 +163,6 @@ class _Counter:
                 return x, index
 
     def _is_carried(self, loop: Instruction, index: int) -> bool:
-        """True if each iteration passes the element on as it got it."""
         body = dict(loop.called)["body"]
         source, place = _Counter(loop, self.types).source(body.root, index)
         return source is body.parameters[0] and place == index
@@ -193,7 +190,6 @@ COLLECTIVES = with_trait("collective") | with_trait("collective-start")
 
 
 def is_kernel(instruction: Instruction) -> bool:
-    """True for an instruction that is launched as work of its own."""
     opcode = instruction.opcode
     if opcode in CONTROL_FLOW:
         return is_small_call(instruction)
@@ -316,7 +312,6 @@ def expansion_of(kernel: Instruction) -> tuple[Instruction | None, str]:
 
 
 def _readers(x: Instruction) -> list[Instruction]:
-    """The users of a value, inside fusions and after the fusion that it is the result of."""
     if x.is_root:
         x = x.called_by("fusion") or x
     found = []

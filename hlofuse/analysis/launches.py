@@ -188,7 +188,6 @@ def _fusion(fusion: Instruction) -> Launch:
 
 
 def _plain_copies(fusion: Instruction) -> int:
-    """The results, where each is a copy of an input with the same layout; 0 for any other fusion."""
     outputs = fusion.fused_root.outputs
     for output in outputs:
         if output.opcode != "copy" or output.operands[0].opcode != "parameter":
@@ -297,7 +296,6 @@ class CommandBuffers:
     """For a condition to be copied to the host and read there, launches not included."""
 
     def holds(self, x: Instruction) -> bool:
-        """True for what a command buffer may hold."""
         return _fit(x, self.commands) != "out"
 
     def host_us(self, launched: Iterable[Instruction]) -> float:

@@ -58,7 +58,6 @@ class Store:
             self.flush()
 
     def flush(self) -> None:
-        """Write what has been added as a part."""
         if self._waiting:
             try:
                 self._parts.mkdir(parents=True, exist_ok=True)

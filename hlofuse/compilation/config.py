@@ -44,7 +44,6 @@ class ReplayConfig(Record):
         return self.mixed or release_of(self.build.release)
 
     def without_passes(self, names: Iterable[str]) -> ReplayConfig:
-        """The same with these passes disabled around fusion."""
         flags = joined((*self.build.flags, *(f"--{DISABLED}={name}" for name in names)))
         return replace(self, build=replace(self.build, flags=flags))
 
@@ -118,7 +117,6 @@ def release_for(target: str, xla: str | None) -> str:
 
 
 def _option(target: str, release: Release, xla_flags: tuple[str, ...]) -> str | None:
-    """The variant of the passes that a release and flags choose; None for the plain list."""
     for option in TARGETS[target].options:
         flag = OPTION_FLAGS.get(option, "").removeprefix("--").partition("=")[0]
         value = value_of(xla_flags, flag) if flag else None

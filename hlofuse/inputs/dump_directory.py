@@ -176,7 +176,6 @@ def _listed_names(folder: Path) -> list[str]:
 
 
 def _dumped_modules(folder: Path, names: Sequence[str]) -> list[DumpedModule]:
-    """The modules whose dumps these are; a text is taken where the same dump is there as a proto, too."""
     found = dict[tuple[str, int, str], DumpedModule]()
     same = {}
     for name in sorted(names, key=lambda name: name.endswith((".pb", ".pb.gz")), reverse=True):
@@ -197,7 +196,6 @@ def _dumped_modules(folder: Path, names: Sequence[str]) -> list[DumpedModule]:
 
 
 def _joined(modules: Iterable[DumpedModule]) -> list[DumpedModule]:
-    """The modules in order; a clone that was finished has the dumps of the module that was begun."""
     joined = list[DumpedModule]()
     begun = dict[tuple[str, str], DumpedModule]()
     for m in modules:
@@ -279,7 +277,6 @@ class DumpDirectory:
 
 
 def dumped_module(path: Path) -> DumpedModule | None:
-    """All dumps of the module of a dump file; None for another file."""
     file = read_name(path)
     if file is None:
         return None
@@ -292,7 +289,6 @@ def dumped_module(path: Path) -> DumpedModule | None:
 
 
 def case_bytes(folder: Path) -> int:
-    """The size of the module in a folder of a corpus."""
     file = corpus_file(folder, "before")
     return file.stat().st_size if file is not None else 0
 
@@ -325,7 +321,6 @@ def require_case(folder: Path, module: str | None) -> None:
 
 
 def corpus_cases(folder: Path) -> list[Path]:
-    """The folders of a corpus, by name; empty for any other folder."""
     return [p for name in _listed_names(folder) if (p := folder / name).is_dir() and is_corpus_case(p)]
 
 

@@ -97,7 +97,6 @@ _SINGLE = "--module needs a dump directory or a file with several modules; this 
 
 
 def _is_module_only(text: str, begin: int) -> bool:
-    """True for a text from a header to a closing brace, without another header."""
     if text.find("HloModule ", begin) >= 0:
         return False
     end = len(text)
@@ -215,7 +214,6 @@ def _offset(text: str, line: int) -> int:
 
 
 def _surroundings(text: str, module: ModuleLines) -> str:
-    """The kind of the enclosing text; empty if it has only comments."""
     start = _offset(text, module.first)
     before = text[:start].rstrip().rpartition("\n")[2]
     if before.startswith(("```", "~~~")):

@@ -160,7 +160,6 @@ def dump_text(path: str | os.PathLike[str]) -> str:
 
 
 def _text_of(data: bytes, called_as: str) -> tuple[str, str | None]:
-    """The text, and the form of data that jaxlib made it of; None where it was text."""
     form = foreign_form(data)
     return (hlo_text(data, form, called_as) if form else decode(data, called_as, as_module=False)), form
 
@@ -274,7 +273,6 @@ def _parsed(found: Excerpt, name: str, strict: bool = False) -> Module:
 
 
 def _find_input(folder: Path, module: str | None, target: str) -> tuple[Path, str]:
-    """The pass's input in a dump directory, a corpus folder, or a folder of those, and a note on its host."""
     case = corpus_file(folder, "before")
     if case is not None:
         require_case(folder, module)

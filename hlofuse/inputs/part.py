@@ -289,7 +289,6 @@ def _called(rest: str) -> Iterator[str]:
 
 
 def _attributes(text: str) -> dict[str, str]:
-    """The attributes of a line, the last one perhaps cut."""
     return dict(_ATTRIBUTE.findall(text))
 
 
@@ -301,7 +300,6 @@ def _lenient_shape(text: str) -> Shape:
 
 
 def _is_complete(rest: str) -> bool:
-    """True for the operands and attributes of an instruction that ends with its line."""
     plain = re.sub(STRING, "string", rest)
     return (
         '"' not in plain

@@ -93,7 +93,6 @@ class NameUniquer:
         return f"{root.name}.{_take_next_number(root)}"
 
     def skip_parameter(self, number: int) -> None:
-        """Take the name of the parameter with that number without returning it."""
         root = self._parameters.get(number)
         if root is None:
             self.parameter(number)
@@ -137,7 +136,6 @@ def _take_next_number(root: _Root) -> int:
 
 
 def _split(name: str) -> tuple[str, int, bool]:
-    """Root, number (0 where there is none), and True if a number is written."""
     text, _, digits = name.rpartition(".")
     if text and digits.isdigit() and digits.isascii() and len(digits) < 19:
         return text, int(digits), True

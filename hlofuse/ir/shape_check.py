@@ -60,14 +60,12 @@ def misfit_error(text: str, x: Instruction, problem: str, filename: str | None) 
 
 
 def _sizes_agree(a: Sequence[int], b: Sequence[int]) -> bool:
-    """True for equal sizes; an unbounded dynamic size equals any."""
     if a == b:
         return True
     return len(a) == len(b) and all(x == y or UNBOUNDED in (x, y) for x, y in zip(a, b, strict=True))
 
 
 def _dimensions_agree(a: Shape, b: Shape) -> bool:
-    """True for the same dimensions, element by element of tuples."""
     if a is b:
         return True
     if a.is_tuple or b.is_tuple:
@@ -86,7 +84,6 @@ def _dimensions(sizes: Sequence[int]) -> str:
 
 
 def _check_result(x: Instruction, expected: Sequence[int]) -> str | None:
-    """The message for a result without the expected dimensions; None where they fit."""
     if _sizes_agree(x.shape.dimensions, expected):
         return None
     given = ", ".join(str(o.shape) for o in x.operands)
@@ -94,7 +91,6 @@ def _check_result(x: Instruction, expected: Sequence[int]) -> str | None:
 
 
 def _check_elementwise(x: Instruction, operands: Sequence[Instruction]) -> str | None:
-    """No implicit broadcast: operands have the dimensions of the result."""
     shape = x.shape
     for o in operands:
         if o.shape is not shape and not _dimensions_agree(o.shape, shape):

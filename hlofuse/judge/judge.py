@@ -96,7 +96,6 @@ class Judgement(Record):
     differences: tuple[Difference, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values, without the texts."""
         both = {"a": self.a, "b": self.b}
         sides = {k: s and {"kernels": s.kernels, "instructions": s.instructions} for k, s in both.items()}
         return {"schema": "hlofuse.judge/3", **to_builtins(self), **sides}
@@ -264,7 +263,6 @@ def index_limits(module: Module) -> dict[int, int]:
 
 
 def _indices(x: Instruction) -> Iterable[tuple[Instruction, int]]:
-    """The integers by which an instruction chooses elements, with the length of what they choose from."""
     operands, lengths = x.operands, x.operands[0].shape.dimensions if x.operands else ()
     if x.opcode in ("dynamic-slice", "dynamic-update-slice"):
         return zip(operands[1 + (x.opcode == "dynamic-update-slice") :], lengths, strict=True)

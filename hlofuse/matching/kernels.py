@@ -69,7 +69,6 @@ class KernelKeys(Keys):
         return self.number((x.opcode, x.shape.key, operands, called, payload(x), attributes, control))
 
     def _fusion(self, fusion: Instruction, operands: tuple[int, ...], module: ModuleKeys) -> int:
-        """A fusion is the operations inside it, its parameters being what it is called with."""
         body = fusion.fused_computation
         inner = {}
         content = []
@@ -139,7 +138,6 @@ class ModuleKeys(Struct, eq=False):
 
 
 def inside(kernel: Instruction) -> Iterable[Instruction]:
-    """The operations of a kernel: those in a fusion, or itself."""
     return computed_in(kernel) if kernel.opcode == "fusion" and kernel.called else (kernel,)
 
 

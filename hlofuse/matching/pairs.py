@@ -153,7 +153,6 @@ def _match_similar(pairing: _Pairing) -> None:
 
 
 def _leftovers(graph: Graph, partners: list[int]) -> list[tuple[Region, Counter[int]]]:
-    """The computations with most unmatched operations, and the keys of these."""
     out = []
     for region in graph.regions.values():
         free = [graph.values[i] for i in region.indices if partners[i] < 0]
@@ -346,7 +345,6 @@ class _Counterparts:
         self._waiting = list[tuple[Computation, Computation]]()
 
     def find(self, one: Module, other: Module) -> dict[Instruction, Instruction] | None:
-        """The pairs, or None where the modules differ."""
         self._pair_computations(one.entry, other.entry)
         while self._waiting:
             if not self._match(*self._waiting.pop()):
@@ -382,7 +380,6 @@ class _Counterparts:
         return True
 
     def _match_dead(self, some: list[Instruction], others: list[Instruction]) -> bool:
-        """Match dead instructions, operands before users, so that the operands have counterparts."""
         if len(some) != len(others):
             return False
         readers = grouped((tuple(b.operands), b) for b in others)

@@ -95,7 +95,6 @@ def _is_constant_of_call(e: Evidence, x: Instruction) -> bool:
 
 
 def _is_broadcast_after_reshape(e: Evidence, x: Instruction) -> bool:
-    """True if a reshape was merged into a broadcast of the program."""
     if x.opcode != "broadcast" or not is_of_program(x):
         return False
     source = x.operands[0]

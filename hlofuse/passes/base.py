@@ -73,7 +73,6 @@ class DevicePass(Pass):
     release: Release = field(compare=False, repr=False)
 
     def required_device(self) -> DeviceDescription:
-        """HlofuseError where there is none."""
         if self.device is None:
             raise HlofuseError(f"{self.name} needs a device")
         return self.device
@@ -272,7 +271,6 @@ class VisitPass(Pass):
         return visit_module(module, self.opcodes, self.handle, recorder, explained=self.explained)
 
     def handle(self, x: Instruction, /) -> bool:
-        """Rewrite the instruction; True if it did."""
         raise NotImplementedError
 
 

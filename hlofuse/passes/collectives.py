@@ -117,7 +117,6 @@ class CollectiveCombiner(Pass):
 
 
 def _key(x: Instruction, by_dimension: bool = False) -> tuple[Hashable, ...] | None:
-    """Equal for two that may be combined; None for one that may not."""
     frontend = x.attributes.get("frontend_attributes") or {}
     own = (frontend.get("combiner_key"), frontend.get("collective_group_key") or None)
     if x.opcode == "collective-permute":
@@ -207,7 +206,6 @@ def _merge_attributes(combined: Instruction, chosen: Sequence[Instruction]) -> N
 
 
 def _common_name(names: Sequence[str]) -> str:
-    """The common scopes once, then each name's rest."""
     if len(set(names)) == 1:
         return names[0]
     shared = 0
@@ -368,7 +366,6 @@ class AsyncCollectiveCreator(Pass):
 
 
 def _aliasing(x: Instruction) -> dict[str, str]:
-    """The operands whose memory holds the results."""
     if x.opcode == "collective-permute" and x.raw("slice_sizes"):  # written into an operand
         first = 1
     elif x.opcode == "all-reduce":

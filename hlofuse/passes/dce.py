@@ -129,7 +129,6 @@ class TupleSimplifier(Pass):
 
 
 def _whole_tuple(instruction: Instruction) -> Instruction | None:
-    """The tuple this one is put together from, element by element."""
     source: Instruction | None = None
     for number, element in enumerate(instruction.operands):
         if element.opcode != "get-tuple-element" or element.tuple_index != number:
@@ -144,7 +143,6 @@ def _whole_tuple(instruction: Instruction) -> Instruction | None:
 
 
 def _element(instruction: Instruction) -> Instruction | None:
-    """The source of a chain of get-tuple-elements, if known."""
     path = []
     source = instruction
     while source.opcode == "get-tuple-element":

@@ -53,7 +53,6 @@ class Builder(Struct):
         return [shorten(name, limit) for name in (final, i.name) if name is not None]
 
     def figures(self, kernel: Instruction) -> str:
-        """Time, where it is known, and traffic."""
         return ", ".join(filter(None, (self.times.get(kernel.name), traffic(self.costs.instruction(kernel)))))
 
     def key(self) -> str:
@@ -254,7 +253,6 @@ class _PanelBuilder(Struct):
                     self.panel.boxes.remove(whole)
 
     def _results(self, root: Instruction) -> None:
-        """A box for each value returned, near its instruction; a single one for many."""
         if root.opcode != "tuple" or not 0 < len(root.operands) <= MANY_RESULTS or self.plan.parts:
             returned = [("result" if root.opcode != "tuple" else "results", root)]
         else:

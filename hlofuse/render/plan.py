@@ -88,7 +88,6 @@ def plan(module: Module, options: Options) -> Plan:
 
 
 def _look_up_names(module: Module, names: Iterable[str]) -> tuple[set[Instruction | Computation], set[int]]:
-    """The fusions, computations, and numbers of parts in a list of names."""
     things: set[Instruction | Computation] = set()
     numbers: set[int] = set()
     for name in names:
@@ -115,7 +114,6 @@ def _fit(
     parts_wanted: set[int],
     result: Plan,
 ) -> PanelPlan:
-    """Open every fusion if that fits; else none; else the computation in parts."""
     everything = units(computation)
     fusions = [i for i in everything if i.opcode == "fusion"]
     opened = sum(inner_boxes(f) - 1 for f in fusions)
@@ -280,7 +278,6 @@ def _scope_span(scopes: Sequence[tuple[str, ...]]) -> str:
 
 
 def _stem(name: str) -> str:
-    """The name without its number: layers of one kind share it."""
     return _DIGITS.sub("", name)
 
 
@@ -366,7 +363,6 @@ class Plan(Struct):
 
 
 def fitting_fusions(fusions: list[Instruction], room: int, notices: list[str]) -> set[Instruction]:
-    """The requested fusions that fit into a picture."""
     found = set()
     for fusion in fusions:
         inside = inner_boxes(fusion)

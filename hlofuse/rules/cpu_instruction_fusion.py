@@ -250,7 +250,6 @@ def reduction_over_major(pair: CandidatePair) -> Figures | None:
 
 
 def _leaves_minor(reduce: Instruction) -> bool:
-    """True unless the minor-most dimension is among those reduced."""
     layout = reduce.operands[0].shape.minor_to_major
     return not layout or layout[0] not in reduce.dimensions
 

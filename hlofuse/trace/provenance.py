@@ -44,11 +44,9 @@ class Provenance:
         self._names = {i: name for name, i in self._named.items()}
 
     def begin_pass(self, name: str) -> None:
-        """Attribute later changes to the pass of this name."""
         self._pass = name
 
     def end(self) -> None:
-        """The last pass has run."""
         if self._module is not None:
             self._module.listeners.remove(self)
 

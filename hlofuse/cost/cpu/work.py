@@ -235,7 +235,6 @@ class _Loops:
         inner: int | None,
         count: float,
     ) -> list[tuple[Instruction, object, int | None, float]]:
-        """Count one instruction; returns its operands with index, inner dimension and evaluations."""
         opcode, shape = x.opcode, x.shape
         if opcode == "parameter":
             self._read(shape, inner, count)
@@ -343,7 +342,6 @@ class _Loops:
         own: object,
         count: float,
     ) -> list[tuple[Instruction, object, int | None, float]]:
-        """A reduction's own loop is the innermost of what it reads."""
         arrays = x.operands[: len(x.operands) // 2] if x.opcode != "select-and-scatter" else x.operands[:2]
         shape = arrays[0].shape
         result = x.shape.tuple_shapes[0] if x.shape.is_tuple else x.shape
@@ -386,7 +384,6 @@ class _Loops:
         rows: float,
         row: float,
     ) -> None:
-        """Rows of so many elements are read or written anywhere in an array."""
         level = self._caches.level(shape_size(shape))
         lines = max(row * shape_size(shape) / max(shape.element_count, 1) / _LINE, min(row, 1.0))
         if level != "l1":
@@ -478,7 +475,6 @@ def _converted(shape: Shape) -> str:
 
 
 def _stride(shape: Shape, dimension: int) -> int:
-    """Elements in memory between neighbours along a dimension."""
     size = 1
     for d in shape.minor_to_major:
         if d == dimension:
@@ -504,7 +500,6 @@ def _same_place(result: Shape, operand: Shape, inner: int | None) -> int | None:
 
 
 def _library(fusion: Instruction, moved: int) -> Work | None:
-    """A fusion for YNNPACK: its product or reduction, and what is around it, once where that is repeated."""
     found = defaultdict(float, {"ynn call": 1.0, "ynn bytes": float(moved)})
     operations = sum(is_elementwise(x) for x in computed_in(fusion))
     longest = summed = 0.0  # rows of what is computed and of what is reduced
@@ -547,7 +542,6 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
 
 
 def _run(shape: Shape, dimensions: Sequence[int]) -> int:
-    """Elements in memory until a dimension follows that is among these where the others are not."""
     run = 1
     for d in shape.minor_to_major:
         if (d in dimensions) != (shape.minor_to_major[0] in dimensions):
@@ -651,7 +645,6 @@ _FEWEST_FILTERS = 8  # a product computes so many columns together, whether ther
 
 
 def _convolution(x: Instruction, name: str) -> Work:
-    """FLOP, and the rows of windows from which a library gathers its matrix."""
     sizes = [d.size for d in window_dimensions(x.raw("window"))]
     numbers, groups = dimension_numbers(x), int(x.raw("feature_group_count") or 1)
     flops, kind = _products(x), _kind(x.shape)
@@ -679,7 +672,6 @@ def _convolution(x: Instruction, name: str) -> Work:
 
 
 def _rated(x: Instruction, name: str) -> Work:
-    """FLOP of a product, by operand type and by whether one of its sides is short."""
     kind = _kind(x.operands[0].shape) if name != "ynn dot" else _converted(x.operands[0].shape)
     if x.opcode == "convolution":
         return _convolution(x, name)
@@ -709,7 +701,6 @@ def _sorted_length(kernel: Instruction) -> int:
 
 
 def _sort(kernel: Instruction) -> Work:
-    """Comparisons of all rows, and the bytes that each moves."""
     shape, length = kernel.operands[0].shape, _sorted_length(kernel)
     compared = shape.element_count * math.log2(max(length, 2))
     several = "one" if len(kernel.operands) == 1 else "more"

@@ -31,7 +31,6 @@ class FusionConfig(NamedTuple):
 
 
 def fusion_config(instruction: Instruction) -> FusionConfig | None:
-    """The config; None where the instruction has no backend config."""
     text = instruction.raw("backend_config")
     return None if text is None else _parse(text)
 
@@ -83,7 +82,6 @@ _FRACTION = re.compile(r"(?<=[:,\[])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[,\]}])")
 
 
 def _printed_fraction(match: re.Match[str]) -> str:
-    """A number as protobuf writes it: with 15 digits, or 17 where those are not enough (never 16)."""
     text = match[0]
     if text.lstrip("-").isdecimal():
         return text

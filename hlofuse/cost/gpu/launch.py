@@ -61,7 +61,6 @@ class FusionAnalysis:
         return max([o.storage_bits for o in self.operands()], default=8)
 
     def operands(self) -> Sequence[ShapeFacts]:
-        """The arrays read by the kernel."""
         return self._facts.operands
 
     @property
@@ -120,7 +119,6 @@ def first_reduction(kernel: FusionAnalysis) -> Atom | None:
 
 
 def common_reduction(kernel: FusionAnalysis) -> Reduction | None:
-    """The reduction of a kernel that has all outputs as results; None without one."""
     first = first_reduction(kernel)
     if first is None:
         return None
@@ -190,7 +188,6 @@ def _concatenate(kernel: FusionAnalysis, hero: Atom) -> Launch:
 
 
 def widest_operand(concatenate: Atom) -> tuple[int, ShapeFacts]:
-    """The concatenated dimension, and the operand with the largest size in it."""
     dimension = int((concatenate.attributes[0] or "{0}").strip("{}"))
     return dimension, max(concatenate.operands, key=lambda o: o.dimensions[dimension])
 

@@ -32,7 +32,6 @@ class Launcher:
         return cached
 
     def kernel(self, instruction: Instruction, summary: Summary) -> FusionAnalysis:
-        """The facts that decide the launch of a single instruction."""
         return FusionAnalysis(self._device, self._release, (instruction,), summary)
 
     def pair_launch(

@@ -168,7 +168,6 @@ class _Visit:
         often: float,
         copies: int,
     ) -> None:
-        """Make each operand a root of element-wise use that is read by this instruction."""
         uses = self.uses
         evaluated = self.evaluated
         for slot, operand in enumerate(instruction.operands):
@@ -187,7 +186,6 @@ class _Visit:
 
 
 def _are_exact(*summands: float) -> bool:
-    """True if whole numbers have a sum that single precision holds."""
     return sum(summands) < EXACT and all(value.is_integer() for value in summands)
 
 
@@ -284,7 +282,6 @@ class SummaryTable:
         self._count = 0
 
     def find(self, instruction: Instruction) -> Summary:
-        """The summary; a fusion's from its current computation."""
         config = fusion_config(instruction)
         if instruction.opcode == "fusion":
             return self._fusion_summary(instruction, config)
@@ -313,7 +310,6 @@ class SummaryTable:
         return cached
 
     def _visited(self, fusion: Instruction) -> _Visit:
-        """A visit of all that the fusion holds, which goes on with the one from before it grew."""
         body = fusion.fused_computation
         order = body.post_order()
         order.reverse()
@@ -330,7 +326,6 @@ class SummaryTable:
         self._visits.pop(fusion, None)
 
     def forget_module(self) -> None:
-        """Drop what is kept of a finished module."""
         self._visits.clear()
 
     def _assign_number(self, summary: Summary, config: FusionConfig | None) -> Summary:

@@ -115,7 +115,6 @@ class _Draft:
             self.results = [simplifier.simplify(e) for e in self.results]
 
     def _simplify_constraints(self) -> bool:
-        """True if a constraint changed; those that always hold are dropped."""
         simplifier = Simplifier(self.bounds)
         old, self.constraints, changed = self.constraints, {}, False
         for expr, interval in old.items():
@@ -212,6 +211,5 @@ def identity(dims: Sequence[int]) -> IndexingMap:
 
 
 def values_at_zero(m: IndexingMap) -> tuple[Expr, ...]:
-    """The results with all variables 0, as constants where they are."""
     zeros = [constant(0)] * len(m.bounds)
     return tuple(substitute(e, zeros) for e in m.results)

@@ -252,7 +252,6 @@ class OpKinds:
         self._inside.clear()
 
     def operand_kind(self, instruction: Instruction) -> OpKind:
-        """The kind of an array read by a fusion."""
         # The analysis meets a dot earlier than other operands.
         opcode = "dot" if instruction.opcode in ("dot", "scaled-dot") else ""
         key = (instruction.shape, opcode)

@@ -301,7 +301,6 @@ class TileMerger:
     def distinct(
         self, level: list[TiledNode], strides: dict[TiledNode, Columns]
     ) -> list[tuple[TiledNode, Same]]:
-        """Nodes of one level with the tilings for which their tile is new."""
         numbers = self._numbers
         earlier: dict[int, list[TiledNode]] = {}
         result: list[tuple[TiledNode, Same]] = []

@@ -62,7 +62,6 @@ class Columns(Struct, eq=False):
         return found
 
     def padded(self, expr: Expr) -> Value:
-        """The value rounded up to a power of two."""
         found = self._padded.get(expr)
         if found is None:
             found = self._padded[expr] = power_of_two_ceil(self.value(expr))
@@ -111,7 +110,6 @@ class Columns(Struct, eq=False):
 
 
 def _plain(mask: Mask | bool) -> Mask | bool:
-    """A bool where the mask is the same for all, which saves combining arrays."""
     return True if np.all(mask) else mask
 
 
@@ -156,7 +154,6 @@ NO_TILE = -1
 
 
 def output_nodes(analysis: Analysis, values: Columns, blocks: Column) -> list[Column]:
-    """For each output and tiling the position of the written node; NO_TILE if there is none."""
     count = len(blocks)
     last = len(analysis.nodes) - 1
     result = []
@@ -322,7 +319,6 @@ def valid_tilings(analysis: Analysis, device: DeviceDescription, tilings: Tiling
 
 
 def _root_sizes(node: TiledNode, dims: Sequence[int], values: Columns) -> Mask | bool:
-    """Mask: a tile of an output is a power of two or the whole dimension."""
     mask: Mask | bool = True
     for expr, size in zip(node.tile.sizes, dims, strict=True):
         tile = values.value(expr)

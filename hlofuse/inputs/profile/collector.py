@@ -54,7 +54,6 @@ def fields_of(data: Bytes, starts: Ints, ends: Ints) -> Iterator[Fields]:
 
 
 def varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
-    """The numbers at some offsets, and the end of each."""
     byte = data[at].astype(np.int64)
     value, at = byte & 127, at + 1
     longer = np.flatnonzero(byte > 127)
@@ -104,7 +103,6 @@ def _tags_in(
     others: list[tuple[int, int | bytes]],
     is_last: bool,
 ) -> tuple[list[int], int]:
-    """The offsets of the messages' tags, and the number of bytes in whole fields."""
     tags = list[int]()
     append = tags.append
     at = whole = 0
@@ -167,7 +165,6 @@ def kind_of(plane: str) -> DeviceKind:
 
 
 def has_instructions(plane: str, line: str) -> bool:
-    """True for a line with events to count."""
     kind = kind_of(plane)
     return line == "XLA Ops" if kind == "tpu" else kind == "cpu" or not line.startswith(_DERIVED)
 
@@ -260,7 +257,6 @@ class Collector:
         return found
 
     def modules(self) -> tuple[ProfiledModule, ...]:
-        """The programs that ran, slowest first."""
         modules = dict[Label, dict[str, list[tuple[Key, Ints]]]]()
         self._name_what_graphs_start()
         for key, durations in self._sorted_durations():

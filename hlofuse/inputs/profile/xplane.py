@@ -110,7 +110,6 @@ class _Plane(Struct):
 
 
 def _messages(data: mmap.mmap, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Number, start and end of each field that is text, bytes or a message."""
     return (span for span in spans(data, at, end) if span[2] >= 0)
 
 
@@ -134,7 +133,6 @@ def _programs(
 
 
 def _proto(path: Path, at: int, end: int) -> bytes:
-    """The HloProto in the metadata of an event: the only bytes among its stats."""
     with open(path, "rb") as file:
         file.seek(at)
         data = file.read(end - at)
@@ -223,7 +221,6 @@ class _Reader:
         ends: Ints,
         columns: list[Ints],
     ) -> None:
-        """Write the stats for these columns. Every stat begins with the id of its name."""
         named, begin = varints(buffer, np.minimum(at + 1, ends))
         for number, column in zip(self._stat_ids, columns, strict=True):
             own = np.flatnonzero(named == number)

@@ -246,7 +246,6 @@ def frontend_attributes(text: str) -> dict[str, str]:
 
 
 def window(text: str) -> Window:
-    """A window with its fields in any order."""
     if _WINDOW.fullmatch(text) is None:
         raise Uncommon
     fields = dict[str, list[Any]]()

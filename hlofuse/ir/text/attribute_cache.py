@@ -72,7 +72,6 @@ class Form(Record):
 
 
 def form(opcode: str) -> Form | None:
-    """The form of the opcode; None where the grammar reads it."""
     takes = signature(opcode) if opcode in OPCODES and opcode not in _GRAMMAR_ONLY else None
     if takes is None:
         return None

@@ -110,7 +110,6 @@ class Builder(Operands):
         return scope.computation
 
     def computation(self, node: ComputationNode) -> Computation:
-        """Add a computation, callable by later ones."""
         name = bare(node.name)
         where = node.name.start_pos or 0
         computation = self.body(node.instructions, _sanitize(name), where)
@@ -224,7 +223,6 @@ class Builder(Operands):
         scope.computation.append_parsed(instruction)
 
     def shared_attributes(self, raw: dict[str, Any]) -> Attributes:
-        """One object for each distinct list of attributes."""
         key = tuple(raw.items())
         spec = self.shared.get(key)
         if spec is None:
@@ -251,7 +249,6 @@ class Builder(Operands):
         return called, raw
 
     def callee(self, value: Token | list[InstructionNode], where: int) -> Computation:
-        """The computation of that name, or the one written in place."""
         if isinstance(value, list):
             self.nesting += 1
             if self.nesting > MAX_NESTED_COMPUTATIONS:

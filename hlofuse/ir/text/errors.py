@@ -63,7 +63,6 @@ _EXPECTED = Path(__file__).with_name("expected.toml")
 
 
 def expectation(expected: Set[str]) -> str:
-    """The tokens that the grammar expected, as a phrase."""
     for tokens, phrase in texts(_EXPECTED)["expected"].items():
         if expected >= set(tokens.split()):
             return phrase

@@ -88,7 +88,6 @@ def _add_to_part(c: Context, add: Instruction) -> bool:
 
 
 def _distribute(c: Context, add: Instruction) -> bool:
-    """A*C + B*C is (A+B)*C where that is exact."""
     lhs, rhs = add.operands
     if lhs.opcode != "multiply" or rhs.opcode != "multiply":
         return False
@@ -204,7 +203,6 @@ def _join_constants(c: Context, multiply: Instruction) -> bool:
 
 
 def _constant_into_broadcast(c: Context, multiply: Instruction) -> bool:
-    """(a * constant) * broadcast(b) multiplies b, which is smaller."""
     found = _scaled(multiply, bare=True) or _scaled(multiply, bare=False)
     if found is None:
         return False
@@ -271,7 +269,6 @@ def _restore_sign(
     amount: int,
     zero: Instruction,
 ) -> bool:
-    """The operation on the absolute value, the sign put back."""
     a = x.operands[0]
     negative = make.compare(x, "LT", a, zero)
     absolute = make.select(x, negative, make.unary(x, "negate", a), a)
@@ -305,7 +302,6 @@ def _inverse(value: Value) -> Value:
 
 
 def _divide_by_broadcast(c: Context, divide: Instruction) -> bool:
-    """A / broadcast(B) is A * broadcast(1 / B), on CPU."""
     a, wide = divide.operands
     on_cpu = c.options.executing_on_cpu and c.release.inverts_broadcasts
     if not on_cpu or wide.opcode != "broadcast":

@@ -157,7 +157,6 @@ def is_spread_scalar(x: Instruction) -> bool:
 
 
 def iota_size(iota: Instruction) -> int:
-    """The numbers that it counts."""
     return iota.shape.dimensions[int(iota.attributes["iota_dimension"])]
 
 
@@ -277,7 +276,12 @@ def _is_parameter(x: Instruction, number: int) -> bool:
     return x.opcode == "parameter" and x.parameter_number == number
 
 
-def _compares(x: Instruction, a: int, b: int, direction: str) -> bool:
+def _compares(
+    x: Instruction,
+    a: int,
+    b: int,
+    direction: str,
+) -> bool:
     if x.opcode != "compare" or x.raw("direction") != direction:
         return False
     return _is_parameter(x.operands[0], a) and _is_parameter(x.operands[1], b)
@@ -344,7 +348,6 @@ def _moves_a_one(x: Instruction) -> bool:
 
 
 def _effective(transpose: Instruction) -> Sequence[int]:
-    """The permutation without the one dimension of size 1, if there is one."""
     sizes = transpose.operands[0].shape.dimensions
     if sizes.count(1) != 1:
         return transpose.dimensions

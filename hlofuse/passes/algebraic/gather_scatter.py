@@ -59,7 +59,12 @@ def _adds_into(x: Instruction) -> bool:
     return is_of_parameters(x.to_apply, "add")
 
 
-def _sum_of_two(c: Context, add: Instruction, lhs: Instruction, rhs: Instruction) -> bool:
+def _sum_of_two(
+    c: Context,
+    add: Instruction,
+    lhs: Instruction,
+    rhs: Instruction,
+) -> bool:
     """One scatter of both updates where those join, else one into the result of the other."""
     place = _where_to_join(lhs, rhs)
     updates = [s.operands[2] for s in (lhs, rhs)]

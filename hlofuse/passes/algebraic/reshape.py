@@ -100,7 +100,6 @@ def bitcast_convert_is_bitcast(x: Instruction) -> bool:
 
 
 def _move_before_unary(c: Context, bitcast: Instruction) -> bool:
-    """bitcast(f(bitcast(x))) is bitcast(f(x))."""
     unary = bitcast.operands[0]
     if unary.opcode not in ELEMENTWISE_UNARY or len(unary.operands) != 1 or len(unary.users) != 1:
         return False
@@ -211,7 +210,6 @@ def _move_before_update(c: Context, reshape: Instruction) -> bool:
 
 
 def _hoist_transpose(c: Context, reshape: Instruction) -> bool:
-    """reshape(transpose(reshape(x))) that joins whole runs is transpose(reshape(x))."""
     transpose = reshape.operands[0]
     if transpose.opcode != "transpose" or transpose.operands[0].opcode != "reshape":
         return False

@@ -49,17 +49,20 @@ def _converted(kind: str, result: str) -> Function:
 
 
 def _each(function: Function, operands: int = 1) -> Function:
-    """A function of single values, applied to each."""
     found = np.frompyfunc(function, operands, 1)
     return lambda *given: np.asarray(found(*given), object)
 
 
 def _bare(a: Elements, bits: int) -> Elements:
-    """The bits of integers as numbers from 0 on."""
     return a.astype("u8") & np.uint64((1 << bits) - 1)
 
 
-def _shifted(shift: np.ufunc, a: Elements, by: Elements, bits: int) -> Elements:
+def _shifted(
+    shift: np.ufunc,
+    a: Elements,
+    by: Elements,
+    bits: int,
+) -> Elements:
     places = by.astype("u8")
     return np.where(places < bits, shift(_bare(a, bits), places % 64), np.uint64(0))
 

@@ -84,12 +84,10 @@ def _iota(x: Instruction) -> Elements:
 
 
 def _spread(sizes: Sequence[int], own: Sequence[int], given: Elements) -> Elements:
-    """An array along its own dimensions of a larger one."""
     return np.broadcast_to(given.reshape([n if d in own else 1 for d, n in enumerate(sizes)]), sizes)
 
 
 def _box(x: Instruction, part: Sequence[int], starts: Sequence[Elements]) -> tuple[slice, ...]:
-    """The places of a part in the first operand, from starts that are moved inside."""
     sizes = zip(starts, x.operands[0].shape.dimensions, part, strict=True)
     firsts = (min(max(int(s.item().real), 0), n - k) for s, n, k in sizes)
     return tuple(slice(first, first + k) for first, k in zip(firsts, part, strict=True))
@@ -167,7 +165,6 @@ def _rows(x: Instruction, values: Elements) -> Elements:
 
 
 def _reduce(x: Instruction, *given: Elements) -> list[Elements]:
-    """By a function of elementwise operations, element after element."""
     half = len(given) // 2
     totals = list(given[half:])
     rows = [_rows(x, values) for values in given[:half]]

@@ -97,12 +97,10 @@ def _copy_sharding(new: Instruction, source: Instruction) -> None:
 
 
 def numbers(values: Iterable[int]) -> str:
-    """A list of numbers as an attribute shows it."""
     return "{" + ",".join(map(str, values)) + "}"
 
 
 def constant(at: Instruction, shape: Shape, values: Sequence[Value]) -> Instruction:
-    """NotRepresentable for values that cannot be written."""
     rounded = literals.rounded(shape.element_type, values)
     text = literals.text_of(shape, rounded.tolist()) if rounded is not None else None
     if text is None:
@@ -181,7 +179,12 @@ def binary(
     return add(at, opcode, shape or a.shape, [a, b])
 
 
-def select(at: Instruction, pred: Instruction, yes: Instruction, no: Instruction) -> Instruction:
+def select(
+    at: Instruction,
+    pred: Instruction,
+    yes: Instruction,
+    no: Instruction,
+) -> Instruction:
     return add(at, "select", yes.shape, [pred, yes, no])
 
 

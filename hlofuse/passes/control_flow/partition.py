@@ -162,7 +162,12 @@ class Partition:
         wanted = [[tuple(factors.get(f, ()) for f in places)] for places in rule.operands]
         return WHOLE not in factors and all(self._divide(x, k, w) for k, w in enumerate(wanted))
 
-    def _divide(self, reader: Instruction, number: int, found: list[_Sharding]) -> bool:
+    def _divide(
+        self,
+        reader: Instruction,
+        number: int,
+        found: list[_Sharding],
+    ) -> bool:
         """True if each device can have its part of an operand, whichever device it is. One that is the same
         everywhere is then this reader's own (`ConstantOrScalarSplitter` of Shardy)."""
         x = reader.operands[number]
@@ -193,7 +198,6 @@ class Partition:
         return True
 
     def _part(self, shape: Shape, shardings: list[_Sharding]) -> Shape | None:
-        """The shape on one device; None where an array is not divided evenly."""
         if shape.is_tuple:
             parts = [self._part(s, [g]) for s, g in zip(shape.tuple_shapes, shardings, strict=False)]
             complete = [p for p in parts if p is not None]
@@ -355,7 +359,6 @@ def _rule_of_product(x: Instruction, ranks: list[int]) -> ShardingRule:
 
 
 def _rule_of_indices(x: Instruction, ranks: list[int]) -> ShardingRule:
-    """Each index is for the device that has it: batches of the operand go with their indices."""
     gathers = x.opcode == "gather"
     batches = numbers_of(x, "operand_batching_dims" if gathers else "input_batching_dims")
     indexed = numbers_of(x, f"{'start' if gathers else 'scatter'}_indices_batching_dims")

@@ -71,7 +71,6 @@ def _results(shape: Shape, config: InputOutputAlias) -> dict[str, list[tuple[int
 def _matched(
     results: list[tuple[int, Index]], arguments: list[tuple[int, Argument]]
 ) -> list[tuple[Index, Argument]]:
-    """Pairs of equal size, the largest first."""
     results, arguments = _largest_first(results), _largest_first(arguments)
     found = []
     i = k = 0
@@ -274,7 +273,6 @@ class _Fusion:
 
 
 def _same_size(a: Shape, b: Shape) -> bool:
-    """True for equal shapes, and for arrays of as many elements as wide."""
     if a.key == b.key:
         return True
     return a.is_array and b.is_array and a.element_count == b.element_count and _width(a) == _width(b)

@@ -106,7 +106,6 @@ class DotDimensionMerger(VisitPass):
 
 
 def _side_by_side(shape: Shape, batch: Sequence[int]) -> bool:
-    """Consecutive and ascending dimensions, neighbours in memory."""
     expected = range(batch[0], batch[0] + len(batch))
     return [*batch] == [*expected] and neighbours(shape, batch)
 

@@ -44,7 +44,6 @@ class ConvertMover(Pass):
 
 
 def _move_down(x: Instruction) -> bool:
-    """op(wider(x)) becomes wider(op(x))."""
     converts = [o for o in x.operands if o.opcode == "convert" and len(o.users) == 1]
     constants = [o for o in x.operands if o.opcode == "constant"]
     if x.opcode not in _COMMUTES or not converts or len(converts) + len(constants) != len(x.operands):
@@ -62,7 +61,6 @@ def _move_down(x: Instruction) -> bool:
 
 
 def _move_up(computation: Computation) -> bool:
-    """narrower(op(x)) becomes op(narrower(x))."""
     changed = False
     work = deque(reversed(computation.post_order()))
     while work:

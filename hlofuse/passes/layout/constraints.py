@@ -42,7 +42,6 @@ class Buffers:
         return self._defined[instruction]
 
     def of(self, instruction: Instruction) -> dict[Index, Buffer]:
-        """The buffers of its value, its own and others."""
         return self._seen[instruction]
 
     def aliases(self, buffer: Buffer) -> list[tuple[Instruction, Index]]:
@@ -183,7 +182,6 @@ def row_major_everywhere(shape: Shape) -> Shape:
 
 
 def same_layouts(a: Shape, b: Shape) -> bool:
-    """True if all arrays in both have equal layouts."""
     if a.is_tuple:
         return all(same_layouts(x, y) for x, y in zip(a.tuple_shapes, b.tuple_shapes, strict=True))
     return not a.is_array or a.minor_to_major == b.minor_to_major

@@ -92,7 +92,6 @@ class WhileLoopInvariantCodeMotion(Pass):
 
 
 def _repeats(loop: Instruction) -> bool:
-    """True for a loop over a tuple that instructions may leave."""
     body, trips = body_of(loop), trip_count(loop)
     hints = loop.attributes.get("frontend_attributes") or {}
     is_single = trips is not None and trips <= 1

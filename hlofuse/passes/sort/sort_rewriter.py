@@ -53,7 +53,6 @@ def comparator_of(sort: Instruction) -> Comparator | None:
 
 
 def _types(sort: Instruction, key: int, numpy_order: bool) -> tuple[str, str | None] | None:
-    """Types of keys and values; in NumPy's order keys are generated, and values hold the sorted data."""
     shape = sort.operands[key].shape
     pair = len(sort.operands) == 2
     value_type = sort.operands[1 - key].element_type if pair else None
@@ -125,7 +124,6 @@ def radix_keys(operand: Instruction, key_type: str) -> Instruction:
 def packed_pairs(
     sort: Instruction, keys: Instruction, values: Instruction, by: Comparator
 ) -> Sequence[Instruction]:
-    """The keys to sort by, and each key and value side by side in one number."""
     make = partial(derived, sort)
     keys_ = radix_keys(keys, by.key_type)
     packed = keys_.shape.with_element_type(str(by.value_type))
@@ -190,7 +188,6 @@ def _is_beyond(
     size: int,
     device: DeviceDescription,
 ) -> bool:
-    """True beyond the sizes of a table: of one row, between numbers of rows by cores, and from so many on."""
     found = _TABLES[table]
     if bits == 8:
         least, few, most = found["bytes"]

@@ -59,7 +59,6 @@ def _places(reader: Instruction, x: Instruction, d: int) -> list[int]:
 
 
 def _adds(x: Instruction) -> bool:
-    """True if the sum of what parts give is what the whole gives."""
     if x.opcode == "reduce":
         return combines_by(x, "add") and is_constant(x.operands[1], 0)
     return x.opcode in ("dot", "convolution", "scatter")

@@ -56,7 +56,6 @@ def on_both(
     a: Labelled,
     b: Labelled,
 ) -> Labelled:
-    """An operation on each pair of elements."""
     order = sorted({*a[1], *b[1]})
     sizes = sizes_of(a, b)
     left, right = (over(x, one, order, sizes) for one in (a, b))
@@ -193,7 +192,6 @@ def _distributed(x: Instruction) -> Instruction:
 
 
 def product_of_sums(x: Instruction, opcode: str) -> bool:
-    """The sum of a matrix product becomes a product of sums, that of an elementwise one a matrix product."""
     value = x.operands[0]
     labels = [*range(value.shape.rank)]
     is_sum = combines_by(x, "add") and is_constant(x.operands[1], 0) and x.element_type in FLOATING_TYPES
@@ -233,7 +231,6 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
 
 
 def _weighted(value: Instruction, terms: list[Instruction], labels: list[int]) -> list[Labelled]:
-    """The factors of the one matrix product among the terms, each by the others that have its dimensions."""
     dots = [t for t in terms if t.opcode == "dot"]
     if len(dots) != 1:
         return []
@@ -279,7 +276,6 @@ def _unfolded(
 def _below_reshape(
     x: Instruction, one: Labelled, other: Labelled
 ) -> tuple[Labelled, Labelled, list[int]] | None:
-    """Two factors in the dimensions below the reshape that is the first, and those of the result, or None."""
     if (unfolded := _unfolded(*one, ())) is None:
         return None
     below, joined = unfolded

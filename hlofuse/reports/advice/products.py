@@ -63,7 +63,6 @@ def _parts_of(
     cache: dict[Instruction, Elements],
     depth: int = 0,
 ) -> Iterator[Term]:
-    """The parts whose sum a matrix is; else CannotEvaluate."""
     with suppress(CannotEvaluate):
         yield elements(x, cache, MOST_EVALUATED), None, None
         return
@@ -268,7 +267,6 @@ def _small_first(x: Instruction) -> bool:
 
 
 def _solve_later(x: Instruction) -> bool:
-    """(A⁻¹·B)·C becomes A⁻¹·(B·C), which solves for fewer columns; A is triangular."""
     solved, c = x.operands
     order = solved.shape.rank - 2
     dims = DotDimensions.of(x)
@@ -345,7 +343,6 @@ def _viewed(x: Instruction, gathered: Instruction) -> Instruction:
 
 
 def _solve_small(x: Instruction) -> bool:
-    """Two or three equations are solved by cofactors."""
     matrix, given, result, upper = _factorized(x) or (x, x, x, x)
     if matrix is x or matrix.shape.dimensions[-1] not in (2, 3):
         return False
@@ -501,14 +498,12 @@ def _one_place(x: Instruction, one: Labelled, number: int) -> Labelled:
 
 
 def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None:
-    """A sum that nothing else reads, and the scalar that scales it."""
     sums = ((t, s) for t, s in unscaled(x) if t.opcode == "reduce" and not t.shape.is_tuple)
     fits = ((t, s) for t, s in sums if combines_by(t, "add") and is_constant(t.operands[1], 0))
     return next(fits, None) if len(x.users) == 1 else None
 
 
 def _sum_once(x: Instruction) -> bool:
-    """Sums of arrays of one shape, scaled and added, become one sum."""
     if any(u.opcode == "add" for u in x.users):
         return False
     terms = terms_of(x)
@@ -548,7 +543,6 @@ def _scaled_pair(
     b: Labelled,
     scale: Labelled | None,
 ) -> list[Labelled]:
-    """Two factors of a · b · scale, each with as few dimensions as may be."""
     if scale is None:
         return [a, b]
     orders = ((b, scale, a), (a, scale, b), (a, b, scale))
@@ -570,7 +564,6 @@ def _multiple(x: Instruction, value: Instruction) -> tuple[Instruction, Labelled
 
 
 def _multiply_differences(x: Instruction) -> bool:
-    """Σ(a − b)² becomes |a|² + |b|² − 2 a·b, and Σ g·(a − b), as in its gradient, Σ g·a − Σ g·b."""
     if x.opcode == "dot":
         found = as_sum(x)
         return found is not None and _multiply_differences(found[0]) and replace(x, found[1])
@@ -630,7 +623,6 @@ _AS_IT_IS = ("custom-call", "bitcast-convert", "rng-bit-generator", "infeed", "o
 
 
 def _compute_narrow(x: Instruction) -> bool:
-    """All that is computed in float64 from float32 is computed in float32."""
     if x.element_type != "f64" or x.operands[0].element_type != "f32":
         return False
     module = module_of(computation_of(x))
@@ -666,7 +658,6 @@ _FUSABLE = ELEMENTWISE_OPCODES | {"broadcast", "reshape", "transpose", "copy", "
 
 
 def _below(x: Instruction) -> list[Instruction]:
-    """All that an operand is computed from, up to products."""
     found = [x]
     seen = {x}
     for i in found:
@@ -687,7 +678,6 @@ def _is_default(x: Instruction) -> bool:
 
 
 def _round_operands(x: Instruction) -> bool:
-    """Operands in float32 are rounded to bfloat16, and their products are summed in float32."""
     lhs, rhs = (make.convert(x, o, "bf16") for o in x.operands)
     return _is_default(x) and replace(x, dot_like(x, x.shape, lhs, rhs, DotDimensions.of(x)))
 

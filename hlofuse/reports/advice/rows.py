@@ -51,7 +51,6 @@ from .written import (
 
 
 def _leaves_out(indices: Instruction, classes: int) -> bool:
-    """True for indices that a formula writes, of which one is no class: its row is 0."""
     found = formula_values(indices)
     return found is not None and bool(((found < 0) | (found >= classes)).any())
 
@@ -150,7 +149,6 @@ class _Places(Record):
 
 
 def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:
-    """The dimensions of an array that dimensions of a gather count, with these; others, with their places."""
     table, indices = x.operands
     names = ("start_index_map", "slice_sizes", "offset_dims", "operand_batching_dims")
     columns, sizes, offsets, batched = (numbers_of(x, n) for n in names)
@@ -192,7 +190,6 @@ def _places(x: Instruction) -> _Places | None:
 
 
 def _equal_places(x: Instruction) -> list[int] | None:
-    """The label of each dimension of what a gather reads at equal places of two dimensions."""
     batch, found = _indexed(x)
     offsets = numbers_of(x, "offset_dims")
     dimensions = x.operands[0].shape.dimensions
@@ -368,7 +365,6 @@ def _rows_of(x: Instruction) -> tuple[Numbers, int] | None:
 
 
 def _segments(x: Instruction) -> bool:
-    """Sums of equal segments become a sum over an axis."""
     found, along = _rows_of(x) or (None, 0)
     updates = x.operands[2]
     count, *rest = x.shape.dimensions
@@ -481,7 +477,6 @@ def _of_windows(
     along: int,
     k: int,
 ) -> Instruction | None:
-    """One place of all windows, a slice of the table of a gather; None where no gather reads such windows."""
     found = list[Labelled]()
 
     def last(x: Instruction, labels: list[int]) -> Labelled:
@@ -564,7 +559,6 @@ def _row_read(
     rows: Sequence[tuple[int, Instruction]],
     along: int,
 ) -> Instruction | None:
-    """The rows that a slice reads of those written so far, or None."""
     place = ranges_of(u)[along]
     fits = (part for start, part in rows if (start, part.shape) == (place.start, u.shape))
     return next(fits, None) if place.stride == 1 else None
@@ -679,7 +673,6 @@ def _is_repeated(x: Instruction, along: int) -> bool:
 
 
 def _columns(indices: Instruction) -> list[int]:
-    """The columns of clamped indices that the limits do not make 0; none for others."""
     low, high = map(formula_values, indices.operands[::2]) if indices.opcode == "clamp" else (None, None)
     if low is None or high is None or not high.ndim:  # a scalar limits all
         return []

@@ -88,7 +88,6 @@ def write_row(x: Instruction) -> bool:
 
 
 def _masked(x: Instruction) -> Iterator[Sequence[Instruction]]:
-    """The mask, the new values and the old ones of a choice, or of new · mask + old · (1 − mask)."""
     if x.opcode == "select":
         yield x.operands
     is_sum = x.opcode == "add" and all(o.opcode == "multiply" for o in x.operands)
@@ -102,7 +101,6 @@ def _masked(x: Instruction) -> Iterator[Sequence[Instruction]]:
 
 
 def _place(mask: Instruction) -> tuple[int, Instruction] | None:
-    """The dimension along which a test is true at one place, and the place."""
     test, dims = spread(mask)
     sides = [spread(o) for o in test.operands] if test.opcode == "compare" else []
     for (numbers, own), (position, _) in (sides, sides[::-1]) if test.raw("direction") == "EQ" else ():

@@ -160,7 +160,6 @@ def _advance(
 
 
 def _read_instead(step: ModuleDiff, removed: set[str]) -> Iterator[tuple[Changed, Instruction]]:
-    """The changed readers of values that are removed, each with what it reads in their place."""
     for edit in step.edits:
         if isinstance(edit, Changed):
             names = (d.after for d in edit.details if d.kind is Kind.OPERAND and d.before in removed)
@@ -240,7 +239,6 @@ def find(module: Module, query: str) -> Sequence[Instruction]:
 
 
 def not_found(query: str, label: str, modules: Iterable[Module]) -> str:
-    """The message for an operation in no dump."""
     head = f"no dump of {printable(label)} has {printable(query)}"
     if source_line(query) is None:
         names = dict.fromkeys(i.name for m in modules for i in m.instructions())
@@ -261,7 +259,6 @@ def not_found(query: str, label: str, modules: Iterable[Module]) -> str:
 
 
 def _values(found: Instruction) -> tuple[Instruction, ...]:
-    """The values an instruction stands for: a fusion's results, the elements of a tuple."""
 
     def parts(i: Instruction) -> list[Instruction]:
         if i.opcode == "fusion" and i.called:

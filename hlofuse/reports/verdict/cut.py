@@ -69,7 +69,6 @@ class Cutter:
         return [self.facts.before[n] for n in (finding.at, *finding.parts) if n in self.facts.before]
 
     def _around(self, finding: Finding) -> Iterator[str]:
-        """The kernels that hold the place; of a loop those that it runs."""
         for x in self._places(finding):
             for y in (x, *(_inside(x) if x.opcode in CONTROL_FLOW else ())):
                 yield from self._holders.get(y.name, ())
@@ -81,7 +80,6 @@ class Cutter:
         return sum(len(self.facts.lineage.members(k)) for k in kernels)
 
     def _next_to(self, name: str) -> Iterator[str]:
-        """The kernels whose results a kernel reads, and those that read its own."""
         kernel = self.facts.launched_after[name]
         for x in (*map(through_views, kernel.operands), *readers(kernel)):
             if x.name in self.facts.launched_after:

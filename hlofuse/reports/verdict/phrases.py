@@ -80,7 +80,6 @@ def cpu_title(cpu: CpuDevice, t: Totals) -> str:
 
 
 def counting_lines(v: Verdict) -> Iterator[str]:
-    """The kernels that count for one iteration, and those of which one branch counts."""
     t = v.totals
     if 0 < t.memory_size < (needed := t.memory_bytes or 0):
         misfit = f"{undivided(t.devices)}, each has" if t.devices > 1 else " do not fit in"
@@ -221,7 +220,6 @@ def suggestion_text(s: Suggestion) -> str:
 
 
 def suggestions_title(v: Verdict, shown: int) -> str:
-    """The heading above the suggestions, or that there is none."""
     if v.not_proved:
         what = "Not simulated" if v.tiles is not None else "Not compiled, only replayed"
         return f"{what}: {v.not_proved.splitlines()[0]}"

@@ -267,7 +267,6 @@ def _elements(shape: str, width: int) -> str:
 
 
 def _print_pairs(p: PairAnswer, others: Sequence[PairAnswer | Story], console: Console) -> None:
-    """The pair, its reason and what it costs, and the others of which the same holds."""
     console.print(pair_headline(p), style="bold")
     if p.settled_by is not None and p.settled_by.event != "fuse":
         rule = p.settled_by.rule
@@ -393,7 +392,6 @@ def _print_decisions(
     decisions: Sequence[Decision],
     limit: int,
 ) -> None:
-    """Print each decision; what a pass refused by one rule is one of them."""
     indented(console, title, 2, "bold cyan")
     table = Rows("left", "name", "left", "name")
     keys = ((d.pass_name, d.rule.code) if d.event == "ineligible" else id(d) for d in decisions)

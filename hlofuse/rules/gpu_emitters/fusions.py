@@ -182,7 +182,6 @@ def _tile(kernel: GpuKernel) -> Figures:
 
 
 def _dot_in(fusion: Instruction) -> Instruction | None:
-    """The dot; in a nested fusion it lies one level deeper."""
     pending = [fusion]
     for kernel in pending:
         for inner in kernel.fused_computation:

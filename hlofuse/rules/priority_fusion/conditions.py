@@ -133,12 +133,10 @@ def kernel_over_budget(pair: PriorityPair) -> Verdict | None:
 
 
 def triton_over_limit(pair: PriorityPair) -> Verdict | None:
-    """The limit of inputs and outputs for Triton fusions."""
     return parameters_over_limit(pair) if pair.state.model.release.triton_limits_parameters else None
 
 
 def parameters_over_limit(pair: PriorityPair) -> Verdict | None:
-    """The limit of inputs and outputs alone."""
     return over_parameter_limit(pair.consumer, pair.producer, pair.state.settings, producer_consumer=True)
 
 

@@ -109,14 +109,12 @@ def make_fusion(instruction: Instruction, kind: str) -> None:
 
 
 def kind_of(launch: Launch) -> str:
-    """The kind of a fusion that is emitted so."""
     return _KINDS.get(launch.kind, "kInput")
 
 
 def fuse_constants(
     computation: Computation, model: CombinedModel, legality: Legality, recorder: Recorder
 ) -> bool:
-    """True if there was one to fuse."""
     changed = False
     kinds = dict[Instruction, str]()
     for constant in [x for x in computation if is_small_constant(x)]:
@@ -257,7 +255,6 @@ class Driver:
         return INFINITE if unfused >= INFINITE else current + unfused - fused
 
     def _saved_by(self, producer: Instruction, user: Instruction) -> int:
-        """Ticks saved where one user computes the producer and writes it out as well."""
         model = self._model
         together = model.pair_time(producer, user, self._legality.pair(producer, user)).ticks
         return self._launch + model.run_time(producer).ticks + model.run_time(user).ticks - together
