@@ -149,6 +149,7 @@ class _Places(Record):
 
 
 def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:
+    """The dimensions of an array that dimensions of a gather count, with these; others, with their places."""
     table, indices = x.operands
     names = ("start_index_map", "slice_sizes", "offset_dims", "operand_batching_dims")
     columns, sizes, offsets, batched = (numbers_of(x, n) for n in names)
@@ -190,6 +191,7 @@ def _places(x: Instruction) -> _Places | None:
 
 
 def _equal_places(x: Instruction) -> list[int] | None:
+    """The label of each dimension of what a gather reads at equal places of two dimensions."""
     batch, found = _indexed(x)
     offsets = numbers_of(x, "offset_dims")
     dimensions = x.operands[0].shape.dimensions
@@ -247,7 +249,13 @@ def _one_slice(x: Instruction) -> _Places | None:
     first = None if starts else ranges_of(x)[along[0]]
     if first is not None:
         indices = make.binary(x, "multiply", indices, make.scalar_like(indices, first.stride))
-    start = make.scalar(x, "s32", first.start) if first else make.convert(x, starts[along[0]], "s32")
+        start = make.scalar(x, "s32", first.start)
+    else:
+        start = starts[along[0]]  # XLA moves the slice inside
+        most = whole.shape.dimensions[along[0]] - x.shape.dimensions[along[0]]
+        zero, last = (make.scalar_like(start, k) for k in (0, most))
+        start = make.binary(x, "minimum", make.binary(x, "maximum", start, zero), last)
+        start = make.convert(x, start, "s32")
     indices = make.binary(x, "add", indices, make.broadcast(x, indices.shape, start, ()))
     return _Places(along[0], indices, {}, along)
 
@@ -283,6 +291,8 @@ def _take_first(
     is_other = has(computed, "all-gather") != is_gathered
     if found is None or is_other or not has(computed, "dot", "all-gather"):
         return False
+    if has(computed, "all-gather", "all-reduce") and formula_values(places.indices) is None:
+        return False  # a device may read other rows than its neighbours
     rest = [d for d in labels if d != along and d not in batch]
     order = [*batch, along, *rest]
     new = over(whole, found, order, sizes_of((whole, labels)) | view.sizes)
@@ -477,6 +487,7 @@ def _of_windows(
     along: int,
     k: int,
 ) -> Instruction | None:
+    """One place of all windows, a slice of the table of a gather; None where no gather reads such windows."""
     found = list[Labelled]()
 
     def last(x: Instruction, labels: list[int]) -> Labelled:
@@ -673,6 +684,7 @@ def _is_repeated(x: Instruction, along: int) -> bool:
 
 
 def _columns(indices: Instruction) -> list[int]:
+    """The columns of clamped indices that the limits do not make 0; none for others."""
     low, high = map(formula_values, indices.operands[::2]) if indices.opcode == "clamp" else (None, None)
     if low is None or high is None or not high.ndim:  # a scalar limits all
         return []

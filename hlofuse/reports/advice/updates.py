@@ -88,15 +88,21 @@ def write_row(x: Instruction) -> bool:
 
 
 def _masked(x: Instruction) -> Iterator[Sequence[Instruction]]:
+    """The mask, the new values and the old ones of a choice, or of new · mask + old · (1 − mask)."""
     if x.opcode == "select":
         yield x.operands
     is_sum = x.opcode == "add" and all(o.opcode == "multiply" for o in x.operands)
     for first, second in (x.operands, x.operands[::-1]) if is_sum else ():
         for (mask, new), (rest, old) in product(permutations(first.operands), permutations(second.operands)):
             (others, dims), (test, own) = spread(rest), spread(mask)
-            others = others.operands[0] if others.opcode == "reshape" else others
-            is_rest = dims == own and others.opcode == "subtract" and is_constant(others.operands[0], 1)
-            if is_rest and spread(others.operands[1])[0] is test:
+            below = others.through("reshape")  # it removes sizes of one
+            if below.opcode != "subtract" or not is_constant(below.operands[0], 1):
+                continue
+            subtracted, there = spread(below.operands[1])
+            if below is not others:
+                there = [t for t, n in zip(there, below.shape.dimensions, strict=True) if n != 1]
+            is_same = subtracted is test and len(there) == others.shape.rank
+            if is_same and [d if d is None else there[d] for d in dims] == own:
                 yield mask, new, old
 
 
@@ -181,7 +187,6 @@ def choose_written(x: Instruction) -> bool:
 
 _rows = changed_by(write_row, "select")
 _twice = each(_is_second_scatter, "scatter")
-
 UPDATES = (
     Recipe("donate-the-argument", "Donate what is updated: donate_argnums", _not_donated, _donate),
     Recipe("write-the-row", "Use dynamic_update_slice, not a mask; donate the array", _rows, write_row),
@@ -243,7 +248,6 @@ def _move(x: Instruction) -> bool:
 
 _gathers = changed_by(_map_first, "all-gather")
 _sums = each(lambda x: combines_by(x, "add") and sum_of(_reader(x)) is not None, "all-reduce")
-
 COLLECTIVES = (
     Recipe("map-before-the-gather", "Map before the all-gather", _gathers, _map_first),
     Recipe("slice-before-the-gather", "Slice before the all-gather", each(_is_sliced_later, "all-gather")),
