@@ -57,7 +57,7 @@ def misplaced(call: list[str]) -> str:
     """The call that was meant, where the words of a question stand in another order or name two inputs."""
     given = call[1:3]
     there = [word for word in given if Path(word).exists()]
-    if not there or call[0] not in _ONE_INPUT:
+    if not there or call[0] not in _ONE_INPUT or given[0].startswith("-"):
         return ""
     if given[0] in there or os.path.isdir(os.path.dirname(given[0])):  # a path, perhaps mistyped
         return f"; for two inputs, {command_line('diff', *there)}" if len(there) == 2 else ""

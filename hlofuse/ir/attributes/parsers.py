@@ -46,7 +46,7 @@ def items_of(text: str, separator: str) -> list[tuple[str, int, int, int]] | Non
         match = patterns()[1].match(text, pos)
         if match is None:
             return None
-        if (match[1] or "device_ids") != "device_ids" and not depth and match[0][0] == separator:
+        if match[1] not in (None, "", "device_ids") and not depth and match[0][0] == separator:
             if found:
                 found[-1] = (*found[-1][:3], pos)
             found.append((match[1], pos, match.end(), len(text)))

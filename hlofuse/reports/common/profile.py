@@ -39,7 +39,7 @@ def profile_lines(m: Measured) -> Iterator[str]:
     if waits < _DISPATCHES <= short and 2 * short > sum(counts):
         runs = f"{short:,} of {plural(sum(counts), 'run')} take at most {_SHORT_US} µs on average"
         yield f"{runs}, each dispatched by the host: jit the whole step, or the loop (lax.scan, vmap)"
-    of_name = max(grouped((x.name, x) for x in modules).values(), key=_time_of_several)
+    of_name = max(grouped((x.name, x) for x in modules).values(), key=_time_of_several, default=[])
     if len(of_name) >= _PROGRAMS:
         named = f"{len(of_name)} programs are named {printable(of_name[0].name)}: if they are one function,"
         yield f"{named} XLA compiled it for each; pad its arrays to one shape, keep what jax.jit returns"

@@ -6,6 +6,7 @@ from typing import Any
 from hlofuse.account.collectives import Collective, started_by
 from hlofuse.format import bytes_text, fields, more, plural, printable, times, us_json, us_text
 from hlofuse.ir import Instruction, Record, grouped
+from hlofuse.passes.common.shapes import numbers_of, ranges_of
 from hlofuse.reports.common.json import time_kind
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import times_text
@@ -112,8 +113,10 @@ def _paddings(c: Collective) -> Iterator[tuple[int, int, int]]:
             continue
         cut = user.fused_root if user.opcode == "fusion" else user
         if c.exchange.kind == "all-gather" and cut.opcode == "slice":
-            for size, whole in zip(cut.shape.dimensions, cut.operands[0].shape.dimensions, strict=True):
-                if 0 < whole - size == -size % c.exchange.participants:
+            sizes = zip(cut.shape.dimensions, cut.operands[0].shape.dimensions, strict=True)
+            for d, (size, whole) in enumerate(sizes):
+                is_gathered = d in numbers_of(c.instruction, "dimensions") and ranges_of(cut)[d].start == 0
+                if is_gathered and 0 < whole - size == -size % c.exchange.participants:
                     yield size, whole, c.exchange.participants
 
 

@@ -268,14 +268,14 @@ def untried_lines(v: Verdict, *, brief: bool = False) -> Iterator[str]:
 
 def _touched(s: Suggestion, v: Verdict) -> str:
     """`touches 27% of time`, on a TPU with the time; empty where it is next to nothing, or not known."""
-    us = f"{us_text(s.touched * (v.totals.us or 0.0))}, " if v.tiles is not None and v.totals.us else ""
+    us = us_text(s.touched * v.totals.us) if v.tiles is not None and v.totals.us else ""
     of = "the estimated time" if v.totals.is_floor else "time"
     what = of if v.totals.us is not None else "bytes"
     if s.touches_unknown:
-        return f"touches {us.replace(',', ' and') if s.touched else ''}kernels without a time"
+        return f"touches {f'{us} and ' if us and s.touched else ''}kernels without a time"
     if s.touched < 0.005:
         return f"touches under 1% of {what}" if us and s.touched else ""
-    return f"touches {us}{100 * s.touched:.0f}% of {what}"
+    return f"touches {us}{', ' if us else ''}{100 * s.touched:.0f}% of {what}"
 
 
 def where_text(sources: Sequence[str], places: int = 0, room: int | None = None) -> str:
