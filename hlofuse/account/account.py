@@ -553,4 +553,5 @@ def scaled_time(base: Account, changed: Account) -> float | None:
 
 
 def _unmatched_rows(base: Account, other: Account) -> list[Launched]:
+    """The rows without an equal among those of the other, each of which counts once."""
     return list(unmatched(zip(base.row_keys, base.rows, strict=True), Counter(other.row_keys)))

@@ -215,6 +215,7 @@ _MANY = 1_000  # updates of one place
 
 
 def _updates_of_a_place(x: Instruction) -> int:
+    """Updates of each place of a scatter that adds, on average; 0 where they do not wait."""
     if x.raw("indices_are_sorted") == "true" or x.to_apply.root.through("convert").opcode != "add":
         return 0  # a thread sums equal places that follow each other; no product is another reduction
     table, indices = x.operands[0].shape, x.operands[len(x.operands) // 2].shape
@@ -322,6 +323,7 @@ class _Flow:
         x: Instruction,
         index: Index,
     ) -> list[Instruction]:
+        """The users of the element; of a long tuple only those that take it out or take all."""
         if not index:
             return list(x.users)
         if x not in self._elements:

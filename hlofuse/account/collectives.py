@@ -338,6 +338,7 @@ _Place = tuple[Instruction, Instruction | None]  # an instruction, and the fusio
 
 
 def _is_of_device(indices: Sequence[Instruction], fusion: Instruction | None) -> bool:
+    """True if the indices depend on the number of the device and on constants only."""
 
     def onwards(place: _Place) -> list[_Place]:
         value, within = place

@@ -85,6 +85,7 @@ class CpuTimes:
         return found
 
     def _plain_work(self, kernel: Instruction) -> tuple[Work | None, float, Cost]:
+        """The amounts of one run wherever its bytes are, the number of its tasks, and its cost."""
         if kernel in self._cached:
             return self._cached[kernel]
         threads, operation = self.device.threads, wrapped_operation(kernel) or kernel
@@ -142,6 +143,7 @@ class CpuTimes:
         computation: Computation,
         sizes: Mapping[Computation, float],
     ) -> Iterator[_Touch]:
+        """The bytes that each kernel and each loop of a computation moves, in order."""
         module = computation.module
         for x in computation if module and module.is_scheduled else computation.post_order():
             if is_kernel(x):

@@ -121,6 +121,7 @@ def _product_flops(x: Instruction) -> int:
 
 
 def _sizes(x: Instruction) -> Sizes | None:
+    """Sizes of a dot, or of a cuBLAS call from its configuration; None for other operations."""
     try:
         if x.opcode == "dot":
             dims = dot_dimensions(x)

@@ -18,7 +18,6 @@ _SCOPE = 5  # a tenth in scopes within splits as half in functions does
 _LIBRARY = re.compile(r".*[/\\](?:site|dist)-packages[/\\]([^/\\.]+)")
 _NOT_THE_USERS = re.compile(r"<(?!ipython|stdin|string).*>|.*[/\\]python3\.\d+[/\\].*")
 _NUMBER = re.compile(r"(?:(?<=[_.])|^)\d+$")
-
 Unit: TypeAlias = Literal["measured", "estimated", "bytes"]
 Node: TypeAlias = tuple[str, str]
 """A file and a function; without a file a package, or a scope within those around it that begins with `/`."""

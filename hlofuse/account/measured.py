@@ -49,6 +49,7 @@ def share(module: Module, replay: Compilation, names: Mapping[str, str] | None =
 
 
 def _rename(m: Measured, module: Module, names: Mapping[str, str]) -> Measured:
+    """Times by the module's own names; those without a name become unmatched."""
     times = {names[n]: replace(t, name=names[n]) for n, t in m.times.items() if n in names}
     lost = [t for n, t in m.times.items() if n not in names]
     found = m.found_us - sum(t.total_us for t in lost if t.name not in m.source.containers)

@@ -95,6 +95,7 @@ class TpuAccount(Account):
         )
 
     def _bounds(self, instruction: Instruction) -> tuple[float, float]:
+        """Microseconds of its bytes of HBM and of its products, each at the full rate."""
         assert self.tpu is not None
         peak = self.tpu.peak
         work = sum(f * mxu_passes(x) / peak(x.operands[0].element_type) for f, x in products(instruction))
@@ -136,8 +137,6 @@ class TpuAccount(Account):
 
 
 _TO_OTHER_TILES = 6.0  # times its bytes' time: XLA:TPU's estimates of a reshape and of slices are 2.2 to 12.6
-
-
 _PARTS = {"highest": 3, "high": 2}  # of bfloat16, in which the MXU takes a float32 operand
 
 

@@ -9,7 +9,6 @@ from hlofuse.analysis.kernels import count_runs, is_small_call, iter_kernels, la
 from hlofuse.ir.graph import Computation, Instruction, callees_first
 
 SECTOR_BYTES = 32  # The minimal write of a GPU's memory
-
 _VIEWS = frozenset({"bitcast", "reshape"})
 _PARTS = frozenset({"slice", "dynamic-slice", "gather"})
 _OF_PRODUCTS = ("__cublas$", "__cudnn$")

@@ -102,6 +102,7 @@ def _only_elementwise(start: Instruction) -> bool:
 
 
 def _is_added_last(fusion: Instruction, number: int) -> bool:
+    """True if the parameter is only the other summand of a dot or a convolution."""
     add, parameter = fusion.fused_root, fusion.fused_computation.parameters[number]
     product = next((o for o in add.operands if o.opcode in ("convolution", "dot")), None)
     if product is None:

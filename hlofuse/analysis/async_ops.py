@@ -71,7 +71,6 @@ def fused_collective(fusion: Instruction) -> tuple[Instruction | None, str]:
 
 
 Groups = tuple[tuple[int, ...], ...]
-
 _IOTA = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _MESH = re.compile(r"mesh\[([^\]]*)\](?:,\s*device_ids=\(([^)]*\)?[^)]*)\))?\s*\{([^}]*)\}")
 _AXIS = re.compile(r"(?:'([^']*)'|\b(\d+))(?:=(\d+)|:\((\d+)\)(\d+))?")

@@ -13,7 +13,6 @@ from .custom_calls import custom_call_target
 from .elementwise import ELEMENTWISE_OPCODES, shape_size
 
 FMA_FLOPS = 2
-
 TRANSCENDENTAL: frozenset[str] = with_trait("transcendental")
 
 # One operation for each element of the result. Copy and bitcast-like operations do none.
@@ -264,6 +263,7 @@ def _tile_factor(array: Shape, single: Collection[int]) -> int:
 
 
 def _read_through(fusion: Instruction, number: int, depth: int) -> int:
+    """The bytes that a nested fusion reads of its operand, by the use of its result."""
     parameters = fusion.fused_computation.parameters
     if number >= len(parameters):
         return 0

@@ -163,6 +163,7 @@ class HeapSimulation:
                 self._end(value)
 
     def _block_of_operand(self, value: HloValue, moment: int) -> Block | None:
+        """The place of an operand that is read for the last time and may be overwritten."""
         x, freed = value.instruction, self._freed.get(moment, {})
         if x.opcode == "copy":
             return None

@@ -213,6 +213,7 @@ class DependencyOrdering(HloOrdering):
         return computation.post_order()
 
     def _note_reachability(self, computation: Computation) -> None:
+        """For each instruction the set of those to be compared that reach it, one bit for each."""
         places = self._places
         rows = dict[Instruction, int]()
         for x in computation.post_order():

@@ -39,8 +39,6 @@ class ShapeTree:
 
 
 _OF_AN_ARRAY = ShapeTree(Shape("opaque"))
-
-
 _tree_of_tuple = lru_cache(maxsize=4096)(ShapeTree)
 
 
@@ -227,6 +225,7 @@ class PhiGraph:
                     changed |= self._replace_closure(node, checked)
 
     def _replace_closure(self, start: _Node, checked: set[_Node]) -> bool:
+        """Phis that only reach each other and one value all stand for that value."""
         closure = dict[_Node, None]()
         only: _Node | None = None
         queue = deque([start])

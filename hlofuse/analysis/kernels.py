@@ -23,7 +23,6 @@ MIRRORED = {
 }
 """The direction of a comparison with its sides exchanged."""
 _WHOLE = -1  # in place of the number of a tuple's element: the value is no tuple
-
 _MOST = 100  # sums, or readers, that are read; a loop that counts has a few, as has an expanded operation
 
 
@@ -312,6 +311,7 @@ def expansion_of(kernel: Instruction) -> tuple[Instruction | None, str]:
 
 
 def _readers(x: Instruction) -> list[Instruction]:
+    """The users of a value, inside fusions and after the fusion that it is the result of."""
     if x.is_root:
         x = x.called_by("fusion") or x
     found = []

@@ -188,6 +188,7 @@ def _fusion(fusion: Instruction) -> Launch:
 
 
 def _plain_copies(fusion: Instruction) -> int:
+    """The results, where each is a copy of an input with the same layout; 0 for any other fusion."""
     outputs = fusion.fused_root.outputs
     for output in outputs:
         if output.opcode != "copy" or output.operands[0].opcode != "parameter":

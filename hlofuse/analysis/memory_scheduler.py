@@ -168,6 +168,7 @@ class _Order:
         self._dataflow = dataflow
 
     def _values(self, instructions: Iterable[Instruction]) -> list[HloValue]:
+        """The values in the results of instructions, each once, elements of tuples among them."""
         found = (v for x in instructions for v in self._dataflow.values_of(x) if v is not None)
         return list(dict.fromkeys(found))
 

@@ -186,6 +186,7 @@ class _Listing:
                     yield self._item(folder, [path], basename(path))
 
     def _companions(self, siblings: Iterable[str], owner: str) -> list[str]:
+        """Stamps and profiles of all modules in a dump directory or a corpus."""
         below = f"{owner}/{PROFILE}/" if owner else f"{PROFILE}/"
         inside = islice(self.paths, bisect_left(self.paths, below), None)
         own = [p for p in siblings if basename(p) in (STAMP, MANIFEST) or p.endswith(_PROFILES)]
@@ -211,6 +212,7 @@ class _Listing:
         return Item(source, path, address, tuple(files), name, module, digest.hexdigest())
 
     def _in_archive(self, kind: str, path: str) -> Iterator[Item]:
+        """The items of an archive; for an unreadable one a single item that fails when it is opened."""
         base = dirname(path).removeprefix(self.base).strip("/")
         address = f"{kind}://::{self.storage.unstrip_protocol(path)}"
         try:

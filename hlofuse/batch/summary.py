@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = dict[str, Any]
 Sections: TypeAlias = dict[str, list[Row]]  # Results of queries by their titles
-
 _JSON = (str, int, float, type(None))  # types that JSON has; other values become text
 _QUERY = "query"  # the title of a user's own query
 _FLOORS = "floors"  # a column of how many times in `time_us` are lower bounds; it is not shown

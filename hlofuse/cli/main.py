@@ -62,7 +62,6 @@ _QUESTIONS = tuple("explain why kernels memory stats timeline trace-op".split())
 """Commands that parse options and print an answer of the library, nothing else."""
 _WIDEST = max(map(len, _COMMANDS))
 _OVERVIEW = "overview"  # the command for `hlofuse INPUT`, and for `hlofuse` alone on the current directory
-
 TRACEBACK_VARIABLE = "HLOFUSE_TRACEBACK"  # Set to have an internal error raised with its traceback
 
 

@@ -33,7 +33,6 @@ _LISTED = 8
 _QUICKLY_READ_BYTES = 2_000_000  # bytes of a module that is read in no time
 _REPLAYED = ("what-if",)  # it needs a module before fusion
 _NOT_OF_TPU = (*_REPLAYED, "verify")  # they need passes, which are not public for TPU
-
 _NO_DUMP = """\
 No HLO dump here. Get one from a program:
   XLA_FLAGS=--xla_dump_to=dump python train.py        any program that uses XLA

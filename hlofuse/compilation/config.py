@@ -117,6 +117,7 @@ def release_for(target: str, xla: str | None) -> str:
 
 
 def _option(target: str, release: Release, xla_flags: tuple[str, ...]) -> str | None:
+    """The variant of the passes that a release and flags choose; None for the plain list."""
     for option in TARGETS[target].options:
         flag = OPTION_FLAGS.get(option, "").removeprefix("--").partition("=")[0]
         value = value_of(xla_flags, flag) if flag else None

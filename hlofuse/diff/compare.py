@@ -164,6 +164,7 @@ class Changes(Struct):
             yield Detail(Kind.METADATA, "source", *(str(p) if p else None for p in places))
 
     def _because(self, b: Value, a: Value) -> tuple[Instruction, ...]:
+        """The reasons of a change if every one of its details has one elsewhere."""
         reasons = {}
         for detail in self.details[b.index]:
             found = list(self._reasons(detail, b, a))

@@ -79,6 +79,7 @@ class Boxes:
         self._into: dict[int, int] = {}
 
     def find(self, name: str | None) -> int:
+        """The box of that name, removed ones included; -1 for an unknown name."""
         return self._ever.get(name or "", -1)
 
     def follow(self, event: Event) -> tuple[Op, ...]:
@@ -202,6 +203,7 @@ def _order(
     boxes: Boxes,
     operations: Sequence[Operation],
 ) -> dict[int, int]:
+    """A kernel stands at its last operation, an input that is none where it is first read."""
     order = {box: max(members_of, default=box) for box, members_of in members.items()}
     sources = {
         box
@@ -396,6 +398,7 @@ def kernel_pairs(
 
 
 def _common_operations(first: Compilation, second: Compilation) -> Iterator[tuple[Instruction, Instruction]]:
+    """Operations of both final modules that come from one instruction of a common fusion input."""
     if first.input.module is not second.input.module or first.input.stage is not Stage.INPUT:
         return
     sides: list[dict[str, Instruction]] = []

@@ -69,11 +69,8 @@ class Change(IntEnum):
 
 
 Op: TypeAlias = tuple[Change, int, int]
-
 Line: TypeAlias = tuple[int, int]  # A line of the user's program: index into `Page.files`, and its number
 NOWHERE: Line = (-1, 0)
-
-
 Value: TypeAlias = tuple[int, str, str, int]
 """A value read by a kernel: index into `Run.kernels` (-1 for a parameter), name, shape, bytes."""
 

@@ -9,7 +9,6 @@ from typing import Literal, TypeAlias
 from hlofuse.ir.stack_frames import SourceLocation
 
 _PACKAGES = re.compile(r"(?:site|dist)-packages")
-
 Direction: TypeAlias = Literal["forward", "backward", "recomputed", "other"]
 """The place of an operation in a program that JAX differentiates; `other` outside of the derivative."""
 

@@ -16,8 +16,6 @@ NO_TARGET = frozenset({"tpu", *FRONT_ENDS})
 
 
 DEFAULT = "cpu"
-
-
 _OWN_NAME = re.compile(
     r"(?<![a-z0-9])(?:(gpu|cuda|rocm|sm_?\d\d|sm_\d+\.\d|gfx[0-9a-f]{3,4})|(cpu))(?![a-z])", re.IGNORECASE
 )

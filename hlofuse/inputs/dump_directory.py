@@ -15,7 +15,6 @@ from .suggest import did_you_mean
 
 _T = TypeVar("_T")
 RANKED = "hlofuse batch DIR -o OUT ranks them by time"  # The hint where several modules could be meant
-
 _LISTED = 12
 _SEARCHED = 2_000  # the limit of entries searched in each level below a folder without dumps
 _FAR = 10
@@ -176,6 +175,7 @@ def _listed_names(folder: Path) -> list[str]:
 
 
 def _dumped_modules(folder: Path, names: Sequence[str]) -> list[DumpedModule]:
+    """The modules whose dumps these are; a text is taken where the same dump is there as a proto, too."""
     found = dict[tuple[str, int, str], DumpedModule]()
     same = {}
     for name in sorted(names, key=lambda name: name.endswith((".pb", ".pb.gz")), reverse=True):
@@ -196,6 +196,7 @@ def _dumped_modules(folder: Path, names: Sequence[str]) -> list[DumpedModule]:
 
 
 def _joined(modules: Iterable[DumpedModule]) -> list[DumpedModule]:
+    """The modules in order; a clone that was finished has the dumps of the module that was begun."""
     joined = list[DumpedModule]()
     begun = dict[tuple[str, str], DumpedModule]()
     for m in modules:

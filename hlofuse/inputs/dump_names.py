@@ -132,7 +132,6 @@ FUSION_STAGES: dict[str, FusionStage] = {
         also_before=("fusion",),
     ),
 }
-
 AFTER_CODEGEN = "after_codegen"  # XLA:TPU's dump of the module that runs, with its estimates in cycles
 TPU_PIPELINES = ("Main_fusion", "multi_output_fusion_and_bf16_folding")
 """The fusion pipelines of XLA:TPU, which is closed and therefore no target."""

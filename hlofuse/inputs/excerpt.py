@@ -97,6 +97,7 @@ _SINGLE = "--module needs a dump directory or a file with several modules; this 
 
 
 def _is_module_only(text: str, begin: int) -> bool:
+    """True for a text from a header to a closing brace, without another header."""
     if text.find("HloModule ", begin) >= 0:
         return False
     end = len(text)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
 
 _FLAGS = 3  # named in a note
-
 _OP_NAMES = (("jit(", "JAX"), ("pmap(", "JAX"), ("pjit", "JAX"))
 _OP_TYPES = (("aten__", "PyTorch/XLA"), ("xla__", "PyTorch/XLA"), ("prim__", "PyTorch/XLA"))
 _SOURCES = (("torch_xla", "PyTorch/XLA"), ("tensorflow", "TensorFlow"), ("Reactant", "Reactant"))

@@ -160,6 +160,7 @@ def dump_text(path: str | os.PathLike[str]) -> str:
 
 
 def _text_of(data: bytes, called_as: str) -> tuple[str, str | None]:
+    """The text, and the form of data that jaxlib made it of; None where it was text."""
     form = foreign_form(data)
     return (hlo_text(data, form, called_as) if form else decode(data, called_as, as_module=False)), form
 
@@ -243,7 +244,6 @@ def _load_from_profile(path: str, name: str | None) -> Module:
 
 
 _SHARDED = re.compile(r"\bsharding=\{+devices=\[(\d{1,9}(?:,\d{1,9})*)\]")
-
 _NEURONS = "API_VERSION_UNSPECIFIED"
 """Neuron's value of `api_version`. It means the default, and XLA's parser refuses it."""
 
@@ -273,6 +273,7 @@ def _parsed(found: Excerpt, name: str, strict: bool = False) -> Module:
 
 
 def _find_input(folder: Path, module: str | None, target: str) -> tuple[Path, str]:
+    """The pass's input in a dump directory, a corpus folder, or a folder of those, and a note on its host."""
     case = corpus_file(folder, "before")
     if case is not None:
         require_case(folder, module)

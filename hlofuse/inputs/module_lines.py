@@ -8,7 +8,6 @@ from hlofuse.ir.text.patterns import NAME, nested_pattern
 
 _GAP = 200  # the limit of other threads' lines between two lines of a logged module
 _LONGEST = 1000  # the limit of a line prefix, in characters
-
 _COMPUTATION = rf"\s*(?:ENTRY )?%?{NAME} "
 HEAD = re.compile(rf"{_COMPUTATION}(?:\((?:\)|{NAME}: |/\*).* )?\{{\s*(?://.*)?", re.ASCII)
 HEAD_BEGINS = re.compile(rf"{_COMPUTATION}\((?:\)|{NAME}: |/\*)[^{{}}]*(?:\{{[\d,]*\}}[^{{}}]*)*", re.ASCII)

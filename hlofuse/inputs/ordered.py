@@ -60,6 +60,7 @@ def _name_elements(module: Module) -> None:
 
 
 def _elements(source: Instruction, ids_here: ComputationIds | None) -> list[Instruction]:
+    """All of one instruction and those of its elements that are tuples themselves, added where they miss."""
     assert source.computation is not None
     read = grouped((user.tuple_index, user) for user in source.users if user.opcode == "get-tuple-element")
     found = []
@@ -210,6 +211,7 @@ def in_named_order(module: Module) -> None:
 
 
 def _ordered(computation: Computation) -> list[Instruction] | None:
+    """An order with each instruction as early as possible in the text's order; None if there is none."""
     after: dict[Instruction, list[Instruction]] = defaultdict(list)
     waits: dict[Instruction, int] = defaultdict(int)
     series: dict[str, list[tuple[int, Instruction]]] = defaultdict(list)

@@ -300,6 +300,7 @@ def _lenient_shape(text: str) -> Shape:
 
 
 def _is_complete(rest: str) -> bool:
+    """True for the operands and attributes of an instruction that ends with its line."""
     plain = re.sub(STRING, "string", rest)
     return (
         '"' not in plain

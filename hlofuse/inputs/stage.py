@@ -20,7 +20,6 @@ from .release import is_of_earlier_dialect
 from .wire_format import unique_ids_for
 
 _LATER_IN_CORPUS = re.compile(r"(after|\d+-.+)\.hlo(\.gz)?")
-
 BEFORE, INPUT, FUSED, SCHEDULED = Stage
 
 

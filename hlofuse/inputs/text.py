@@ -15,9 +15,7 @@ from .excerpt import find_module
 from .suggest import close_matches, names_meant
 
 DEFAULT_LIMIT = 1 << 30  # The limit of decompressed text: 1 GiB
-
 LIMIT_VARIABLE = "HLOFUSE_MAX_INPUT_BYTES"  # The environment variable for another limit
-
 _CHUNK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _NOT_TEXT = (b"ML\xefR", b"\n", _GZIP_MAGIC)

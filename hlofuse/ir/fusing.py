@@ -171,6 +171,7 @@ def set_tuple_index(element: Instruction, index: int) -> None:
 
 
 def _read_through_parameters(fusion: Instruction, clone: Instruction, operands: list[Instruction]) -> None:
+    """Make the clone read the operands by the fusion's parameters, new ones going to the end."""
     body, outer, inner = fusion.fused_computation, fusion.operands, clone.operands
     parameters = body.parameters
     for operand in operands:

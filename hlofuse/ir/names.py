@@ -136,6 +136,7 @@ def _take_next_number(root: _Root) -> int:
 
 
 def _split(name: str) -> tuple[str, int, bool]:
+    """Root, number (0 where there is none), and True if a number is written."""
     text, _, digits = name.rpartition(".")
     if text and digits.isdigit() and digits.isascii() and len(digits) < 19:
         return text, int(digits), True

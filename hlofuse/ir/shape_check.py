@@ -84,6 +84,7 @@ def _dimensions(sizes: Sequence[int]) -> str:
 
 
 def _check_result(x: Instruction, expected: Sequence[int]) -> str | None:
+    """The message for a result without the expected dimensions; None where they fit."""
     if _sizes_agree(x.shape.dimensions, expected):
         return None
     given = ", ".join(str(o.shape) for o in x.operands)

@@ -145,6 +145,7 @@ class Worker:
         return {"runs": found, "kernels": kernels}
 
     def _profile(self, key: str, run: Any, often: int) -> tuple[float, dict[str, tuple[int, float]]]:
+        """The least time of a traced run; the launches of each instruction in one, and their least time."""
         options = self.jax.profiler.ProfileOptions()
         options.host_tracer_level, options.python_tracer_level = 2, 0
         with tempfile.TemporaryDirectory() as folder:
@@ -167,6 +168,7 @@ class Worker:
         return [self.np.asarray(r[0]) for r in results]
 
     def _given(self, file: str, shapes: list[Any]) -> list[Any]:
+        """The arrays of an npz file as inputs of these shapes; ValueError where they are others."""
         with self.np.load(file) as read:
             arrays = [read[name] for name in read.files]
         kinds = [self.np.dtype(s.numpy_dtype()) for s in shapes]

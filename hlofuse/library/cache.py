@@ -222,8 +222,6 @@ def _fields(kind: Any) -> list[str]:
 
 
 _NODES = {kind: _fields(kind) for kind in (Instruction, Computation)}
-
-
 _BLANK: dict[type, tuple[Any, ...]] = {Computation: ("",), Module: ("",)}
 """Arguments of classes that cannot be made without any where they are compiled."""
 _BLANK[Lineage] = Module(""), Module(""), ()

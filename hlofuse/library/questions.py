@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 D = TypeVar("D")
-
 Reading: TypeAlias = Literal["replay", "measured", "dumps", "search"]
 """Options of reading a module: of a replay, also of a profile, of a dump directory, of a search."""
 

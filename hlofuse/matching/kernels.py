@@ -69,6 +69,7 @@ class KernelKeys(Keys):
         return self.number((x.opcode, x.shape.key, operands, called, payload(x), attributes, control))
 
     def _fusion(self, fusion: Instruction, operands: tuple[int, ...], module: ModuleKeys) -> int:
+        """A fusion is the operations inside it, its parameters being what it is called with."""
         body = fusion.fused_computation
         inner = {}
         content = []

@@ -153,6 +153,7 @@ def _match_similar(pairing: _Pairing) -> None:
 
 
 def _leftovers(graph: Graph, partners: list[int]) -> list[tuple[Region, Counter[int]]]:
+    """The computations with most unmatched operations, and the keys of these."""
     out = []
     for region in graph.regions.values():
         free = [graph.values[i] for i in region.indices if partners[i] < 0]

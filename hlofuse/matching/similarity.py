@@ -206,6 +206,7 @@ class Similarity:
 
 
 def _free_uses(graph: Graph, partner: list[int], value: Value) -> dict[tuple[str, int], list[int]]:
+    """The users that are not matched, by opcode and operand; tuples whatever the operand."""
     found = dict[tuple[str, int], list[int]]()
     for user, position in value.users:
         if partner[user] < 0:

@@ -72,6 +72,7 @@ def _top(numbers: list[int], others: list[int], stem: str) -> int:
 
 
 def _ending_at_last(numbers: list[int], foreign: list[int]) -> range:
+    """The best window up to the last number: it has the most of the numbers, and few others."""
     agreed = (
         (len(numbers) - k - 2 * _count_within(foreign, n, numbers[-1]), n) for k, n in enumerate(numbers)
     )

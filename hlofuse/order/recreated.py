@@ -12,7 +12,6 @@ from .names import is_of_program
 from .phases import Phase
 
 Phases = dict[Instruction, Phase]
-
 _SAME_NAMES = (Phase.CALLS, Phase.SIMPLIFIED, Phase.LAYOUTS)
 """Phases whose instructions have the same names as those that ReshapeMover creates."""
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 Source = Literal["default", "text", "directory", "stamp", "asked"]
 SOURCES: tuple[Source, ...] = ("default", "text", "directory", "stamp", "asked")  # The weakest first
-
-
 _SHOWN = 5
 
 

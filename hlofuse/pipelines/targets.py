@@ -165,7 +165,6 @@ TARGETS: dict[str, Target] = {
         restores_use_lists=True,
     ),
 }
-
 OPTION_FLAGS = {"triton-multi-output": "--xla_gpu_unsupported_enable_triton_multi_output_fusion=true"}
 """The XLA flag of an option (`Target.options`), where XLA has one."""
 

@@ -253,6 +253,7 @@ class _PanelBuilder(Struct):
                     self.panel.boxes.remove(whole)
 
     def _results(self, root: Instruction) -> None:
+        """A box for each value returned, near its instruction; a single one for many."""
         if root.opcode != "tuple" or not 0 < len(root.operands) <= MANY_RESULTS or self.plan.parts:
             returned = [("result" if root.opcode != "tuple" else "results", root)]
         else:

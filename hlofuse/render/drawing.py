@@ -27,7 +27,6 @@ _BEST = 15.0  # Seconds for the best layout
 # iterations of its network simplex, hundreds of boxes take 3% of the time, and stand less well in line.
 _SIMPLE = ("-Gsplines=line", "-Gnslimit=2")
 _WINDOWS_CRASH = 0xC0000000
-
 _MISSING = (
     "drawing needs Graphviz, and there are no wheels of pygraphviz for this machine: install Graphviz, so "
     "that its program dot is on PATH; -o FILE.dot and plots work without"

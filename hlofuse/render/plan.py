@@ -114,6 +114,7 @@ def _fit(
     parts_wanted: set[int],
     result: Plan,
 ) -> PanelPlan:
+    """Open every fusion if that fits; else none; else the computation in parts."""
     everything = units(computation)
     fusions = [i for i in everything if i.opcode == "fusion"]
     opened = sum(inner_boxes(f) - 1 for f in fusions)

@@ -14,8 +14,6 @@ from hlofuse.releases import ANY, Release, Span
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
 _FOLDER = Path(__file__).parent
 _KNOBS = _FOLDER / "knobs.toml"
 

@@ -244,5 +244,4 @@ RULES = (
     random,
     elemental,
 )  # Asked of an instruction; the last speaks about everything
-
 NOTES = (strength_reduced,)

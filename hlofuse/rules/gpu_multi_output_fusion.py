@@ -55,7 +55,6 @@ class ProducerPair:
 
 
 _SMALL_BYTES = 1024
-
 SHARED_READ = outcome("GM001", "Two kernels that read the same array become one", allows=True)
 IS_CONSTANT = register("GM003", "A shared constant does not merge kernels", message="… is a constant.")
 IS_SCALAR = register("GM004", "A shared scalar does not merge kernels", message="Operand … is not profitable")

@@ -19,12 +19,9 @@ MAX_OUTPUTS = Knob("horizontal-max-outputs", 32)
 MAX_OUTPUTS_UNFUSED = Knob("horizontal-max-outputs-unfused", 64)
 MAX_PARAMETER_BYTES = Knob("horizontal-max-parameter-bytes", 4000)
 MAX_UNROLL_COST = Knob("horizontal-max-unroll-cost", 100)
-
 JOINED_LOOPS = outcome("HF001", "Small independent kernels are merged", allows=True)
 JOINED_REDUCTIONS = outcome("HF002", "Independent reductions are merged", allows=True)
 WRAPPED_REDUCTION = outcome("HF003", "A reduction becomes a fusion before it is compared", allows=True)
-
-
 OTHER_USERS = essential(
     "HF010",
     "The kernel's result has other users",

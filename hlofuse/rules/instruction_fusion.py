@@ -52,7 +52,6 @@ class CandidatePair:
 OPERAND_NOT_FUSIBLE = essential(
     "IF001", "The operand is not fusible", lasting=True, message="Operand is not fusible"
 )
-
 CANNOT_BE_DUPLICATED = register(
     "IF002",
     "The producer cannot be fused into all of its users, and duplicating it would read more memory",
@@ -71,7 +70,6 @@ MULTI_OUTPUT_CYCLE = essential(
     "A multi-output fusion of the two would depend on itself",
     message="multi-output fusion creates a cycle",
 )
-
 NOTHING_AGAINST = outcome("IF030", "No rule forbids it", allows=True)
 
 

@@ -52,9 +52,7 @@ def shared_bytes(a: Instruction, b: Instruction) -> int:
 
 
 SAVES_READS = outcome("MO001", "The two kernels read the same array", allows=True)
-
 NOTHING_SHARED = outcome("MO002", "Nothing is saved")
-
 LATER_FUSION = outcome(
     "MO003", "The pair is considered from the other side", message="User ID for user is higher"
 )

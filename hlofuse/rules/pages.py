@@ -7,7 +7,6 @@ from hlofuse.releases import ANY, Span
 from .catalogue import Knob, Rule, family_of
 
 SCHEMA = "hlofuse.rules/3"
-
 FAMILIES: dict[str, str] = {
     "IF": "Instruction fusion, shared by all targets",
     "CPU": "CpuInstructionFusion",

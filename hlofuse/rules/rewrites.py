@@ -21,7 +21,6 @@ def rewrites(
 
 
 cuts = partial(rewrites, allows=False)  # The rule of a pass that stops including operations; XLA logs nothing
-
 STRENGTH_REDUCED = rewrites(
     "RW010", "dot-strength-reduction", "A matrix-vector product becomes multiply and reduce"
 )
@@ -36,8 +35,6 @@ EPILOGUE_READERS = cuts(
 EPILOGUE_USER = cuts(
     "RW014", "triton-gemm-rewriter", "The GEMM fusion ends at an operation it cannot contain"
 )
-
-
 LONG_SUM_ON_CPU = rewrites(
     "RW001", "tree_reduction_rewriter", "A reduction over more than 32 elements runs in two steps"
 )
@@ -50,15 +47,11 @@ SPLIT_DIMENSIONS = rewrites(
 GROUPED_DIMENSIONS = rewrites(
     "RW004", "reduction-dimension-grouper", "Adjacent reduced dimensions become one", essential=True
 )
-
-
 SINGLE_ITERATION = rewrites(
     "RW050", "simplify-while-loops", "The body of a loop that runs once replaces the loop"
 )
 INVARIANT = rewrites("RW051", "while-loop-invariant-code-motion", "An operation moves out of the loop")
 SMALL_LOOP = rewrites("RW052", "small-while-loop-hoisting", "A loop over little data is one kernel")
-
-
 TRITON_SOFTMAX = rewrites(
     "RW020", "triton-softmax-rewriter", "A normalization over rows becomes one Triton kernel"
 )
@@ -85,7 +78,6 @@ LAYOUT_COPY = rewrites(
 # Tidying up: CSE (CS…), DCE (DC…), TupleSimplifier (TS…).
 
 _tidies = partial(outcome, allows=True)
-
 EQUAL_CONSTANTS = _tidies("CS001", "Duplicate constants are merged")
 EQUAL_INSTRUCTIONS = _tidies("CS002", "Duplicate operations on equal operands are merged")
 EQUAL_IOTAS = _tidies("CS003", "Duplicate iotas of one operation become one operand")
@@ -101,7 +93,6 @@ ELEMENT_OF_TUPLE = register("TS002", "An element of a tuple operation is the ope
 # Before PriorityFusion: VariadicOpSplitter (VS…), SortIotaFusion (SI…).
 
 MAX_CONCATENATE_OPERANDS = Knob("gpu-max-concatenate-operands", 128)
-
 MANY_OPERANDS = register(
     "VS001", "A concatenate of very many arrays is split", allows=True, knobs=(MAX_CONCATENATE_OPERANDS,)
 )

@@ -51,6 +51,7 @@ def _takes_in(
     number: int,
     value: Instruction,
 ) -> bool:
+    """True if a kernel may compute the operand while it computes the reader."""
     inside = reader.fusion_around is not None
     opcode = reader.opcode
     if opcode == "bitcast" and _tile(reader) == _tile(reader.operands[0]):

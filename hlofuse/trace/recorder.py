@@ -82,7 +82,6 @@ def to_jsonl(events: Iterable[Event]) -> str:
 
 _event: Callable[[tuple[Any, ...]], Event]
 _event = partial(tuple.__new__, Event)  # `Event(…)` takes three times as long, and there are thousands
-
 _NO_FUSION = None, None, False, False
 _NO_PRICE: tuple[Any, ...] = (), None, None
 _NO_CHANGE = *_NO_PRICE, (), ()  # empty fields of an event, in their order

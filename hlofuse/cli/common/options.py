@@ -14,7 +14,6 @@ from .output import Output
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator: TypeAlias = Callable[[F], F]
-
 FORMATS = ("text", "json", "markdown")
 INPUT = click.Path(allow_dash=True)
 FILE = click.Path(path_type=Path)

@@ -384,6 +384,7 @@ class _Loops:
         rows: float,
         row: float,
     ) -> None:
+        """Rows of so many elements are read or written anywhere in an array."""
         level = self._caches.level(shape_size(shape))
         lines = max(row * shape_size(shape) / max(shape.element_count, 1) / _LINE, min(row, 1.0))
         if level != "l1":
@@ -500,6 +501,7 @@ def _same_place(result: Shape, operand: Shape, inner: int | None) -> int | None:
 
 
 def _library(fusion: Instruction, moved: int) -> Work | None:
+    """A fusion for YNNPACK: its product or reduction, and what is around it, once where that is repeated."""
     found = defaultdict(float, {"ynn call": 1.0, "ynn bytes": float(moved)})
     operations = sum(is_elementwise(x) for x in computed_in(fusion))
     longest = summed = 0.0  # rows of what is computed and of what is reduced
@@ -542,6 +544,7 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
 
 
 def _run(shape: Shape, dimensions: Sequence[int]) -> int:
+    """Elements in memory until a dimension follows that is among these where the others are not."""
     run = 1
     for d in shape.minor_to_major:
         if (d in dimensions) != (shape.minor_to_major[0] in dimensions):
@@ -645,6 +648,7 @@ _FEWEST_FILTERS = 8  # a product computes so many columns together, whether ther
 
 
 def _convolution(x: Instruction, name: str) -> Work:
+    """FLOP, and the rows of windows from which a library gathers its matrix."""
     sizes = [d.size for d in window_dimensions(x.raw("window"))]
     numbers, groups = dimension_numbers(x), int(x.raw("feature_group_count") or 1)
     flops, kind = _products(x), _kind(x.shape)
@@ -672,6 +676,7 @@ def _convolution(x: Instruction, name: str) -> Work:
 
 
 def _rated(x: Instruction, name: str) -> Work:
+    """FLOP of a product, by operand type and by whether one of its sides is short."""
     kind = _kind(x.operands[0].shape) if name != "ynn dot" else _converted(x.operands[0].shape)
     if x.opcode == "convolution":
         return _convolution(x, name)

@@ -82,6 +82,7 @@ _FRACTION = re.compile(r"(?<=[:,\[])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[,\]}])")
 
 
 def _printed_fraction(match: re.Match[str]) -> str:
+    """A number as protobuf writes it: with 15 digits, or 17 where those are not enough (never 16)."""
     text = match[0]
     if text.lstrip("-").isdecimal():
         return text

@@ -10,7 +10,6 @@ from pathlib import Path
 from .device import DeviceDescription
 
 Sizes = tuple[int, int, int, int]  # Batch, rows, summed and columns of a product
-
 _LARGEST_PRODUCT: Sizes = (4, 4096, 4096, 4096)
 _SMALLEST_PRODUCT: Sizes = (1, 256, 256, 256)
 
@@ -80,6 +79,7 @@ def _permute_kind(pairs: Sequence[Sequence[int]]) -> str:
 
 
 def _power(size: int) -> int:
+    """The exponent of the nearest power of two, the larger of two that are as near."""
     below = (size - 1).bit_length() - 1 if size > 1 else 0
     return below if size - (1 << below) < (2 << below) - size else below + (size > 1)
 

@@ -168,6 +168,7 @@ class _Visit:
         often: float,
         copies: int,
     ) -> None:
+        """Make each operand a root of element-wise use that is read by this instruction."""
         uses = self.uses
         evaluated = self.evaluated
         for slot, operand in enumerate(instruction.operands):
@@ -186,6 +187,7 @@ class _Visit:
 
 
 def _are_exact(*summands: float) -> bool:
+    """True if whole numbers have a sum that single precision holds."""
     return sum(summands) < EXACT and all(value.is_integer() for value in summands)
 
 

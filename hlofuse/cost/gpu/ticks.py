@@ -9,7 +9,6 @@ TICKS_PER_SECOND = 4_000_000_000
 TICKS_PER_MICROSECOND = 4_000
 EXACT = 1 << 24  # Integers below this are exact in single precision
 INFINITE = 1 << 62  # `absl::InfiniteDuration()`; no kernel takes that long
-
 _SINGLE = array("f", (0.0,))
 """Rounds an assigned value to single precision. Shared by all threads. With a global lock they switch at
 calls and loops only, so never between write and read. Without one (a free-threaded Python), or under a

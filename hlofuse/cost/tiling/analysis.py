@@ -60,6 +60,7 @@ class Analysis:
         return [kind.operand_dims[0][d] for d in dot_contraction(kind)]
 
     def _parameters(self) -> tuple[list[int], dict[int, int]]:
+        """Extents of all parameters, and the number of each operation's first one."""
         view = self.view
         if view.kinds[0].shape.is_tuple:
             text = f" has non-array shape: {view.kinds[0].shape}"

@@ -14,7 +14,6 @@ from .simplifier import Interval, intersect
 Constraint = tuple[Expr, Interval]
 Conjunction = tuple[Constraint, ...]
 Condition = tuple[Conjunction, ...]
-
 ALWAYS: Condition = ((),)
 NEVER: Condition = ()
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 # The order of kinds is XLA's `SymbolicExprType`: sums are printed in it.
 ADD, MUL, MOD, FLOORDIV = 0, 1, 2, 3
 VARIABLE, CONSTANT = 7, 8
-
 _OPERATORS = {ADD: "+", MUL: "*", MOD: "mod", FLOORDIV: "/"}
 
 

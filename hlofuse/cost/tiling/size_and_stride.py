@@ -76,6 +76,7 @@ def _ceil_div(a: Expr, b: Expr) -> Expr:
 
 
 def _mod_size_and_stride(lhs: Expr, modulus: Expr, dims: Dims) -> SizeAndStride | None:
+    """Size and stride of a remainder or quotient: the tile divides the modulus or is a multiple."""
     if _is_dim(lhs, dims):
         tile = lhs
     elif lhs.kind == FLOORDIV and _is_dim(lhs.lhs, dims) and lhs.rhs.kind == CONSTANT:
@@ -88,6 +89,7 @@ def _mod_size_and_stride(lhs: Expr, modulus: Expr, dims: Dims) -> SizeAndStride 
 
 
 def _extent(size: Expr, dims: Dims) -> int | None:
+    """The largest value of a size; None for a dimension that does not start at 0."""
     if size.kind == CONSTANT:
         return size.value
     lo, hi = dims[size.value]

@@ -20,7 +20,6 @@ from .triton_support import DotDimensions
 
 Ticks: TypeAlias = NDArray[np.int64]
 Number: TypeAlias = "NDArray[np.int64] | NDArray[np.float64] | NDArray[np.float32] | np.float32 | int | float"
-
 _F = np.float32
 
 

@@ -319,6 +319,7 @@ def valid_tilings(analysis: Analysis, device: DeviceDescription, tilings: Tiling
 
 
 def _root_sizes(node: TiledNode, dims: Sequence[int], values: Columns) -> Mask | bool:
+    """Mask: a tile of an output is a power of two or the whole dimension."""
     mask: Mask | bool = True
     for expr, size in zip(node.tile.sizes, dims, strict=True):
         tile = values.value(expr)

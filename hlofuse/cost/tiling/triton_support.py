@@ -238,6 +238,7 @@ class TritonSupport:
         return f"Unsupported instruction opcode {opcode}"
 
     def _is_beyond_early_triton(self, instruction: Instruction) -> bool:
+        """True for an operation outside the early set: element-wise operations and these."""
         opcode = instruction.opcode
         if opcode == "copy":
             return not self._release.triton_takes_copies

@@ -18,7 +18,6 @@ from .model import DeviceKind, DeviceNumbers, DeviceTime, MeasuredTime, Profiled
 Ints: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
 Chunk: TypeAlias = tuple[Bytes, Ints, Ints, list[tuple[int, int | bytes]]]
-
 PADDING = 16  # Padding after a buffer, so that a field at its end can be read beyond it
 _CHUNK = 4 << 20
 
@@ -103,6 +102,7 @@ def _tags_in(
     others: list[tuple[int, int | bytes]],
     is_last: bool,
 ) -> tuple[list[int], int]:
+    """The offsets of the messages' tags, and the number of bytes in whole fields."""
     tags = list[int]()
     append = tags.append
     at = whole = 0

@@ -121,7 +121,6 @@ _KERNELS = (
     " FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds ON id = shortName"
 )
 _COPIES = " UNION ALL SELECT deviceId, streamId, start, end, NULL, '{0}' FROM CUPTI_ACTIVITY_KIND_{0}"
-
 Names: TypeAlias = tuple[str, str, int | None]  # Instruction, module and program id; empty text where missing
 
 

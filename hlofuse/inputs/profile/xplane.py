@@ -23,7 +23,6 @@ _TEXT, _BYTES, _REFERENCE = 5, 6, 7
 _UNSIGNED = (1 << 64) - 1
 _LABEL = re.compile(r"(.*)\((\d+)\)")
 _WANTED = tuple("hlo_op hlo_module program_id device_offset_ps device_duration_ps".split())
-
 Values: TypeAlias = dict[str, int | str | bytes]
 
 
@@ -110,6 +109,7 @@ class _Plane(Struct):
 
 
 def _messages(data: mmap.mmap, at: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Number, start and end of each field that is text, bytes or a message."""
     return (span for span in spans(data, at, end) if span[2] >= 0)
 
 
@@ -133,6 +133,7 @@ def _programs(
 
 
 def _proto(path: Path, at: int, end: int) -> bytes:
+    """The HloProto in the metadata of an event: the only bytes among its stats."""
     with open(path, "rb") as file:
         file.seek(at)
         data = file.read(end - at)
@@ -221,6 +222,7 @@ class _Reader:
         ends: Ints,
         columns: list[Ints],
     ) -> None:
+        """Write the stats for these columns. Every stat begins with the id of its name."""
         named, begin = varints(buffer, np.minimum(at + 1, ends))
         for number, column in zip(self._stat_ids, columns, strict=True):
             own = np.flatnonzero(named == number)

@@ -23,12 +23,10 @@ from .patterns import (
 from .signatures import VARIADIC, signature
 
 Check = Callable[[Sequence[Instruction], Shape], bool]
-
 AT_LEAST_ONE = -2
 
 # How the loop over instructions treats an opcode.
 PLAIN, PARAMETER, CONSTANT, CALLING, OTHER = range(5)
-
 _KINDS = {
     "parameter": PARAMETER,
     "constant": CONSTANT,
@@ -120,10 +118,7 @@ _CHECKS: dict[str, Check] = {
     "dynamic-update-slice": lambda operands, shape: len(operands) > 1 and _indexes_by_scalars(2, operands),
     "conditional": _chooses_by_number,
 }
-
-
 Called = tuple[tuple[str, Computation], ...]
-
 _NEW = Attributes.__new__
 _CALL_ORDER = {name: place for place, name in enumerate(CALLED_COMPUTATION_ATTRIBUTES)}
 

@@ -54,11 +54,8 @@ def suggestion(word: str, names: Iterable[str]) -> str:
 
 _OPCODE = re.compile(r"[^=\n]*= *(?:\(.*?\)|[^ (]+) +([a-z][a-z0-9\-]*)\(")
 _TYPE_LIKE = re.compile(r"(?:[suf]|bf|c|i|u?int|float|pred|bool|token|opaque|double|half|bfloat)[0-9a-z]*")
-
-
 _UNKNOWN_WITH_WORD = re.compile(r", *([A-Za-z_][\w.\-]*)=[A-Za-z_][\w.\-]*+\s*+\Z", re.ASCII)
 _LOOKED_BACK = 500
-
 _EXPECTED = Path(__file__).with_name("expected.toml")
 
 

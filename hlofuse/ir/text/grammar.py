@@ -27,6 +27,7 @@ def grammar_text() -> str:
 
 
 def _cache_file() -> str | None:
+    """The file for the parser's tables; None where it cannot be written."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folder = os.path.join(base, "hlofuse")
     try:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .tree.nodes import InstructionNode
 
 TOKEN = Shape("token")
-
 _FLOATING = values("floor cbrt ceil erf round-nearest-afz round-nearest-even is-finite")
 _FLOATING_OR_COMPLEX = values(
     "asin asinh acos acosh atanh cosh cosine sinh sine exponential exponential-minus-one log log-plus-one"

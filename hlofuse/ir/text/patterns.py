@@ -88,7 +88,6 @@ VALUES: dict[str, str] = {
     "source_target_pairs": rf"\{{\{{{_NUMBER},{_NUMBER}\}}(?:,\{{{_NUMBER},{_NUMBER}\}})*+\}}",
     "operand_layout_constraints": r"\{[^{}\n\"]*+(?:\{[^{}\n\"]*+\}[^{}\n\"]*+)*+\}",
 }
-
 _SHARDING = r"\{(?:replicated|maximal device=\d{1,9}+)\}"
 # The pair stands in it once: JSON's pattern is long, and compiling it takes a reader's first milliseconds.
 _FRONTEND = rf"\{{(?:{NAME}=(?:{STRING}|{JSON})(?:,(?!\}})|(?=\}})))++\}}"
@@ -116,7 +115,6 @@ COMMON_ATTRIBUTES = re.compile(
 )
 SHARDING = re.compile(r', sharding=\{(?:[^{}"\n]++|\{[^{}"\n]*+\})*+\}')
 CALLED_NAME = re.compile(rf"%?({NAME})", re.ASCII)
-
 _PARENTHESES = nested_pattern(r"\(", r"\)", r'[^()\n"]++', 6)
 # Loose: what it finds is read, and judged, by `shapes`.
 _SHAPE = rf"(?:[a-z][^\s\"]*+|{_PARENTHESES})"

@@ -21,7 +21,6 @@ MODULE_ATTRIBUTES: frozenset[str] = values(
     frontend_attributes input_output_alias is_scheduled num_partitions origin_recovery_table replica_count
     """
 )
-
 VARIADIC = -1
 
 
@@ -89,7 +88,6 @@ _DOT_ALGORITHMS = values(
     """
 )
 _RNG_ALGORITHMS = values("rng_default rng_three_fry rng_philox")
-
 EXACT: dict[str, frozenset[str]] = {
     "direction": values("EQ NE GE GT LE LT"),
     "type": values("FLOAT TOTALORDER SIGNED UNSIGNED"),

@@ -3,7 +3,6 @@
 import re
 
 UNSIGNED_LIMIT = 1 << 64  # Integers are read as 64 bits, signed or unsigned (`HloLexer::LexInt64Impl`)
-
 _SIMPLE = {
     "a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11,
     "\\": 92, "?": 63, "'": 39, '"': 34,

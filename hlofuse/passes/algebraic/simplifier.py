@@ -76,7 +76,6 @@ HANDLERS: dict[str, Handler] = {
     "xor": compare_select.handle_xor,
 }
 _HANDLED = frozenset(HANDLERS)
-
 _MOST_RUNS = 50
 
 

@@ -88,6 +88,7 @@ def _spread(sizes: Sequence[int], own: Sequence[int], given: Elements) -> Elemen
 
 
 def _box(x: Instruction, part: Sequence[int], starts: Sequence[Elements]) -> tuple[slice, ...]:
+    """The places of a part in the first operand, from starts that are moved inside."""
     sizes = zip(starts, x.operands[0].shape.dimensions, part, strict=True)
     firsts = (min(max(int(s.item().real), 0), n - k) for s, n, k in sizes)
     return tuple(slice(first, first + k) for first, k in zip(firsts, part, strict=True))

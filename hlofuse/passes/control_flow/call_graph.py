@@ -40,6 +40,7 @@ class FlattenCallGraph(Pass):
 
 
 def _by_id(computation: Computation) -> list[Instruction]:
+    """Callers by unique id, of which the order of computations and of instructions in them is left."""
     module, callers = computation.module, computation.callers
     assert module is not None
     if len(callers) < 2:

@@ -198,6 +198,7 @@ class Partition:
         return True
 
     def _part(self, shape: Shape, shardings: list[_Sharding]) -> Shape | None:
+        """The shape on one device; None where an array is not divided evenly."""
         if shape.is_tuple:
             parts = [self._part(s, [g]) for s, g in zip(shape.tuple_shapes, shardings, strict=False)]
             complete = [p for p in parts if p is not None]
@@ -359,6 +360,7 @@ def _rule_of_product(x: Instruction, ranks: list[int]) -> ShardingRule:
 
 
 def _rule_of_indices(x: Instruction, ranks: list[int]) -> ShardingRule:
+    """Each index is for the device that has it: batches of the operand go with their indices."""
     gathers = x.opcode == "gather"
     batches = numbers_of(x, "operand_batching_dims" if gathers else "input_batching_dims")
     indexed = numbers_of(x, f"{'start' if gathers else 'scatter'}_indices_batching_dims")

@@ -273,6 +273,7 @@ class _Fusion:
 
 
 def _same_size(a: Shape, b: Shape) -> bool:
+    """True for equal shapes, and for arrays of as many elements as wide."""
     if a.key == b.key:
         return True
     return a.is_array and b.is_array and a.element_count == b.element_count and _width(a) == _width(b)

@@ -30,7 +30,6 @@ from hlofuse.trace import OnlySkipped, Recorder
 from .removing import remove_copies
 
 Because = Callable[[Instruction, str], None]  # Takes a copy and the reason why it is there
-
 _NON_COPYABLE = frozenset({"send", "recv", "copy-start"})
 _DISJOINT = ("xla_disjoint_read_write_regions", "xla.disjoint_read_write_regions")
 _NO_COPIES = ("xla_disable_while_loop_copies", "xla.disable_while_loop_copies")

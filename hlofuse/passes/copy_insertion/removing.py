@@ -105,6 +105,7 @@ class ValueOrder:
 
 
 def _ordered_instructions(module: Module, ordering: HloOrdering) -> Iterator[Instruction]:
+    """All instructions, what is called before its caller, parameters first."""
     seen = set()
     for start in (module.entry, *module.computations):
         if start in seen:

@@ -274,6 +274,7 @@ class _Growing(Struct):
         return bool(self._fused)
 
     def _fuse_neighbours(self, fusion: Instruction) -> tuple[Instruction, bool]:
+        """The fusion, which may have become part of another one, and whether it grew."""
         frontier = deque[tuple[Instruction, str]]()
         visited = {fusion}
         self._look_around(fusion, fusion, "both", frontier, visited)

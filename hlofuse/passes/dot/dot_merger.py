@@ -202,7 +202,6 @@ _FLOPS_PER_BYTE = 290.0  # done in the time that a byte takes from memory
 _MAX_RATIO = 20  # the limit for the ratio of free sizes of merged products
 _MIN_SAVINGS = 1e-5
 _SHAPES = ("transpose", "reshape")
-
 Key = tuple[int, tuple[int, ...], str, str, str, str, str]
 
 

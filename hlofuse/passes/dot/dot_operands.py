@@ -65,6 +65,7 @@ class GemvRewriter(VisitPass):
 
 
 def _is_matrix(dot: Instruction, operand: Instruction, side: str) -> bool:
+    """True if it has a dimension that is neither batch nor contracting."""
     given = [numbers_of(dot, f"{side}_{kind}_dims") for kind in ("batch", "contracting")]
     return operand.shape.rank == sum(map(len, given)) + 1
 

@@ -151,7 +151,6 @@ _NEGATIONS, _EXTREMA, _BITS = (
     frozenset({"compare", "xor"}),
 )
 _HOPPER = frozenset({"add", "multiply", "subtract"})
-
 Supports = Callable[[Instruction], bool]
 
 

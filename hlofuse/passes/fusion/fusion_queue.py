@@ -148,6 +148,7 @@ class _Search:
     def _step(
         self, producer: Instruction, consumer: Instruction
     ) -> tuple[Figures | None, Instruction | None]:
+        """The answer for one consumer, or the operand whose answer is needed first."""
         if consumer is producer:
             return None, None
         if not is_fusible(consumer):

@@ -104,6 +104,7 @@ def _in_loop(moving: Sequence[tuple[Instruction, int]], fixed: int, series: _Ser
 
 
 def _counts_only(x: Instruction, counters: set[Instruction]) -> bool:
+    """True if it is computed from the counter and constants alone, and reads the counter."""
     reads = False
     for current in reach([x], lambda i: () if i in counters else i.operands):
         if current in counters:

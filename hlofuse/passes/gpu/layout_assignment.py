@@ -105,7 +105,6 @@ def is_tiny(dot: Instruction, threshold: int = _TINY_DOT_ELEMENTS) -> bool:
 
 # What is not laid out here: hosts, calls and fusions, arrays that a library packs.
 _LEFT_OUT = with_trait("not-laid-out")
-
 _MAJOR = ("reduce-scatter", "all-gather", "all-to-all")
 """Collectives that a GPU runs along the most major dimension only."""
 

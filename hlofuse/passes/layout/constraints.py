@@ -7,7 +7,6 @@ from hlofuse.passes.base import visit
 from hlofuse.passes.common.shapes import descending
 
 Index = tuple[int, ...]  # The way to an element of a tuple
-
 _FORWARDING = frozenset("add-dependency bitcast domain opt-barrier".split())
 
 
@@ -87,7 +86,6 @@ class Buffers:
 
 
 Order = tuple[int, ...]  # Dimensions from minor to major
-
 DEFAULT_PRIORITY, GIVEN_PRIORITY = -2, 3
 ROUNDS = 2  # `kNumberOfPropagationRounds`
 _MOST_UPDATES = 2

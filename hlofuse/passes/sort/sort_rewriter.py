@@ -53,6 +53,7 @@ def comparator_of(sort: Instruction) -> Comparator | None:
 
 
 def _types(sort: Instruction, key: int, numpy_order: bool) -> tuple[str, str | None] | None:
+    """Types of keys and values; in NumPy's order keys are generated, and values hold the sorted data."""
     shape = sort.operands[key].shape
     pair = len(sort.operands) == 2
     value_type = sort.operands[1 - key].element_type if pair else None
@@ -162,7 +163,6 @@ def unpacked_pairs(sort: Instruction, call: Instruction, by: Comparator) -> Inst
 
 
 _MIN_ELEMENTS = 16384  # elements in all, of a device of which nothing is known
-
 _TABLES = packaged(__file__, "sort_rewriter")
 
 

@@ -282,6 +282,7 @@ class Batch:
         return make.reshape(self.loop, self._leading(x.shape), whole)
 
     def _starts(self, starts: Sequence[Instruction]) -> list[Instruction]:
+        """The start of a part of each row that is at the same place in all; nothing for others."""
         if not all(o in self.fixed for o in starts):
             return []
         return [make.zero(self.loop, starts[0].element_type), *(self.fixed[o] for o in starts)]
@@ -292,6 +293,7 @@ class Batch:
         return make.dynamic_update_slice(self.loop, rows, part, starts) if starts else None
 
     def _iterated(self, x: Instruction) -> Instruction | None:
+        """A loop that does in each iteration that of all; None where it does not count to a constant."""
         counter, init = plain_counter(x), x.operands[0].operands
         at_hand = self.computed.keys() | self.fixed.keys()
         if counter is None or not x.users or not at_hand.issuperset(init):
@@ -376,6 +378,7 @@ class Batch:
         return self._copy(x, operands, window=str(window))
 
     def _convolution(self, x: Instruction) -> Instruction | None:
+        """One convolution, of which the iterations are further images; None where the filters differ."""
         filters = self.fixed.get(x.operands[1])
         labels = labels_of(x)
         if filters is None or x.raw("batch_group_count", "1") != "1":
@@ -452,6 +455,7 @@ class _Inner(Batch):
 
 
 def _one_later(x: Instruction, names: str) -> dict[str, str]:
+    """Those of the lists of dimensions that an instruction has, after a new leading dimension."""
     return {n: make.numbers(d + 1 for d in numbers_of(x, n)) for n in names.split() if n in x.attributes}
 
 

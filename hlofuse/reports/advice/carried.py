@@ -436,7 +436,6 @@ def batch_operands(x: Instruction) -> bool:
 
 _stacked, _waiting = changed_by(stack_state, "while"), changed_by(wait_for_reads, "while")
 _updated = changed_by(update_as_vector, "tuple")
-
 CARRIED = (
     Recipe("ring-not-shift", "Write into a ring buffer rather than shift a window"),
     Recipe(

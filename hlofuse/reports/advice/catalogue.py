@@ -25,6 +25,5 @@ RECIPES: tuple[Recipe, ...] = (
     *IN_PARTS,
     *ROUNDED,
 )
-
 WRITTEN = {**RESTATED, **ROWS, **WINDOWS, **BATCHED, **EARLY, **CHUNKS}
 """The recipes that are changes of a module before optimizations, by name."""

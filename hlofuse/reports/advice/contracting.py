@@ -231,6 +231,7 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
 
 
 def _weighted(value: Instruction, terms: list[Instruction], labels: list[int]) -> list[Labelled]:
+    """The factors of the one matrix product among the terms, each by the others that have its dimensions."""
     dots = [t for t in terms if t.opcode == "dot"]
     if len(dots) != 1:
         return []
@@ -276,6 +277,7 @@ def _unfolded(
 def _below_reshape(
     x: Instruction, one: Labelled, other: Labelled
 ) -> tuple[Labelled, Labelled, list[int]] | None:
+    """Two factors in the dimensions below the reshape that is the first, and those of the result, or None."""
     if (unfolded := _unfolded(*one, ())) is None:
         return None
     below, joined = unfolded
@@ -392,8 +394,6 @@ def multiply_apart(x: Instruction, chosen: Callable[[Instruction], bool]) -> boo
 
 
 Last = Callable[[Instruction, list[int]], Labelled | None]
-
-
 _EACH = ELEMENTWISE_OPCODES - {"bitcast-convert"} | {"all-gather", "all-reduce"}
 
 

@@ -62,8 +62,6 @@ INDEXING = (
     Recipe("top-k-not-sort", "Use jax.lax.top_k, not sort: few are read"),
     Recipe("max-with-argmax", "Take max(x), not x at argmax(x)", each(_maximum, "gather"), _read_maximum),
 )
-
-
 _WARP = 32
 
 
@@ -102,7 +100,6 @@ def _pads_for_parts(x: Instruction) -> bool:
 
 _powers = changed_by(root_for_power, "power")
 _ROOTS = "Write x**1.5 as x * jnp.sqrt(x), x**0.25 by two roots"
-
 LAYOUT = (
     Recipe("shift-by-pads", "Shift by the sum of two pads, not by jnp.roll", _shifts, _pads_for_parts),
     Recipe("join-by-pads", "Join columns by the sum of two pads", _joins, _pads_for_parts),
@@ -116,7 +113,6 @@ def _has_transposed_heads(x: Instruction) -> bool:
 
 
 _transposed_heads = each(_has_transposed_heads, "fusion", "dot", "custom-call", backend="gpu")
-
 PRODUCTS = (
     Recipe("multiply-narrow-sum-wide", "Multiply bfloat16 or int8 as it is, sum in float32 or int32"),
     Recipe("sum-before-the-product", "Sum the operand first, then multiply"),

@@ -289,7 +289,6 @@ _conditionals = each(_is_small_choice, "conditional")
 _by = partial(partial, unrolled)
 _unroll = partial(Recipe, unrolls=True)
 _scan = partial(_unroll, "unroll-the-scan")
-
 LOOPS = (
     _scan("Unroll the loop by 4 (a scan: 4 times its unroll)", _repeated, _by(times=4)),
     _scan("Unroll the loop by 2 (a scan: twice its unroll)", _repeated, _by(times=2, nearest=False)),

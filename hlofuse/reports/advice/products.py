@@ -267,6 +267,7 @@ def _small_first(x: Instruction) -> bool:
 
 
 def _solve_later(x: Instruction) -> bool:
+    """(A⁻¹·B)·C becomes A⁻¹·(B·C), which solves for fewer columns; A is triangular."""
     solved, c = x.operands
     order = solved.shape.rank - 2
     dims = DotDimensions.of(x)
@@ -543,6 +544,7 @@ def _scaled_pair(
     b: Labelled,
     scale: Labelled | None,
 ) -> list[Labelled]:
+    """Two factors of a · b · scale, each with as few dimensions as may be."""
     if scale is None:
         return [a, b]
     orders = ((b, scale, a), (a, scale, b), (a, b, scale))

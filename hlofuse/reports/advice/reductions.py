@@ -136,7 +136,6 @@ def sum_squares(x: Instruction) -> bool:
 
 
 _AROUND = "Take row variances around the mean: jnp.var"
-
 REDUCTIONS = (
     Recipe("scale-the-summands", "Scale what is summed, not the sum", _scaled_later, _fold_constant),
     Recipe("sum-once", "Scale and add the terms of the loss, then sum once"),

@@ -223,6 +223,7 @@ def _transformed(
 
 
 def _real_transform(x: Instruction) -> bool:
+    """The half that is read of a transform of real numbers, and a real result of one and back."""
     whole = x.operands[0]
     is_back = x.opcode == "real"
     if is_back and (whole.opcode != "fft" or whole.raw("fft_type") != "IFFT"):
@@ -268,6 +269,7 @@ def _real_transform(x: Instruction) -> bool:
 
 
 def _cumulated(x: Instruction) -> tuple[int, bool] | None:
+    """The dimension along which a window of all elements is cumulated, and whether from the first on."""
     window = list(window_of(x))
     along = [d for d, w in enumerate(window) if w.size > 1]
     if len(along) != 1:
@@ -332,6 +334,7 @@ def _cumulate_by_rows(x: Instruction) -> bool:
 
 
 def _has_low_first(x: Instruction) -> bool | None:
+    """False for a sort that has the greatest of its first operand first; None for other orders."""
     first, second = x.to_apply.parameters[:2]
     least, greatest = bounds(first.element_type)
     if least is None:
@@ -473,6 +476,7 @@ def _of_pairs(
     most: int,
     slices: list[Instruction],
 ) -> Labelled | None:
+    """The array of whose pairs a slice has one element, moved to this place in each; other values, twice."""
     d = own.index(along)
     *others, size = sizes = list(value.shape.dimensions)
     sizes[d] *= 2
@@ -489,6 +493,7 @@ def _of_pairs(
 
 
 def _shift_pairs(x: Instruction) -> bool:
+    """The halves of pairs are computed for all elements, from these and their neighbours, and chosen."""
     along, parts = x.shape.rank - 1, list(x.operands)
     padding = ["0_0_0x" * along + own for own in ("0_1_1", "1_0_1")]
     if x.raw("padding") in padding:

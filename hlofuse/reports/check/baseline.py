@@ -161,7 +161,6 @@ HEAD = """\
 
 version = 1
 """
-
 _LINE = re.compile(r"(?:(\d{1,6}) × )?(.*) \| ([^|]*)", re.DOTALL)
 _PLACE = re.compile(r"(.*?):(\d{1,9})(?: (.*))?", re.DOTALL)
 _FIRST_MODULE = re.compile(r"^[ \t]*\[module\.", re.MULTILINE)

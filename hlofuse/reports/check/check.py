@@ -219,6 +219,7 @@ def _groups(before: Sequence[BaselineKernel], now: Sequence[BaselineKernel]) -> 
 def _related_groups(
     old: Sequence[BaselineKernel], new: Sequence[BaselineKernel], place: Callable[[BaselineKernel], object]
 ) -> tuple[list[_Group], list[BaselineKernel], list[BaselineKernel]]:
+    """Groups of kernels at one place that share an operation with one of the other side; and the rest."""
     kernels = [(k, is_new) for is_new, side in enumerate((old, new)) for k in side]
     keys = [[(place(k), op) for op in _contents(k)] for k, _ in kernels]
     having = grouped((key, n) for n, own in enumerate(keys) for key in own)
@@ -239,6 +240,7 @@ def _related_groups(
 
 
 def _joins(k: BaselineKernel, groups: Iterable[_Group], *, removed: bool) -> bool:
+    """Put a kernel into the group whose other side accounts for it, if there is one."""
     for group in groups:
         own, others = (group.before, group.now) if removed else (group.now, group.before)
         here, there = ({op for other in side for op in _contents(other)} for side in (own, others))

@@ -7,7 +7,6 @@ from hlofuse.account.flips import Flip
 from hlofuse.format import bytes_text, enumeration, fields, plural, printable, quantity, us_json, us_text
 
 _NOTABLE = 0.005  # microseconds: less than half of the last digit shown is left out
-
 _UNITS = {
     "memory_bandwidth": ("memory bandwidth", "B/s"),
     "l2_cache_size": ("an L2 cache", "B"),

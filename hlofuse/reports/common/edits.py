@@ -25,7 +25,6 @@ _BY_POSITION = ("shift", "num_classes", "axis", "keepdims", "descending")  # in 
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
 _SHORT = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.UnaryOp)
 _OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Compare, ast.Subscript)
-
 Found: TypeAlias = dict[str, Any]
 """The nodes that letters of a form stand for; `*R`: texts; `definitions`: assignments that were followed."""
 Place: TypeAlias = tuple[ast.expr, Found, tuple[str, ...]]  # A node, the letters, and the forms to write
@@ -294,6 +293,7 @@ def _name(x: Any, modules: dict[str, str]) -> str | None:
 
 
 def _subscripts(value: Any) -> Any:
+    """The subscripts of a product with letters in the order of the alphabet; other values as they are."""
     if "->" not in str(value):
         return value
     letters = "".join(dict.fromkeys(c for c in value if c.isalpha()))

@@ -186,7 +186,6 @@ _BASIC = (
     "Calls were inlined; tuples, duplicate and unused operations and reshapes were simplified. XLA's other"
     " passes before fusion were not replayed."
 )
-
 _EXACT_HINT = ' For XLA\'s own decisions, run the program with XLA_FLAGS="{flags}" and give hlofuse DIR.'
 
 

@@ -26,7 +26,6 @@ _STYLES = {
     FusionKind.NEW: "green",
     FusionKind.GROWN: "green",
 }
-
 _EDIT_STYLES = {"added": "green", "removed": "red", "replaced": "yellow"}
 
 

@@ -136,6 +136,7 @@ def kernel_stories(account: Account, names: Container[str], pair: TpuPair | None
 
 
 def _communication(c: Collective, account: Account) -> Iterator[str]:
+    """The line of the collective on the first screen, and what runs meanwhile."""
     (row,) = collective_rows([c], lambda x: place_of(x, account.module))
     yield row_text(row).strip()
     if c.overlap is not None:

@@ -259,6 +259,7 @@ def not_found(query: str, label: str, modules: Iterable[Module]) -> str:
 
 
 def _values(found: Instruction) -> tuple[Instruction, ...]:
+    """The values an instruction stands for: a fusion's results, the elements of a tuple."""
 
     def parts(i: Instruction) -> list[Instruction]:
         if i.opcode == "fusion" and i.called:

@@ -189,6 +189,7 @@ def _tried_in_written(
     changed: "Callable[[Module, str], Iterable[Rewritten]]",
     budget: Budget,
 ) -> "Iterator[tuple[Rewritten, Trial]]":
+    """The changes of a module before optimizations, each with its trial, where figures can be compared."""
     config = observed.replay.config
     if not before_fusion(config.target, config.device) or config.changes:
         return
@@ -274,6 +275,7 @@ def _with_loops_changed(
 
 
 def _rewrite(module: Module, recipe: str) -> list[Place]:
+    """The places where the change of a recipe was made in a module before optimizations."""
     rewriting = WRITTEN[recipe]
     opcodes = rewriting.opcodes.split()
     found = (x for c in module.computations for x in c.post_order() if x.opcode in opcodes)

@@ -80,6 +80,7 @@ class Cutter:
         return sum(len(self.facts.lineage.members(k)) for k in kernels)
 
     def _next_to(self, name: str) -> Iterator[str]:
+        """The kernels whose results a kernel reads, and those that read its own."""
         kernel = self.facts.launched_after[name]
         for x in (*map(through_views, kernel.operands), *readers(kernel)):
             if x.name in self.facts.launched_after:

@@ -242,6 +242,7 @@ def _best(suggestions: Sequence[Suggestion], relaxed: Sequence[RelaxedRule]) -> 
 
 
 def _in_command_buffers(account: Account, release: str) -> int | None:
+    """The number of a GPU's launches in command buffers; None where that is not known."""
     buffers = account.buffers
     if buffers is None or not _CONVERTS_LAUNCHES.includes(release):
         return None

@@ -22,8 +22,6 @@ from .model import FixedRule, Point, Ranking, RelaxedRule, Sweep, SweepAxis
 _JOINS = "multi_output_fusion"
 _OF_JOINS = "GM"
 _NO_RULES_OF_JOINS = frozenset({"variadic-op-splitter", "sort-iota-fusion", PRIORITY_FUSION, "cse", "dce"})
-
-
 Progress = Callable[[int, int], None]  # Called with how many replays are done, of how many
 
 

@@ -29,7 +29,6 @@ from .model import PairAnswer, Story
 from .pair import Request, collapse, pairs_of
 
 Answer: TypeAlias = Story | PairAnswer
-
 _MOST_PAIRS = 200  # each costs a walk through all decisions
 _OTHERS = 20  # other collectives that a collective is compared with
 

@@ -17,7 +17,6 @@ def in_place_conflict(pair: PriorityPair) -> Verdict | None:
 
 
 PairRule: TypeAlias = Callable[[PriorityPair], Verdict | None]
-
 OF_PRODUCER: tuple[PairRule, ...] = (conditions.producer_is_root, conditions.producer_not_fusible)
 OF_CONSUMER: tuple[PairRule, ...] = (conditions.consumer_not_fusible,)
 TRITON_RULES = (
@@ -39,10 +38,7 @@ STRUCTURE_RULES: tuple[PairRule, ...] = (
     conditions.kernel_over_budget,
     conditions.code_duplication,
 )  # Their answer is the same for all pairs of the same structure
-
-
 IN_PLACE_RULES: tuple[PairRule, ...] = (in_place_conflict,)
 """They look at operands of the update in place, which a structure does not tell apart."""
 RULES = (*STRUCTURE_RULES, *IN_PLACE_RULES)
-
 __all__ = ["PriorityPair", "PriorityState"]

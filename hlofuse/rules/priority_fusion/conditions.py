@@ -51,7 +51,6 @@ class PriorityPair:
 MAX_REDUCTIONS = Knob("gpu-max-unnested-reductions", 8)
 MAX_PARAMETERS = Knob("gpu-max-operands-and-outputs", 96)
 MAX_IR_SIZE = Knob("gpu-max-ir-size", 10_000)
-
 SHARED_MEMORY = essential(
     "PF010",
     "The kernel would need more shared memory than a block has",

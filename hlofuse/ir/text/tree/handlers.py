@@ -11,7 +11,6 @@ from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.text import signed
 
 Handler = Callable[[list[Any]], Any]
-
 HANDLERS: dict[str, Handler] = {}  # Handlers by rule (or alias), registered by the modules that define them
 
 

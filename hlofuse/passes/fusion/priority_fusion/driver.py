@@ -255,6 +255,7 @@ class Driver:
         return INFINITE if unfused >= INFINITE else current + unfused - fused
 
     def _saved_by(self, producer: Instruction, user: Instruction) -> int:
+        """Ticks saved where one user computes the producer and writes it out as well."""
         model = self._model
         together = model.pair_time(producer, user, self._legality.pair(producer, user)).ticks
         return self._launch + model.run_time(producer).ticks + model.run_time(user).ticks - together

@@ -17,8 +17,6 @@ from hlofuse.trace import Recorder
 from .rewriter import BIAS_ACTIVATION, FORWARD, FORWARD_GRAPH, call_like, config_of, configure
 
 _NARROWER = frozenset({"f16", "s8"})
-
-
 _OF_GRAPHS = (9, 0)
 """cuDNN convolves floats of 8 bits on Hopper and later; on Ada its version decides, which no device has."""
 

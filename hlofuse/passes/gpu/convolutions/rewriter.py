@@ -48,8 +48,6 @@ DEFAULT: dict[str, Any] = {
     "side_input_scale": 0,
     "leakyrelu_alpha": 0,
 }
-
-
 config_of = partial(gpu_config, field="cudnn_conv_backend_config")
 """A copy of the call's configuration for the convolution."""
 

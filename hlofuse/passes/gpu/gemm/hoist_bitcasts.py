@@ -110,8 +110,6 @@ def _merge_factors(bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 _VIEWS = ("bitcast", "reshape")
-
-
 _NESTED = (*_VIEWS, "parameter", "constant", "broadcast", "dot")
 
 

@@ -122,6 +122,7 @@ def is_worth_as_input(hlo: Instruction, side: "DotProperties | None" = None) -> 
 
 
 def _is_worth_slicing(hlo: Instruction, side: "DotProperties | None") -> bool:
+    """True if what is sliced has other users, too, for which it is computed anyhow."""
     operand = hlo.operands[0]
     if side is None or side.release.products_take_cheap_slices:
         while operand.opcode in ("bitcast", "transpose", "reshape") and len(operand.users) == 1:

@@ -25,7 +25,6 @@ from .propagation import added_parameters, is_worth_as_input, is_worth_as_output
 _VIEWS = ("bitcast", "reshape")
 _MOST_OPERANDS = 8
 _TILE = 64
-
 _Path = tuple[ShapeTracker, int] | None
 """From a candidate to an operand of the dot, and the number of that operand."""
 
