@@ -50,7 +50,7 @@ def kernel_time(estimate: Estimate, tiling: Tiling | None = None) -> KernelTime 
         estimate.launch.blocks,
         estimate.launch.threads,
         estimate.coalesced,
-        tiling.tile_sizes if tiling is not None else (),
+        tiling.config.tile_sizes if tiling is not None else (),
         tiling.candidates if tiling is not None and tiling.candidates > 1 else 0,
     )
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -19,8 +18,8 @@ from hlofuse.compilation import (
 from hlofuse.cost.combined import CombinedModel, model_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.cost.gpu.model import KernelModel, OperandRead, operand_reads, pair_operand_reads
+from hlofuse.cost.gpu.estimate import Estimate, OperandRead
+from hlofuse.cost.gpu.model import KernelModel, operand_reads, pair_operand_reads
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.constraints import Tiling
@@ -41,9 +40,6 @@ from .flips import flips, pair_estimate, sums
 from .measured import attach, measured_of
 from .observer import CostObserver, Enough, Look, Moment, MomentObserver
 from .tpu import TpuAccount
-
-if TYPE_CHECKING:
-    from hlofuse.cost.tiling.tiled_cost import TileRead
 
 
 class KernelTimes:
@@ -106,12 +102,12 @@ def tiling_of(model: KernelModel, estimate: Estimate, *parts: Instruction) -> Ti
     else:
         return None
     # A pair may have the time of another that XLA takes for the same.
-    return found if isinstance(found, Tiling) and found.exec_time == estimate.ticks else None
+    return found if isinstance(found, Tiling) and found.estimate.ticks == estimate.ticks else None
 
 
 def reads_of(
     model: KernelModel, estimate: Estimate, tiling: Tiling | None, *parts: Instruction
-) -> "Sequence[OperandRead | TileRead]":
+) -> Sequence[OperandRead]:
     if tiling is not None and isinstance(model, CombinedModel):
         return model.tiling.reads(tiling, *parts)
     if estimate.launch.kind == "triton" and (len(parts) == 1 or any(map(is_generic_triton_fusion, parts))):
@@ -327,7 +323,7 @@ def pair_detail(
     )
 
 
-def _terms(reads: "Sequence[OperandRead | TileRead]") -> tuple[ReadTerm, ...]:
+def _terms(reads: Sequence[OperandRead]) -> tuple[ReadTerm, ...]:
     found = [
         ReadTerm(r.operand.name, str(r.operand.shape), r.size, r.read, us(r.ticks), r.share) for r in reads
     ]

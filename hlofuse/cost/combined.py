@@ -43,29 +43,14 @@ class CombinedModel(KernelModel):
         """The best tiling of a pair; its cost becomes the pair time, as in XLA's Triton check."""
         tiling = self.tiling.best_tiling(producer, consumer)
         if isinstance(tiling, Tiling):
-            self.set_pair_time(producer, consumer, estimate_of(tiling))
+            self.set_pair_time(producer, consumer, tiling.estimate)
         return tiling
 
     def _tiled_run(self, fusion: Instruction) -> Estimate:
         tiling = self.tiling.run_time(fusion)
         if isinstance(tiling, Tiling):
-            return estimate_of(tiling)
+            return tiling.estimate
         return Estimate(INFINITE, 0, 0, 0, 0, 0, 0, Launch("triton", 0, 0), True)
-
-
-def estimate_of(tiling: Tiling) -> Estimate:
-    """A tiling's cost as an estimate; its rates include coalescing."""
-    return Estimate(
-        tiling.exec_time,
-        tiling.flops,
-        tiling.bytes_read,
-        tiling.bytes_written,
-        tiling.read_time,
-        tiling.write_time,
-        tiling.compute_time,
-        Launch("triton", tiling.blocks, tiling.threads),
-        True,
-    )
 
 
 def model_of(device: DeviceDescription, release: Release, tables: SharedTables | None = None) -> KernelModel:

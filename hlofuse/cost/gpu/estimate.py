@@ -1,6 +1,7 @@
 """A run time and its parts."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.graph import Instruction
@@ -39,10 +40,13 @@ class Estimate:
     def memory(self) -> int:
         return self.read + self.write
 
-    @property
-    def bound_by(self) -> str:
-        """`memory` or `compute`, whichever takes longer."""
-        return "compute" if self.compute > self.memory else "memory"
+
+class OperandRead(NamedTuple):
+    operand: Instruction
+    size: int
+    read: int  # Bytes read; bytes beyond `size` are read again, from a cache where it fits
+    ticks: int
+    share: float  # The used share of each memory transaction, or of the bandwidth over all tiles
 
 
 def chain_end(instruction: Instruction) -> Instruction:

@@ -4,14 +4,13 @@ summaries (`summary`) hold what is needed, and a pair is known by the summaries 
 operands they share (`pair`)."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.record import replace
 from hlofuse.releases import Release
 from .backend_config import fusion_config
 from .device import DeviceDescription
-from .estimate import Estimate, chain_end
+from .estimate import Estimate, OperandRead, chain_end
 from .launch import FusionAnalysis, Launch
 from .shapes import ShapeFacts
 from .shared_tables import SharedTables
@@ -235,18 +234,6 @@ class KernelModel:
 def _reads_across(instruction: Instruction, summary: Summary) -> bool:
     """True if it reads against the memory layout (the first half of `IsReadCoalescedHeuristic`)."""
     return summary.is_fusion or chain_end(instruction.operands[0]).opcode not in ("broadcast", "iota")
-
-
-class OperandRead(NamedTuple):
-    operand: Instruction
-    size: int
-    read: int  # Bytes read; bytes beyond `size` are read again, from a cache where it fits
-    ticks: int
-    share: float  # The used share of each memory transaction
-
-    @property
-    def times(self) -> float:
-        return self.read / self.size if self.size else 0.0
 
 
 def operand_reads(model: KernelModel, instruction: Instruction) -> list[OperandRead]:

@@ -5,8 +5,8 @@ are the tiling parameters. `ALWAYS` holds one empty conjunction, `NEVER` none.""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlofuse.cost.gpu.backend_config import TRITON, fusion_config, gpu_config_text
-from hlofuse.ir.graph import Instruction
+from hlofuse.cost.gpu.backend_config import FusionConfig, gpu_config_text
+from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.releases import Release, Span
 from .expressions import CONSTANT, Expr
 from .simplifier import Interval, intersect
@@ -99,23 +99,6 @@ class NotTiled(Exception):
         self.parts: Sequence[object] = (STATUS_PREFIX, *parts) if is_status else parts
 
 
-@dataclass(frozen=True, slots=True)
-class BlockLevelParameters:
-    """Tile sizes of each output, the warps of a block, and the pipeline stages of a dot."""
-
-    output_tile_sizes: tuple[tuple[int, ...], ...]
-    num_warps: int
-    num_stages: int = 1
-
-
-def block_level_parameters(instruction: Instruction) -> BlockLevelParameters | None:
-    """The parameters in the backend config of a Triton fusion; None if unset."""
-    config = fusion_config(instruction)
-    if config is None or not config.num_warps:
-        return None
-    return BlockLevelParameters(config.tile_sizes, config.num_warps, config.num_stages)
-
-
 # In the order in which XLA prints them.
 _FIELDS = (
     ("num_warps", Span(since="0.7")),
@@ -132,15 +115,15 @@ _FIELDS = (
 )
 
 
-def backend_config_text(parameters: BlockLevelParameters, release: Release) -> str:
+def backend_config_text(config: FusionConfig, release: Release) -> str:
     """The backend config of a new Triton fusion as XLA prints it (`GetTritonGpuBackendConfig`)."""
-    sizes = [[str(n) for n in tile] for tile in parameters.output_tile_sizes]
+    sizes = [[str(n) for n in tile] for tile in config.tile_sizes]
     values = {
-        "num_warps": str(parameters.num_warps),
+        "num_warps": str(config.num_warps),
         "output_tile_sizes": sizes[0],
         "output_tiles": [{"sizes": tile} for tile in sizes],
         "num_ctas": 1,
-        "num_stages": parameters.num_stages,
+        "num_stages": config.num_stages,
         "is_tma_allowed": False,
         "is_warp_specialization_allowed": False,
         "waves_per_eu": 0,
@@ -148,29 +131,15 @@ def backend_config_text(parameters: BlockLevelParameters, release: Release) -> s
         "group_size": 0,
     }
     block = {name: values[name] for name, span in _FIELDS if span.includes(release.name)}
-    config = {"kind": TRITON, "block_level_fusion_config": block}
-    return gpu_config_text("fusion_backend_config", config, release)
+    fusion = {"kind": config.kind, "block_level_fusion_config": block}
+    return gpu_config_text("fusion_backend_config", fusion, release)
 
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """One tiling with its cost. Times are ticks of 0.25 ns."""
+    """One tiling with its cost."""
 
-    exec_time: int
-    tile_sizes: tuple[tuple[int, ...], ...]
-    num_warps: int
-    compute_time: int
-    read_time: int
-    write_time: int
-    flops: int
-    bytes_read: int
-    bytes_written: int
-    blocks: int
-    threads: int
+    estimate: Estimate  # Its rates include coalescing
+    config: FusionConfig  # The backend config of a fusion with this tiling
     candidates: int
-    parameters: tuple[int, ...] = ()  # Tile sizes of every tiled dimension, contracting ones included
-
-    @property
-    def block_level(self) -> BlockLevelParameters:
-        """The parameters for the backend config of the fusion."""
-        return BlockLevelParameters(self.tile_sizes, self.num_warps)
+    parameters: tuple[int, ...]  # Tile sizes of every tiled dimension, contracting ones included

@@ -6,7 +6,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.estimate import Estimate, Launch, OperandRead
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import PrintOptions
@@ -14,20 +16,12 @@ from hlofuse.ir.record import replace
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.releases import Release
 from .analysis import Analysis
-from .constraints import (
-    PREFIX,
-    BlockLevelParameters,
-    NotTiled,
-    Operation,
-    Refusal,
-    Tiling,
-    block_level_parameters,
-)
+from .constraints import PREFIX, NotTiled, Operation, Refusal, Tiling
 from .fusion_view import FusionView, UnsupportedRoots, view_of
 from .indexing_map import IndexingMap
 from .op_kinds import OpKinds
 from .tick_columns import KernelTimes, dot_tile_sizes
-from .tiled_cost import TileRead, TilingCosts, tile_reads, tiling_costs
+from .tiled_cost import TilingCosts, tile_reads, tiling_costs
 from .tilings import NO_TILE, Columns, TilingSet, all_of, valid_tilings
 
 _NO_TILING = "No valid tilings found."
@@ -75,28 +69,28 @@ class TilingModel:
 
     def run_time(self, fusion: Instruction) -> Tiling | Refusal:
         """The cost of a Triton fusion with the tile sizes of its config (`EstimateRunTimeForTriton`)."""
-        parameters = block_level_parameters(fusion)
-        if parameters is None:
+        config = fusion_config(fusion)
+        if config is None or not config.num_warps:
             return Refusal(("Could not get launch config for Triton fusion.",))
         view = self._view(fusion)
         if isinstance(view, Refusal):
             return view
         contractions = dot_tile_sizes(view)
-        key = (view.key, parameters, tuple(contractions.items()))
+        key = (view.key, config, tuple(contractions.items()))
         best = self._best.get(view.key)
-        if isinstance(best, Tiling) and best.block_level == parameters and not contractions:
+        if isinstance(best, Tiling) and best.config == config and not contractions:
             # What was fused a moment ago mostly has the tiling that was found best for the two.
             return replace(best, candidates=1)
         outcome = self._fixed.get(key)
         if outcome is None:
             try:
-                outcome = self._fixed_cost(self._analysis(view), parameters, contractions)
+                outcome = self._fixed_cost(self._analysis(view), config, contractions)
             except NotTiled as refusal:
                 outcome = tuple(refusal.parts)
             self._fixed[key] = outcome
         return outcome if isinstance(outcome, Tiling) else self._refusal(outcome, view)
 
-    def reads(self, tiling: Tiling, *parts: Instruction) -> list[TileRead]:
+    def reads(self, tiling: Tiling, *parts: Instruction) -> list[OperandRead]:
         """The reads of the tiling, by operand; empty if it is no tiling of these `parts`."""
         view = self._view(*parts)
         if isinstance(view, Refusal):
@@ -106,10 +100,11 @@ class TilingModel:
             if max(len(analysis.sizes), 1) != max(len(tiling.parameters), 1):
                 return []
             tilings = self._single_tiling(analysis, tiling.parameters)
-            costs = tiling_costs(analysis, tilings, self._times, tiling.block_level)
+            costs = tiling_costs(analysis, tilings, self._times, tiling.config)
         except NotTiled:
             return []
-        return tile_reads(view, costs, self._times) if int(costs.exec_time[0]) == tiling.exec_time else []
+        is_same = int(costs.exec_time[0]) == tiling.estimate.ticks
+        return tile_reads(view, costs, self._times) if is_same else []
 
     def forget_module(self) -> None:
         """Drop the instructions of a finished module; figures of structures stay."""
@@ -156,11 +151,11 @@ class TilingModel:
     def _fixed_cost(
         self,
         analysis: Analysis,
-        parameters: BlockLevelParameters,
+        config: FusionConfig,
         contractions: dict[int, tuple[int, ...]],
     ) -> Tiling:
         main = analysis.view.roots.index(0)
-        if main >= len(parameters.output_tile_sizes):
+        if main >= len(config.tile_sizes):
             raise NotTiled(
                 "Output tile sizes index ", main, " is out of bounds for block level fusion config"
             )
@@ -168,7 +163,7 @@ class TilingModel:
         for op in analysis.first_parameter:
             own += contractions.get(op, ())
             if op == 0:
-                own += parameters.output_tile_sizes[main]
+                own += config.tile_sizes[main]
         if self._pads:  # the last of a dimension may reach beyond it
             own = [min(n, size) for n, size in zip(own, analysis.sizes, strict=False)]
         if len(own) != len(analysis.sizes):
@@ -176,7 +171,7 @@ class TilingModel:
         tilings = self._single_tiling(analysis, own)
         if not all(np.all(tilings.sizes.condition_mask(c)) for c in analysis.conditions):
             raise NotTiled("Tiling does not satisfy constraints.")
-        costs = tiling_costs(analysis, tilings, self._times, parameters)
+        costs = tiling_costs(analysis, tilings, self._times, config)
         for root, chosen in zip(analysis.view.roots, costs.outputs, strict=True):
             if chosen[0] == NO_TILE:
                 text = "Unsupported case of multi-output fusion, we found no tiling to reuse for "
@@ -190,21 +185,19 @@ class TilingModel:
         written = [analysis.nodes[int(chosen[i])] for chosen in costs.outputs]
         warps = int(costs.num_warps[i])
         size = values.padded if self._pads else values.value
-        return Tiling(
-            exec_time=int(costs.exec_time[i]),
-            tile_sizes=tuple(tuple(int(size(e)) for e in n.tile.sizes) for n in written),
-            num_warps=warps,
-            compute_time=int(costs.compute_time[i]),
-            read_time=int(costs.read_time[i]),
-            write_time=int(costs.write_time[i]),
-            flops=int(costs.flops[i]),
-            bytes_read=int(costs.bytes_read[i]),
-            bytes_written=costs.bytes_written,
-            blocks=int(costs.blocks[i]),
-            threads=warps * self.device.threads_per_warp,
-            candidates=candidates,
-            parameters=tuple(parameters),
+        estimate = Estimate(
+            int(costs.exec_time[i]),
+            int(costs.flops[i]),
+            int(costs.bytes_read[i]),
+            costs.bytes_written,
+            int(costs.read_time[i]),
+            int(costs.write_time[i]),
+            int(costs.compute_time[i]),
+            Launch("triton", int(costs.blocks[i]), warps * self.device.threads_per_warp),
+            True,
         )
+        tiles = tuple(tuple(int(size(e)) for e in n.tile.sizes) for n in written)
+        return Tiling(estimate, FusionConfig(TRITON, tiles, warps, 1), candidates, tuple(parameters))
 
     def _refusal(self, parts: tuple[object, ...], view: FusionView) -> Refusal:
         """The refusal with the current names of instructions, printed in XLA's default way."""

@@ -3,7 +3,7 @@ Mirrors `GpuPerformanceModelBase` in `xla/service/gpu/model/gpu_performance_mode
 is that of numpy; times are int64 ticks."""
 
 import json
-from typing import NamedTuple, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,14 +98,6 @@ class KernelTimes:
         return seconds(size / (rate * self.device.memory_bandwidth).astype(np.int64))
 
 
-class DotTicks(NamedTuple):
-    """Compute time and whole time of one dot for each tiling (`GetDotEstimates` in
-    `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
-
-    compute: Ticks
-    total: Ticks
-
-
 def dot_problem(view: FusionView, op: int) -> Dot | None:
     """The dot with that number; None if it is counted by its FLOP, like other operations."""
     if _has_transpose_below(view, op):
@@ -151,7 +143,9 @@ def dot_times(
     warps: Column,
     stages: int,
     device: DeviceDescription,
-) -> DotTicks:
+) -> tuple[Ticks, Ticks]:
+    """Compute time and whole time of one dot for each tiling (`GetDotEstimates` in
+    `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
     dot = dot_problem(view, node.op)
     count = len(warps)
     along = cast("DotDimensions", view.kinds[node.op].instruction_key)[2][0]
@@ -165,4 +159,4 @@ def dot_times(
             cached[key] = dot_time(dot, tuple(tile), tile_k, w, stages, device) if dot else None
         if (found := cached[key]) is not None:
             compute[i], total[i] = found
-    return DotTicks(compute, total)
+    return compute, total

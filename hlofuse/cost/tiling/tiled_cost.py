@@ -1,17 +1,18 @@
 """Run time of a fusion for given tilings
 (`EstimateRunTimeForTiledHloComputation` in `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
 
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hlofuse.cost.gpu.backend_config import FusionConfig
+from hlofuse.cost.gpu.estimate import OperandRead
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.record import Record
 from .analysis import Analysis, TiledNode, dot_contraction
-from .constraints import BlockLevelParameters, NotTiled, Operation
+from .constraints import NotTiled, Operation
 from .expressions import ADD, CONSTANT, MUL, VARIABLE, ZERO, Expr, mul, substitute, variable, variables_of
 from .fusion_view import FusionView
 from .op_kinds import OpKind
@@ -161,7 +162,7 @@ def tiling_costs(
     analysis: Analysis,
     tilings: TilingSet,
     times: KernelTimes,
-    given: BlockLevelParameters | None = None,
+    given: FusionConfig | None = None,
 ) -> TilingCosts:
     """Costs of these tilings, with `given` warps and stages; raises `NotTiled` where XLA reports an error."""
     costing = _Costing(analysis, tilings, times)
@@ -200,11 +201,11 @@ def tiling_costs(
     compute = times.compute(flops, blocks, used_warps * times.device.threads_per_warp)
     dot_total = none
     for node, new in costing.dots:
-        own = dot_times(view, node, costing.sizes, used_warps, stages, times.device)
+        own, whole = dot_times(view, node, costing.sizes, used_warps, stages, times.device)
         # No estimate, or merged with another tile: nothing to add.
         counted = np.broadcast_to(new, full)
-        compute = compute + np.where(counted, own.compute, 0)
-        dot_total = np.maximum(dot_total, np.where(counted, own.total, 0))
+        compute = compute + np.where(counted, own, 0)
+        dot_total = np.maximum(dot_total, np.where(counted, whole, 0))
     exec_time = np.where(fits, np.maximum(times.combine(compute, read + write), dot_total), INFINITE)
     bytes_read = np.broadcast_to(costing.bytes_read, full)
     return TilingCosts(
@@ -225,15 +226,7 @@ def tiling_costs(
 # What the times of one tiling consist of, operand by operand: for explaining, not for deciding.
 
 
-class TileRead(NamedTuple):
-    operand: Instruction
-    size: int
-    read: int  # Bytes read by all blocks together
-    share: float  # The mean attained share of the memory bandwidth over its tiles
-    ticks: int
-
-
-def tile_reads(view: FusionView, costs: TilingCosts, times: KernelTimes) -> list[TileRead]:
+def tile_reads(view: FusionView, costs: TilingCosts, times: KernelTimes) -> list[OperandRead]:
     """The operands read, in the order of a traversal from the root; `costs` of a single tiling."""
     found = []
     for op, (total, share) in sorted(costs.reads.items()):
@@ -241,7 +234,7 @@ def tile_reads(view: FusionView, costs: TilingCosts, times: KernelTimes) -> list
         read = np.broadcast_to(total, (1,))
         rate = np.broadcast_to(share, (1,))
         ticks = int(times.read(costs.blocks, size, read, rate)[0])
-        found.append(TileRead(view.instructions[op], size, int(read[0]), float(rate[0]), ticks))
+        found.append(OperandRead(view.instructions[op], size, int(read[0]), ticks, float(rate[0])))
     return found
 
 

@@ -87,8 +87,8 @@ class _BlockLevelConfigs:
         key = self._structure(fusion.fused_computation)
         if key not in self._configs:
             tiling, config = self._tilings.best_tiling(fusion), None
-            if isinstance(tiling, Tiling) and self._time_without(fusion) >= tiling.exec_time:
-                config = backend_config_text(tiling.block_level, self._release)
+            if isinstance(tiling, Tiling) and self._time_without(fusion) >= tiling.estimate.ticks:
+                config = backend_config_text(tiling.config, self._release)
             self._configs[key] = config
         return self._configs[key]
 
@@ -299,7 +299,7 @@ class FusionBlockLevelRewriter(ReleasePass):
             if not isinstance(tiling, Tiling):
                 continue
             set_fusion_kind(fusion, "kCustom")
-            set_attribute(fusion, "backend_config", backend_config_text(tiling.block_level, release))
+            set_attribute(fusion, "backend_config", backend_config_text(tiling.config, release))
             recorder.rewrite(fusion.computation_name, [fusion.name], [fusion], rule="", reason=_REASON)
             changed = True
         return changed

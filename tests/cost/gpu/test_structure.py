@@ -189,7 +189,6 @@ def test_terms_of_an_estimate_add_up() -> None:
     assert estimate.bytes_written == estimate.bytes_read == 64 * 1000 * 4
     assert estimate.memory == estimate.read + estimate.write
     assert max(estimate.compute, estimate.memory) <= estimate.ticks <= estimate.compute + estimate.memory
-    assert estimate.bound_by == ("compute" if estimate.compute > estimate.memory else "memory")
     assert estimate.coalesced
 
 

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
-from hlofuse.cost.combined import estimate_of
-from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
+from hlofuse.cost.gpu.backend_config import FusionConfig, fusion_config, is_generic_triton_fusion
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import fp32, microseconds
-from hlofuse.cost.tiling.constraints import BlockLevelParameters, Refusal, Tiling, block_level_parameters
+from hlofuse.cost.tiling.constraints import Refusal, Tiling
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction, Module
@@ -111,7 +110,7 @@ class Checker:
     def _estimate(self, fusion: Instruction) -> Estimate:
         tiling = self.tiling.run_time(fusion)
         assert isinstance(tiling, Tiling), str(tiling)
-        return estimate_of(tiling)
+        return tiling.estimate
 
     def _priority(
         self,
@@ -132,7 +131,7 @@ class Checker:
                     self.note("eligible", False, f"{name} {producer.name} {user.name}: {outcome}")
                     return
                 equivalent = copies[self._alias(producer, user)]
-                choices.append(list(dict.fromkeys([outcome.exec_time, *(t.exec_time for t in equivalent)])))
+                choices.append(list(dict.fromkeys([x.estimate.ticks for x in (outcome, *equivalent)])))
             else:
                 choices.append([kernels.pair_time(producer, user).ticks])
         sums = [KERNEL_LAUNCH * count + sum(ticks) for ticks in product(*choices)]
@@ -168,19 +167,19 @@ class Checker:
     def compare_tiles(self, name: str, before: Module | None, after: Module) -> None:
         """The best tiling of each Triton fusion in `after` that is not in `before` is the one it has."""
         cached = before.instructions() if before is not None else ()
-        old = {(i.name, block_level_parameters(i)) for i in cached}
+        old = {(i.name, fusion_config(i)) for i in cached}
         for fusion in list(after.instructions()):
-            config = block_level_parameters(fusion)
+            config = fusion_config(fusion)
             if not is_generic_triton_fusion(fusion) or config is None or (fusion.name, config) in old:
                 continue
             best = self.tiling.best_tiling(fusion)
-            good = isinstance(best, Tiling) and best.block_level == config
+            good = isinstance(best, Tiling) and best.config == config
             if not good:
                 # Small constants join last, after the tiles were chosen; which ones, the text does not say.
                 good = any(b == config for b in self._with_outer_constants(fusion))
             self.note("tiles", good, f"{name} {fusion.name} {config} {str(best)[:200]}")
 
-    def _with_outer_constants(self, fusion: Instruction) -> Iterator[BlockLevelParameters]:
+    def _with_outer_constants(self, fusion: Instruction) -> Iterator[FusionConfig]:
         body = fusion.fused_computation
         for constant in [i for i in body if i.opcode == "constant"]:
             constant.opcode, constant.payload = "parameter", str(len(fusion.operands))
@@ -188,4 +187,4 @@ class Checker:
             fusion.append_operand(Instruction("outside", constant.shape, "constant", payload="0"))
             best = TilingModel(self.device, RELEASE).best_tiling(fusion)
             if isinstance(best, Tiling):
-                yield best.block_level
+                yield best.config

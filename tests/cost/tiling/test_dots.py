@@ -37,9 +37,9 @@ ENTRY e {
 def test_a_dot_has_a_tiling_parameter_of_its_own() -> None:
     best = TilingModel(load_device("h100_sxm"), RELEASE).best_tiling(fusion())
     assert isinstance(best, Tiling)
-    assert len(best.tile_sizes[0]) == 2
-    assert all(size <= 256 for size in best.tile_sizes[0])
-    assert best.bytes_written == 512 * 128 * 4
+    assert len(best.config.tile_sizes[0]) == 2
+    assert all(size <= 256 for size in best.config.tile_sizes[0])
+    assert best.estimate.bytes_written == 512 * 128 * 4
 
 
 def test_the_dots_config_tells_the_tile_of_the_summed_dimension() -> None:
@@ -49,9 +49,9 @@ def test_the_dots_config_tells_the_tile_of_the_summed_dimension() -> None:
     )
     cost = TilingModel(load_device("h100_sxm"), RELEASE).run_time(fusion(config))
     assert isinstance(cost, Tiling), str(cost) if isinstance(cost, Refusal) else ""
-    assert (cost.blocks, cost.threads) == (16, 128)
+    assert (cost.estimate.launch.blocks, cost.estimate.launch.threads) == (16, 128)
     # Each block reads a row of tiles of the left operand and a column of those of the right one.
-    assert cost.bytes_read == 16 * (64 * 256 + 256 * 64) * 4
+    assert cost.estimate.bytes_read == 16 * (64 * 256 + 256 * 64) * 4
 
 
 def test_serial_loop_of_one_wave() -> None:

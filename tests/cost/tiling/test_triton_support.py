@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
+from hlofuse.cost.gpu.backend_config import FusionConfig, fusion_config, is_generic_triton_fusion
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.cost.tiling.constraints import BlockLevelParameters, backend_config_text, block_level_parameters
+from hlofuse.cost.tiling.constraints import backend_config_text
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.fusing import append_producer
 from hlofuse.ir.graph import Instruction
@@ -115,7 +115,7 @@ def test_backend_config_as_xla_writes_it() -> None:
         '"num_tiles_per_pid":0}},"force_earliest_schedule":false,"reification_cost":[],'
         '"device_type":"DEVICE_TYPE_INVALID"}'
     )
-    parameters = BlockLevelParameters(((1, 2, 128),), 4)
+    parameters = FusionConfig("__triton", ((1, 2, 128),), 4, 1)
     assert backend_config_text(parameters, release_of("0.11.1")) == text
     assert backend_config_text(parameters, release_of("0.5.3")) == (
         '{"operation_queue_id":"0","wait_on_operation_queues":[],"fusion_backend_config":{"kind":"__triton",'
@@ -134,7 +134,7 @@ def test_backend_config_as_xla_writes_it() -> None:
         f"  ROOT f = f32[8] fusion(p), kind=kCustom, calls=c, backend_config={text}\n}}"
     )
     assert is_generic_triton_fusion(module.entry.root)
-    assert block_level_parameters(module.entry.root) == parameters
+    assert fusion_config(module.entry.root) == parameters
 
 
 @pytest.mark.parametrize(

@@ -354,9 +354,7 @@ class Driver:
         else:
             append_producer(consumer, producer)
         if tiling is not None:
-            set_attribute(
-                consumer, "backend_config", backend_config_text(tiling.block_level, self._model.release)
-            )
+            set_attribute(consumer, "backend_config", backend_config_text(tiling.config, model.release))
         if extra_outputs:
             model.changed(consumer)
         else:

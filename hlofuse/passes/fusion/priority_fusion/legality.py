@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.in_place import in_place_pairs, never_in_place
-from hlofuse.cost.combined import CombinedModel, estimate_of
+from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.summary import Summary, SummaryPair
 from hlofuse.cost.tiling.constraints import Refusal, Tiling
@@ -243,7 +243,7 @@ class Legality:
             if pair is not None:
                 self.tilings[pair] = tiling
         if isinstance(tiling, Tiling):
-            self.model.set_pair_time(producer, consumer, estimate_of(tiling))
+            self.model.set_pair_time(producer, consumer, tiling.estimate)
         return tiling
 
     def tilings_of(
