@@ -6,20 +6,21 @@ from collections.abc import Callable, Iterator
 
 from hlofuse.analysis.convolution import dimension_numbers
 from hlofuse.analysis.custom_calls import custom_call_target, is_library_convolution, is_radix_sort
-from hlofuse.analysis.elementwise import shape_size, without_bitcasts
+from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.analysis.in_place import Index, follow_tuples, in_place_pairs
-from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, is_small_call, iter_kernels
+from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, inside, is_small_call, iter_kernels
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Computation, Instruction, Module, Record, grouped, replace
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.common.shapes import numbers_of
 from hlofuse.releases import AROUND_FUSION
 from .account import Account, Launched
 from .floor import products
 from .traffic import border_bytes
 
-_VIEWS = frozenset({"bitcast", "get-tuple-element"})
+_VIEWS = values("bitcast get-tuple-element")
 _Place = tuple[Instruction, Index]
 
 
@@ -194,8 +195,7 @@ def open_end(row: Launched) -> str:
         given = [o for o in x.operands if o.opcode not in ("constant", "parameter")]
         chained = bool(given) and all(map(_calls_python, given))
         return "Python on the host" + ", given what Python returned: call it once for both" * chained
-    inside = x.fused_computation if x.opcode == "fusion" else [x]
-    scatters = [i for i in inside if i.opcode == "scatter"]
+    scatters = [i for i in inside(x) if i.opcode == "scatter"]
     if (each := max(map(_updates_of_a_place, scatters), default=0)) >= _MANY:
         wider = "add in 32 bits, or " if scatters[0].operands[0].element_type.endswith("16") else ""
         cure = f"{wider}multiply by one_hot if places are few"
@@ -256,18 +256,17 @@ def moved_once(account: Account) -> int:
     flow = _Flow(account.module)
     for parameter in entry.parameters:
         for index, leaf in parameter.shape.leaves():
-            whole = shape_size(leaf) if leaf.is_array else 0
+            whole = leaf.buffer_size if leaf.is_array else 0
             parts = dict[tuple[str | None, ...], int]()
             for x, operand, is_changed in flow.readers(parameter, index, passed):
                 if not is_changed and sum(parts.values()) < whole:
-                    inside = computed_in(x) if x.opcode == "fusion" else (x,)
-                    part = tuple(i.raw("slice") for i in inside if i.opcode == "slice")
+                    part = tuple(i.raw("slice") for i in inside(x) if i.opcode == "slice")
                     parts[part] = max(parts.get(part, 0), _bytes_read(account, x, operand))
             read += min(sum(parts.values()), whole)
     values = dict[object, int]()
     for index, leaf in entry.root.shape.leaves():
         if index not in passed and leaf.is_array:
-            values[follow_tuples(entry.root, index)] = shape_size(leaf)
+            values[follow_tuples(entry.root, index)] = leaf.buffer_size
     return read + sum(values.values())
 
 
@@ -282,7 +281,7 @@ def _bytes_read(
     return size
 
 
-_SAME = frozenset("bitcast copy copy-start copy-done opt-barrier reshape".split())
+_SAME = values("bitcast copy copy-start copy-done opt-barrier reshape")
 
 
 class _Flow:

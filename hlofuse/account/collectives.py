@@ -14,14 +14,14 @@ from hlofuse.analysis.async_ops import (
     start_of,
     wrapped_operation,
 )
-from hlofuse.analysis.elementwise import shape_size
 from hlofuse.analysis.kernels import CONTROL_FLOW, runs_in, trip_count_of
 from hlofuse.ir import Computation, Instruction, Module, Record, reach, with_trait
+from hlofuse.ir.opcodes import values
 
 _KINDS = with_trait("collective") | {"send", "recv"}
-_OF_ONE_OPERAND = frozenset({"collective-permute", "send"})
+_OF_ONE_OPERAND = values("collective-permute send")
 """Further operands are buffers, places and contexts."""
-_OF_PARTITIONS = frozenset({"all-to-all", "ragged-all-to-all", "collective-broadcast"})
+_OF_PARTITIONS = values("all-to-all ragged-all-to-all collective-broadcast")
 """With a channel their groups are of partitions."""
 
 
@@ -47,7 +47,7 @@ def exchange_of(instruction: Instruction, module: Module) -> Exchange | None:
         kind = "reduce-scatter"  # XLA:TPU sums only what each device keeps
     groups, n = _participants(operation, kind, module)
     operands = operation.operands[:1] if kind in _OF_ONE_OPERAND else operation.operands
-    size = sum(shape_size(leaf) for o in operands for _, leaf in o.shape.leaves() if leaf.is_array)
+    size = sum(leaf.buffer_size for o in operands for _, leaf in o.shape.leaves() if leaf.is_array)
     if kind == "ragged-all-to-all":
         return Exchange(kind, groups, n, None, size)
     if kind in ("all-gather", "recv"):
@@ -265,9 +265,9 @@ def argument_shardings(entry: Computation) -> dict[Instruction, str | None]:
     return {i: (next(iter(s)) or None) if len(s) == 1 else None for i, s in found.items()}
 
 
-_MOVES = frozenset("bitcast copy transpose reshape convert get-tuple-element".split())
-_WORK = frozenset("custom-call convolution dot sort fft cholesky triangular-solve".split())
-_DEVICE_NUMBERS = frozenset({"partition-id", "replica-id"})
+_MOVES = values("bitcast copy transpose reshape convert get-tuple-element")
+_WORK = values("custom-call convolution dot sort fft cholesky triangular-solve")
+_DEVICE_NUMBERS = values("partition-id replica-id")
 
 
 def resharding_of(

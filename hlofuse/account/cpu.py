@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
-from hlofuse.analysis.elementwise import shape_size, without_views
+from hlofuse.analysis.elementwise import without_views
 from hlofuse.analysis.hlo_alias import alias_config
 from hlofuse.analysis.kernels import is_kernel, is_small_call
 from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
@@ -156,7 +156,7 @@ class CpuTimes:
                 if passed:
                     values = {_value(o): float(read) for o, read in border_bytes(x)[0].items()}
                 else:
-                    given = {_value(o): float(shape_size(o.shape)) for o in x.operands}
+                    given = {_value(o): float(o.shape.buffer_size) for o in x.operands}
                     scale = min(1.0, cost.bytes_read / max(sum(given.values()), 1))
                     values = {v: size * scale for v, size in given.items()}
                 values[x, ()] = cost.bytes_written
@@ -255,11 +255,11 @@ def _passed(kernel: Instruction) -> dict[object, float]:
             continue
         source = without_views(x.operands[0])
         if kernel.opcode == "fusion" and source.opcode == "parameter":
-            found[_value(kernel.operands[source.parameter_number])] = float(shape_size(source.shape))
+            found[_value(kernel.operands[source.parameter_number])] = float(source.shape.buffer_size)
         elif source in kernel.operands:
-            found[_value(source)] = float(shape_size(source.shape))
+            found[_value(source)] = float(source.shape.buffer_size)
         if x.opcode == "dynamic-update-slice":
-            found[kernel, ()] = float(shape_size(x.shape))
+            found[kernel, ()] = float(x.shape.buffer_size)
     return found
 
 

@@ -95,10 +95,7 @@ def pair_estimate(
     tables = model.cached_pair_time(producer, consumer)
     if tables is not None:
         return tables
-    triton = any(
-        x.opcode == "fusion" and x.fusion_kind == "kCustom" and may_be_fused(x, model.release)
-        for x in (producer, consumer)
-    )
+    triton = any(x.fusion_kind == "kCustom" and may_be_fused(x, model.release) for x in (producer, consumer))
     if not triton or not isinstance(model, CombinedModel) or is_fusible_bitcast(consumer, model.release):
         return model.pair_time(producer, consumer)
     tiled = isinstance(model.tile(producer, consumer), Tiling)  # then that has become the pair's time

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target, is_library_convolution
 from hlofuse.analysis.flops import convolution_flops, dot_flops
+from hlofuse.analysis.kernels import inside
 from hlofuse.cost.gpu.backend_config import gpu_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.rates import Sizes, tabled_product_us
@@ -14,7 +15,6 @@ from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
 from hlofuse.cost.tiling.triton_support import dot_dimensions
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import with_trait
-from hlofuse.matching.kernels import inside
 
 _FREE = with_trait("free")
 _PRODUCTS = ("dot", "scaled-dot")

@@ -6,22 +6,15 @@ from typing import TypeAlias
 from hlofuse.compilation import PassObserver
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.ir import Instruction, Record
+from hlofuse.ir import Instruction
 from hlofuse.passes.fusion.priority_fusion.observers import Condition
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast
 from .figures import StepCost, kernel_time
 
-
-class _Estimates(Record):
-    producer: Estimate
-    consumer: Estimate
-    fused: Estimate
-    consumers: int
-    leaves: bool
-
-
 Look: TypeAlias = Callable[[CombinedModel, Instruction, Sequence[Instruction]], None]
 """A function of the model, the producer and its consumers in the current graph."""
+_Estimates: TypeAlias = tuple[tuple[Estimate, Estimate, Estimate], int, bool]
+"""Estimates of both and of the fusion; the number of consumers, and whether the producer leaves."""
 Moment: TypeAlias = tuple[str, int]  # A `fuse` or a `priority` event by number, each counted from 0
 
 
@@ -60,11 +53,12 @@ class CostObserver(_Observer):
         found = self._estimates.get(fusion)
         if found is None:
             return None
-        first, second, both = (kernel_time(e) for e in (found.producer, found.consumer, found.fused))
+        estimates, consumers, leaves = found
+        first, second, both = map(kernel_time, estimates)
         if first is None or second is None or both is None:
             return None
         launch = self.model.device.launch_overhead_us if self.model is not None else 1.0
-        return StepCost(first, second, both, found.consumers, found.leaves, launch)
+        return StepCost(first, second, both, consumers, leaves, launch)
 
     def fusing(
         self,
@@ -83,8 +77,8 @@ class CostObserver(_Observer):
         for consumer in into:
             fused = model.cached_pair_time(producer, consumer)
             if fused is not None:
-                second = model.run_time(consumer)
-                self._now[consumer.name] = _Estimates(first, second, fused, len(into), leaves)
+                estimates = first, model.run_time(consumer), fused
+                self._now[consumer.name] = estimates, len(into), leaves
         if self._with_ties:
             near = [x for x in _interacting(producer) if is_tied(x)]
             near.sort(key=lambda x: -x.id)

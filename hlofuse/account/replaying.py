@@ -6,6 +6,7 @@ from functools import partial
 
 from msgspec import Struct, field
 
+from hlofuse.analysis.kernels import inside
 from hlofuse.analysis.launches import COMMANDS, CommandBuffers
 from hlofuse.compilation import (
     Checkpoint,
@@ -24,7 +25,6 @@ from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.constraints import Tiling
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.matching.kernels import inside
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.flags import SMALLEST_COMMAND_BUFFER, command_types, value_of
 from hlofuse.pipelines.identity import Identity

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from hlofuse.analysis.async_ops import fused_collective
 from hlofuse.analysis.cost import Cost, CostAnalysis
-from hlofuse.analysis.elementwise import leaves_size
+from hlofuse.analysis.kernels import inside
 from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.cost.tpu import TpuDevice, estimated_cycles, tpu_devices
 from hlofuse.ir import (
@@ -15,7 +15,6 @@ from hlofuse.ir import (
     Shape,
     replace,
 )
-from hlofuse.matching.kernels import inside
 from .account import Account, Totals
 from .collectives import exchange_of
 from .figures import KernelTime
@@ -61,13 +60,13 @@ class TpuAccount(Account):
             return super().cost(instruction)
         cost = self._counts.instruction(instruction)
         collective, stage = fused_collective(instruction)
-        size = leaves_size(collective.shape) if collective is not None else 0
+        size = collective.shape.leaves_size if collective is not None else 0
         if collective is not None and stage == "start":
-            sent = sum(leaves_size(o.shape) for o in collective.operands)
+            sent = sum(o.shape.leaves_size for o in collective.operands)
             return cost + Cost(0, 0, sent + size, size, -cost.unknown)
         if stage == "update":
-            passed = [x.shape for x in instruction.fused_root.operands if x.opcode == "parameter"]
-            handed_on = sum(map(leaves_size, passed))
+            passed = (x.shape for x in instruction.fused_root.operands if x.opcode == "parameter")
+            handed_on = sum(shape.leaves_size for shape in passed)
             return cost + Cost(0, 0, -handed_on, -handed_on - size)
         return cost
 
@@ -168,7 +167,7 @@ def hbm_bytes(instruction: Instruction) -> int:
     if is_start and instruction.operands:  # reads as much as it writes
         operand = instruction.operands[0].shape
         result = next((s for s in shape.tuple_shapes[:2] if not s.is_tuple), operand)
-        size = min(leaves_size(operand), leaves_size(result))
+        size = min(operand.leaves_size, result.leaves_size)
         return size * (_is_in(operand, _HBM) + _is_in(result, _HBM))
     reads, writes = border_bytes(instruction)
     results = shape.tuple_shapes or (shape,)

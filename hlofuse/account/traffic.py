@@ -4,13 +4,14 @@ writes the whole array. A scatter writes whole sectors of memory. Library calls 
 
 from hlofuse.analysis.cost import NOTHING, Cost, CostAnalysis
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.analysis.elementwise import shape_size, without_views
+from hlofuse.analysis.elementwise import without_views
 from hlofuse.analysis.kernels import count_runs, is_small_call, iter_kernels, launched_computations
 from hlofuse.ir.graph import Computation, Instruction, callees_first
+from hlofuse.ir.opcodes import values
 
 SECTOR_BYTES = 32  # The minimal write of a GPU's memory
-_VIEWS = frozenset({"bitcast", "reshape"})
-_PARTS = frozenset({"slice", "dynamic-slice", "gather"})
+_VIEWS = values("bitcast reshape")
+_PARTS = values("slice dynamic-slice gather")
 _OF_PRODUCTS = ("__cublas$", "__cudnn$")
 _OWN_KERNELS = ("__gpu$xla.gpu.triton", "__gpu$xla.gpu.ptx", "mosaic_gpu")  # Pallas and others
 _OF_LIBRARIES = tuple("TopK __gpu$TopK __cub$ xla.gpu.ext.cub_ blas_ cusolver_ lapack_".split())
@@ -50,15 +51,15 @@ def traffic(kernel: Instruction, cost: Cost) -> Cost:
         read, written = _fusion(kernel)
     elif kernel.opcode == "scatter":
         written = scattered_bytes(kernel)  # in place once copies have been inserted
-        read = written + sum(shape_size(o.shape) for o in kernel.operands[len(kernel.operands) // 2 :])
+        read = written + sum(o.shape.buffer_size for o in kernel.operands[len(kernel.operands) // 2 :])
     elif (target := custom_call_target(kernel)).startswith((*_OF_PRODUCTS, *_OF_LIBRARIES)):
         results = [shape for _, shape in kernel.shape.leaves()]
         if target.startswith(_OF_PRODUCTS):
             del results[1:]  # workspace, as bytes of others are
         read = sum(map(_array_bytes, dict.fromkeys(kernel.operands)))
-        written = sum(shape_size(r) for k, r in enumerate(results) if not k or r.element_type != "u8")
+        written = sum(r.buffer_size for k, r in enumerate(results) if not k or r.element_type != "u8")
     elif target.startswith(_OWN_KERNELS) and kernel.raw("output_to_operand_aliasing") is None:
-        read, written = 0, sum(shape_size(r) for _, r in kernel.shape.leaves())  # at least
+        read, written = 0, sum(r.buffer_size for _, r in kernel.shape.leaves())  # at least
     elif kernel.is_opaque:
         read = sum(map(_array_bytes, dict.fromkeys(kernel.operands)))
         written = _array_bytes(kernel)
@@ -71,7 +72,7 @@ def _fusion(fusion: Instruction) -> tuple[int, int]:
     computation = fusion.fused_computation
     reads, writes = border_bytes(fusion)
     read = sum(reads.values()) + sum(
-        shape_size(i.shape)
+        i.shape.buffer_size
         for i in computation
         if i.opcode == "constant" and i.shape.is_array and i.shape.element_count > 1
     )
@@ -103,7 +104,7 @@ def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int,
         if updates is None:
             writes[k] = _array_bytes(result)
         else:
-            writes[k] = scattered_bytes(result) if result.opcode == "scatter" else shape_size(updates.shape)
+            writes[k] = scattered_bytes(result) if result.opcode == "scatter" else updates.shape.buffer_size
     return reads, writes
 
 
@@ -166,7 +167,7 @@ def _read_by(user: Instruction, value: Instruction, in_place: set[Instruction]) 
 def scattered_bytes(scatter: Instruction) -> int:
     """Bytes of the sectors that a scatter writes, if no two windows are adjacent."""
     updates = scatter.operands[-1].shape
-    whole = sum(shape_size(u.shape) for u in scatter.operands[len(scatter.operands) // 2 + 1 :])
+    whole = sum(u.shape.buffer_size for u in scatter.operands[len(scatter.operands) // 2 + 1 :])
     run = written_together(scatter)
     if not run or not updates.element_count:
         return whole
@@ -196,5 +197,5 @@ def written_together(scatter: Instruction) -> int:
 def _array_bytes(value: Instruction) -> int:
     shape = value.shape
     if shape.is_array:
-        return shape_size(shape)
-    return sum(shape_size(leaf) for _, leaf in shape.leaves() if leaf.is_array)
+        return shape.buffer_size
+    return sum(leaf.buffer_size for _, leaf in shape.leaves() if leaf.is_array)

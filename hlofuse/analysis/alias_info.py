@@ -69,9 +69,9 @@ class AliasInfo:
         own = self.may_alias(operand, operand_index, user, user_index)
         if own is not None or not equal:
             return bool(own)
-        if user.opcode == "fusion" and user.fusion_kind in ("kLoop", "kInput"):
+        if user.fusion_kind in ("kLoop", "kInput"):
             return _only_elementwise(user.fused_computation.parameters[user.operands.index(operand)])
-        if user.opcode == "fusion" and user.fusion_kind == "kOutput" and user.fused_root.opcode == "add":
+        if user.fusion_kind == "kOutput" and user.fused_root.opcode == "add":
             return _is_added_last(user, user.operands.index(operand))
         return _may_overwrite(dataflow, operand, operand_index, user, user_index)
 

@@ -6,17 +6,15 @@ knows nothing of what a custom call does: such an instruction costs nothing here
 `Cost.unknown` (XLA subtracts 1 from every sum instead). The start of an asynchronous operation has the
 cost of its updates and its done as well, so that kernels add up to their computation."""
 
-import math
-from collections.abc import Iterable
 from operator import add
 from typing import NamedTuple
 
 from hlofuse.analysis import flops as count
 from hlofuse.ir.graph import Computation, Instruction, callees_first
+from hlofuse.ir.opcodes import values
 from .async_ops import ends_of, is_async_end, start_of, wrapped_operation
-from .convolution import window_dimensions
 from .custom_calls import is_annotation
-from .elementwise import leaves_size, shape_size, transpose_is_bitcast
+from .elementwise import transpose_is_bitcast
 from .flops import fusion_bytes
 
 
@@ -45,7 +43,7 @@ class Cost(NamedTuple):
 NOTHING = Cost()
 
 # A view, a name or an order in time: no byte is touched.
-_FREE = frozenset("parameter constant get-tuple-element domain after-all add-dependency bitcast".split())
+_FREE = values("parameter constant get-tuple-element domain after-all add-dependency bitcast")
 
 
 class CostAnalysis:
@@ -67,7 +65,7 @@ class CostAnalysis:
         if computation not in self._computations:
             for current in callees_first([computation]):
                 if current not in self._computations:
-                    self._computations[current] = _sum(map(self.instruction, current))
+                    self._computations[current] = sum(map(self.instruction, current), NOTHING)
         return self._computations[computation]
 
     def _callee(self, instruction: Instruction, attribute: int = 0) -> Cost:
@@ -128,38 +126,15 @@ class CostAnalysis:
             return Cost(0, sum(count.elements(leaf) for _, leaf in shape.leaves()))
         if opcode in ("all-reduce", "all-reduce-start"):
             return Cost(sum(count.elements(leaf) for _, leaf in shape.leaves()))
-        operands = instruction.operands
-        if not operands:
+        if not instruction.operands:
             return NOTHING
         if opcode in _FLOPS:
             return Cost(_FLOPS[opcode](instruction))
-        if opcode == "map":
-            return self._callee(instruction).work(count.elements(shape))
-        if opcode == "reduce":
-            result = shape.tuple_shapes[0] if shape.is_tuple and shape.tuple_shapes else shape
-            return self._callee(instruction).work(count.elements(operands[0].shape) - count.elements(result))
-        if opcode == "reduce-window":
-            return self._callee(instruction).work(count.reduce_window_work(instruction)[1])
-        if opcode == "scan":
-            return self._callee(instruction).work(count.elements(operands[min(1, len(operands) - 1)].shape))
-        if opcode == "scatter":
-            updates = operands[len(operands) // 2 + 1 :]
-            return self._callee(instruction).work(count.elements(updates[0].shape) if updates else 0)
-        if opcode == "select-and-scatter" and len(operands) > 1:
-            sources = count.elements(operands[1].shape)
-            size = math.prod(d.size for d in window_dimensions(instruction.raw("window")))
-            select, scatter = self._callee(instruction), self._callee(instruction, 1)
-            return select.work(sources * (size - 1)) + scatter.work(sources)
-        return NOTHING
+        applied = enumerate(count.applications(instruction))
+        return sum((self._callee(instruction, k).work(times) for k, times in applied), NOTHING)
 
 
-_FLOPS = {
-    "dot": count.dot_flops,
-    "scaled-dot": count.dot_flops,
-    "ragged-dot": count.ragged_dot_flops,
-    "convolution": count.convolution_flops,
-    "fft": count.fft_flops,
-    "sort": count.sort_flops,
+_FLOPS = count.FLOPS | {
     "triangular-solve": count.triangular_solve_flops,
     "cholesky": count.cholesky_flops,
 }
@@ -167,42 +142,38 @@ _FLOPS = {
 
 def _ends(start: Instruction) -> Cost:
     """The traffic of updates and dones, which XLA counts as copies."""
-    return _sum(Cost(0, 0, *_bytes(end)) for end in ends_of(start))
+    return sum((Cost(0, 0, *_bytes(end)) for end in ends_of(start)), NOTHING)
 
 
 def _bytes(instruction: Instruction) -> tuple[int, int]:
     opcode, operands, shape = instruction.opcode, instruction.operands, instruction.shape
     if opcode == "tuple":
-        return 0, shape_size(shape)
+        return 0, shape.buffer_size
     if opcode == "gather" and len(operands) > 1 and (slices := count.padded_slices(instruction)):
-        return slices + shape_size(operands[1].shape), shape_size(shape)
+        return slices + operands[1].shape.buffer_size, shape.buffer_size
     if opcode in ("dynamic-slice", "gather") and len(operands) > 1:
-        return shape_size(shape) + shape_size(operands[1].shape), shape_size(shape)
+        return shape.buffer_size + operands[1].shape.buffer_size, shape.buffer_size
     if opcode in ("slice", "dynamic-slice"):
-        return shape_size(shape), shape_size(shape)
+        return shape.buffer_size, shape.buffer_size
     if opcode == "dynamic-update-slice" and len(operands) > 1:
-        update = shape_size(operands[1].shape)
-        return update + (shape_size(operands[2].shape) if len(operands) > 2 else 0), update
+        update = operands[1].shape.buffer_size
+        return update + (operands[2].shape.buffer_size if len(operands) > 2 else 0), update
     if opcode == "scatter" and len(operands) > 2:
         n = len(operands) // 2
-        updates = sum(shape_size(u.shape) for u in operands[n + 1 :])
+        updates = sum(u.shape.buffer_size for u in operands[n + 1 :])
         if tiles := count.padded_updates(instruction):
-            return tiles + updates + shape_size(operands[n].shape), tiles
-        return 2 * updates + shape_size(operands[n].shape), updates
+            return tiles + updates + operands[n].shape.buffer_size, tiles
+        return 2 * updates + operands[n].shape.buffer_size, updates
     if opcode == "infeed":
-        return 0, leaves_size(shape)
+        return 0, shape.leaves_size
     if opcode == "outfeed":
-        return sum(leaves_size(o.shape) for o in operands), 0
+        return sum(o.shape.leaves_size for o in operands), 0
     if opcode == "triangular-solve" and len(operands) > 1:
-        return shape_size(operands[0].shape) // 2 + shape_size(operands[1].shape), shape_size(shape)
+        return operands[0].shape.buffer_size // 2 + operands[1].shape.buffer_size, shape.buffer_size
     if opcode == "cholesky" and operands:
-        half = shape_size(operands[0].shape) // 2
-        return half, shape_size(operands[0].shape) - half
-    return sum(shape_size(o.shape) for o in operands), leaves_size(shape)
-
-
-def _sum(costs: Iterable[Cost]) -> Cost:
-    return Cost(*map(sum, zip(*costs, strict=True)))
+        half = operands[0].shape.buffer_size // 2
+        return half, operands[0].shape.buffer_size - half
+    return sum(o.shape.buffer_size for o in operands), shape.leaves_size
 
 
 def _greatest(costs: list[Cost]) -> Cost:

@@ -3,10 +3,11 @@
 from typing import Any
 
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values, with_trait
 from hlofuse.ir.shape import COMPLEX_TYPES
 from hlofuse.releases import AROUND_FUSION, Release
 from .elementwise import is_elementwise, is_expensive, is_expensive_division
+from .kernels import inside
 
 _LOOP_FUSIBLE = with_trait("cpu-loop-fusible")
 
@@ -76,7 +77,7 @@ def _is_shift(user: Instruction, value: Instruction, reduce: Instruction) -> boo
 
 
 EIGEN, VECTOR, NAIVE = "Eigen", "matrix-vector loop", "plain loops"
-_EIGEN_TYPES = frozenset("f16 f32 f64 c64 c128 s32".split())
+_EIGEN_TYPES = values("f16 f32 f64 c64 c128 s32")
 _SIDE_ELEMENTS = 3
 
 
@@ -86,7 +87,7 @@ def dot_strategy(dot: Instruction) -> tuple[str, str]:
 
     A batched product is judged by one of its matrices. Eigen runs on several threads unless
     `--xla_cpu_multi_thread_eigen=false`, which gives small products to loops of XLA's own."""
-    batch = len(_numbers(dot, "lhs_batch_dims"))
+    batch = len(dot.attributes.get("lhs_batch_dims", ()))
     left, right = (o.shape.dimensions[batch:] for o in dot.operands[:2])
     result = dot.shape.dimensions[batch:]
     is_number = not dot.element_type.startswith("c") and dot.element_type != "pred"
@@ -103,11 +104,6 @@ def dot_strategy(dot: Instruction) -> tuple[str, str]:
     return NAIVE, f"Eigen has no matmul for {dot.element_type}"
 
 
-def _numbers(dot: Instruction, name: str) -> list[int]:
-    text = (dot.raw(name) or "").strip("{}")
-    return [int(n) for n in text.split(",") if n.strip()]
-
-
 def _is_small(sizes: tuple[int, ...]) -> bool:
     return len(sizes) <= 1 or (len(sizes) == 2 and min(sizes) <= _SIDE_ELEMENTS)
 
@@ -120,10 +116,10 @@ _PRODUCTS = ("dot_general", "dot")
 
 
 def product_as_reduce(kernel: Instruction) -> dict[str, Any] | None:
-    inside = list(kernel.fused_computation) if kernel.opcode == "fusion" else [kernel]
-    if any(i.opcode == "dot" for i in inside):
+    computed = list(inside(kernel))
+    if any(i.opcode == "dot" for i in computed):
         return None
-    born = [i for i in inside if (i.op_name or "").rpartition("/")[2] in _PRODUCTS]
+    born = [i for i in computed if (i.op_name or "").rpartition("/")[2] in _PRODUCTS]
     created = next((i for i in born if i.opcode == "reduce"), None)
     if created is None or not any(i.opcode == "multiply" for i in born):
         return None
@@ -133,9 +129,9 @@ def product_as_reduce(kernel: Instruction) -> dict[str, Any] | None:
 # What XLA:CPU's tiled emitter refuses (`xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc`).
 
 
-_FREE = frozenset("iota reshape transpose parameter".split())
+_FREE = values("iota reshape transpose parameter")
 _REFUSED = with_trait("cpu-not-tiled")
-_COMPLEX = frozenset("add complex imag real subtract multiply divide power abs negate select compare".split())
+_COMPLEX = values("add complex imag real subtract multiply divide power abs negate select compare")
 _MOST_DIMENSIONS = 8
 
 

@@ -1,7 +1,7 @@
 """Targets and side effects of custom calls."""
 
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values, with_trait
 
 
 def custom_call_target(instruction: Instruction) -> str:
@@ -25,11 +25,9 @@ def is_radix_sort(instruction: Instruction) -> bool:
 # `host-offloader` those of memory, the algebraic simplifier LayoutConstraint once fusion is over, and XLA:TPU
 # the halves of 64-bit values.
 
-PLACEMENTS = frozenset({"MoveToHost", "MoveToDevice", "annotate_device_placement"})
+PLACEMENTS = values("MoveToHost MoveToDevice annotate_device_placement")
 """Targets that name the memory of a value."""
-_SHARDINGS = frozenset(
-    "Sharding SPMDFullToShardShape SPMDShardToFullShape ShardBarrierFrom ShardBarrierTo".split()
-)
+_SHARDINGS = values("Sharding SPMDFullToShardShape SPMDShardToFullShape ShardBarrierFrom ShardBarrierTo")
 _ANNOTATIONS = PLACEMENTS | set(
     "LayoutConstraint AssumeGatherIndicesInBound X64Combine X64SplitLow X64SplitHigh".split()
 )
@@ -56,7 +54,7 @@ def hands_on(instruction: Instruction) -> bool:
 
 # Calls that are inlined before fusion (`CallInliner::ShouldInline` in `xla/service/call_inliner.cc`).
 
-_LATER = frozenset({"false", "xla_late"})
+_LATER = values("false xla_late")
 
 
 def is_inlined(instruction: Instruction) -> bool:
@@ -70,7 +68,7 @@ def is_inlined(instruction: Instruction) -> bool:
 # Instructions that do more than compute their result (`HloInstruction::HasSideEffect`).
 
 _ALWAYS = with_trait("side-effect")
-_CONSTRAINED = frozenset("all-to-all all-gather all-reduce reduce-scatter".split())
+_CONSTRAINED = values("all-to-all all-gather all-reduce reduce-scatter")
 _COLLECTIVE = _CONSTRAINED | {"collective-permute"}
 
 

@@ -4,8 +4,8 @@
 from collections import deque
 
 from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.opcodes import with_operands, with_trait
-from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES, Shape
+from hlofuse.ir.opcodes import values, with_operands, with_trait
+from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES
 from hlofuse.releases import Release
 from .custom_calls import has_side_effect
 
@@ -47,16 +47,6 @@ def moves_no_data(instruction: Instruction) -> bool:
         row_major = all(s.layout is None or s.layout.is_default for s in (source, result))
         return row_major and source.element_type == result.element_type
     return is_effective_bitcast(instruction)
-
-
-def shape_size(shape: Shape) -> int:
-    """Bytes a shape takes in memory, as cost analysis counts them."""
-    return shape.buffer_size
-
-
-def leaves_size(shape: Shape) -> int:
-    """Bytes of all buffers inside a shape, tables of pointers left out."""
-    return shape.leaves_size
 
 
 def is_fusion_body(computation: Computation, release: Release) -> bool:
@@ -115,7 +105,7 @@ def is_elementwise_on_operand(instruction: Instruction, number: int) -> bool:
 
 
 CHEAP_OPCODES = with_trait("cheap")
-_CHEAP_UNLESS_COMPLEX = frozenset("abs cosine sign sine sinh tan".split())
+_CHEAP_UNLESS_COMPLEX = values("abs cosine sign sine sinh tan")
 
 
 def is_expensive(instruction: Instruction) -> bool:
@@ -144,7 +134,7 @@ def is_constant_effective_scalar(instruction: Instruction) -> bool:
 
 # Instructions that may be in a fusion at all (`HloInstruction::IsFusible`).
 
-_NEVER = frozenset("domain parameter while conditional call".split())
+_NEVER = values("domain parameter while conditional call")
 ALWAYS_FUSIBLE = ELEMENTWISE_OPCODES | with_trait("fusible")
 
 

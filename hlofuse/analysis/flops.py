@@ -10,7 +10,7 @@ from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import Shape
 from .convolution import dimension_numbers, window_dimensions
 from .custom_calls import custom_call_target
-from .elementwise import ELEMENTWISE_OPCODES, shape_size
+from .elementwise import ELEMENTWISE_OPCODES
 
 FMA_FLOPS = 2
 TRANSCENDENTAL: frozenset[str] = with_trait("transcendental")
@@ -25,6 +25,12 @@ _LOOP_LIMIT = 1_000_000
 def elements(shape: Shape) -> int:
     """Elements of an array; 0 for other shapes and unbounded ones (`ShapeUtil::ElementsIn`)."""
     return max(shape.element_count, 0) if shape.is_array else 0
+
+
+def first_leaf(shape: Shape) -> Shape:
+    while shape.is_tuple and shape.tuple_shapes:
+        shape = shape.tuple_shapes[0]
+    return shape
 
 
 def dot_flops(instruction: Instruction) -> int:
@@ -119,11 +125,10 @@ def _hits(
 
 def fft_flops(instruction: Instruction) -> int:
     """FLOP of a fast Fourier transform: eight per element and binary digit of each length."""
-    shape = instruction.operands[0].shape
     digits = 1
     for length in instruction.attributes.get("fft_length", ()):
         digits *= max(length.bit_length() - 1, 0)
-    return FMA_FLOPS * 4 * digits * elements(shape.tuple_shapes[0] if shape.is_tuple else shape)
+    return FMA_FLOPS * 4 * digits * elements(first_leaf(instruction.operands[0].shape))
 
 
 def sort_flops(instruction: Instruction) -> int:
@@ -145,7 +150,7 @@ def cholesky_flops(instruction: Instruction) -> int:
 def reduce_window_work(instruction: Instruction) -> tuple[int, int]:
     """Elements read for each result of a reduce-window, and uses of its function (`HandleReduceWindow`)."""
     window = window_dimensions(instruction.raw("window"))
-    shape = instruction.shape.tuple_shapes[0] if instruction.shape.is_tuple else instruction.shape
+    shape = first_leaf(instruction.shape)
     outputs = elements(shape)
     size = math.prod(d.size for d in window)
     reduced = [n for n, d in enumerate(window) if d.size != 1]
@@ -156,6 +161,37 @@ def reduce_window_work(instruction: Instruction) -> tuple[int, int]:
         if d.padding_low == d.padding_high == span - 1 > 0 and d.size == 2 * span - 1:
             return span, outputs // span + span - 1
     return size, (size - 1) * outputs
+
+
+def applications(instruction: Instruction) -> tuple[int, ...]:
+    """The times that an instruction applies each of the functions that it calls for elements."""
+    opcode, operands = instruction.opcode, instruction.operands
+    if opcode == "map":
+        return (elements(instruction.shape),)
+    if opcode == "reduce":
+        return (elements(operands[0].shape) - elements(first_leaf(instruction.shape)),)
+    if opcode == "reduce-window":
+        return (reduce_window_work(instruction)[1],)
+    if opcode == "scan":
+        return (elements(operands[min(1, len(operands) - 1)].shape),)
+    if opcode == "scatter":
+        return (elements(operands[len(operands) // 2 + 1].shape),) if len(operands) > 2 else (0,)
+    if opcode == "select-and-scatter" and len(operands) > 1:
+        sources = elements(operands[1].shape)
+        size = math.prod(d.size for d in window_dimensions(instruction.raw("window")))
+        return sources * (size - 1), sources
+    return ()
+
+
+FLOPS = {
+    "dot": dot_flops,
+    "scaled-dot": dot_flops,
+    "ragged-dot": ragged_dot_flops,
+    "convolution": convolution_flops,
+    "fft": fft_flops,
+    "sort": sort_flops,
+}
+"""The FLOP of operations that fusions may hold."""
 
 
 # What a fusion reads and writes (`HloCostAnalysis::HandleFusion` and what it calls).
@@ -170,7 +206,7 @@ def fusion_bytes(fusion: Instruction) -> tuple[int, int]:
     read = sum(_parameter_bytes(p) for p in dict.fromkeys(computation.parameters))
     for i in computation:
         if i.opcode == "constant" and i.shape.is_array and i.shape.element_count > 1:
-            read += shape_size(i.shape)
+            read += i.shape.buffer_size
     return read, _written(fusion)
 
 
@@ -192,8 +228,8 @@ def _written(fusion: Instruction) -> int:
 def _result_bytes(root: Instruction, shape: Shape) -> int:
     # An update in place writes the update alone.
     if root.opcode == "dynamic-update-slice" and len(root.operands) > 1:
-        return shape_size(root.operands[1].shape)
-    return shape_size(shape) if shape.is_array else 0
+        return root.operands[1].shape.buffer_size
+    return shape.buffer_size if shape.is_array else 0
 
 
 def _parameter_bytes(parameter: Instruction) -> int:
@@ -212,13 +248,13 @@ def _parameter_bytes(parameter: Instruction) -> int:
 
 def read_bytes(value: Instruction, depth: int = 0) -> int:
     """The bytes of a fusion's parameter that are read, of slices or once (`FusionParameterReadBytes`)."""
-    size = shape_size(value.shape)
+    size = value.shape.buffer_size
     total = 0
     shared = False
     for user in value.users:
         opcode = user.opcode
         if opcode == "slice" or (opcode == "dynamic-slice" and user.operands[0] is value):
-            total += shape_size(user.shape)
+            total += user.shape.buffer_size
         elif opcode == "gather" and user.operands[0] is value and padded_slices(user):
             total += padded_slices(user)
         elif opcode == "dynamic-update-slice" and user.operands[0] is value:
@@ -241,7 +277,7 @@ def padded_slices(gather: Instruction) -> int:
     sizes = gather.attributes.get("slice_sizes", ())
     if source.layout is None or not source.layout.tiles or len(sizes) != source.rank:
         return 0
-    return shape_size(gather.shape) * _tile_factor(source, [d for d, s in enumerate(sizes) if s == 1])
+    return gather.shape.buffer_size * _tile_factor(source, [d for d, s in enumerate(sizes) if s == 1])
 
 
 def padded_updates(scatter: Instruction) -> int:
@@ -251,7 +287,7 @@ def padded_updates(scatter: Instruction) -> int:
         return 0
     inserted = scatter.attributes.get("inserted_window_dims", ())
     batch = scatter.attributes.get("input_batching_dims", ())
-    return shape_size(updates) * _tile_factor(written, (*inserted, *batch))
+    return updates.buffer_size * _tile_factor(written, (*inserted, *batch))
 
 
 def _tile_factor(array: Shape, single: Collection[int]) -> int:
@@ -276,11 +312,11 @@ def _read_through(fusion: Instruction, number: int, depth: int) -> int:
         opcode = user.opcode
         sliced = opcode == "slice" or (opcode == "dynamic-slice" and user.operands[0] is fusion)
         if simple and sliced:
-            total += shape_size(user.shape)
+            total += user.shape.buffer_size
         elif simple and opcode in ("dynamic-slice", "dynamic-update-slice"):
             if not seen and user.operands[0] is not fusion:
                 seen = True
-                total += shape_size(fusion.shape)
+                total += fusion.shape.buffer_size
         elif not seen:
             seen = True
             total += read_bytes(parameter, depth + 1)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values, with_trait
 from .async_ops import is_async_end, wrapped_opcode
 from .call_sites import CallContext, CallSites, run_by
 from .hlo_value import HloPosition, HloValue, Index, PhiGraph, Readers, shape_tree
@@ -24,10 +24,10 @@ class Forward(NamedTuple):
     start: int
 
 
-_WHOLE = frozenset("add-dependency all-reduce-done bitcast call domain opt-barrier".split())
+_WHOLE = values("add-dependency all-reduce-done bitcast call domain opt-barrier")
 """They forward the whole of their operand."""
-_STARTS = frozenset({"all-gather-start", "collective-permute-start"})
-_DONES = frozenset({"all-gather-done", "collective-permute-done"})
+_STARTS = values("all-gather-start collective-permute-start")
+_DONES = values("all-gather-done collective-permute-done")
 _ASYNC = with_trait("async")
 _ONE_ELEMENT: dict[str, tuple[Index, Index]] = {
     "send": ((0,), ()),

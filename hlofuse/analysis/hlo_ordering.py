@@ -11,25 +11,13 @@ from .hlo_dataflow import HloDataflow
 from .hlo_value import HloUse, HloValue
 
 
-class ExecutionConstraint(Enum):
-    """The order of two instructions, as far as it is known."""
+class Order(Enum):
+    """The order of two instructions, as far as it counts (`HloOrdering::ExecutionConstraint`)."""
 
-    IS_SAME = "the same"
-    RUN_BEFORE_START = "before the other one starts"
-    RUN_BEFORE_END = "before the other one ends"
-    RUN_EXCLUSIVE_BEFORE = "in an earlier branch of a conditional"
-    RUN_EXCLUSIVE_AFTER = "in a later branch of a conditional"
-    RUN_AFTER = "after the other one"
-    UNORDERED = "unknown"
-
-
-_BEFORE = frozenset(
-    {
-        ExecutionConstraint.RUN_BEFORE_START,
-        ExecutionConstraint.RUN_BEFORE_END,
-        ExecutionConstraint.RUN_EXCLUSIVE_BEFORE,
-    }
-)
+    SAME = "the same"
+    BEFORE = "before the other one starts or ends, or in an earlier branch of a conditional"
+    IN_LATER_BRANCH = "in a later branch of a conditional"
+    OTHER = "after the other one, or unknown"
 
 
 class HloOrdering(ABC):
@@ -44,37 +32,29 @@ class HloOrdering(ABC):
     def sequence(self, computation: Computation) -> Sequence[Instruction]:
         """The instructions one after the other, in an order that may be."""
 
-    def constraint(self, a: Instruction, b: Instruction) -> ExecutionConstraint:
+    def order(self, a: Instruction, b: Instruction) -> Order:
         """The order of `a` relative to `b` (`GetExecutionConstraint`)."""
         if a is b or _wraps(a, b) or _wraps(b, a):
-            return ExecutionConstraint.IS_SAME
+            return Order.SAME
         ancestors = self.calls.nearest_ancestors(a, b)
         if ancestors is None:
-            return ExecutionConstraint.UNORDERED
+            return Order.OTHER
         above_a, above_b = ancestors
         if above_a is above_b and above_a.opcode == "while":
             parts = dict(above_a.called)
             if self.calls.is_nested_in(a, parts["condition"]) and self.calls.is_nested_in(b, parts["body"]):
-                return ExecutionConstraint.RUN_BEFORE_END
+                return Order.BEFORE
         if above_a is above_b and above_a.opcode == "conditional":
             branch_a = self._branch(a, above_a)
             branch_b = self._branch(b, above_a)
             if branch_b < 0:
-                return ExecutionConstraint.RUN_BEFORE_END
+                return Order.BEFORE
             if branch_a < 0:
-                return ExecutionConstraint.RUN_AFTER
+                return Order.OTHER
             if branch_a != branch_b:
-                before = branch_a < branch_b
-                return (
-                    ExecutionConstraint.RUN_EXCLUSIVE_BEFORE
-                    if before
-                    else ExecutionConstraint.RUN_EXCLUSIVE_AFTER
-                )
-        if self.executes_before_in_same_computation(above_a, above_b):
-            return ExecutionConstraint.RUN_BEFORE_START
-        if self.executes_before_in_same_computation(above_b, above_a):
-            return ExecutionConstraint.RUN_AFTER
-        return ExecutionConstraint.UNORDERED
+                return Order.BEFORE if branch_a < branch_b else Order.IN_LATER_BRANCH
+        is_before = self.executes_before_in_same_computation(above_a, above_b)
+        return Order.BEFORE if is_before else Order.OTHER
 
     def is_defined_before(self, a: HloValue, b: HloValue) -> bool:
         """True if `a` is there before `b` (`IsDefinedBefore`)."""
@@ -96,7 +76,7 @@ class HloOrdering(ABC):
         is_merged = b.is_phi and y.opcode in ("while", "conditional")
         if is_merged and any(nested(x, part) for _, part in y.called):
             return True
-        return self.constraint(x, y) in _BEFORE
+        return self.order(x, y) is Order.BEFORE
 
     def uses_before_definition(
         self, uses: Iterable[HloUse], value: HloValue, dataflow: HloDataflow, alias_info: AliasInfo
@@ -137,12 +117,10 @@ class _UsesBefore:
         self._escapes_branch = False
 
     def is_before(self, use: HloUse) -> bool:
-        order = self._ordering.constraint(use.instruction, self._value.instruction)
-        if order in _BEFORE:
+        order = self._ordering.order(use.instruction, self._value.instruction)
+        if order is Order.BEFORE or (order is Order.SAME and self._can_share(use)):
             return True
-        if order is ExecutionConstraint.IS_SAME and self._can_share(use):
-            return True
-        if order is ExecutionConstraint.RUN_EXCLUSIVE_AFTER and not self._escapes_branch:
+        if order is Order.IN_LATER_BRANCH and not self._escapes_branch:
             return True
         return self._is_before_by_nesting(use)
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import Shape
 
 Index: TypeAlias = tuple[int, ...]  # XLA's `ShapeIndex`: the element numbers that lead to a subshape
@@ -68,9 +69,9 @@ class HloUse(NamedTuple):
     operand_index: Index
 
 
-_ONLY_THE_OUTERMOST = frozenset({"get-tuple-element", "copy"})
+_ONLY_THE_OUTERMOST = values("get-tuple-element copy")
 """Operations that use only a tuple's table and forward its elements."""
-_NOTHING = frozenset({"tuple", "domain"})
+_NOTHING = values("tuple domain")
 _HAND_ON = _ONLY_THE_OUTERMOST | _NOTHING
 _MANY_EDGES = 16
 

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from hlofuse.ir.attributes.metadata import OutputAlias
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import values
 from hlofuse.releases import Release
 from .elementwise import ELEMENTWISE_OPCODES, is_elementwise
 
@@ -17,7 +18,7 @@ class Use(IntEnum):
     NO_USE = 2
 
 
-_EACH_ONCE = frozenset("bitcast concatenate reshape reverse slice transpose gather".split())
+_EACH_ONCE = values("bitcast concatenate reshape reverse slice transpose gather")
 
 
 def operand_use(instruction: Instruction, number: int) -> Use:

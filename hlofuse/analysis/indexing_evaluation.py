@@ -3,9 +3,10 @@ compute an element once for each index under which it is requested. An operation
 a new count; one that keeps it passes on the counts of its users."""
 
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import values
 
 # The emitter forgets what it has computed when it meets one of these (`OpInvalidatesCache`).
-INVALIDATES_CACHE = frozenset("concatenate dot dynamic-update-slice pad reduce reduce-window".split())
+INVALIDATES_CACHE = values("concatenate dot dynamic-update-slice pad reduce reduce-window")
 
 
 class IndexingEvaluation:

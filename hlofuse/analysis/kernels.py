@@ -7,14 +7,14 @@ from itertools import islice
 
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import reach
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values, with_trait
 from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.ir.stack_frames import SourceLocation
 from .async_ops import fused_collective, is_async_end
 from .custom_calls import is_annotation
 from .elementwise import moves_no_data
 
-_SAME_VALUE = frozenset("bitcast convert copy copy-done copy-start opt-barrier reshape".split())
+_SAME_VALUE = values("bitcast convert copy copy-done copy-start opt-barrier reshape")
 MIRRORED = {
     "LT": "GT",
     "LE": "GE",
@@ -252,6 +252,11 @@ def computed_in(fusion: Instruction) -> Iterator[Instruction]:
             yield from computed_in(i)
         elif i.opcode != "parameter":
             yield i
+
+
+def inside(kernel: Instruction) -> Iterable[Instruction]:
+    """The operations of a kernel: those of a fusion (`computed_in`), or itself."""
+    return computed_in(kernel) if kernel.opcode == "fusion" and kernel.called else (kernel,)
 
 
 # A line of the user's program, as a user names it.

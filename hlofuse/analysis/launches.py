@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values, with_trait
 from .async_ops import ends_of, fused_collective, is_async_end, wrapped_opcode
 from .convolution import why_not_eigen
 from .cpu_predicates import EIGEN, dot_strategy
 from .custom_calls import custom_call_target, is_annotation
 from .elementwise import moves_no_data
 from .kernels import COLLECTIVES, CONTROL_FLOW, NO_KERNEL, is_kernel, is_small_call, launched_computations
-from .slice_copies import copied_dynamic_slice, copied_slice
+from .slice_copies import copied_dynamic_slice, copied_slice, has_byte_strides
 
 LaunchKind: TypeAlias = Literal["kernel", "library", "copy", "memset", "collective", "host"]
 """Code that XLA writes; a library's; a memcpy; setting memory to one value; talk to devices, to the host."""
@@ -47,8 +47,8 @@ def launch_of(instruction: Instruction, backend: str) -> Launch | None:
     return _LIBRARY if instruction.opcode == "custom-call" else _KERNEL
 
 
-_NOTHING_ON_TPU = frozenset({"AllocateBuffer", "ConcatBitcast"})  # custom calls that name a place in memory
-_ASYNCHRONOUS_COPIES = frozenset({"copy", "dynamic-slice", "dynamic-update-slice", "slice"})
+_NOTHING_ON_TPU = values("AllocateBuffer ConcatBitcast")  # custom calls that name a place in memory
+_ASYNCHRONOUS_COPIES = values("copy dynamic-slice dynamic-update-slice slice")
 
 
 def is_asynchronous(instruction: Instruction) -> bool:
@@ -70,10 +70,9 @@ def launches(module: Module, backend: str) -> list[tuple[Instruction, Launch]]:
 
 
 _NOTHING_ON_CPU = NO_KERNEL - {"partition-id", "replica-id"}
-_COLLECTIVES_OF_CPU = with_trait("collective") - {"collective-broadcast", "ragged-all-to-all"}
-_OF_LIBRARIES = frozenset({"fft", "sort", "topk"})
-_ON_HOST = frozenset("infeed outfeed partition-id recv replica-id rng-get-and-update-state send".split())
-_BITS_OF_A_BYTE = 8
+COLLECTIVES_OF_CPU = with_trait("collective") - {"collective-broadcast", "ragged-all-to-all"}
+_OF_LIBRARIES = values("fft sort topk")
+_ON_HOST = values("infeed outfeed partition-id recv replica-id rng-get-and-update-state send")
 
 
 def _of_cpu(instruction: Instruction) -> Launch | None:
@@ -95,8 +94,8 @@ def _of_cpu(instruction: Instruction) -> Launch | None:
     if opcode == "convolution":
         return _LIBRARY if why_not_eigen(instruction) is None else _KERNEL
     if opcode == "copy":
-        return _COPY if _has_whole_bytes(instruction) else _KERNEL
-    if opcode in _COLLECTIVES_OF_CPU:
+        return _COPY if has_byte_strides(instruction.shape) else _KERNEL
+    if opcode in COLLECTIVES_OF_CPU:
         return _COLLECTIVE
     if opcode in _ON_HOST:
         return _HOST
@@ -112,12 +111,6 @@ def _cpu_call(call: Instruction) -> Launch | None:
     if target == "SliceToDynamic":
         return _KERNEL
     return _HOST if target == "GetRngSeed" else _LIBRARY
-
-
-def _has_whole_bytes(copy: Instruction) -> bool:
-    """A library copies whole bytes only (`ShapeUtil::ByteStrides`)."""
-    layout = copy.shape.layout
-    return layout is None or layout.element_size_in_bits % _BITS_OF_A_BYTE == 0
 
 
 _SORT = Launch("kernel", "several sorting kernels, after copies of operands that stay")
@@ -139,11 +132,9 @@ def _is_collective(opcode: str) -> bool:
     return opcode in COLLECTIVES or wrapped_opcode(opcode) in COLLECTIVES
 
 
-_NOT_LAUNCHED = frozenset({"AllocateBuffer", "CreateBuffer", "Pin", "Unpin"})
+_NOT_LAUNCHED = values("AllocateBuffer CreateBuffer Pin Unpin")
 """Custom calls whose meaning is in how buffers are assigned."""
-_OWN_KERNELS = frozenset(
-    "__gpu$TopK __gpu$xla.gpu.triton __gpu$xla.gpu.ptx PadToStatic SliceToDynamic".split()
-)
+_OWN_KERNELS = values("__gpu$TopK __gpu$xla.gpu.triton __gpu$xla.gpu.ptx PadToStatic SliceToDynamic")
 _LIBRARIES = {
     "__cublas$triangularSolve": "cuBLAS, after a copy of the right-hand side",
     "__cublas$": "cuBLAS",
@@ -152,8 +143,8 @@ _LIBRARIES = {
     "xla.gpu.ext.cub_": "CUB",
     "cusolver_": "cuSOLVER",
 }
-_CALLBACKS = frozenset(
-    {"xla_python_gpu_callback", "xla_ffi_python_gpu_callback", "xla_ffi_partitioned_python_gpu_callback"}
+_CALLBACKS = values(
+    "xla_python_gpu_callback xla_ffi_python_gpu_callback xla_ffi_partitioned_python_gpu_callback"
 )
 
 
@@ -183,11 +174,11 @@ def _fusion(fusion: Instruction) -> Launch:
         return Launch("copy", "of a slice whose place the host works out")
     if fusion.fused_root.opcode == "sort":
         return _SORT
-    copies = _plain_copies(fusion)
+    copies = plain_copies(fusion)
     return Launch("copy", f"{copies} copies" if copies > 1 else "") if copies else _KERNEL
 
 
-def _plain_copies(fusion: Instruction) -> int:
+def plain_copies(fusion: Instruction) -> int:
     """The results, where each is a copy of an input with the same layout; 0 for any other fusion."""
     outputs = fusion.fused_root.outputs
     for output in outputs:

@@ -9,7 +9,7 @@ from sys import maxsize
 from typing import TypeAlias
 
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values, with_trait
 from .alias_info import AliasInfo
 from .async_ops import is_async_end, start_of
 from .heap_simulator import HeapSimulation, LiveRanges
@@ -17,12 +17,12 @@ from .hlo_alias import HloAlias, HloBuffer
 from .hlo_dataflow import HloDataflow
 from .hlo_value import HloValue
 
-_GIVEN = frozenset({"parameter", "constant"})
+_GIVEN = values("parameter constant")
 _Sizes: TypeAlias = Mapping[HloBuffer, int]
 _Cost: TypeAlias = Callable[[Instruction], float]
 _WAIT = 5000.0  # units between the start and the end of a copy or collective, those of `cost`
 _COLLECTIVES = with_trait("collective")
-_FREE = frozenset({"get-tuple-element", "bitcast", "constant", "parameter", "broadcast", "iota"})
+_FREE = values("get-tuple-element bitcast constant parameter broadcast iota")
 
 
 def live_ranges(

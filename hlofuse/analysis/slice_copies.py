@@ -4,11 +4,12 @@ slice counts as the fusion that XLA wraps it in."""
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import reach
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import Shape
 from .elementwise import without_views
 
-_SLICING = frozenset({"slice", "dynamic-slice", "dynamic-update-slice"})
-_OFFSET_OPCODES = frozenset("parameter constant add subtract multiply compare select".split())
+_SLICING = values("slice dynamic-slice dynamic-update-slice")
+_OFFSET_OPCODES = values("parameter constant add subtract multiply compare select")
 
 
 def copied_slice(kernel: Instruction) -> Instruction | None:
@@ -75,7 +76,7 @@ def _root(kernel: Instruction) -> Instruction | None:
 
 def has_byte_strides(shape: Shape) -> bool:
     """No element shares its byte with another (`ShapeUtil::ByteStrides`, `xla/shape_util.cc`)."""
-    return shape.bit_width >= 8
+    return shape.layout is None or shape.layout.element_size_in_bits % 8 == 0
 
 
 def _all_compatible(kernel: Instruction) -> bool:

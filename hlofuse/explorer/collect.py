@@ -9,7 +9,6 @@ from typing import TypeAlias
 from hlofuse.account import Account, KernelTime, Observed
 from hlofuse.account.floor import floor_us
 from hlofuse.account.functions import path_of
-from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import is_kernel, launched_computations, source_bearer
 from hlofuse.compilation import Compilation
 from hlofuse.format import bytes_text, printable
@@ -371,7 +370,7 @@ def _read(operand: Instruction, number: dict[Instruction, int]) -> Value:
     source, name = through_views(operand), through_views(operand).name
     if operand.opcode == "get-tuple-element":
         name += f"{{{operand.tuple_index}}}"
-    return number.get(source, -1), name, str(operand.shape), leaves_size(operand.shape)
+    return number.get(source, -1), name, str(operand.shape), operand.shape.leaves_size
 
 
 def hlo_text(kernel: Instruction) -> str:

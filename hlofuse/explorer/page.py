@@ -13,7 +13,6 @@ from operator import attrgetter
 from typing import Any
 
 from hlofuse.account import Launched
-from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.format import fields, printable
 from hlofuse.format.paths import layer_of
 from hlofuse.ir.text.printer import print_instruction
@@ -171,7 +170,7 @@ def _operations(operations: Sequence[Operation], s: Strings) -> dict[str, Any]:
     return {
         **_columns(operations, s, "opcode=instruction.opcode computation launched source"),
         "shape": [s(str(x.instruction.shape)) for x in operations],
-        "bytes": [leaves_size(x.instruction.shape) for x in operations],
+        "bytes": [x.instruction.shape.leaves_size for x in operations],
         "op_name": [s(printable(x.instruction.op_name or "")) for x in operations],
         "layer": [s(printable(layer_of(x.instruction.op_name))) for x in operations],
         "path": [s(printable(x.path)) for x in operations],
@@ -227,7 +226,7 @@ def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
         "source": [s(k.place.source or "") for k in kernels],
         "layer": [s(layer_of(k.place.op_name)) for k in kernels],
         "shape": [s(str(k.row.instruction.shape)) for k in kernels],
-        "bytes_out": [leaves_size(k.row.instruction.shape) for k in kernels],
+        "bytes_out": [k.row.instruction.shape.leaves_size for k in kernels],
         "reads": [[[n, s(name), s(shape), size] for n, name, shape, size in k.reads] for k in kernels],
         "line": [k.line for k in kernels],
         "parts": [(t := k.time) and [_time(t.us_memory), _time(t.us_compute), s(t.emitter)] for k in kernels],

@@ -16,12 +16,16 @@ class OpcodeFacts(NamedTuple):
     traits: frozenset[str]
 
 
+def values(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 def _read() -> dict[str, OpcodeFacts]:
     table = Path(__file__).parent / "text" / "signatures.csv"
     found = {}
     for row in table.read_text(encoding="utf-8").splitlines()[1:]:
         opcodes, operands, required, optional, traits = row.split("|")
-        facts = OpcodeFacts(operands, required, optional, frozenset(traits.split()))
+        facts = OpcodeFacts(operands, required, optional, values(traits))
         found.update(dict.fromkeys(opcodes.split(), facts))
     return found
 

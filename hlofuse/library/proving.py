@@ -10,13 +10,12 @@ from tempfile import TemporaryDirectory
 from hlofuse import __version__
 from hlofuse.account import Totals
 from hlofuse.account.bound import open_end
-from hlofuse.analysis.kernels import source_bearer
+from hlofuse.analysis.kernels import inside, source_bearer
 from hlofuse.capture.capturing import capture_modules, versions_of
 from hlofuse.capture.model import CaptureError, settled_destination
 from hlofuse.cost.tpu import TpuDevice, tpu_devices
 from hlofuse.ir import HlofuseError, Instruction, Module, print_module, replace
 from hlofuse.judge.judge import Judge
-from hlofuse.matching.kernels import inside
 from hlofuse.passes.common import make
 from hlofuse.pipelines.flags import joined
 from hlofuse.reports.advice.catalogue import WRITTEN

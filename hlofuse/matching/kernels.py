@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 
 from msgspec import Struct
 
-from hlofuse.analysis.kernels import computed_in, is_kernel
+from hlofuse.analysis.kernels import computed_in, inside, is_kernel
 from hlofuse.ir import Computation, Instruction, Module, with_trait
 from hlofuse.ir.grouping import grouped, unmatched
 from .key import Keys, Strictness, payload, result
@@ -136,10 +136,6 @@ class ModuleKeys(Struct, eq=False):
                 return x
             first = first or x
         return first
-
-
-def inside(kernel: Instruction) -> Iterable[Instruction]:
-    return computed_in(kernel) if kernel.opcode == "fusion" and kernel.called else (kernel,)
 
 
 _NO_WORK = with_trait("free")

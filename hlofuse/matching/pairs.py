@@ -5,11 +5,10 @@ from collections.abc import Callable, Container, Hashable, Iterable, Iterator, M
 from functools import cached_property
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.analysis.kernels import kernels
+from hlofuse.analysis.kernels import inside, kernels
 from hlofuse.ir import Computation, Instruction, Module, grouped
 from hlofuse.ir.native import no_collection
 from .graph import Graph, Matched, Occurrence, Region
-from .kernels import inside
 from .key import Keys, Strictness, payload, result
 from .similarity import Similarity, match_changed_opcodes
 from .structure import TRIVIAL, Matching, only_pairs

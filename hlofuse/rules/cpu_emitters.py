@@ -14,11 +14,13 @@ from hlofuse.analysis.cpu_predicates import (
 )
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.analysis.launches import COLLECTIVES_OF_CPU
+from hlofuse.analysis.slice_copies import has_byte_strides
 from hlofuse.cost.gpu.atoms import is_intermediate
 from hlofuse.cost.gpu.kernel_graph import can_update_in_place
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import reach
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values
 from .verdict import Figures, runner
 
 # Library calls: chosen before fusion (library fusions), or by what an operation is.
@@ -91,7 +93,7 @@ def _dot(kernel: Instruction, wanted: str) -> Figures | None:
 
 @runner("EC020", "A matrix-vector product with an addition", runs="matrix-vector loop")
 def output_fusion(kernel: Instruction) -> Figures | None:
-    if kernel.opcode != "fusion" or kernel.fusion_kind != "kOutput":
+    if kernel.fusion_kind != "kOutput":
         return None
     dot = next((i for i in kernel.fused_computation if i.opcode == "dot"), None)
     return {} if dot is None else {"product": dot.name, "because": dot_strategy(dot)[1]}
@@ -99,7 +101,7 @@ def output_fusion(kernel: Instruction) -> Figures | None:
 
 @runner("EC021", "The tiled emitter", runs="tiled emitter")
 def tiled(kernel: Instruction) -> Figures | None:
-    if not _is_loop(kernel) or why_not_tiled(kernel) is not None:
+    if kernel.fusion_kind != "kLoop" or why_not_tiled(kernel) is not None:
         return None
     return {"result": _result(kernel)}
 
@@ -112,7 +114,7 @@ def scatter(kernel: Instruction) -> Figures | None:
 
 @runner("EC023", "The concatenate emitter", runs="concatenate emitter")
 def concatenate(kernel: Instruction) -> Figures | None:
-    hero = _concatenate_hero(kernel) if _is_loop(kernel) else None
+    hero = _concatenate_hero(kernel) if kernel.fusion_kind == "kLoop" else None
     if hero is None:
         return None
     return {"hero": hero.name, "joins": f"{len(hero.operands)} along dimension {hero.dimensions[0]}"}
@@ -120,7 +122,7 @@ def concatenate(kernel: Instruction) -> Figures | None:
 
 @runner("EC024", "In-place update", runs="in-place update")
 def in_place_update(kernel: Instruction) -> Figures | None:
-    if not _is_loop(kernel):
+    if kernel.fusion_kind != "kLoop":
         return None
     outputs = kernel.fused_root.outputs
     updates = [o.operands[0] if o.opcode == "bitcast" else o for o in outputs]
@@ -136,17 +138,13 @@ def loop(kernel: Instruction) -> Figures | None:
     if kernel.opcode != "fusion":
         return None
     found = {"result": _result(kernel)}
-    because = why_not_tiled(kernel) if _is_loop(kernel) else None
+    because = why_not_tiled(kernel) if kernel.fusion_kind == "kLoop" else None
     return found | {"not tiled because": because} if because else found
 
 
 @runner("EC060", "A matrix-vector product becomes multiply and reduce", runs="multiply and reduce")
 def strength_reduced(kernel: Instruction) -> Figures | None:
     return product_as_reduce(kernel)
-
-
-def _is_loop(kernel: Instruction) -> bool:
-    return kernel.opcode == "fusion" and kernel.fusion_kind == "kLoop"
 
 
 def _result(kernel: Instruction) -> str:
@@ -185,8 +183,7 @@ def _is_intermediate(instruction: Instruction, most_operands: int) -> bool:
 
 # Instructions that stay outside fusions on CPU.
 
-_COLLECTIVES = with_trait("collective") - {"collective-broadcast", "ragged-all-to-all"}
-_RANDOM = frozenset("rng rng-bit-generator rng-get-and-update-state".split())
+_RANDOM = values("rng rng-bit-generator rng-get-and-update-state")
 
 
 @runner("EC030", "A sort in the C++ standard library", runs="sort")
@@ -196,7 +193,7 @@ def sort(kernel: Instruction) -> Figures | None:
 
 @runner("EC031", "A copy is a memcpy", runs="memcpy")
 def copy(kernel: Instruction) -> Figures | None:
-    is_copy = kernel.opcode == "copy" and kernel.shape.bit_width >= 8
+    is_copy = kernel.opcode == "copy" and has_byte_strides(kernel.shape)
     return {"bytes": kernel.shape.byte_size} if is_copy else None
 
 
@@ -209,7 +206,7 @@ def concatenate_alone(kernel: Instruction) -> Figures | None:
 
 @runner("EC033", "Processes talk to each other", runs="collective")
 def collective(kernel: Instruction) -> Figures | None:
-    return {"opcode": kernel.opcode} if kernel.opcode in _COLLECTIVES else None
+    return {"opcode": kernel.opcode} if kernel.opcode in COLLECTIVES_OF_CPU else None
 
 
 @runner("EC034", "Random numbers", runs="random state kernel")

@@ -11,12 +11,12 @@ from hlofuse.analysis.elementwise import (
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values, with_trait
 from hlofuse.releases import Release
 
 _LOOPS = with_trait("gpu-loop")
 _ELEMENTAL = _LOOPS | {"copy", "iota", "constant", "reduce", "scatter"}
-_CONTROL_FLOW = frozenset({"while", "conditional", "fusion"})
+_CONTROL_FLOW = values("while conditional fusion")
 _CONSTANT_ELEMENTS = 1
 
 

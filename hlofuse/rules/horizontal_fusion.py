@@ -6,6 +6,7 @@ from collections.abc import Collection
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import INTEGER_TYPES
 from .catalogue import Knob, essential, outcome, register
 from .gpu_fusible import is_nested_variadic_reduction, outputs_of
@@ -100,8 +101,8 @@ def is_row_major(instruction: Instruction) -> bool:
     return all(not x.shape.is_array or x.shape.is_row_major for x in inside)
 
 
-_FREE = frozenset("parameter constant tuple broadcast bitcast reshape transpose slice".split())
-_EXPENSIVE = frozenset("abs ceil floor round-nearest-afz round-nearest-even rsqrt sqrt".split())
+_FREE = values("parameter constant tuple broadcast bitcast reshape transpose slice")
+_EXPENSIVE = values("abs ceil floor round-nearest-afz round-nearest-even rsqrt sqrt")
 
 
 def unroll_cost(instruction: Instruction) -> int:

@@ -6,16 +6,17 @@ import re
 
 from hlofuse.analysis.elementwise import is_elementwise, without_bitcasts
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.names import own_name
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values, with_trait
 from .catalogue import catalogue
 from .instruction_fusion import CandidatePair
 from .verdict import condition
 
-_ON_ITS_OWN = frozenset(
+_ON_ITS_OWN = with_trait("collective") | values(
     "reduce reshape sort concatenate dynamic-update-slice gather scatter reduce-window custom-call"
-    " select-and-scatter transpose rng-bit-generator reverse".split()
-) | with_trait("collective")
+    " select-and-scatter transpose rng-bit-generator reverse"
+)
 _MOVES = with_trait("collective") | {"copy"}
 _KINDS = ("dynamic-update-slice", "scatter", "convolution", "reduce", "reduce-window")
 _MOST_CHAINED_BYTES = 16_000_000
@@ -162,16 +163,13 @@ def stays_in_memory(pair: CandidatePair) -> bool:
 
 def _bytes_read(x: Instruction, ends: set[Instruction]) -> int:
     """Bytes of the arrays that an elementwise computation of `x` reads, from kernels before it."""
-    pending, seen, size = [x], {x}, 0
-    while pending:
-        for o in {*map(without_bitcasts, pending.pop().operands)} - seen:
-            seen.add(o)
-            is_computed = is_loop(o) and o.opcode != "fusion" and o not in ends
-            if is_computed or o.opcode in ("broadcast", "iota"):
-                pending.append(o)
-            else:
-                size += o.shape.byte_size
-    return size
+
+    def is_read(o: Instruction) -> bool:
+        is_computed = is_loop(o) and o.opcode != "fusion" and o not in ends
+        return o is not x and not is_computed and o.opcode not in ("broadcast", "iota")
+
+    found = reach([x], lambda o: () if is_read(o) else map(without_bitcasts, o.operands))
+    return sum(o.shape.byte_size for o in found if is_read(o))
 
 
 def _stores(user: Instruction) -> bool:

@@ -10,13 +10,14 @@ from functools import cache
 from pathlib import Path
 
 from hlofuse.ir import HlofuseError, Record
+from hlofuse.ir.opcodes import values
 from .work import Caches, Work
 
 _PACKAGED = Path(__file__).parent / "devices"
 CHOICE = "HLOFUSE_CPU"
 """The environment variable that names the CPU: a device of hlofuse, or a file."""
 _DEFAULT = "xeon_2_threads"
-_WIDE = frozenset({"f64", "s64", "c64"})
+_WIDE = values("f64 s64 c64")
 
 
 class CpuDevice(Record):

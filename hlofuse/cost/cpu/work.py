@@ -11,24 +11,25 @@ from collections.abc import Mapping, Sequence
 
 from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.analysis.elementwise import is_elementwise, shape_size, without_bitcasts
-from hlofuse.analysis.flops import convolution_flops, dot_flops
-from hlofuse.analysis.kernels import computed_in
+from hlofuse.analysis.elementwise import is_elementwise, without_bitcasts
+from hlofuse.analysis.flops import convolution_flops, dot_flops, first_leaf
+from hlofuse.analysis.kernels import computed_in, inside
 from hlofuse.ir import Instruction, Record, Shape, with_trait
+from hlofuse.ir.opcodes import values
 
 Work = dict[str, float]
 """Amounts by the name of their rate; each amount by its rate is a time in nanoseconds."""
 
 _LINE = 64  # bytes of a cache line
 _MOST_ACCESSES = 20_000  # values followed in one kernel; a larger one is not estimated
-_FREE = frozenset("parameter constant bitcast reshape tuple get-tuple-element broadcast copy".split())
+_FREE = values("parameter constant bitcast reshape tuple get-tuple-element broadcast copy")
 _SLOW = with_trait("cpu-slow") | {"absolute"}
-_CHAINED = frozenset("erf exponential exponential-minus-one log log-plus-one logistic rsqrt tanh".split())
+_CHAINED = values("erf exponential exponential-minus-one log log-plus-one logistic rsqrt tanh")
 _KINDS = {"u64": "s64", "pred": "s32", "c128": "c64"} | dict.fromkeys(
     "u32 u16 u8 s16 s8 u4 s4".split(), "s32"
 )
 """Element types that have the rates of another one."""
-_BYTES = frozenset({"pred", "u8", "s8"})  # element types that are converted at rates of their own
+_BYTES = values("pred u8 s8")  # element types that are converted at rates of their own
 _SETS = 64  # sets of the first cache: a page of lines
 _SET_LINES = 8  # lines that each holds
 _SET_BYTES = 16 * _LINE  # bytes of a set of the second cache
@@ -288,7 +289,7 @@ class _Loops:
             part, minor = operands[1].shape, (*shape.minor_to_major, None)[0]
             if minor is not None and part.dimensions[minor] < shape.dimensions[minor]:
                 row = part.dimensions[minor]  # a line of the array for each, or for several that share one
-                rows = min(part.element_count / max(row, 1), shape_size(shape) / _LINE)
+                rows = min(part.element_count / max(row, 1), shape.buffer_size / _LINE)
                 self._lines("scattered", shape, rows, row)
             return [(operands[1], own, inner, count)]
         if opcode in ("slice", "dynamic-slice"):
@@ -344,7 +345,7 @@ class _Loops:
     ) -> list[tuple[Instruction, object, int | None, float]]:
         arrays = x.operands[: len(x.operands) // 2] if x.opcode != "select-and-scatter" else x.operands[:2]
         shape = arrays[0].shape
-        result = x.shape.tuple_shapes[0] if x.shape.is_tuple else x.shape
+        result = first_leaf(x.shape)
         steps = 1
         if x.opcode == "reduce":
             each = shape.element_count / max(result.element_count, 1)
@@ -385,8 +386,8 @@ class _Loops:
         row: float,
     ) -> None:
         """Rows of so many elements are read or written anywhere in an array."""
-        level = self._caches.level(shape_size(shape))
-        lines = max(row * shape_size(shape) / max(shape.element_count, 1) / _LINE, min(row, 1.0))
+        level = self._caches.level(shape.buffer_size)
+        lines = max(row * shape.buffer_size / max(shape.element_count, 1) / _LINE, min(row, 1.0))
         if level != "l1":
             self._other[f"{name} line {level}"] += rows * lines
 
@@ -395,11 +396,11 @@ class _Loops:
         if inner is None or inner >= shape.rank or shape.dimensions[inner] <= 1:
             return
         stride = _stride(shape, inner)
-        apart = stride * shape_size(shape) // max(shape.element_count, 1)
+        apart = stride * shape.buffer_size // max(shape.element_count, 1)
         if stride == 1 or apart < _LINE:
             return
         self.is_strided = True
-        size = min(shape.dimensions[inner] * _LINE, shape_size(shape))
+        size = min(shape.dimensions[inner] * _LINE, shape.buffer_size)
         if self._by_tiles:
             return
         level = self._caches.level(size, apart if size > _SET_LINES * _LINE else _LINE)
@@ -414,7 +415,7 @@ def _unfinished_rows(
     """Rows that do not end with a whole vector, as long as a line: the code for the rest is slow. Rows of
     less than a vector count less (measured with widths from 2 to 100)."""
     length = shape.dimensions[inner]
-    lanes = max(_LINE * shape.element_count // max(shape_size(shape), 1), 1)
+    lanes = max(_LINE * shape.element_count // max(shape.buffer_size, 1), 1)
     if length % lanes == 0:
         return 0.0
     return count / length * min(length / lanes, 1.0) ** 2
@@ -624,9 +625,9 @@ def _product(
     caches: Caches,
 ) -> Work:
     found = defaultdict(float, {f"{emitter} bytes": float(moved)})
-    for x in computed_in(kernel) if kernel.opcode == "fusion" else (kernel,):
+    for x in inside(kernel):
         if x.opcode in ("dot", "convolution"):
-            is_near = emitter == "plain loops" and caches.level(shape_size(x.operands[1].shape)) == "l1"
+            is_near = emitter == "plain loops" and caches.level(x.operands[1].shape.buffer_size) == "l1"
             add_work(found, _rated(x, f"{emitter} {x.opcode}{' near' if is_near else ''}"))
             batch = math.prod(x.shape.dimensions[:-2]) if x.opcode == "dot" else 1
             summed = x.attributes.get("lhs_contracting_dims", ())

@@ -9,6 +9,7 @@ from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.elementwise import is_elementwise, transpose_is_bitcast
 from hlofuse.analysis.indexing_evaluation import INVALIDATES_CACHE
 from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
 from .device import DeviceDescription
@@ -40,9 +41,9 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "fft": ("fft_length",),
     "custom-call": ("custom_call_target",),
 }
-_LLVM_KEEPS_ROLLED = frozenset("sine cosine tan power atan2".split())
+_LLVM_KEEPS_ROLLED = values("sine cosine tan power atan2")
 """Further operations that the emitters of LLVM IR do not unroll, since they are not vectorised."""
-_TRANSPARENT = frozenset({"parameter", "tuple", "get-tuple-element"})
+_TRANSPARENT = values("parameter tuple get-tuple-element")
 UNBOUNDED_ELEMENTS = 1 << 62
 
 # Properties of any of a kernel's instructions, as bits.

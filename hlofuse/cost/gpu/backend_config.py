@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from hlofuse.analysis.launches import parsed_fusion_config
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import values
 from hlofuse.releases import AROUND_FUSION, Release, Span
 
 CUSTOM = "__custom_fusion"
@@ -37,7 +38,7 @@ def fusion_config(instruction: Instruction) -> FusionConfig | None:
 
 def is_generic_triton_fusion(instruction: Instruction) -> bool:
     """True where PriorityFusion may still fuse into and out of it (`IsGenericTritonFusion`)."""
-    if instruction.opcode != "fusion" or instruction.fusion_kind != "kCustom":
+    if instruction.fusion_kind != "kCustom":
         return False
     config = fusion_config(instruction)
     return config is not None and config.kind == TRITON
@@ -91,7 +92,7 @@ def _printed_fraction(match: re.Match[str]) -> str:
     return short if float(short) == value else f"{value:.17g}"
 
 
-_LAST = frozenset({"dynamic_slice_config"})  # fields with larger numbers than the always printed ones
+_LAST = values("dynamic_slice_config")  # fields with larger numbers than the always printed ones
 
 
 @lru_cache(maxsize=1024)

@@ -47,9 +47,12 @@ class Root:
 
     @property
     def is_reduction(self) -> bool:
-        """True if the hero is a reduce for the reduction emitter (`IsRealReductionHero`)."""
-        hero, is_root = self.hero
-        return hero is not None and hero.reduction is not None and (is_root or hero.race_free)
+        return is_real_reduction(*self.hero)
+
+
+def is_real_reduction(hero: Atom | None, is_root: bool) -> bool:
+    """True if the hero is a reduce for the reduction emitter (`IsRealReductionHero`)."""
+    return hero is not None and hero.reduction is not None and (is_root or hero.race_free)
 
 
 def roots_of_atom(atom: Atom, slots: int) -> list[Root]:

@@ -5,15 +5,17 @@
 import math
 from collections.abc import Sequence
 
+from hlofuse.analysis.flops import first_leaf
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import BIT_WIDTH
 from hlofuse.releases import Release
 from .atoms import HAS_PAD, HAS_REDUCE, IS_STRIDED, KEEPS_ROLLED, Atom
 from .device import DeviceDescription
 from .estimate import Launch as Launch
+from .heroes import is_real_reduction
 from .kernel_graph import can_update_in_place, reduction_groups
 from .reductions import Reduction, reduction_launch
-from .shapes import NO_BITS, ShapeFacts, first_leaf, is_reshape_or_transpose_bitcast
+from .shapes import NO_BITS, ShapeFacts, is_reshape_or_transpose_bitcast
 from .summary import Summary, SummaryPair
 from .transposes import TILE, TiledTranspose, transpose_launch
 
@@ -79,34 +81,33 @@ class FusionAnalysis:
 
 
 def launch_of(kernel: FusionAnalysis) -> Launch:
-    """Kind and launch dimensions where the backend config does not name the emitter."""
-    roots = kernel.roots
-    heroes = kernel.heroes
+    """Kind and launch dimensions where the backend config does not name the emitter
+    (`HloFusionAnalysis::GetEmitterFusionKind`, `launch_dimensions`)."""
     release = kernel.release
-    if release.packed_elements_in_loops and min(kernel.input_bits, kernel.output_bits) < 8:
+    is_packed = release.packed_elements_in_loops and min(kernel.input_bits, kernel.output_bits) < 8
+    if is_packed and release.mlir_emitters:
         return loop_launch(kernel)
-    if len(roots) == 1:
-        root, (hero, is_root) = roots[0], heroes[0]
-        if hero is not None:
-            reduction = hero.reduction
-            if reduction is not None and (is_root or hero.race_free):
-                return _reduction(kernel, reduction)
-            if hero.transpose is not None:
-                return _transpose(kernel, hero.transpose)
-            atom = root.atom
-            if atom is not None and atom.opcode == "scatter":
-                return _scatter(kernel, atom)
-            if atom is not None and atom.opcode == "sort":
-                return elementwise_launch(root.result, "sort")
-            if hero.opcode == "concatenate" and not root.result.shape.is_tuple and len(hero.operands) <= 4:
-                return _concatenate(kernel, hero)
-        return loop_launch(kernel)
+    if not is_packed and (launch := _launch_by_hero(kernel)) is not None:
+        return launch
+    slices = slices_of_like(kernel) if release.kernels_of_slices else None
+    return loop_launch(kernel) if slices is None else slices
+
+
+def _launch_by_hero(kernel: FusionAnalysis) -> Launch | None:
     if (reduction := common_reduction(kernel)) is not None:
         return _reduction(kernel, reduction)
     if (transpose := common_transpose(kernel)) is not None:
         return _transpose(kernel, transpose)
-    slices = slices_of_like(kernel) if release.kernels_of_slices else None
-    return loop_launch(kernel) if slices is None else slices
+    root, (hero, _) = kernel.roots[0], kernel.heroes[0]
+    if len(kernel.roots) > 1 or root.atom is None or hero is None:
+        return None
+    if root.atom.opcode == "scatter":
+        return _scatter(kernel, root.atom)
+    if root.atom.opcode == "sort" and kernel.release.mlir_emitters:
+        return elementwise_launch(root.result, "sort")
+    if hero.opcode == "concatenate" and not root.result.is_tuple and len(hero.operands) <= 4:
+        return _concatenate(kernel, hero)
+    return None
 
 
 def elementwise_launch(result: ShapeFacts, kind: str) -> Launch:
@@ -115,15 +116,15 @@ def elementwise_launch(result: ShapeFacts, kind: str) -> Launch:
 
 
 def first_reduction(kernel: FusionAnalysis) -> Atom | None:
-    return next((root.hero[0] for root in kernel.roots if root.is_reduction), None)
+    return next((hero for hero, is_root in kernel.heroes if is_real_reduction(hero, is_root)), None)
 
 
 def common_reduction(kernel: FusionAnalysis) -> Reduction | None:
     first = first_reduction(kernel)
     if first is None:
         return None
-    for root, (hero, _) in zip(kernel.roots, kernel.heroes, strict=True):
-        if root.is_reduction:
+    for root, (hero, is_root) in zip(kernel.roots, kernel.heroes, strict=True):
+        if is_real_reduction(hero, is_root):
             if hero is not None and hero.reduction != first.reduction:
                 return None
         elif root.result.elements != first.operands[0].elements:
@@ -166,14 +167,18 @@ def slices_of_like(kernel: FusionAnalysis) -> Launch | None:
 
 
 def _reduction(kernel: FusionAnalysis, reduction: Reduction) -> Launch:
-    has_complex = any(hero is not None and hero.reads_complex for hero, _ in kernel.heroes)
-    blocks, threads = reduction_launch(
-        kernel.device, reduction, kernel.input_bits, kernel.output_bits, has_complex
-    )
+    if kernel.release.mlir_emitters:
+        has_complex = any(hero is not None and hero.reads_complex for hero, _ in kernel.heroes)
+        bits = kernel.input_bits, kernel.output_bits
+        blocks, threads = reduction_launch(kernel.device, reduction, *bits, has_complex)
+    else:
+        blocks, threads = _llvm_reduction_launch(kernel, reduction)
     return Launch("reduction", blocks * kernel.groups, threads)
 
 
 def _transpose(kernel: FusionAnalysis, transpose: TiledTranspose) -> Launch:
+    if not kernel.release.mlir_emitters:
+        return Launch("transpose", _llvm_transpose_blocks(transpose), _THREADS_OF_LOOP)
     heroes = [hero for hero, _ in kernel.heroes if hero is not None and hero.transpose is not None]
     tiled = [hero.result.element_bytes for hero in heroes]
     return Launch("transpose", *transpose_launch(kernel.device, transpose, tiled))
@@ -181,7 +186,7 @@ def _transpose(kernel: FusionAnalysis, transpose: TiledTranspose) -> Launch:
 
 def _concatenate(kernel: FusionAnalysis, hero: Atom) -> Launch:
     dimension, widest = widest_operand(hero)
-    unroll = _unroll(kernel, widest.elements, "concatenate")
+    unroll = _unroll(kernel, widest.elements, "concatenate") if kernel.release.mlir_emitters else 1
     for operand in hero.operands:
         unroll = math.gcd(unroll, operand.dimensions[dimension])
     return Launch("concatenate", *grid(kernel.device, widest.elements, unroll))
@@ -233,10 +238,12 @@ def _keeps_warp_busy(device: DeviceDescription, update: ShapeFacts, slice_elemen
 def loop_launch(kernel: FusionAnalysis) -> Launch:
     """One thread for each few elements of the result, or of the update in place."""
     update = kernel.roots[0].update
-    if update is not None and kernel.updates_in_place:
+    if update is None or not kernel.updates_in_place:
+        elements = first_leaf(kernel.roots[0].result.shape).element_count
+    elif kernel.release.mlir_emitters:
         elements = update.elements
     else:
-        elements = first_leaf(kernel.roots[0].result.shape).element_count
+        return Launch("loop", *grid(kernel.device, update.elements, 1))
     return Launch("loop", *grid(kernel.device, elements, _unroll(kernel, elements, "loop")))
 
 
@@ -298,13 +305,13 @@ _COLUMN_TILE = (1, 128, 1)
 _THREADS_OF_LOOP = 128
 
 
-def _transpose_blocks(transpose: TiledTranspose) -> int:
+def _llvm_transpose_blocks(transpose: TiledTranspose) -> int:
     moved = transpose.permutation[2]
     source = [transpose.dimensions[p] for p in transpose.permutation]
     return math.prod(-(-size // TILE) if k in (2, moved) else size for k, size in enumerate(source))
 
 
-def _reduction_launch(kernel: FusionAnalysis, reduction: Reduction) -> tuple[int, int]:
+def _llvm_reduction_launch(kernel: FusionAnalysis, reduction: Reduction) -> tuple[int, int]:
     """Blocks for one group of outputs, and threads (`ReductionFusion::ComputeReductionCodegenInfo`)."""
     outer, middle, minor = reduction.sizes
     warp = kernel.device.threads_per_warp
@@ -326,32 +333,3 @@ def _reduction_launch(kernel: FusionAnalysis, reduction: Reduction) -> tuple[int
     tile = 1 if several_rows else _ROW_TILE[2] // vector
     across = -(-(minor // vector) // (tile * in_row))
     return -(-outer // min(outer, _ROW_TILE[0])) * -(-middle // rows) * across, in_row * rows
-
-
-def llvm_launch_of(kernel: FusionAnalysis) -> Launch:
-    """Kind and launch dimensions (`HloFusionAnalysis::GetEmitterFusionKind`, `launch_dimensions`)."""
-    roots = kernel.roots
-    heroes = kernel.heroes
-    if min(kernel.input_bits, kernel.output_bits) >= 8:
-        if (reduction := common_reduction(kernel)) is not None:
-            blocks, threads = _reduction_launch(kernel, reduction)
-            return Launch("reduction", blocks * kernel.groups, threads)
-        if (transpose := common_transpose(kernel)) is not None:
-            return Launch("transpose", _transpose_blocks(transpose), _THREADS_OF_LOOP)
-        root, (hero, _) = roots[0].atom, heroes[0]
-        if len(roots) == 1 and root is not None and hero is not None:
-            if root.opcode == "scatter":
-                return Launch("scatter", *grid(kernel.device, root.operands[-1].elements, 1))
-            is_array = not root.shape.is_tuple
-            if hero.opcode == "concatenate" and is_array and len(hero.operands) <= 4:
-                return Launch("concatenate", *grid(kernel.device, widest_operand(hero)[1].elements, 1))
-    if (slices := slices_of_like(kernel)) is not None:
-        return slices
-    return _loop(kernel)
-
-
-def _loop(kernel: FusionAnalysis) -> Launch:
-    update = kernel.roots[0].update
-    if update is not None and kernel.updates_in_place:
-        return Launch("loop", *grid(kernel.device, update.elements, 1))
-    return loop_launch(kernel)

@@ -97,25 +97,16 @@ class KernelModel:
             found[producer] = fused, unfused
         return found
 
-    def multi_output_time(self, producer: Instruction, consumer: Instruction) -> Estimate:
-        """`pair_time` where the producer's result is also written; not cached."""
-        fused = self.pair_time(producer, consumer)
-        if fused.is_infinite:
-            return fused
-        first = self.run_time(producer)
-        write = fused.write + first.write
-        return replace(
-            fused,
-            ticks=self.timing.combine(fused.compute, fused.read + write),
-            write=write,
-            bytes_written=fused.bytes_written + first.bytes_written,
-        )
-
     def multi_output_times(self, producer: Instruction, consumer: Instruction) -> tuple[int, int]:
         """Ticks of one kernel for both results and of two kernels, launches included."""
-        launch = self.device.launch_ticks
-        fused = launch + self.multi_output_time(producer, consumer).ticks
-        return fused, 2 * launch + self.run_time(producer).ticks + self.run_time(consumer).ticks
+        launch, first, both = (
+            self.device.launch_ticks,
+            self.run_time(producer),
+            self.pair_time(producer, consumer),
+        )
+        memory = both.memory + first.write  # the producer's result is also written
+        fused = both.ticks if both.is_infinite else self.timing.combine(both.compute, memory)
+        return launch + fused, 2 * launch + first.ticks + self.run_time(consumer).ticks
 
     def set_pair_time(
         self,

@@ -2,7 +2,6 @@
 `xla/service/hlo_cost_analysis.cc` and `xla/service/gpu/model/gpu_hlo_cost_analysis.cc`. All figures are
 single precision, as XLA keeps them."""
 
-import math
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,12 +9,11 @@ from functools import cache
 from pathlib import Path
 
 from hlofuse.analysis import flops as count
-from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, transpose_is_bitcast
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.releases import Release
 from .device import DeviceDescription
-from .shapes import ShapeFacts, bytes_of_leaves, first_leaf
+from .shapes import ShapeFacts, bytes_of_leaves
 from .ticks import fp32
 
 DEFAULT_FLOPS = 3  # FLOP of an operation missing in the table (`GetFlopsPerElementwiseOpElement`)
@@ -88,10 +86,13 @@ class _Context:
     region_flops: RegionFlops
     device: DeviceDescription
 
-    def applied(self, times: int) -> float:
-        """FLOP of the called computation, run so many times."""
-        called = self.instruction.called
-        return fp32(self.region_flops(called[0][1]) * fp32(times)) if called else 0.0
+    def applied(self) -> float:
+        """FLOP of the called computations, each as often as it runs."""
+        flops = 0.0
+        times = count.applications(self.instruction)
+        for (_, called), often in zip(self.instruction.called, times, strict=False):
+            flops = fp32(flops + fp32(self.region_flops(called) * fp32(often)))
+        return flops
 
 
 def _ratio(part: int, whole: int) -> float:
@@ -143,19 +144,19 @@ def _concatenate(c: _Context, cost: OpCost) -> None:
 
 
 def _reduce(c: _Context, cost: OpCost) -> None:
-    outputs = first_leaf(c.instruction.shape).element_count
-    cost.flops = c.applied(c.operands[0].elements - outputs)
+    outputs = count.first_leaf(c.instruction.shape).element_count
+    cost.flops = c.applied()
     for k in range(len(c.operands) // 2, len(c.operands)):
         cost.operand_bytes[k] = fp32(outputs * c.operands[k].size)
         cost.utilization[k] = fp32(outputs)
 
 
 def _reduce_window(c: _Context, cost: OpCost) -> None:
-    size, applied = count.reduce_window_work(c.instruction)
-    source, read = c.operands[0], first_leaf(c.instruction.shape).element_count * size
+    size, _ = count.reduce_window_work(c.instruction)
+    source, read = c.operands[0], count.first_leaf(c.instruction.shape).element_count * size
     cost.utilization[0] = _ratio(read, source.elements)
     cost.operand_bytes[0] = fp32(read * source.element_bytes)
-    cost.flops = c.applied(applied)
+    cost.flops = c.applied()
 
 
 def _scatter(c: _Context, cost: OpCost) -> None:
@@ -166,22 +167,11 @@ def _scatter(c: _Context, cost: OpCost) -> None:
         cost.operand_bytes[k] = fp32(update)
         total += update
     cost.out_bytes = fp32(total)
-    cost.flops = c.applied(c.operands[n + 1].elements)
+    cost.flops = c.applied()
 
 
-def _select_and_scatter(c: _Context, cost: OpCost) -> None:
-    sources = c.operands[1].elements
-    window = math.prod(d.size for d in window_dimensions(c.instruction.raw("window")))
-    select, scatter = (c.region_flops(called) for _, called in c.instruction.called)
-    cost.flops = fp32(fp32(select * fp32(sources * (window - 1))) + fp32(scatter * fp32(sources)))
-
-
-def _map(c: _Context, cost: OpCost) -> None:
-    cost.flops = c.applied(c.result.elements)
-
-
-def _scan(c: _Context, cost: OpCost) -> None:
-    cost.flops = c.applied(c.operands[min(1, len(c.operands) - 1)].elements)
+def _applies(c: _Context, cost: OpCost) -> None:
+    cost.flops = c.applied()
 
 
 def _custom_call(c: _Context, cost: OpCost) -> None:
@@ -218,16 +208,11 @@ _HANDLERS: dict[str, Callable[[_Context, OpCost], None]] = {
     "broadcast": _set_result_sized_read,
     "reduce": _reduce,
     "reduce-window": _reduce_window,
-    "select-and-scatter": _select_and_scatter,
+    "select-and-scatter": _applies,
     "gather": _set_result_sized_read,
     "scatter": _scatter,
-    "map": _map,
-    "scan": _scan,
+    "map": _applies,
+    "scan": _applies,
     "custom-call": _custom_call,
-    "dot": _counted(count.dot_flops),
-    "scaled-dot": _counted(count.dot_flops),
-    "ragged-dot": _counted(count.ragged_dot_flops),
-    "convolution": _counted(count.convolution_flops),
-    "fft": _counted(count.fft_flops),
-    "sort": _counted(count.sort_flops),
+    **{opcode: _counted(counter) for opcode, counter in count.FLOPS.items()},
 }

@@ -3,7 +3,6 @@
 import math
 from functools import lru_cache
 
-from hlofuse.analysis.elementwise import shape_size
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from .ticks import fp32
 
@@ -16,7 +15,7 @@ class ShapeFacts:
     def __init__(self, shape: Shape, number: int) -> None:
         self.shape = shape
         self.number = number  # A unique number, for keys
-        self.size = shape_size(shape)  # Bytes of the buffer (`GetShapeSize`)
+        self.size = shape.buffer_size  # Bytes of the buffer (`GetShapeSize`)
         self.size_fp32 = fp32(self.size)
         self.elements = shape.element_count  # Elements, of all leaves of a tuple (`ElementsInRecursive`)
         self.elements_fp32 = fp32(self.elements)
@@ -57,12 +56,6 @@ def inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
     for i, p in enumerate(permutation):
         result[p] = i
     return tuple(result)
-
-
-def first_leaf(shape: Shape) -> Shape:
-    while shape.is_tuple and shape.tuple_shapes:
-        shape = shape.tuple_shapes[0]
-    return shape
 
 
 @lru_cache(maxsize=4096)

@@ -7,7 +7,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 from .atoms import AtomTable
 from .device import DeviceDescription
-from .launch import FusionAnalysis, Launch, elementwise_launch, launch_of, llvm_launch_of
+from .launch import FusionAnalysis, Launch, elementwise_launch, launch_of
 from .shapes import ShapeTable
 from .summary import PairTable, Summary, SummaryPair
 from .summary_table import SummaryTable
@@ -20,14 +20,13 @@ class Launcher:
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._device = device
         self._release = release
-        self._launch_of = launch_of if release.mlir_emitters else llvm_launch_of
 
     def launch(self, instruction: Instruction, summary: Summary) -> Launch:
         cached = summary.launch
         if cached is None:
             cached = None if summary.config is None else self._named_emitter(summary.config, summary)
             if cached is None:
-                cached = self._launch_of(self.kernel(instruction, summary))
+                cached = launch_of(self.kernel(instruction, summary))
             summary.launch = cached
         return cached
 
@@ -49,7 +48,7 @@ class Launcher:
                 cached = self._named_emitter(fusion, b)
             if cached is None:
                 parts = producer, consumer
-                cached = self._launch_of(FusionAnalysis(self._device, self._release, parts, pair))
+                cached = launch_of(FusionAnalysis(self._device, self._release, parts, pair))
             pair.launch = cached
         return cached
 

@@ -8,19 +8,19 @@ from functools import cache
 from math import prod
 from typing import cast
 
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise, leaves_size
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_costs import DEFAULT_FLOPS, op_profile
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values, with_trait
 from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
 from .expressions import ZERO, Expr, add, constant, floordiv, mod, mul, negate, substitute, subtract, variable
 from .indexing_map import IndexingMap, identity, make_map, map_from_sizes, simplify_keeping_points
 from .triton_support import DotDimensions, dot_dimensions
 
-_LEAVES = frozenset({"parameter", "constant", "iota"})
+_LEAVES = values("parameter constant iota")
 _SLICE = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
 
 
@@ -229,7 +229,7 @@ class OpKind:
         self.dims = shape.dimensions
         self.minor_to_major = shape.minor_to_major
         self.element_bytes = (shape.bit_width + 7) // 8
-        self.byte_size = leaves_size(shape)
+        self.byte_size = shape.leaves_size
         self.maps: tuple[IndexingMap | None, ...] = ()
         """For each operand, the map from an index of the result."""
         self.operand_dims: tuple[tuple[int, ...], ...] = ()

@@ -8,9 +8,8 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values, with_trait
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES
-from hlofuse.ir.text.text import values
 from hlofuse.releases import Release
 
 _DOT_FLOATS = values("bf16 f16 f32 f8e4m3fn f8e5m2")
@@ -340,7 +339,7 @@ def _elementwise_opcodes(element_type: str, rocm: bool, release: Release) -> fro
     if element_type == "pred":
         return _PRED_OPCODES
     if element_type in _F8 or (rocm and element_type in _F8_ROCM):
-        return frozenset({"abs", "copy", "select", "reduce-precision"})
+        return values("abs copy select reduce-precision")
     opcodes = _COMMON_OPCODES
     if element_type in INTEGER_TYPES:
         opcodes |= _INTEGER_OPCODES

@@ -4,7 +4,7 @@ as they are. Layouts follow the operand where the result has its dimensions."""
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hlofuse.ir.opcodes import with_operands, with_trait
+from hlofuse.ir.opcodes import values, with_operands, with_trait
 from hlofuse.ir.record import replace
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, UNBOUNDED, Layout, Shape
 from .errors import Rejected, counted_dimensions
@@ -20,7 +20,6 @@ from .infer_windows import (
     scatter,
     select_and_scatter,
 )
-from .text import values
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Computation, Instruction

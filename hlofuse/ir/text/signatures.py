@@ -3,9 +3,8 @@ releases: an attribute that XLA has dropped since is still allowed."""
 
 from functools import cache
 
-from hlofuse.ir.opcodes import OPCODE_FACTS, OPCODES, with_trait
+from hlofuse.ir.opcodes import OPCODE_FACTS, OPCODES, values, with_trait
 from hlofuse.ir.record import Record
-from .text import values
 
 COMMON: frozenset[str] = values(
     """

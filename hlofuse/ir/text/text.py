@@ -52,10 +52,6 @@ def signed(text: str) -> int:
     return value - UNSIGNED_LIMIT if value >= UNSIGNED_LIMIT // 2 else value
 
 
-def values(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 def bare(name: str) -> str:
     """A name without its `%` or `:`."""
     return name.strip("%:")

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from hlofuse.account import PRIORITY_FUSION
-from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.compilation import Compilation
 from hlofuse.format.units import us_text
 from hlofuse.ir.grouping import grouped
@@ -100,12 +99,12 @@ def _refusals(
     if consumer is not None and is_view(consumer):
         users = [*filter(lambda r: r.name in launched, readers(consumer))] or users
     for user in users:
-        size = leaves_size(producer.shape)
+        size = producer.shape.leaves_size
         if user is not None and view_read(producer, user) is None:  # siblings, or no pair any more
             shared = set(producer.operands).intersection(user.operands)
             if event.pass_name not in FURTHER_RESULTS or not shared or user is producer:
                 continue
-            size = sum(leaves_size(x.shape) for x in shared)
+            size = sum(x.shape.leaves_size for x in shared)
         rule, reason, figures = event.rule, event.reason, event.figures
         if event.event == "priority":
             worth = facts.costs.sums(producer) if facts.costs is not None else None

@@ -3,7 +3,6 @@
 from collections.abc import Container, Iterator
 
 from hlofuse.account.traffic import KernelCosts
-from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import computed_in, is_kernel, kernels
 from hlofuse.ir import Instruction, Module, Record, replace
 from hlofuse.reports.common.lineage import is_view
@@ -83,7 +82,7 @@ def edges(module: Module) -> list[tuple[Instruction, Instruction, Instruction, i
         for value in dict.fromkeys(consumer.operands):
             for producer in _producers(value):
                 if producer in launched:
-                    found.append((producer, value, consumer, leaves_size(value.shape)))
+                    found.append((producer, value, consumer, value.shape.leaves_size))
     return sorted(found, key=lambda e: (-e[3], e[0].name, e[2].name))
 
 

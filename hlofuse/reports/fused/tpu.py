@@ -10,7 +10,6 @@ from rich.console import Console
 
 from hlofuse.account import Account
 from hlofuse.account.collectives import Collective, started_by
-from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import kernels
 from hlofuse.diff import FusionChange, diff
 from hlofuse.format import bytes_text, fields, plural, printable
@@ -109,7 +108,7 @@ def _pairs(module: Module) -> Iterator[tuple[Instruction, Instruction, int]]:
     for consumer in kernels(module):
         for producer in dict.fromkeys(through_views(o) for o in consumer.operands):
             if producer in launched:
-                yield producer, consumer, leaves_size(producer.shape)
+                yield producer, consumer, producer.shape.leaves_size
 
 
 def kernel_stories(account: Account, names: Container[str], pair: TpuPair | None) -> list[Story]:

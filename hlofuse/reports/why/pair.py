@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from hlofuse.account import PRIORITY_FUSION, PairDetail
-from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.ir import Instruction, replace
 from hlofuse.ir.names import Origin, own_name
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
@@ -94,7 +93,7 @@ def _without_cost(
         tuple(facts.place(k) for k in shared),
         _executed_in(producer, facts),
         _executed_in(consumer, facts),
-        leaves_size(found[0].shape) if found is not None else 0,
+        found[0].shape.leaves_size if found is not None else 0,
         path,
         _final_cost(producer, consumer, facts) if moment is None else None,
         refused_user,

@@ -4,6 +4,8 @@
 from typing import Any
 
 from hlofuse.analysis.cpu_predicates import product_as_reduce
+from hlofuse.analysis.kernels import inside
+from hlofuse.analysis.launches import plain_copies
 from hlofuse.analysis.slice_copies import copied_dynamic_slice, copied_slice
 from hlofuse.cost.gpu import backend_config as config
 from hlofuse.cost.gpu.atoms import Atom
@@ -23,17 +25,11 @@ def strength_reduced(kernel: GpuKernel) -> Figures | None:
 def not_a_library_call(kernel: GpuKernel) -> Figures | None:
     if not kernel.is_generated or kernel.config_kind:
         return None
-    dot = next((i for i in _inside(kernel.instruction) if i.opcode == "dot"), None)
+    dot = next((i for i in inside(kernel.instruction) if i.opcode == "dot"), None)
     if dot is None:
         return None
     factors = " × ".join(o.shape.text_without_layout for o in dot.operands[:2])
     return {"product": f"{factors} → {dot.shape.text_without_layout}"}
-
-
-def _inside(instruction: Instruction) -> list[Instruction]:
-    if instruction.opcode != "fusion":
-        return [instruction]
-    return list(instruction.fused_computation)
 
 
 NOTES = (strength_reduced, not_a_library_call)
@@ -132,13 +128,9 @@ def dynamic_slice_copy(kernel: GpuKernel) -> Figures | None:
 def copy_fusion(kernel: GpuKernel) -> Figures | None:
     if kernel.instruction.opcode != "fusion" or kernel.instruction.fusion_kind == "kCustom":
         return None
-    roots = outputs_of(kernel.instruction)
-    for root in roots:
-        if root.opcode != "copy" or root.operands[0].opcode != "parameter":
-            return None
-        if root.operands[0].shape.minor_to_major != root.shape.minor_to_major:
-            return None
-    return {"copies": len(roots), "bytes": sum(r.shape.byte_size for r in roots)}
+    if not (copies := plain_copies(kernel.instruction)):
+        return None
+    return {"copies": copies, "bytes": sum(r.shape.byte_size for r in outputs_of(kernel.instruction))}
 
 
 # Fusions whose backend config names who runs them: made before the fusion passes, or by Triton's check.
@@ -154,7 +146,7 @@ def triton_gemm(kernel: GpuKernel) -> Figures | None:
     if kernel.config_kind not in ("__triton_gemm", "__triton_nested_gemm_fusion"):
         return None
     found = dict[str, Any]()
-    if (dot := _dot_in(kernel.instruction)) is not None:
+    if (dot := next((i for i in inside(kernel.instruction) if i.opcode == "dot"), None)) is not None:
         found["product"] = " × ".join(o.shape.text_without_layout for o in dot.operands[:2])
     return {**found, **_tile(kernel)}
 
@@ -179,17 +171,6 @@ def _tile(kernel: GpuKernel) -> Figures:
     if found is None or not found.tile_sizes:
         return {}
     return {"tile": "×".join(map(str, found.tile_sizes[0])), "warps": found.num_warps}
-
-
-def _dot_in(fusion: Instruction) -> Instruction | None:
-    pending = [fusion]
-    for kernel in pending:
-        for inner in kernel.fused_computation:
-            if inner.opcode == "dot":
-                return inner
-            if inner.opcode == "fusion":
-                pending.append(inner)
-    return None
 
 
 # Fusions for which XLA generates code: by their roots and the heroes of these.

@@ -1,22 +1,24 @@
 """One kernel and its analysis by the cost model; custom calls, and what has a thunk outside fusions."""
 
+from collections.abc import Callable
 from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.analysis.kernels import COLLECTIVES
 from hlofuse.cost.gpu.launch import FusionAnalysis, Launch
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.record import Record
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_fusible import may_be_fused
-from hlofuse.rules.verdict import Figures, runner
+from hlofuse.rules.verdict import Figures, Verdict, runner
 
-_WRAPPED = frozenset("convolution dot map stochastic-convert".split())
+_WRAPPED = values("convolution dot map stochastic-convert")
 """Opcodes beyond the fusible ones (`xla/backends/gpu/transforms/fusion_wrapper.cc`)."""
-_LAUNCHED = frozenset("EM040 EM041 EM042 EM044 EM045 EM046 EM049".split())
-_TILED = frozenset({"EM031", "EM032"})
+_LAUNCHED = values("EM040 EM041 EM042 EM044 EM045 EM046 EM049")
+_TILED = values("EM031 EM032")
 
 
 class GpuKernel(Record):
@@ -74,56 +76,13 @@ class GpuKernel(Record):
 # Custom calls: libraries that XLA chose before fusion, and code that comes with the program.
 
 
-@runner("EM001", "A matmul in cuBLASLt", runs="cuBLASLt")
-def cublas_lt(kernel: GpuKernel) -> Figures | None:
-    return _gemm(kernel) if kernel.target.startswith("__cublas$lt$") else None
-
-
-@runner("EM002", "A matmul in cuBLAS", runs="cuBLAS")
-def cublas(kernel: GpuKernel) -> Figures | None:
-    return _gemm(kernel) if kernel.target == "__cublas$gemm" else None
-
-
-@runner("EM003", "A convolution, normalization or attention in cuDNN", runs="cuDNN")
-def cudnn(kernel: GpuKernel) -> Figures | None:
-    return _call(kernel) if kernel.target.startswith("__cudnn$") else None
-
-
-@runner("EM004", "A radix sort in CUB", runs="CUB")
-def cub(kernel: GpuKernel) -> Figures | None:
-    is_sort = "cub_sort" in kernel.target or kernel.target.startswith("__cub$")
-    return _call(kernel) if is_sort else None
-
-
-@runner("EM005", "A decomposition or triangular solve in a solver library", runs="cuSOLVER")
-def solver(kernel: GpuKernel) -> Figures | None:
-    is_library = kernel.target.startswith("cusolver_") or kernel.target == "__cublas$triangularSolve"
-    return _call(kernel) if is_library else None
-
-
-@runner("EM006", "A top-k in XLA's own kernel or in RAFT", runs="top-k kernel")
-def top_k(kernel: GpuKernel) -> Figures | None:
-    return _call(kernel) if kernel.target == "__gpu$TopK" else None
-
-
-@runner("EM007", "A kernel supplied by the program", runs="the program's kernel")
-def own_kernel(kernel: GpuKernel) -> Figures | None:
-    is_library = kernel.target in ("__gpu$xla.gpu.triton", "__gpu$xla.gpu.ptx")
-    return _call(kernel) if is_library else None
-
-
-@runner("EM009", "Any other custom call", runs="custom call")
-def other_call(kernel: GpuKernel) -> Figures | None:
-    return _call(kernel) if kernel.target else None
-
-
-def _call(kernel: GpuKernel) -> Figures:
+def _call(kernel: GpuKernel) -> dict[str, Any]:
     return {"calls": kernel.target}
 
 
-def _gemm(kernel: GpuKernel) -> Figures:
+def _product(kernel: GpuKernel) -> dict[str, Any]:
     operands = kernel.instruction.operands[:2]
-    found: dict[str, Any] = {"product": " × ".join(o.shape.text_without_layout for o in operands)}
+    found = {"product": " × ".join(o.shape.text_without_layout for o in operands)}
     config = kernel.instruction.raw("backend_config") or ""
     _, mark, rest = config.partition('"epilogue":"')
     if mark and not rest.startswith("DEFAULT"):
@@ -131,11 +90,36 @@ def _gemm(kernel: GpuKernel) -> Figures:
     return found
 
 
+def _calls(
+    code: str, title: str, runs: str, *targets: str, figures: Callable[[GpuKernel], Figures] = _call
+) -> Callable[[GpuKernel], Verdict | None]:
+    """The rule of custom calls whose target begins with one of these."""
+
+    def evaluate(kernel: GpuKernel) -> Figures | None:
+        return figures(kernel) if kernel.target and kernel.target.startswith(targets) else None
+
+    return runner(code, title, runs=runs)(evaluate)
+
+
+_SOLVERS = "cusolver_", "__cublas$triangularSolve"
+_OWN = "__gpu$xla.gpu.triton", "__gpu$xla.gpu.ptx"
+CALLS = (
+    _calls("EM001", "A matmul in cuBLASLt", "cuBLASLt", "__cublas$lt$", figures=_product),
+    _calls("EM002", "A matmul in cuBLAS", "cuBLAS", "__cublas$gemm", figures=_product),
+    _calls("EM003", "A convolution, normalization or attention in cuDNN", "cuDNN", "__cudnn$"),
+    _calls("EM004", "A radix sort in CUB", "CUB", "xla.gpu.ext.cub_sort", "__cub$"),
+    _calls("EM005", "A decomposition or triangular solve in a solver library", "cuSOLVER", *_SOLVERS),
+    _calls("EM006", "A top-k in XLA's own kernel or in RAFT", "top-k kernel", "__gpu$TopK"),
+    _calls("EM007", "A kernel supplied by the program", "the program's kernel", *_OWN),
+    _calls("EM009", "Any other custom call", "custom call", ""),
+)
+
+
 # Instructions that stay outside fusions, each with a thunk of its own.
 
-_COLLECTIVES = with_trait("collective") | with_trait("collective-start") | {"recv", "send"}
-_HOST = frozenset({"infeed", "outfeed"})
-_COPIES = frozenset({"copy", "copy-start"})
+_COLLECTIVES = COLLECTIVES | {"recv", "send"}
+_HOST = values("infeed outfeed")
+_COPIES = values("copy copy-start")
 
 
 @runner("EM010", "A Fourier transform in cuFFT", runs="cuFFT")
@@ -188,20 +172,5 @@ def unsettled(kernel: GpuKernel) -> Figures | None:
     return None if kernel.is_generated else {"opcode": kernel.instruction.opcode}
 
 
-RULES = (
-    cublas_lt,
-    cublas,
-    cudnn,
-    cub,
-    solver,
-    top_k,
-    own_kernel,
-    other_call,
-    fft,
-    collective,
-    plain_copy,
-    sort,
-    random_state,
-    host,
-)
+RULES = (*CALLS, fft, collective, plain_copy, sort, random_state, host)
 LAST = (unsettled,)
