@@ -8,7 +8,7 @@ from hlofuse.analysis.convolution import dimension_numbers
 from hlofuse.analysis.custom_calls import custom_call_target, is_library_convolution, is_radix_sort
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.analysis.in_place import Index, follow_tuples, in_place_pairs
-from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, inside, is_small_call, iter_kernels
+from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, end_of, inside, is_small_call, iter_kernels
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.format.units import bytes_text, plural
@@ -167,7 +167,7 @@ def kind_of_work(row: Launched) -> str:
         return "convolutions"
     if products(x):
         return "matmuls"
-    if is_radix_sort(x) or "sort" in (x.opcode, x.fused_root.opcode if x.opcode == "fusion" else ""):
+    if is_radix_sort(x) or end_of(x).opcode == "sort":
         return "sorts"
     return "custom kernels" if row.kind == "kernel" else "library calls"
 
@@ -232,8 +232,7 @@ def _calls_python(x: Instruction) -> bool:
 def _copies_windows(x: Instruction) -> bool:
     """True for one 1 in each filter, where two iotas are equal, as in `conv_general_dilated_patches`."""
     filters, names = without_bitcasts(x.operands[1]), dimension_numbers(x)
-    root = filters.fused_root if filters.opcode == "fusion" else filters
-    test = root.through("bitcast", "broadcast", "convert", "copy", "reshape", "transpose")
+    test = end_of(filters).through("bitcast", "broadcast", "convert", "copy", "reshape", "transpose")
     if names is None or test.raw("direction") != "EQ":
         return False
     is_eye = all(o.through("convert").opcode == "iota" for o in test.operands)

@@ -61,7 +61,7 @@ def exchange_of(instruction: Instruction, module: Module) -> Exchange | None:
 def _participants(operation: Instruction, kind: str, module: Module) -> tuple[Groups, int]:
     """The groups, or pairs, and the number of devices in one (`GetCollectiveOpGroupMode`)."""
     raw = operation.attributes.raw
-    replicas, partitions = (int(module.attributes.raw(n) or 1) for n in ("replica_count", "num_partitions"))
+    replicas, partitions = _divisions(module)
     if (pairs := raw("source_target_pairs")) is not None:
         found = tuple((int(a), int(b)) for a, b in re.findall(r"\{(\d+),\s*(\d+)\}", pairs))
         return found, max(len({d for pair in found for d in pair}), 1)
@@ -78,6 +78,11 @@ def _participants(operation: Instruction, kind: str, module: Module) -> tuple[Gr
     if factor > 1:
         groups = tuple(tuple(r * partitions + p for r in g for p in range(partitions)) for g in groups)
     return groups, max(map(len, groups))
+
+
+def _divisions(module: Module) -> list[int]:
+    """The numbers of replicas and of partitions."""
+    return [int(module.attributes.raw(name) or 1) for name in ("replica_count", "num_partitions")]
 
 
 # The schedule: what runs between a start and its done.
@@ -234,7 +239,7 @@ def collectives_of(
         return ()
     starts = {c: started_by(c) for c in exchanges}
     shardings = argument_shardings(module.entry)
-    devices = math.prod(int(module.attributes.raw(n) or 1) for n in ("replica_count", "num_partitions"))
+    devices = math.prod(_divisions(module))
     found = dict[Instruction, Resharding]()
     for start in starts.values():
         if (resharding := resharding_of(start, exchanges, devices)) is not None:

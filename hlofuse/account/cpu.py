@@ -7,7 +7,7 @@ from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.elementwise import without_views
 from hlofuse.analysis.hlo_alias import alias_config
-from hlofuse.analysis.kernels import is_kernel, is_small_call
+from hlofuse.analysis.kernels import end_of, is_kernel, is_small_call
 from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
 from hlofuse.cost.cpu.work import RESULT, Work, add_work, at_levels, sort_tasks, work_of
 from hlofuse.ir import Computation, Instruction, Record, computation_of, reach
@@ -276,7 +276,7 @@ def _value(x: Instruction) -> _Value:
 
 def _first_of(value: _Value) -> _Value:
     x, path = value
-    root = x.fused_root if x.opcode == "fusion" else x
+    root = end_of(x)
     if root.opcode in ("scatter", "dynamic-update-slice") and not path:
         source = without_views(root.operands[0])
         is_given = root is not x and source.opcode == "parameter"
@@ -292,7 +292,7 @@ def _results(computation: Computation) -> Iterable[tuple[int, _Value]]:
 
 def _updates_one_place(kernel: Instruction) -> bool:
     """True if a loop updates the same place in each iteration: LLVM has it in a register (3 measured)."""
-    root = kernel.fused_root if kernel.opcode == "fusion" else kernel
+    root = end_of(kernel)
     place = set(reach(root.operands[2:], lambda i: i.operands))
     if root is not kernel:
         place = {kernel.operands[i.parameter_number] for i in place if i.opcode == "parameter"}
@@ -303,7 +303,7 @@ def _updates_one_place(kernel: Instruction) -> bool:
 def _updated(kernel: Instruction) -> Work:
     """The bytes of the array that a kernel updates. They are copied fast where LLVM holds what is written in
     a register: the kernel computes it from what others just computed (measured with 17 loops)."""
-    root = kernel.fused_root if kernel.opcode == "fusion" else kernel
+    root = end_of(kernel)
     if root.opcode != "dynamic-update-slice":
         return {}
     array, value, *place = root.operands

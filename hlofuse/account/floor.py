@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target, is_library_convolution
 from hlofuse.analysis.flops import convolution_flops, dot_flops
-from hlofuse.analysis.kernels import inside
+from hlofuse.analysis.kernels import end_of, inside
 from hlofuse.cost.gpu.backend_config import gpu_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.rates import Sizes, tabled_product_us
@@ -44,7 +44,7 @@ def floor_us(
 
 def _sorted_bytes(kernel: Instruction, device: DeviceDescription) -> int:
     """Bytes of keys, beyond the L2 cache, in the passes of XLA's bitonic sort (`EmitBitonicSortLLVMIR`)."""
-    x = kernel.fused_root if kernel.opcode == "fusion" else kernel
+    x = end_of(kernel)
     if x.opcode != "sort":
         return 0
     keys = x.operands[0].shape

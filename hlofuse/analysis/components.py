@@ -62,9 +62,7 @@ class Reachability:
         rows = self._rows
         for k, x in enumerate(order):
             row = 1 << k
-            for source in x.operands:
-                row |= rows[index[source]]
-            for source in x.control_predecessors:
+            for source in (*x.operands, *x.control_predecessors):
                 row |= rows[index[source]]
             rows.append(row)
 

@@ -1,5 +1,6 @@
 """The dimensions of a convolution, for whoever counts with them."""
 
+import math
 import re
 
 from hlofuse.ir.attributes.parsers import parse_value
@@ -49,8 +50,9 @@ def why_not_eigen(convolution: Instruction) -> str | None:
     return None
 
 
-def window_dimensions(text: str | None) -> tuple[WindowDimension, ...]:
+def window_dimensions(instruction: Instruction) -> tuple[WindowDimension, ...]:
     """`{size=3x3 pad=1_1x1_1 stride=2x2}` as dimensions; empty for no window, or one that is not readable."""
+    text = instruction.raw("window")
     if text is None:
         return ()
     try:
@@ -59,3 +61,8 @@ def window_dimensions(text: str | None) -> tuple[WindowDimension, ...]:
         return ()
     assert isinstance(window, Window)
     return window
+
+
+def window_size(instruction: Instruction) -> int:
+    """The elements of its window; 1 without one."""
+    return math.prod(d.size for d in window_dimensions(instruction))

@@ -185,8 +185,3 @@ def _is_supported(instruction: Instruction) -> bool:
 # What XLA:CPU's fusion emitters can express (`emitters::IsSupportedElementalOp`).
 
 UNSUPPORTED_OPCODES = with_trait("not-elemental")
-
-
-def is_supported_elemental_op(opcode: str) -> bool:
-    """True for every opcode XLA has not listed as unsupported."""
-    return opcode not in UNSUPPORTED_OPCODES

@@ -8,7 +8,7 @@ from hlofuse.ir.attributes.window import WindowDimension
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import Shape
-from .convolution import dimension_numbers, window_dimensions
+from .convolution import dimension_numbers, window_dimensions, window_size
 from .custom_calls import custom_call_target
 from .elementwise import ELEMENTWISE_OPCODES
 
@@ -72,7 +72,7 @@ def convolution_flops(instruction: Instruction) -> int:
         return 0
     features, batch = left[inputs.index("f")], left[inputs.index("b")]
     positions = 1
-    for n, dimension in enumerate(window_dimensions(instruction.raw("window"))):
+    for n, dimension in enumerate(window_dimensions(instruction)):
         d = str(n)
         if d not in inputs or d not in kernel or d not in output:
             return 0
@@ -149,10 +149,10 @@ def cholesky_flops(instruction: Instruction) -> int:
 
 def reduce_window_work(instruction: Instruction) -> tuple[int, int]:
     """Elements read for each result of a reduce-window, and uses of its function (`HandleReduceWindow`)."""
-    window = window_dimensions(instruction.raw("window"))
+    window = window_dimensions(instruction)
     shape = first_leaf(instruction.shape)
     outputs = elements(shape)
-    size = math.prod(d.size for d in window)
+    size = window_size(instruction)
     reduced = [n for n, d in enumerate(window) if d.size != 1]
     padded = [d for d in window if d.padding_low or d.padding_high]
     if len(reduced) == len(padded) == 1 and instruction.shape.is_array and reduced[0] < shape.rank:
@@ -178,8 +178,7 @@ def applications(instruction: Instruction) -> tuple[int, ...]:
         return (elements(operands[len(operands) // 2 + 1].shape),) if len(operands) > 2 else (0,)
     if opcode == "select-and-scatter" and len(operands) > 1:
         sources = elements(operands[1].shape)
-        size = math.prod(d.size for d in window_dimensions(instruction.raw("window")))
-        return sources * (size - 1), sources
+        return sources * (window_size(instruction) - 1), sources
     return ()
 
 

@@ -259,6 +259,11 @@ def inside(kernel: Instruction) -> Iterable[Instruction]:
     return computed_in(kernel) if kernel.opcode == "fusion" and kernel.called else (kernel,)
 
 
+def end_of(kernel: Instruction) -> Instruction:
+    """The root inside a fusion; another instruction itself."""
+    return kernel.fused_root if kernel.opcode == "fusion" else kernel
+
+
 # A line of the user's program, as a user names it.
 
 _PLACE = re.compile(r"(?P<file>.+):(?P<line>\d{1,9})")

@@ -21,58 +21,58 @@ from hlofuse.cost.gpu.kernel_graph import can_update_in_place
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.opcodes import values
-from .verdict import Figures, runner
+from .verdict import Answer, runner
 
 # Library calls: chosen before fusion (library fusions), or by what an operation is.
 
 
 @runner("EC001", "A library fusion for YNNPACK", runs="YNNPACK")
-def ynn(kernel: Instruction) -> Figures | None:
+def ynn(kernel: Instruction) -> Answer:
     return _library_fusion(kernel, "__ynn_fusion")
 
 
 @runner("EC002", "A library call to oneDNN", runs="oneDNN")
-def onednn(kernel: Instruction) -> Figures | None:
+def onednn(kernel: Instruction) -> Answer:
     target = custom_call_target(kernel)
     return {"calls": target} if target.startswith("__onednn$") else _library_fusion(kernel, "__onednn_fusion")
 
 
 @runner("EC003", "A matmul in Eigen", runs="Eigen")
-def eigen_dot(kernel: Instruction) -> Figures | None:
+def eigen_dot(kernel: Instruction) -> Answer:
     return _dot(kernel, EIGEN)
 
 
 @runner("EC004", "A matrix-vector product in XLA's own loop", runs="matrix-vector loop")
-def vector_dot(kernel: Instruction) -> Figures | None:
+def vector_dot(kernel: Instruction) -> Answer:
     return _dot(kernel, VECTOR)
 
 
 @runner("EC005", "A dot in plain loops", runs="plain loops")
-def naive_dot(kernel: Instruction) -> Figures | None:
+def naive_dot(kernel: Instruction) -> Answer:
     return _dot(kernel, NAIVE)
 
 
 @runner("EC006", "A convolution in Eigen", runs="Eigen")
-def eigen_convolution(kernel: Instruction) -> Figures | None:
+def eigen_convolution(kernel: Instruction) -> Answer:
     if kernel.opcode != "convolution" or why_not_eigen(kernel) is not None:
         return None
     return {"convolves": " × ".join(o.shape.text_without_layout for o in kernel.operands[:2])}
 
 
 @runner("EC007", "A custom call", runs="custom call")
-def custom_call(kernel: Instruction) -> Figures | None:
+def custom_call(kernel: Instruction) -> Answer:
     target = custom_call_target(kernel)
     return {"calls": target} if target else None
 
 
 @runner("EC008", "A Fourier transform in DUCC", runs="DUCC FFT")
-def fft(kernel: Instruction) -> Figures | None:
+def fft(kernel: Instruction) -> Answer:
     if kernel.opcode != "fft":
         return None
     return {"length": (kernel.raw("fft_length") or "").strip("{}")}
 
 
-def _library_fusion(kernel: Instruction, kind: str) -> Figures | None:
+def _library_fusion(kernel: Instruction, kind: str) -> Answer:
     if kernel.opcode != "fusion" or f'"{kind}"' not in (kernel.raw("backend_config") or ""):
         return None
     heavy = next((i for i in kernel.fused_computation if i.opcode in ("dot", "convolution", "reduce")), None)
@@ -81,7 +81,7 @@ def _library_fusion(kernel: Instruction, kind: str) -> Figures | None:
     return {"around": f"{heavy.opcode} of {heavy.operands[0].shape.text_without_layout}"}
 
 
-def _dot(kernel: Instruction, wanted: str) -> Figures | None:
+def _dot(kernel: Instruction, wanted: str) -> Answer:
     if kernel.opcode != "dot":
         return None
     strategy, because = dot_strategy(kernel)
@@ -92,7 +92,7 @@ def _dot(kernel: Instruction, wanted: str) -> Figures | None:
 
 
 @runner("EC020", "A matrix-vector product with an addition", runs="matrix-vector loop")
-def output_fusion(kernel: Instruction) -> Figures | None:
+def output_fusion(kernel: Instruction) -> Answer:
     if kernel.fusion_kind != "kOutput":
         return None
     dot = next((i for i in kernel.fused_computation if i.opcode == "dot"), None)
@@ -100,20 +100,20 @@ def output_fusion(kernel: Instruction) -> Figures | None:
 
 
 @runner("EC021", "The tiled emitter", runs="tiled emitter")
-def tiled(kernel: Instruction) -> Figures | None:
+def tiled(kernel: Instruction) -> Answer:
     if kernel.fusion_kind != "kLoop" or why_not_tiled(kernel) is not None:
         return None
     return {"result": _result(kernel)}
 
 
 @runner("EC022", "The scatter emitter", runs="scatter emitter")
-def scatter(kernel: Instruction) -> Figures | None:
+def scatter(kernel: Instruction) -> Answer:
     is_scatter = kernel.opcode == "fusion" and kernel.fused_root.opcode == "scatter"
     return {"hero": kernel.fused_root.name} if is_scatter else None
 
 
 @runner("EC023", "The concatenate emitter", runs="concatenate emitter")
-def concatenate(kernel: Instruction) -> Figures | None:
+def concatenate(kernel: Instruction) -> Answer:
     hero = _concatenate_hero(kernel) if kernel.fusion_kind == "kLoop" else None
     if hero is None:
         return None
@@ -121,7 +121,7 @@ def concatenate(kernel: Instruction) -> Figures | None:
 
 
 @runner("EC024", "In-place update", runs="in-place update")
-def in_place_update(kernel: Instruction) -> Figures | None:
+def in_place_update(kernel: Instruction) -> Answer:
     if kernel.fusion_kind != "kLoop":
         return None
     outputs = kernel.fused_root.outputs
@@ -134,7 +134,7 @@ def in_place_update(kernel: Instruction) -> Figures | None:
 
 
 @runner("EC025", "The loop emitter", runs="loop emitter")
-def loop(kernel: Instruction) -> Figures | None:
+def loop(kernel: Instruction) -> Answer:
     if kernel.opcode != "fusion":
         return None
     found = {"result": _result(kernel)}
@@ -143,7 +143,7 @@ def loop(kernel: Instruction) -> Figures | None:
 
 
 @runner("EC060", "A matrix-vector product becomes multiply and reduce", runs="multiply and reduce")
-def strength_reduced(kernel: Instruction) -> Figures | None:
+def strength_reduced(kernel: Instruction) -> Answer:
     return product_as_reduce(kernel)
 
 
@@ -187,35 +187,35 @@ _RANDOM = values("rng rng-bit-generator rng-get-and-update-state")
 
 
 @runner("EC030", "A sort in the C++ standard library", runs="sort")
-def sort(kernel: Instruction) -> Figures | None:
+def sort(kernel: Instruction) -> Answer:
     return {"operands": len(kernel.operands)} if kernel.opcode == "sort" else None
 
 
 @runner("EC031", "A copy is a memcpy", runs="memcpy")
-def copy(kernel: Instruction) -> Figures | None:
+def copy(kernel: Instruction) -> Answer:
     is_copy = kernel.opcode == "copy" and has_byte_strides(kernel.shape)
     return {"bytes": kernel.shape.byte_size} if is_copy else None
 
 
 @runner("EC032", "A concatenate as one memcpy per part", runs="memcpy kernel")
-def concatenate_alone(kernel: Instruction) -> Figures | None:
+def concatenate_alone(kernel: Instruction) -> Answer:
     if kernel.opcode != "concatenate":
         return None
     return {"joins": f"{len(kernel.operands)} along dimension {kernel.dimensions[0]}"}
 
 
 @runner("EC033", "Processes talk to each other", runs="collective")
-def collective(kernel: Instruction) -> Figures | None:
+def collective(kernel: Instruction) -> Answer:
     return {"opcode": kernel.opcode} if kernel.opcode in COLLECTIVES_OF_CPU else None
 
 
 @runner("EC034", "Random numbers", runs="random state kernel")
-def random(kernel: Instruction) -> Figures | None:
+def random(kernel: Instruction) -> Answer:
     return {"opcode": kernel.opcode} if kernel.opcode in _RANDOM else None
 
 
 @runner("EC035", "A kernel for one operation", runs="elemental emitter")
-def elemental(kernel: Instruction) -> Figures | None:
+def elemental(kernel: Instruction) -> Answer:
     return {"opcode": kernel.opcode}
 
 

@@ -14,7 +14,7 @@ from .instruction_fusion import (
     producer_is_root,
     recomputation,
 )
-from .verdict import Figures, condition, requirement
+from .verdict import Answer, condition, requirement
 
 # Rules that allow: what the consumer is decides last.
 
@@ -27,7 +27,7 @@ MAX_VECTOR_BYTES = Knob("cpu-max-fused-dot-vector", 16 * 1024)
     allows=True,
     knobs=(MAX_VECTOR_BYTES,),
 )
-def small_vector_dot(pair: CandidatePair) -> Figures | None:
+def small_vector_dot(pair: CandidatePair) -> Answer:
     consumer = pair.consumer
     if consumer.opcode != "dot" or consumer.shape.rank > 1:
         return None
@@ -50,7 +50,7 @@ def consumer_is_loop_fusible(pair: CandidatePair) -> bool:
 
 
 @requirement("CPU015", "The consumer cannot be fused into", message="Not fusing: not found a fusible case")
-def not_found_a_fusible_case(pair: CandidatePair) -> Figures | None:
+def not_found_a_fusible_case(pair: CandidatePair) -> Answer:
     return {"opcode": pair.consumer.opcode}
 
 
@@ -74,7 +74,7 @@ def skipped_consumer(pair: CandidatePair) -> bool:
     message="Don't fuse non-scalar constants.",
     span=Span(since="0.7"),
 )
-def non_scalar_constant(pair: CandidatePair) -> Figures | None:
+def non_scalar_constant(pair: CandidatePair) -> Answer:
     producer = pair.producer
     if producer.opcode != "constant" or producer.shape.is_effective_scalar:
         return None
@@ -92,7 +92,7 @@ MAX_CONSTANT_BYTES = Knob("cpu-max-fused-constant", 10_000)
     knobs=(MAX_CONSTANT_BYTES,),
     span=Span("0.5", "0.6"),
 )
-def large_constant(pair: CandidatePair) -> Figures | None:
+def large_constant(pair: CandidatePair) -> Answer:
     producer = pair.producer
     limit = pair.state.settings.value(MAX_CONSTANT_BYTES)
     if producer.opcode != "constant" or producer.shape.byte_size <= limit:
@@ -106,7 +106,7 @@ def large_constant(pair: CandidatePair) -> Figures | None:
     lasting=True,
     message="Producer is not loop-fusible.",
 )
-def producer_not_loop_fusible(pair: CandidatePair) -> Figures | None:
+def producer_not_loop_fusible(pair: CandidatePair) -> Answer:
     return None if is_loop_fusible(pair.producer) else {"opcode": pair.producer.opcode}
 
 
@@ -180,7 +180,7 @@ ALLOWED_CODE_DUPLICATION = Knob("code-duplication-limit", 15)
     ),
     span=Span(since="0.5"),
 )
-def inefficient_concatenate(pair: CandidatePair) -> Figures | None:
+def inefficient_concatenate(pair: CandidatePair) -> Answer:
     settings = pair.state.settings
     for x in (pair.producer, pair.consumer):
         if x.opcode != "concatenate":
@@ -205,7 +205,7 @@ def inefficient_concatenate(pair: CandidatePair) -> Figures | None:
     lasting=True,
     message="Fusion is not profitable.",
 )
-def reused_expensive_producer(pair: CandidatePair) -> Figures | None:
+def reused_expensive_producer(pair: CandidatePair) -> Answer:
     return recomputation(pair) if pair.producer.opcode != "fusion" else None
 
 
@@ -216,7 +216,7 @@ def reused_expensive_producer(pair: CandidatePair) -> Figures | None:
     span=Span(since="0.6"),
     knobs=(MAX_REDUCTIONS,),
 )
-def too_many_reductions(pair: CandidatePair) -> Figures | None:
+def too_many_reductions(pair: CandidatePair) -> Answer:
     if pair.consumer.opcode != "fusion" or pair.producer.opcode != "reduce":
         return None
     count = sum(x.opcode == "reduce" for x in pair.consumer.fused_computation)
@@ -229,7 +229,7 @@ def too_many_reductions(pair: CandidatePair) -> Figures | None:
     message="Code duplication too high",
     knobs=(ALLOWED_CODE_DUPLICATION,),
 )
-def code_duplication(pair: CandidatePair) -> Figures | None:
+def code_duplication(pair: CandidatePair) -> Answer:
     producer, consumer, state = pair.producer, pair.consumer, pair.state
     if not state.may_duplicate or consumer.opcode != "fusion":
         return None
@@ -242,7 +242,7 @@ def code_duplication(pair: CandidatePair) -> Figures | None:
     message="Not fusing reductions over major dimensions",
     span=Span(until="0.5"),
 )
-def reduction_over_major(pair: CandidatePair) -> Figures | None:
+def reduction_over_major(pair: CandidatePair) -> Answer:
     for x in (pair.consumer, pair.producer):
         if x.opcode == "reduce" and _leaves_minor(x):
             return {"reduce": x.name}

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from hlofuse.cost.gpu.atoms import Atom
+from hlofuse.cost.gpu.heroes import is_real_reduction
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shapes import is_reshape_or_transpose_bitcast
 from hlofuse.ir.graph import Instruction
@@ -46,9 +47,7 @@ def _hero(instruction: Instruction, model: KernelModel) -> _Hero:
         return _Hero(summary.atom, instruction.shape)
     for root in summary.roots:
         hero, own = root.hero
-        if hero is None:
-            continue
-        if hero.transpose is not None or (hero.reduction is not None and (own or hero.race_free)):
+        if hero is not None and (hero.transpose is not None or is_real_reduction(hero, own)):
             return _Hero(hero, hero.shape)
     first = summary.roots[0]
     return _Hero(first.atom, first.result.shape)

@@ -12,7 +12,7 @@ from .fusion_heroes import heroes_verdict
 from .gpu_fusible import is_physically_transposing
 from .gpu_instruction_fusion import FUSIBLE_RULES, GpuFusionState, GpuPair
 from .priority_fusion.conditions import MAX_IR_SIZE, over_budget
-from .verdict import Figures, Verdict, condition, requirement
+from .verdict import Answer, Figures, Verdict, condition, requirement
 
 MAX_TRANSPOSED = Knob("gpu-max-transposed-share", 0.5)
 
@@ -34,7 +34,7 @@ def no_users(merge: Merge) -> bool:
 
 
 @condition("FM011", "The kernel is not a loop", message="not a loop fusion")
-def not_a_loop(merge: Merge) -> Figures | None:
+def not_a_loop(merge: Merge) -> Answer:
     kind = merge.producer.fusion_kind
     return None if kind == "kLoop" else {"kind": kind}
 
@@ -67,7 +67,7 @@ USER_RULES = (user_is_bitcast, user_is_custom, heroes_clash, *FUSIBLE_RULES)
     message="would read mostly uncoalesced",
     knobs=(MAX_TRANSPOSED,),
 )
-def reads_uncoalesced(merge: Merge) -> Figures | None:
+def reads_uncoalesced(merge: Merge) -> Answer:
     producer, state = merge.producer, merge.state
     if not any(state.model.summary(user).is_reduction for user in producer.users):
         return None

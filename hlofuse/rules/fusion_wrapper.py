@@ -1,20 +1,18 @@
 """Rules of FusionWrapper: which operation left alone becomes a fusion of its own. Codes FW…"""
 
-from dataclasses import dataclass
-
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_predicates import is_tiling_type
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.record import Record
 from hlofuse.releases import Release, Span
-from .verdict import Figures, condition
+from .verdict import Answer, condition
 
 _LATER_WRAPPED = with_trait("wrapped-later")  # Wrapped where `Release.wraps_all_loops`
 WRAPPED_OPCODES = _LATER_WRAPPED | with_trait("wrapped")
 
 
-@dataclass(frozen=True, slots=True)
-class WrapCandidate:
+class WrapCandidate(Record):
     """An operation that XLA of that release may put into a fusion of its own."""
 
     instruction: Instruction
@@ -27,7 +25,7 @@ def scatter(candidate: WrapCandidate) -> bool:
 
 
 @condition("FW002", "An operation of the fusion emitters is wrapped", allows=True, span=Span(since="0.8"))
-def elemental(candidate: WrapCandidate) -> Figures | None:
+def elemental(candidate: WrapCandidate) -> Answer:
     opcode = candidate.instruction.opcode
     if opcode not in WRAPPED_OPCODES or _is_too_early(candidate):
         return None
@@ -39,7 +37,7 @@ def _is_too_early(candidate: WrapCandidate) -> bool:
 
 
 @condition("FW005", "A copy that changes nothing stays a memcpy", span=Span(since="0.9"))
-def plain_copy(candidate: WrapCandidate) -> Figures | None:
+def plain_copy(candidate: WrapCandidate) -> Answer:
     instruction = candidate.instruction
     if instruction.opcode != "copy" or instruction.shape.key != instruction.operands[0].shape.key:
         return None
@@ -47,7 +45,7 @@ def plain_copy(candidate: WrapCandidate) -> Figures | None:
 
 
 @condition("FW006", "A copy of a narrow type is not wrapped", span=Span(since="0.9"))
-def copy_of_narrow_type(candidate: WrapCandidate) -> Figures | None:
+def copy_of_narrow_type(candidate: WrapCandidate) -> Answer:
     instruction = candidate.instruction
     if instruction.opcode != "copy":
         return None
@@ -58,7 +56,7 @@ def copy_of_narrow_type(candidate: WrapCandidate) -> Figures | None:
 
 
 @condition("FW003", "A copy that changes the layout is wrapped", allows=True, span=Span(since="0.9"))
-def layout_copy(candidate: WrapCandidate) -> Figures | None:
+def layout_copy(candidate: WrapCandidate) -> Answer:
     instruction = candidate.instruction
     if instruction.opcode != "copy":
         return None
@@ -68,7 +66,7 @@ def layout_copy(candidate: WrapCandidate) -> Figures | None:
 @condition(
     "FW004", "A convolution that Eigen does not support is wrapped", allows=True, span=Span(since="0.11")
 )
-def slow_convolution(candidate: WrapCandidate) -> Figures | None:
+def slow_convolution(candidate: WrapCandidate) -> Answer:
     instruction = candidate.instruction
     if instruction.opcode != "convolution":
         return None
@@ -82,7 +80,7 @@ def eigen_convolution(candidate: WrapCandidate) -> bool:
 
 
 @condition("FW008", "A concatenate or a dot is faster unfused", span=Span(since="0.8"))
-def better_alone(candidate: WrapCandidate) -> Figures | None:
+def better_alone(candidate: WrapCandidate) -> Answer:
     opcode = candidate.instruction.opcode
     return {"opcode": opcode} if opcode in ("concatenate", "dot") or _is_too_early(candidate) else None
 

@@ -5,7 +5,7 @@ the order in which `GpuInstructionFusion::ShouldFuse` asks, `FUSIBLE_RULES` that
 from dataclasses import dataclass
 from typing import Any
 
-from hlofuse.analysis.convolution import window_dimensions
+from hlofuse.analysis.convolution import window_dimensions, window_size
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir.graph import Instruction
@@ -30,7 +30,7 @@ from .instruction_fusion import (
     recomputation,
 )
 from .priority_fusion.conditions import over_budget
-from .verdict import Figures, Verdict, condition, requirement
+from .verdict import Answer, Verdict, condition, requirement
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class GpuPair(CandidatePair):
 @requirement(
     "GI010", "The producer cannot be emitted per element", message="the producer is not loop-fusible"
 )
-def producer_not_loop_fusible(pair: GpuPair) -> Figures | None:
+def producer_not_loop_fusible(pair: GpuPair) -> Answer:
     model = pair.state.model
     if is_loop_fusible_producer(pair.producer, model.release) or has_tiled_transpose(pair.producer, model):
         return None
@@ -65,7 +65,7 @@ def producer_not_loop_fusible(pair: GpuPair) -> Figures | None:
     "The reduction uses several blocks for one result",
     message="Reduction output fusion only works for race free reductions",
 )
-def reduction_not_race_free(pair: GpuPair) -> Figures | None:
+def reduction_not_race_free(pair: GpuPair) -> Answer:
     hero = _reduction_hero(pair)
     if hero is None or hero.race_free:
         return None
@@ -77,7 +77,7 @@ def reduction_not_race_free(pair: GpuPair) -> Figures | None:
     "More than a chain of elementwise operations follows the reduction",
     message="Reductions from/to continuous dims epilogue not fusible",
 )
-def epilogue_not_a_chain(pair: GpuPair) -> Figures | None:
+def epilogue_not_a_chain(pair: GpuPair) -> Answer:
     if _reduction_hero(pair) is None:
         return None
     consumer, atom = pair.consumer, pair.state.model.atoms.atom
@@ -91,7 +91,7 @@ def epilogue_not_a_chain(pair: GpuPair) -> Figures | None:
 @condition(
     "GI013", "The reduction has several users", message="reduction output fusion only works for single user"
 )
-def reduction_has_users(pair: GpuPair) -> Figures | None:
+def reduction_has_users(pair: GpuPair) -> Answer:
     if _reduction_hero(pair) is None or len(pair.producer.users) <= 1:
         return None
     return {"users": len(pair.producer.users)}
@@ -128,7 +128,7 @@ def producer_reads_scattered_into(pair: GpuPair) -> bool:
     "The consumer cannot be fused into",
     message="the consumer is not input-fusible and not loop-fusible",
 )
-def consumer_takes_nothing(pair: GpuPair) -> Figures | None:
+def consumer_takes_nothing(pair: GpuPair) -> Answer:
     model = pair.state.model
     if is_input_fusible(pair.consumer, model) or is_loop_fusible_consumer(pair.consumer, model):
         return None
@@ -145,7 +145,7 @@ def producer_has_several_results(pair: GpuPair) -> bool:
 
 
 @condition("GI019", "A constant does not start a kernel", message="not fusing constant")
-def constant_stays(pair: GpuPair) -> Figures | None:
+def constant_stays(pair: GpuPair) -> Answer:
     producer = pair.producer
     if producer.opcode != "constant":
         return None
@@ -193,7 +193,7 @@ def consumer_is_custom(pair: GpuPair) -> bool:
     "The consumer would recompute an expensive producer",
     message="the producer is expensive, and the consumer reuses inputs",
 )
-def reused_expensive_producer(pair: GpuPair) -> Figures | None:
+def reused_expensive_producer(pair: GpuPair) -> Answer:
     return recomputation(pair)
 
 
@@ -214,7 +214,7 @@ def breaks_coalescing(pair: GpuPair) -> bool:
     message="the fusion would create a heavy computation",
     knobs=(MAX_REPEATED,),
 )
-def creates_heavy_computation(pair: GpuPair) -> Figures | None:
+def creates_heavy_computation(pair: GpuPair) -> Answer:
     producer, consumer = pair.producer, pair.consumer
     body = list(producer.fused_computation) if producer.opcode == "fusion" else [producer]
     heavy = next((x for x in body if _is_heavy(x, pair)), None)
@@ -239,7 +239,7 @@ def over_kernel_budget(pair: GpuPair) -> Verdict | None:
     message="the fusion would result in an overly large code duplication",
     knobs=(ALLOWED_CODE_DUPLICATION,),
 )
-def code_duplication(pair: GpuPair) -> Figures | None:
+def code_duplication(pair: GpuPair) -> Answer:
     state = pair.state
     if pair.consumer.opcode != "fusion":
         return None
@@ -254,11 +254,7 @@ def _is_heavy(instruction: Instruction, pair: GpuPair) -> bool:
         results = 1 if instruction.shape.is_tuple else instruction.shape.element_count
         return instruction.operands[0].shape.element_count // max(results, 1) > limit
     if instruction.opcode == "reduce-window":
-        window = window_dimensions(instruction.raw("window"))
-        size = 1
-        for dimension in window:
-            size *= dimension.size
-        return size > limit
+        return window_size(instruction) > limit
     return False
 
 
@@ -268,7 +264,7 @@ def _reads_repeatedly(instruction: Instruction) -> bool:
     if opcode in ("gather", "broadcast"):
         return instruction.shape.element_count > instruction.operands[0].shape.element_count
     if opcode == "reduce-window":
-        return any(d.size > d.stride for d in window_dimensions(instruction.raw("window")))
+        return any(d.size > d.stride for d in window_dimensions(instruction))
     return False
 
 

@@ -14,7 +14,7 @@ from .fusion_heroes import shapes_differ
 from .gpu_fusible import has_tiled_transpose, is_loop_fusible_producer, is_physically_transposing
 from .priority_fusion.conditions import MAX_IR_SIZE, over_budget
 from .settings import Settings
-from .verdict import Figures, Verdict, condition, requirement
+from .verdict import Answer, Verdict, condition, requirement
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ def sibling_shapes_differ(pair: SiblingPair) -> Verdict | None:
 
 
 @condition("GM016", "The two read different parts of the array", message="slices are non-overlapping")
-def differing_slices(pair: SiblingPair) -> Figures | None:
+def differing_slices(pair: SiblingPair) -> Answer:
     shape = pair.parent.shape
     if shape.is_tuple or shape.byte_size < _SMALL_BYTES:
         return None
@@ -87,7 +87,7 @@ def differing_slices(pair: SiblingPair) -> Figures | None:
 
 
 @condition("GM017", "One updates a slice in place", message="can't fuse multiple DUSs")
-def updates_in_place(pair: SiblingPair) -> Figures | None:
+def updates_in_place(pair: SiblingPair) -> Answer:
     for x in (pair.fusion, pair.other):
         if x.opcode == "fusion" and x.fused_root.opcode == "dynamic-update-slice":
             return {"update": x.name}
@@ -143,7 +143,7 @@ def producer_in_place(lone: LoneProducer) -> bool:
 
 
 @requirement("GM022", "The producer cannot be emitted per element", message="producer is not loop-fusible")
-def producer_not_a_loop(lone: LoneProducer) -> Figures | None:
+def producer_not_a_loop(lone: LoneProducer) -> Answer:
     producer = lone.producer
     if is_loop_fusible_producer(producer, lone.state.model.release):
         return None
@@ -174,7 +174,7 @@ def is_possible_root(instruction: Instruction, model: KernelModel) -> bool:
     "The consumer cannot have more results",
     message="consumer not eligible as multi-output fusion root.",
 )
-def consumer_not_a_root(pair: ProducerPair) -> Figures | None:
+def consumer_not_a_root(pair: ProducerPair) -> Answer:
     return None if is_possible_root(pair.consumer, pair.state.model) else {"opcode": pair.consumer.opcode}
 
 
@@ -206,7 +206,7 @@ def producer_over_budget(pair: ProducerPair) -> Verdict | None:
 @condition(
     "GM032", "Too much code would be copied", message="will generate too large IR", knobs=(MAX_IR_SIZE,)
 )
-def too_much_code(pair: ProducerPair) -> Figures | None:
+def too_much_code(pair: ProducerPair) -> Answer:
     size = pair.state.model.pair(pair.producer, pair.consumer).merged_ir_size
     limit = pair.state.settings.value(MAX_IR_SIZE)
     return {"instructions": size, "limit": int(limit)} if size > limit else None
@@ -215,7 +215,7 @@ def too_much_code(pair: ProducerPair) -> Figures | None:
 @condition(
     "GM033", "One kernel would be slower than two", message="will execute slower if fused", estimated=True
 )
-def slower(pair: ProducerPair) -> Figures | None:
+def slower(pair: ProducerPair) -> Answer:
     fused, unfused = pair.state.model.multi_output_times(pair.producer, pair.consumer)
     if fused <= unfused:
         return None

@@ -12,7 +12,7 @@ from hlofuse.ir.grouping import reach
 from hlofuse.releases import Release
 from .catalogue import essential, outcome, register
 from .settings import Settings
-from .verdict import Figures, Verdict, condition, requirement
+from .verdict import Answer, Verdict, condition, requirement
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ def is_always_duplicable(instruction: Instruction) -> bool:
     )
 
 
-def recomputation(pair: CandidatePair) -> Figures | None:
+def recomputation(pair: CandidatePair) -> Answer:
     """An expensive producer whose elements the consumer reads more than once, in figures; else None."""
     producer, state = pair.producer, pair.state
     if not state.is_expensive(producer) or producer not in state.reused.of(pair.consumer):
@@ -118,7 +118,7 @@ def producer_is_root(pair: CandidatePair) -> bool:
     "An expensive producer would be computed more than once",
     message="expensive producer would be duplicated",
 )
-def expensive_would_be_duplicated(pair: CandidatePair) -> Figures | None:
+def expensive_would_be_duplicated(pair: CandidatePair) -> Answer:
     if (
         not pair.state.may_duplicate
         or not _would_duplicate(pair)
@@ -131,7 +131,7 @@ def expensive_would_be_duplicated(pair: CandidatePair) -> Figures | None:
 
 
 @condition("IF005", "This run of the pass must not duplicate work", message="fusion pass cannot duplicate")
-def pass_cannot_duplicate(pair: CandidatePair) -> Figures | None:
+def pass_cannot_duplicate(pair: CandidatePair) -> Answer:
     if pair.state.may_duplicate or not _would_duplicate(pair) or is_always_duplicable(pair.producer):
         return None
     return {"producer_users": len(pair.producer.users)}

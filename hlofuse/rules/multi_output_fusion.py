@@ -1,24 +1,22 @@
 """Rules of MultiOutputFusion, the sibling fusion that targets build on. Codes MO… Two kernels that read the
 same array become one kernel with several results."""
 
-from dataclasses import dataclass
-
 from hlofuse.analysis.components import Reachability
-from hlofuse.analysis.cpu_predicates import is_supported_elemental_op
+from hlofuse.analysis.cpu_predicates import UNSUPPORTED_OPCODES
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
 from .catalogue import Knob, outcome
 from .settings import Settings
-from .verdict import Figures, condition, requirement
+from .verdict import Answer, condition, requirement
 
 USERS_CONSIDERED = Knob("multi-output-user-block", 128)
 
 
-@dataclass(frozen=True, slots=True)
-class Siblings:
+class Siblings(Record):
     """A candidate: `other` merged into `fusion`, both reading the same array."""
 
     fusion: Instruction
@@ -35,10 +33,7 @@ def is_profitable_operand(instruction: Instruction) -> bool:
 
 def element_shape(instruction: Instruction) -> Shape:
     """The shape a kernel loops over: of a multi-output fusion, its first result's."""
-    if instruction.opcode != "fusion":
-        return instruction.shape
-    root = instruction.fused_root
-    return root.outputs[0].shape
+    return instruction.fused_root.outputs[0].shape if instruction.opcode == "fusion" else instruction.shape
 
 
 def shared_bytes(a: Instruction, b: Instruction) -> int:
@@ -59,12 +54,12 @@ LATER_FUSION = outcome(
 
 
 @requirement("MO011", "The first of the two is not a fusion", message="User not legal to fuse")
-def first_is_no_fusion(pair: Siblings) -> Figures | None:
+def first_is_no_fusion(pair: Siblings) -> Answer:
     return {"opcode": pair.fusion.opcode} if pair.fusion.opcode != "fusion" else None
 
 
 @requirement("MO012", "One of the two is unused", message="User not legal to fuse")
-def same_or_dead(pair: Siblings) -> Figures | None:
+def same_or_dead(pair: Siblings) -> Answer:
     dead = next((x for x in (pair.fusion, pair.other) if not x.users and not x.is_root), None)
     if dead is not None:
         return {"dead": dead.name}
@@ -74,7 +69,7 @@ def same_or_dead(pair: Siblings) -> Figures | None:
 @requirement(
     "MO013", "The results of a multi-output fusion are used as a whole", message="User not legal to fuse"
 )
-def results_used_as_a_whole(pair: Siblings) -> Figures | None:
+def results_used_as_a_whole(pair: Siblings) -> Answer:
     for x in (pair.fusion, pair.other):
         if x.is_multi_output_fusion:
             user = next((u for u in x.users if u.opcode != "get-tuple-element"), None)
@@ -89,13 +84,13 @@ def connected(pair: Siblings) -> bool:
 
 
 @requirement("MO015", "The two loop over different shapes", message="User not legal to fuse")
-def shapes_differ(pair: Siblings) -> Figures | None:
+def shapes_differ(pair: Siblings) -> Answer:
     a, b = element_shape(pair.fusion), element_shape(pair.other)
     return None if a.key == b.key else {"shape": str(a), "other_shape": str(b)}
 
 
 @condition("MO016", "Both overwrite the same array", message="User not legal to fuse")
-def both_in_place(pair: Siblings) -> Figures | None:
+def both_in_place(pair: Siblings) -> Answer:
     a, b = pair.fusion, pair.other
     own = {a.operands[p.operand_number] for p in in_place_pairs(a, pair.release)}
     for p in in_place_pairs(b, pair.release) if own else ():
@@ -119,7 +114,7 @@ MAX_OPERANDS = Knob("cpu-multi-output-operands", 20)
     message="User not legal to fuse",
     knobs=(MAX_OPERANDS,),
 )
-def many_operands(pair: Siblings) -> Figures | None:
+def many_operands(pair: Siblings) -> Answer:
     counts = [len(pair.fusion.operands), len(pair.other.operands)]
     return {"operands": counts} if max(counts) >= pair.settings.value(MAX_OPERANDS) else None
 
@@ -138,11 +133,11 @@ def is_constant(instruction: Instruction) -> bool:
     "The operation cannot be part of a multi-output kernel",
     message="User is not fusible, or is the instruction itself",
 )
-def not_emitted(instruction: Instruction) -> Figures | None:
+def not_emitted(instruction: Instruction) -> Answer:
     opcode = instruction.opcode
     if instruction.fusion_kind == "kLoop" and instruction.fused_root.opcode != "dot":
         return None
-    return {"opcode": opcode} if opcode == "dot" or not is_supported_elemental_op(opcode) else None
+    return {"opcode": opcode} if opcode == "dot" or opcode in UNSUPPORTED_OPCODES else None
 
 
 CPU_CANDIDATE = (is_constant, not_emitted)

@@ -120,14 +120,14 @@ def rules_json(rules: Iterable[Rule]) -> dict[str, Any]:
     return {"schema": SCHEMA, "rules": [rule_json(r) for r in rules]}
 
 
-def rule_markdown(rule: Rule, level: int = 1) -> str:
-    out = [f"{'#' * level} {rule.code}: {rule.title}\n"]
+def rule_markdown(rule: Rule) -> str:
+    out = [f"# {rule.code}: {rule.title}\n"]
     for heading, text in sections(rule):
         if heading == "Knobs":
             text = "\n".join(f"- `{k.name}` = {_values(k)}: {k.summary}" for k in rule.knobs)
         elif heading == "XLA source":
             text = "; ".join(_mirror_markdown(part) for part in rule.mirrors.split("; "))
-        out.append(f"{'#' * (level + 1)} {heading}\n\n{text}\n")
+        out.append(f"## {heading}\n\n{text}\n")
     return "\n".join(out)
 
 

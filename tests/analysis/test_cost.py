@@ -11,7 +11,8 @@ from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.flops import valid_positions
 from hlofuse.analysis.kernels import kernels
-from hlofuse.ir import parse_module
+from hlofuse.ir import Instruction, Shape, parse_module
+from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.attributes.window import WindowDimension
 from .cost_modules import ASYNC, MODULES
 
@@ -59,12 +60,16 @@ def test_a_huge_window_is_estimated_at_once() -> None:
 
 def test_windows_are_read_from_text() -> None:
     text = "{size=3x4 stride=2x1 pad=1_2x0_-1 lhs_dilate=1x2 rhs_dilate=3x1 rhs_reversal=1x0}"
-    assert window_dimensions(text) == (
+    assert windows(text) == (
         WindowDimension(3, 2, 1, 2, window_dilation=3, window_reversal=True),
         WindowDimension(4, 1, 0, -1, base_dilation=2),
     )
-    assert window_dimensions(None) == ()
-    assert window_dimensions("{size=3x pad=}") == ()
+    assert windows("{size=3x pad=}") == windows("{size=2}", "dimensions") == ()
+
+
+def windows(text: str, name: str = "window") -> tuple[WindowDimension, ...]:
+    attributes = Attributes(raw={name: text})
+    return window_dimensions(Instruction("w", Shape("f32"), "reduce-window", attributes=attributes))
 
 
 def test_kernels_are_what_is_launched() -> None:

@@ -9,11 +9,12 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
+from hlofuse.analysis.convolution import dimension_numbers, window_dimensions, window_size
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import is_elementwise, without_bitcasts
 from hlofuse.analysis.flops import convolution_flops, dot_flops, first_leaf
-from hlofuse.analysis.kernels import computed_in, inside
+from hlofuse.analysis.kernels import computed_in, end_of, inside
+from hlofuse.cost.gpu.shapes import strides_of
 from hlofuse.ir import Instruction, Record, Shape, with_trait
 from hlofuse.ir.opcodes import values
 
@@ -99,7 +100,7 @@ def work_of(
         prefix = "" if source.minor_to_major == shape.minor_to_major else "transposed "
         fragments = 1.0
         if kernel.opcode == "concatenate":
-            inner = _stride(shape, kernel.dimensions[0]) * shape.dimensions[kernel.dimensions[0]]
+            inner = strides_of(shape)[kernel.dimensions[0]] * shape.dimensions[kernel.dimensions[0]]
             fragments = len(kernel.operands) * shape.element_count / max(inner, 1)
         return {f"{prefix}copy": moved, "copied piece": fragments - 1}
     if emitter == "custom call":
@@ -111,8 +112,7 @@ def work_of(
     is_guarded = (
         emitter == "loop emitter" and parts > 1 and any(n % parts > 0 for n in _short_rows(kernel)[-1:])
     )
-    root = kernel.fused_root if kernel.opcode == "fusion" else kernel
-    is_column = _is_column(_first_array(without_bitcasts(root)))
+    is_column = _is_column(_first_array(without_bitcasts(end_of(kernel))))
     loops = _Loops(caches, by_tiles=emitter == "tiled emitter", is_serial=is_guarded or is_column)
     if not loops.follow(kernel):
         return None
@@ -187,8 +187,7 @@ class _Loops:
     def follow(self, kernel: Instruction) -> bool:
         """Count the work of a kernel; False if it is too much."""
         fusion = kernel.opcode == "fusion"
-        root = kernel.fused_root if fusion else kernel
-        outputs = root.outputs
+        outputs = end_of(kernel).outputs
         self._has_short_rows = bool(_short_rows(kernel))
         whole = self._whole = {without_bitcasts(o) for o in outputs}
         pending: dict[Instruction, dict[object, tuple[int | None, float]]] = defaultdict(dict)
@@ -203,7 +202,7 @@ class _Loops:
             if inner is not None and shape.dimensions[inner] > _SHORTEST:
                 self._unfinished["unfinished row"] += _unfinished_rows(shape, inner, written)
             joined = without_bitcasts(output)
-            if joined.opcode == "concatenate" and _stride(joined.shape, joined.dimensions[0]) == 1:
+            if joined.opcode == "concatenate" and strides_of(joined.shape)[joined.dimensions[0]] == 1:
                 is_narrow = joined.shape.dimensions[joined.dimensions[0]] < _SHORTEST
                 self._other["joined narrow"] += written if is_narrow else 0.0
         inside = kernel.fused_computation.post_order() if fusion else [kernel]
@@ -309,7 +308,7 @@ class _Loops:
             place = next((d for d in gathered.minor_to_major if sizes[d] > 1), None)
             self.is_strided |= row == 1
             self._is_serial |= row == 1 and self._has_short_rows  # LLVM unrolls them and makes no vectors
-            run = 1 if place is None or _stride(gathered, place) > 1 else row
+            run = 1 if place is None or strides_of(gathered)[place] > 1 else row
             near = min(run, _STREAMED)
             self._other["gathered row"] += count / row
             self._other["gathered element"] += count / run * near
@@ -358,7 +357,7 @@ class _Loops:
                 operation += " columns"
                 inner = shape.minor_to_major[0]  # XLA adds rows to a row of results
         else:
-            window = window_dimensions(x.raw("window"))
+            window = window_dimensions(x)
             minor = shape.minor_to_major[0] if shape.rank else 0
             inner, operation = None, "window"
             if sum(d.size > 1 for d in window) > 1:
@@ -369,7 +368,7 @@ class _Loops:
                 operation = "window rounded"
             if any(d.padding_low or d.padding_high for d in window):
                 operation = f"padded {operation}"  # asks for each element whether it is inside
-            each = math.prod(d.size for d in window)
+            each = window_size(x)
         if len(arrays) > 1:
             operation = "several"
             steps = sum(i.opcode not in _FREE for i in x.to_apply)
@@ -395,7 +394,7 @@ class _Loops:
         """An input's elements are read `count` times, those of an inner loop along dimension `inner`."""
         if inner is None or inner >= shape.rank or shape.dimensions[inner] <= 1:
             return
-        stride = _stride(shape, inner)
+        stride = strides_of(shape)[inner]
         apart = stride * shape.buffer_size // max(shape.element_count, 1)
         if stride == 1 or apart < _LINE:
             return
@@ -436,8 +435,7 @@ def _is_column(shape: Shape | None) -> bool:
 
 def _divides_by_constant(x: Instruction) -> bool:
     """True where LLVM multiplies instead: integers, and remainders of powers of two from 1 on."""
-    divisor = x.operands[1]
-    source = divisor.operands[0] if divisor.opcode == "broadcast" else divisor
+    source = x.operands[1].past("broadcast")
     if source.opcode != "constant":
         return False
     value = float(source.literal.scalar or 0)
@@ -476,20 +474,11 @@ def _converted(shape: Shape) -> str:
     return "s8" if shape.is_array and shape.element_type in _BYTES else _kind(shape)
 
 
-def _stride(shape: Shape, dimension: int) -> int:
-    size = 1
-    for d in shape.minor_to_major:
-        if d == dimension:
-            break
-        size *= shape.dimensions[d]
-    return size
-
-
 def _same_place(result: Shape, operand: Shape, inner: int | None) -> int | None:
     """The dimension of a bitcast's operand whose neighbours are as far apart; the minor one if none is."""
     if inner is None or not operand.is_array or not operand.minor_to_major:
         return None
-    wanted, size = _stride(result, inner), 1
+    wanted, size = strides_of(result)[inner], 1
     for d in operand.minor_to_major:
         length = operand.dimensions[d]
         if length > 1 and wanted < size * min(length, _NEAR):
@@ -534,8 +523,7 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
             if along and x.shape.is_array:
                 found["ynn operation of a row"] += x.shape.element_count * operations
         elif x.opcode == "reduce-window":
-            window = window_dimensions(x.raw("window"))
-            found[f"ynn window {kind}"] += x.shape.element_count * math.prod(d.size for d in window)
+            found[f"ynn window {kind}"] += x.shape.element_count * window_size(x)
         elif x.opcode not in _FREE and x.shape.element_count > 1:
             slow = x.opcode if x.opcode in _SLOW else "operation"
             found[f"ynn {slow} {kind}"] += x.shape.element_count
@@ -650,7 +638,7 @@ _FEWEST_FILTERS = 8  # a product computes so many columns together, whether ther
 
 def _convolution(x: Instruction, name: str) -> Work:
     """FLOP, and the rows of windows from which a library gathers its matrix."""
-    sizes = [d.size for d in window_dimensions(x.raw("window"))]
+    sizes = [d.size for d in window_dimensions(x)]
     numbers, groups = dimension_numbers(x), int(x.raw("feature_group_count") or 1)
     flops, kind = _products(x), _kind(x.shape)
     if numbers is None or not sizes:
@@ -658,7 +646,7 @@ def _convolution(x: Instruction, name: str) -> Work:
     filters = max(x.shape.dimensions[numbers.output.index("f")] // groups, 1)
     windows = x.shape.element_count / filters
     found: Work = {}
-    if any(d.base_dilation > 1 for d in window_dimensions(x.raw("window"))):
+    if any(d.base_dilation > 1 for d in window_dimensions(x)):
         name += " between zeros"
     elif groups > 1 and filters < _FEWEST_FILTERS:
         name += " of groups"
@@ -671,7 +659,7 @@ def _convolution(x: Instruction, name: str) -> Work:
     elif filters < _FEWEST_FILTERS:
         flops *= _FEWEST_FILTERS / filters
     rows = windows * math.prod(sizes[:-1])
-    if math.prod(sizes) > _LARGE_WINDOW:
+    if window_size(x) > _LARGE_WINDOW:
         found[f"{name} place"] = rows * (sizes[-1] - 1)
     return found | {f"{name} {kind}": flops, f"{name} row": rows}
 

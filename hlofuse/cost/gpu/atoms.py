@@ -1,11 +1,10 @@
 """Facts about a single instruction, shared by equal instructions. An `Atom` depends on opcode, shapes and the
 few attributes a model reads, never on names or neighbours, so that layers of a network share them."""
 
-import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from hlofuse.analysis.convolution import window_dimensions
+from hlofuse.analysis.convolution import window_size
 from hlofuse.analysis.elementwise import is_elementwise, transpose_is_bitcast
 from hlofuse.analysis.indexing_evaluation import INVALIDATES_CACHE
 from hlofuse.ir.graph import Computation, Instruction
@@ -238,9 +237,8 @@ def _features(instruction: Instruction, release: Release) -> int:
     if opcode == "scatter":
         return SCATTERS
     if opcode == "reduce-window":
-        window = window_dimensions(instruction.raw("window"))
         most = 8 if release.unrolls_small_windows else 0
-        return KEEPS_ROLLED if math.prod(d.size for d in window) > most else 0
+        return KEEPS_ROLLED if window_size(instruction) > most else 0
     return 0
 
 

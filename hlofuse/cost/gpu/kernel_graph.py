@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.analysis.kernels import end_of
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped, reach
 from .heroes import Root
@@ -53,9 +54,8 @@ class KernelGraph:
         return [u for u in users if not (u.opcode == "tuple" and u.is_root)]
 
     def roots(self) -> list[Instruction]:
-        last = self.parts[-1]
-        root = last.fused_root if last.opcode == "fusion" else last
-        return [self.resolve(o) if o.opcode == "parameter" else o for o in root.outputs]
+        outputs = end_of(self.parts[-1]).outputs
+        return [self.resolve(o) if o.opcode == "parameter" else o for o in outputs]
 
 
 def leaves(root: Instruction) -> list[Instruction]:

@@ -43,12 +43,15 @@ def rate_profile(device: DeviceDescription) -> str:
 
 @cache
 def _product_rates(profile: str, operands: str) -> dict[tuple[int, ...], int]:
-    found = dict[tuple[int, ...], int]()
-    for line in Path(__file__).with_name("product_rates.csv").read_text().splitlines():
-        if line.startswith(f"{profile},{operands},"):
-            b, m, k, *rates = map(int, line.split(",")[2:])
-            found |= {(b, m, k, 256 << place): rate for place, rate in enumerate(rates)}
-    return found
+    rows = (map(int, row) for row in _rows("product_rates.csv", profile, operands))
+    return {(b, m, k, 256 << place): rate for b, m, k, *rates in rows for place, rate in enumerate(rates)}
+
+
+def _rows(file: str, *first: str) -> list[list[str]]:
+    """The further cells of the rows that begin with these."""
+    lines = Path(__file__).with_name(file).read_text().splitlines()
+    start = ",".join((*first, ""))
+    return [line.removeprefix(start).split(",") for line in lines if line.startswith(start)]
 
 
 GPUS_OF_A_HOST = 8  # As `SolGPUCostModel` supposes of every device
@@ -86,9 +89,5 @@ def _power(size: int) -> int:
 
 @cache
 def _rates(profile: str) -> dict[tuple[str, str], list[int]]:
-    found = {}
-    for line in Path(__file__).with_name("collective_rates.csv").read_text().splitlines():
-        name, *key = line.split(",")[:3]
-        if name == profile:
-            found[key[0], key[1]] = [int(rate) for rate in line.split(",")[3:]]
-    return found
+    rows = _rows("collective_rates.csv", profile)
+    return {(kind, pattern): [*map(int, rates)] for kind, pattern, *rates in rows}

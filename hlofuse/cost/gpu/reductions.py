@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hlofuse.ir.shape import Shape
 from .device import DeviceDescription
-from .shapes import NO_BITS, inverse
+from .shapes import NO_BITS, Dims, inverse
 from .ticks import ceil_of_ratio
 
 _MAX_THREADS_OF_ROW = 1024
@@ -26,7 +26,7 @@ class Reduction(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def reduction_of(operand: Shape, reduced: tuple[int, ...]) -> tuple[Reduction, bool]:
+def reduction_of(operand: Shape, reduced: Dims) -> tuple[Reduction, bool]:
     """The kind, and True if kept or reduced dimensions are contiguous in memory."""
     remaining = tuple(d for d in range(operand.rank) if d not in reduced)
     together = neighbours(operand, remaining) or neighbours(operand, reduced)
@@ -53,7 +53,7 @@ def neighbours(shape: Shape, dimensions: Sequence[int]) -> bool:
     return max(places) - min(places) == len(dimensions) - 1
 
 
-def _partition(shape: Shape, middle: tuple[int, ...]) -> tuple[int, int, int]:
+def _partition(shape: Shape, middle: Dims) -> tuple[int, int, int]:
     sizes = [1, 1, 1]
     segment = 2
     for d in shape.minor_to_major:

@@ -2,10 +2,12 @@
 
 import math
 from functools import lru_cache
+from typing import TypeAlias
 
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from .ticks import fp32
 
+Dims: TypeAlias = tuple[int, ...]  # Sizes or numbers of dimensions
 NO_BITS = 2**31 - 1  # Bits of a shape that is not an array, where the minimum is taken
 
 
@@ -50,7 +52,7 @@ def bytes_of_leaves(shape: Shape) -> float:
     return size
 
 
-def inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
+def inverse(permutation: Dims) -> Dims:
     """`InversePermutation`."""
     result = [0] * len(permutation)
     for i, p in enumerate(permutation):
@@ -109,14 +111,12 @@ def is_reshape_or_transpose_bitcast(a: Shape, b: Shape) -> bool:
     return a.rank == b.rank and _physical(a) == _physical(b)
 
 
-def _physical(shape: Shape) -> tuple[int, ...]:
+def _physical(shape: Shape) -> Dims:
     return tuple(shape.dimensions[d] for d in reversed(shape.minor_to_major))
 
 
 @lru_cache(maxsize=4096)
-def normalized_transpose(
-    source: Shape, result: Shape, permutation: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def normalized_transpose(source: Shape, result: Shape, permutation: Dims) -> tuple[Dims, Dims] | None:
     """Result dimensions and permutation without size-1 dimensions, contiguous neighbours merged. None for
     layouts other than the default. Mirrors `ShapeUtil::GetNormalizedLogicalTransposeShape`."""
     if not source.is_row_major or not result.is_row_major:

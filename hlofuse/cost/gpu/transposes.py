@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hlofuse.ir.shape import Shape
 from .device import DeviceDescription
-from .shapes import NO_BITS, inverse, normalized_transpose
+from .shapes import NO_BITS, Dims, inverse, normalized_transpose
 
 _BANKS = 32
 _BANK_BITS = 32
@@ -21,8 +21,8 @@ _LLVM_PERMUTATIONS = ((1, 0), (0, 2, 1), (2, 1, 0))
 class TiledTranspose(NamedTuple):
     """A transpose the transpose emitter takes (`TransposeDescription`)."""
 
-    dimensions: tuple[int, ...]  # Normalised dimensions of the result
-    permutation: tuple[int, ...]
+    dimensions: Dims  # Normalised dimensions of the result
+    permutation: Dims
     bits: int  # Bits of an element; 0 where different sizes may be combined
     shared_memory: int  # Bytes in a block before vectorising
 
@@ -32,7 +32,7 @@ class TiledTranspose(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def tiled_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) -> TiledTranspose | None:
+def tiled_transpose(source: Shape, result: Shape, permutation: Dims) -> TiledTranspose | None:
     """The description; None for another emitter (`GetDescriptionForTiledTransposeEmitter`)."""
     normalized = normalized_transpose(source, result, permutation)
     if normalized is None or len(normalized[1]) < 2:
@@ -61,7 +61,7 @@ def _is_large(one: int, other: int) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def bytewise_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) -> TiledTranspose | None:
+def bytewise_transpose(source: Shape, result: Shape, permutation: Dims) -> TiledTranspose | None:
     """`tiled_transpose` before `packed_transposes`: raw dimensions, whole bytes, mixed element sizes."""
     dimensions, rank = result.dimensions, len(permutation)
     if rank < 2:
@@ -78,7 +78,7 @@ def bytewise_transpose(source: Shape, result: Shape, permutation: tuple[int, ...
 
 
 @lru_cache(maxsize=4096)
-def llvm_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) -> TiledTranspose | None:
+def llvm_transpose(source: Shape, result: Shape, permutation: Dims) -> TiledTranspose | None:
     """`tiled_transpose` for the emitters of LLVM IR, which jaxlib 0.4.35 still uses."""
     if permutation not in _LLVM_PERMUTATIONS:
         return None
@@ -91,9 +91,7 @@ def llvm_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) -
 
 
 @lru_cache(maxsize=4096)
-def packed_tiles(
-    dimensions: tuple[int, ...], permutation: tuple[int, ...], bits: int
-) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def packed_tiles(dimensions: Dims, permutation: Dims, bits: int) -> tuple[Dims, Dims] | None:
     """Canonical result dimensions and tile sizes of packed elements (`GetPackedTransposeTileSizes`)."""
     if bits >= _BANK_BITS:
         return None
@@ -154,7 +152,7 @@ def transpose_launch(
     return blocks, threads
 
 
-def _blocks(source: list[int], order: tuple[int, ...], vector: int, keeps_minor: bool) -> int:
+def _blocks(source: list[int], order: Dims, vector: int, keeps_minor: bool) -> int:
     tiles = [1] * len(source)
     if keeps_minor:
         tiles[-1] = vector

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.shapes import Dims
 from hlofuse.cost.gpu.ticks import ceil_of_ratio, fp32, nanoseconds, seconds
 from hlofuse.ir.shape import BIT_WIDTH
 from .triton_support import DotDimensions
@@ -44,9 +45,7 @@ class DotTime(NamedTuple):
     total: int
 
 
-def dot_of(
-    dims: DotDimensions, lhs: tuple[int, ...], rhs: tuple[int, ...], types: tuple[str, str, str]
-) -> Dot | None:
+def dot_of(dims: DotDimensions, lhs: Dims, rhs: Dims, types: tuple[str, str, str]) -> Dot | None:
     """The dot; None for one that XLA's model does not cover (`IsSupported`)."""
     lhs_batch, rhs_batch, lhs_sum, rhs_sum = dims
     rows = [d for d in range(len(lhs)) if d not in lhs_batch and d not in lhs_sum]
@@ -91,7 +90,7 @@ def _memory_bandwidth(device: DeviceDescription, size: int) -> float:
 
 def dot_time(
     dot: Dot,
-    tile: tuple[int, ...],
+    tile: Dims,
     tile_k: int,
     warps: int,
     stages: int,

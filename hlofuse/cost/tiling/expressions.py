@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 # The order of kinds is XLA's `SymbolicExprType`: sums are printed in it.
 ADD, MUL, MOD, FLOORDIV = 0, 1, 2, 3
@@ -48,6 +49,7 @@ class Expr:
         return self.kind == MUL and self.rhs.kind == CONSTANT
 
 
+Exprs: TypeAlias = tuple[Expr, ...]
 _LEAVES: dict[tuple[int, int], Expr] = {}
 _NODES: dict[tuple[int, Expr, Expr], Expr] = {}
 

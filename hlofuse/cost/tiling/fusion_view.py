@@ -4,6 +4,7 @@ operands. Views with equal keys have the same tilings, costs and refusals, whate
 
 from hlofuse.cost.gpu.kernel_graph import KernelGraph, leaves
 from hlofuse.ir.graph import Instruction
+from .constraints import NotTiled
 from .op_kinds import OpKind, OpKinds
 
 
@@ -18,10 +19,6 @@ class FusionView:
     inside: list[bool]  # False for arrays that the fusion reads from memory
     roots: tuple[int, ...]  # The number of each output, -1 for one that the real root does not depend on
     key: tuple[object, ...]
-
-
-class UnsupportedRoots(ValueError):
-    """More than one output without users inside the fusion, or none."""
 
 
 class _Traversal(KernelGraph):
@@ -85,7 +82,8 @@ def _roots_of(part: Instruction) -> list[Instruction]:
 
 
 def view_of(kinds: OpKinds, *parts: Instruction, extra_outputs: bool = False) -> FusionView:
-    """The view of a fusion, or of producer and consumer; `extra_outputs`: the producer's other results."""
+    """The view of a fusion, or of producer and consumer; `extra_outputs`: the producer's other results.
+    Raises `NotTiled` for more than one output without users inside the fusion, or none."""
     traversal = _Traversal(parts)
     roots = traversal.roots()
     if extra_outputs:
@@ -94,7 +92,7 @@ def view_of(kinds: OpKinds, *parts: Instruction, extra_outputs: bool = False) ->
     if len(roots) > 1:
         final = [r for r in roots if not traversal.has_users(r)]
         if len(final) != 1:
-            raise UnsupportedRoots(
+            raise NotTiled(
                 "Only simple multi-output fusions with one real root are supported but multiple roots were "
                 "found."
                 if final

@@ -17,7 +17,7 @@ from hlofuse.ir.text.printer import print_instruction
 from hlofuse.releases import Release
 from .analysis import Analysis
 from .constraints import PREFIX, NotTiled, Operation, Refusal, Tiling
-from .fusion_view import FusionView, UnsupportedRoots, view_of
+from .fusion_view import FusionView, view_of
 from .indexing_map import IndexingMap
 from .op_kinds import OpKinds
 from .tick_columns import KernelTimes, dot_tile_sizes
@@ -113,8 +113,8 @@ class TilingModel:
     def _view(self, *parts: Instruction, extra_outputs: bool = False) -> FusionView | Refusal:
         try:
             return view_of(self._kinds, *parts, extra_outputs=extra_outputs)
-        except UnsupportedRoots as error:
-            return Refusal((PREFIX, str(error)))
+        except NotTiled as refusal:
+            return Refusal((PREFIX, *refusal.parts))
 
     def _analysis(self, view: FusionView) -> Analysis:
         cached = self._analyses.get(view.key)

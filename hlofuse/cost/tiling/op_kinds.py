@@ -11,7 +11,7 @@ from typing import cast
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_costs import DEFAULT_FLOPS, op_profile
-from hlofuse.cost.gpu.shapes import reshape_is_bitcast
+from hlofuse.cost.gpu.shapes import Dims, reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import values, with_trait
 from hlofuse.ir.shape import Shape
@@ -110,9 +110,7 @@ def _concatenate(shape: Shape, operands: tuple[Shape, ...], along: int) -> tuple
     return tuple(maps)
 
 
-def _dot(
-    dims: tuple[int, ...], lhs: tuple[int, ...], rhs: tuple[int, ...], key: DotDimensions
-) -> tuple[IndexingMap | None, ...]:
+def _dot(dims: Dims, lhs: Dims, rhs: Dims, key: DotDimensions) -> tuple[IndexingMap | None, ...]:
     lhs_batch, rhs_batch, lhs_sum, rhs_sum = key
     number = len(lhs_batch)
     results = list[list[Expr]]()
@@ -232,7 +230,7 @@ class OpKind:
         self.byte_size = shape.leaves_size
         self.maps: tuple[IndexingMap | None, ...] = ()
         """For each operand, the map from an index of the result."""
-        self.operand_dims: tuple[tuple[int, ...], ...] = ()
+        self.operand_dims: tuple[Dims, ...] = ()
         self.instruction_key: tuple[object, ...] = ()
         self.flops = 0
         """Per element of a tile."""

@@ -15,6 +15,7 @@ from .expressions import (
     VARIABLE,
     ZERO,
     Expr,
+    Exprs,
     add,
     constant,
     floordiv,
@@ -153,9 +154,9 @@ class SymbolicTile:
     (`xla/codegen/tiling/symbolic_tile.h`). Strides hold for parameters up to `limits`."""
 
     rank: int
-    offsets: tuple[Expr, ...]
-    sizes: tuple[Expr, ...]
-    strides: tuple[Expr, ...]
+    offsets: Exprs
+    sizes: Exprs
+    strides: Exprs
     limits: tuple[int, ...]
     condition: Condition
 

@@ -15,15 +15,15 @@ from hlofuse.releases import Release
 from .analysis import TiledNode
 from .dot_cost import Dot, DotTime, dot_of, dot_time
 from .fusion_view import FusionView
-from .tilings import Column, Columns
+from .tilings import Column, Columns, Floats
 from .triton_support import DotDimensions
 
 Ticks: TypeAlias = NDArray[np.int64]
-Number: TypeAlias = "NDArray[np.int64] | NDArray[np.float64] | NDArray[np.float32] | np.float32 | int | float"
+Number: TypeAlias = "NDArray[np.int64] | Floats | NDArray[np.float32] | np.float32 | int | float"
 _F = np.float32
 
 
-def half_away(value: NDArray[np.float64]) -> Ticks:
+def half_away(value: Floats) -> Ticks:
     """The nearest integers of non-negative values, halves up."""
     whole = np.trunc(value)
     result: Ticks = whole.astype(np.int64) + (value - whole >= 0.5)
@@ -38,7 +38,7 @@ def seconds(value: Number) -> Ticks:
     return result
 
 
-def _round_ticks(ticks: NDArray[np.float64]) -> Ticks:
+def _round_ticks(ticks: Floats) -> Ticks:
     rest, whole = np.modf(ticks / TICKS_PER_SECOND)
     result: Ticks = whole.astype(np.int64) * TICKS_PER_SECOND + half_away(rest * TICKS_PER_SECOND)
     return result
@@ -77,7 +77,7 @@ class KernelTimes:
         blocks: Number,
         size: Ticks | int,
         total: Ticks,
-        rate: NDArray[np.float64],
+        rate: Floats,
     ) -> Ticks:
         """Ticks to read `total` bytes of `size` at `rate` of the bandwidth (`ReadTimeWithDRAMHeuristic`)."""
         d = self.device
@@ -93,7 +93,7 @@ class KernelTimes:
         first = seconds(net.astype(_F) / np.minimum(dram, most))
         return first + seconds((total - net).astype(_F) / np.minimum(rest, most))
 
-    def write(self, size: int, rate: NDArray[np.float64]) -> Ticks:
+    def write(self, size: int, rate: Floats) -> Ticks:
         """Ticks to write a `size`-byte output at `rate` of the bandwidth."""
         return seconds(size / (rate * self.device.memory_bandwidth).astype(np.int64))
 

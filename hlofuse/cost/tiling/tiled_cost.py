@@ -1,10 +1,7 @@
 """Run time of a fusion for given tilings
 (`EstimateRunTimeForTiledHloComputation` in `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
 from hlofuse.cost.gpu.backend_config import FusionConfig
 from hlofuse.cost.gpu.estimate import OperandRead
@@ -18,7 +15,7 @@ from .fusion_view import FusionView
 from .op_kinds import OpKind
 from .simplifier import Simplifier
 from .tick_columns import KernelTimes, Ticks, dot_problem, dot_times
-from .tilings import NO_TILE, Column, Columns, Mask, TilingSet, Value, output_nodes
+from .tilings import NO_TILE, Column, Columns, Floats, Mask, TilingSet, Value, output_nodes
 
 REGISTER_SHARE = 0.4  # The share of a block's registers that one tile may take before XLA expects spilling
 
@@ -36,7 +33,7 @@ class TilingCosts(Record):
     blocks: Column
     num_warps: Column
     outputs: list[Column]  # The position of the written node for each output (see `multi_output`)
-    reads: dict[int, tuple[Value, NDArray[np.float64]]]
+    reads: dict[int, tuple[Value, Floats]]
     """Bytes read and the attained share of the bandwidth, by number of the operation."""
 
 
@@ -55,14 +52,14 @@ class _Costing:
         self.sizes = tilings.sizes
         self.strides_of: dict[TiledNode, Columns] = {}
         self.largest: Value = 1
-        self.fits: Mask | bool = True
+        self.fits: Mask = True
         self.flops: Value = 0
         self.bytes_read: Value = 0
-        self.reads: dict[int, tuple[Value, NDArray[np.float64]]] = {}
+        self.reads: dict[int, tuple[Value, Floats]] = {}
         self.register_limit = REGISTER_SHARE * times.device.registers_per_block_limit
         self._every_tile = times.release.every_tile_needs_registers
         self._shares_regions = times.release.equal_concatenates_shared
-        self.dots: list[tuple[TiledNode, Mask | bool]] = []
+        self.dots: list[tuple[TiledNode, Mask]] = []
         """Nodes of dots, with the tilings for which they count."""
         self._merger: TileMerger | None = None
 
@@ -148,7 +145,7 @@ class _Costing:
         node: TiledNode,
         kind: OpKind,
         blocks: Column,
-        new: Mask | bool,
+        new: Mask,
     ) -> None:
         size, share = self.tilings.access(kind, node.tile)
         total: Value = (blocks if new is True else blocks * new) * size
@@ -244,8 +241,6 @@ def tile_reads(view: FusionView, costs: TilingCosts, times: KernelTimes) -> list
 # `symbolic_tile_analysis.cc`), and for operations without operands also where the tile starts, if that can
 # differ.
 
-Same: TypeAlias = "Mask | bool"
-
 
 class TileMerger:
     """Finds, for every node and tiling, the first node with the same tile."""
@@ -260,12 +255,12 @@ class TileMerger:
         self.by_offset = self._compared_by_offset(analysis.nodes)
         self._numbers: dict[TiledNode, Value] = {}
 
-    def _compared_by_offset(self, nodes: list[TiledNode]) -> dict[int, Same]:
+    def _compared_by_offset(self, nodes: list[TiledNode]) -> dict[int, Mask]:
         """The tilings whose offsets are compared, for operations without operands that occur twice alike."""
         groups = grouped((node.op, node) for node in nodes if not node.operands)
-        result: dict[int, Same] = {}
+        result: dict[int, Mask] = {}
         for op, group in groups.items():
-            needed: Same = False
+            needed: Mask = False
             for i, b in enumerate(group):
                 for a in group[:i]:
                     needed = needed | self._same_sizes(a, b)
@@ -275,7 +270,7 @@ class TileMerger:
             result.update((root, True) for root in self.view.roots)
         return result
 
-    def _same_sizes(self, a: TiledNode, b: TiledNode) -> Same:
+    def _same_sizes(self, a: TiledNode, b: TiledNode) -> Mask:
         return self._same(a.tile.sizes, b.tile.sizes, self.values, self.values)
 
     def _same(
@@ -284,8 +279,8 @@ class TileMerger:
         b: tuple[Expr, ...],
         of_a: Columns,
         of_b: Columns,
-    ) -> Same:
-        same: Same = True
+    ) -> Mask:
+        same: Mask = True
         for x, y in zip(a, b, strict=True):
             if x is not y or of_a is not of_b:
                 same = same & (of_a.value(x) == of_b.value(y))
@@ -293,13 +288,13 @@ class TileMerger:
 
     def distinct(
         self, level: list[TiledNode], strides: dict[TiledNode, Columns]
-    ) -> list[tuple[TiledNode, Same]]:
+    ) -> list[tuple[TiledNode, Mask]]:
         numbers = self._numbers
         earlier: dict[int, list[TiledNode]] = {}
-        result: list[tuple[TiledNode, Same]] = []
+        result: list[tuple[TiledNode, Mask]] = []
         for node in level:
             number: Value = len(numbers)
-            new: Same = True
+            new: Mask = True
             for other in earlier.get(node.op, ()):
                 same = self._equal(other, node, strides) & new
                 if same is False:
@@ -314,11 +309,11 @@ class TileMerger:
             result.append((node, new))
         return result
 
-    def _equal(self, a: TiledNode, b: TiledNode, strides: dict[TiledNode, Columns]) -> Same:
+    def _equal(self, a: TiledNode, b: TiledNode, strides: dict[TiledNode, Columns]) -> Mask:
         has_regions = bool(a.regions or b.regions)
         if has_regions and not self._shares_regions:
             return False
-        same: Same = True
+        same: Mask = True
         for x, y in () if has_regions else zip(a.operands, b.operands, strict=True):
             if x is not y:
                 same = same & (self._numbers[x] == self._numbers[y])
@@ -334,8 +329,8 @@ class TileMerger:
             return False
         return bool(same) if isinstance(same, np.bool_) else same
 
-    def _same_offsets(self, a: TiledNode, b: TiledNode, where: Same) -> Same:
-        same: Same = True
+    def _same_offsets(self, a: TiledNode, b: TiledNode, where: Mask) -> Mask:
+        same: Mask = True
         for x, y in zip(a.map.results, b.map.results, strict=True):
             x, y = _tile_start(x, len(a.map.dims)), _tile_start(y, len(b.map.dims))
             if x is y:
@@ -351,7 +346,7 @@ class TileMerger:
                 same = same & self._compare_simplified(x, y, where)
         return same
 
-    def _compare_simplified(self, x: Expr, y: Expr, where: Same) -> Mask:
+    def _compare_simplified(self, x: Expr, y: Expr, where: Mask) -> Mask:
         """The general case, by tiling: both as functions of the block's index, simplified."""
         wanted = np.broadcast_to(where, (self.count,))
         result = np.zeros(self.count, dtype=np.bool_)

@@ -19,6 +19,7 @@ from .expressions import (
     VARIABLE,
     ZERO,
     Expr,
+    Exprs,
     floordiv,
     mod,
     mul,
@@ -31,7 +32,9 @@ from .size_and_stride import SymbolicTile, symbolic_tile
 
 Column: TypeAlias = NDArray[np.int64]
 Value: TypeAlias = "Column | int"
-Mask: TypeAlias = NDArray[np.bool_]
+Floats: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = "NDArray[np.bool_] | bool"
+"""The tilings for which something holds; True for all."""
 
 
 class Columns(Struct, eq=False):
@@ -40,9 +43,9 @@ class Columns(Struct, eq=False):
     parameters: Sequence[Value]
     _values: dict[Expr, Value] = {}
     _padded: dict[Expr, Value] = {}
-    _products: dict[tuple[Expr, ...], Value] = {}
+    _products: dict[Exprs, Value] = {}
     _negative: dict[Expr, bool] = {}
-    _masks: dict[object, Mask | bool] = {}
+    _masks: dict[object, Mask] = {}
 
     def value(self, expr: Expr) -> Value:
         if expr.kind == VARIABLE:
@@ -67,7 +70,7 @@ class Columns(Struct, eq=False):
             found = self._padded[expr] = power_of_two_ceil(self.value(expr))
         return found
 
-    def padded_product(self, exprs: tuple[Expr, ...]) -> Value:
+    def padded_product(self, exprs: Exprs) -> Value:
         """Elements of a tile with these sizes, each rounded up to a power of two."""
         found = self._products.get(exprs)
         if found is None:
@@ -83,14 +86,14 @@ class Columns(Struct, eq=False):
             found = self._negative[expr] = bool(np.any(np.less(self.value(expr), 0)))
         return found
 
-    def padded_at_most(self, exprs: tuple[Expr, ...], most: float) -> Mask | bool:
+    def padded_at_most(self, exprs: Exprs, most: float) -> Mask:
         """Mask of tilings whose rounded-up tile has at most that many elements; True for all."""
         found = self._masks.get((exprs, most))
         if found is None:
             found = self._masks[exprs, most] = _plain(self.padded_product(exprs) <= most)
         return found
 
-    def condition_mask(self, condition: Condition) -> Mask | bool:
+    def condition_mask(self, condition: Condition) -> Mask:
         if condition == ALWAYS:
             return True
         found = self._masks.get(condition)
@@ -98,10 +101,10 @@ class Columns(Struct, eq=False):
             found = self._masks[condition] = _plain(self._compute_mask(condition))
         return found
 
-    def _compute_mask(self, condition: Condition) -> Mask | bool:
-        anywhere: Mask | bool = False
+    def _compute_mask(self, condition: Condition) -> Mask:
+        anywhere: Mask = False
         for conjunction in condition:
-            everywhere: Mask | bool = True
+            everywhere: Mask = True
             for expr, (lo, hi) in conjunction:
                 v = self.value(expr)
                 everywhere = everywhere & ((v == lo) if lo == hi else ((v >= lo) & (v <= hi)))
@@ -109,7 +112,7 @@ class Columns(Struct, eq=False):
         return anywhere
 
 
-def _plain(mask: Mask | bool) -> Mask | bool:
+def _plain(mask: Mask) -> Mask:
     return True if np.all(mask) else mask
 
 
@@ -218,7 +221,7 @@ class TilingSet:
         self._pads = pads
         self._extent = self.sizes.padded if pads else self.sizes.value
         self._strides = {self._extents: self.sizes}
-        self._accesses = dict[tuple[OpKind, SymbolicTile], tuple[Value, NDArray[np.float64]]]()
+        self._accesses = dict[tuple[OpKind, SymbolicTile], tuple[Value, Floats]]()
         self._blocks = dict[tuple[tuple[int, ...], int], Column]()
         self._parts = dict[bytes, TilingSet]()
 
@@ -234,7 +237,7 @@ class TilingSet:
             cached = self._blocks[dims, first] = np.broadcast_to(blocks, (self.count,))
         return cached
 
-    def where(self, mask: Mask | bool) -> "TilingSet":
+    def where(self, mask: Mask) -> "TilingSet":
         if mask is True:
             return self
         mask = np.broadcast_to(mask, (self.count,))
@@ -256,7 +259,7 @@ class TilingSet:
             found = self._strides[limits] = Columns(clamped)
         return found
 
-    def access(self, kind: OpKind, tile: SymbolicTile) -> tuple[Value, NDArray[np.float64]]:
+    def access(self, kind: OpKind, tile: SymbolicTile) -> tuple[Value, Floats]:
         """Bytes of one tile of an array, and the attained share of the bandwidth."""
         cached = self._accesses.get((kind, tile))
         if cached is None:
@@ -267,11 +270,11 @@ class TilingSet:
             cached = self._accesses[kind, tile] = size, share
         return cached
 
-    def _bandwidth_share(self, kind: OpKind, tile: SymbolicTile) -> NDArray[np.float64]:
+    def _bandwidth_share(self, kind: OpKind, tile: SymbolicTile) -> Floats:
         """`BandwidthUtilizationRateHeuristicForTiledMemoryAccess`."""
         strides = self.strides(tile)
         contiguous: Value = 1
-        reached: Mask | bool = True
+        reached: Mask = True
         for d in kind.minor_to_major:
             reached = reached & (strides.value(tile.strides[d]) == 1)
             if reached is False or reached is np.False_:
@@ -281,7 +284,7 @@ class TilingSet:
             reached = reached & (extent >= kind.dims[d])
         size = np.asarray(contiguous) * kind.element_bytes
         transaction = self._transaction
-        rate: NDArray[np.float64] = size / (transaction * -(-size // transaction))
+        rate: Floats = size / (transaction * -(-size // transaction))
         return rate
 
 
@@ -302,7 +305,7 @@ MAX_DOT_SIDE = 256
 def valid_tilings(analysis: Analysis, device: DeviceDescription, tilings: TilingSet) -> TilingSet:
     view = analysis.view
     tilings = tilings.where(tilings.blocks(view.kinds[0].dims) < device.block_dim_limit_x)
-    mask: Mask | bool = True
+    mask: Mask = True
     for sizes in dict.fromkeys(node.tile.sizes for node in analysis.nodes):
         mask = mask & tilings.sizes.padded_at_most(sizes, MAX_TENSOR_ELEMENTS)
     tilings = tilings.where(mask)
@@ -318,16 +321,16 @@ def valid_tilings(analysis: Analysis, device: DeviceDescription, tilings: Tiling
     return tilings.where(mask)
 
 
-def _root_sizes(node: TiledNode, dims: Sequence[int], values: Columns) -> Mask | bool:
+def _root_sizes(node: TiledNode, dims: Sequence[int], values: Columns) -> Mask:
     """Mask: a tile of an output is a power of two or the whole dimension."""
-    mask: Mask | bool = True
+    mask: Mask = True
     for expr, size in zip(node.tile.sizes, dims, strict=True):
         tile = values.value(expr)
         mask = mask & (((tile & (tile - 1)) == 0) | (tile == size))
     return mask
 
 
-def _emitter_conditions(analysis: Analysis, node: TiledNode, values: Columns) -> Mask | bool:
+def _emitter_conditions(analysis: Analysis, node: TiledNode, values: Columns) -> Mask:
     """Mask: conditions on sizes rounded up to powers of two (`DeriveCustomConstraints`)."""
     kind = analysis.view.kinds[node.op]
     if kind.opcode in ("reshape", "bitcast"):
@@ -342,7 +345,7 @@ def _emitter_conditions(analysis: Analysis, node: TiledNode, values: Columns) ->
         if node.tile.offsets[along].value != 0:
             return False
         size = values.padded(node.tile.sizes[along])
-        mask: Mask | bool = True
+        mask: Mask = True
         for dims in kind.operand_dims[:-1]:
             mask = mask & (dims[along] % size == 0)
         stride = Columns([power_of_two_ceil(p) for p in values.parameters]).value(node.tile.strides[along])

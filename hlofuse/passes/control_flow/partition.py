@@ -307,7 +307,7 @@ def sharding_rule(x: Instruction) -> ShardingRule | None:
     if x.opcode in ELEMENTWISE_OPCODES | _KEEPS_PLACES and max(ranks, default=0) <= shape.rank:
         lengths = x.attributes.get("fft_length") or ()
         moved = {*dimensions, *range(shape.rank - len(lengths), shape.rank)}
-        moved |= {d for d, w in enumerate(window_dimensions(x.raw("window"))) if w.size != 1}
+        moved |= {d for d, w in enumerate(window_dimensions(x)) if w.size != 1}
         for o in x.operands:
             sizes = enumerate(o.shape.dimensions)
             moved |= {d for d, size in sizes if size != shape.dimensions[d]}

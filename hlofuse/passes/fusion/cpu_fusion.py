@@ -8,10 +8,10 @@ from typing import ClassVar
 from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.cpu_predicates import (
+    UNSUPPORTED_OPCODES,
     is_expensive_on_cpu,
     is_output_fusible,
     is_softmax_shift,
-    is_supported_elemental_op,
 )
 from hlofuse.analysis.custom_calls import is_embedded
 from hlofuse.ir import Computation, Instruction, Module, reach
@@ -47,7 +47,7 @@ class _Driver(FusionDriver):
         """True if what such an operation calls is generated as a part of it (`BlockSubcomputationFusion`)."""
         if opcode == "scatter":
             return True
-        return self.release.cpu_inlined_computations_stay and is_supported_elemental_op(opcode)
+        return self.release.cpu_inlined_computations_stay and opcode not in UNSUPPORTED_OPCODES
 
     def is_expensive(self, instruction: Instruction) -> bool:
         return is_expensive_on_cpu(instruction, self.release)

@@ -12,17 +12,17 @@ from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.launch import common_reduction, first_reduction
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.gpu_fusible import outputs_of
-from hlofuse.rules.verdict import Figures, runner
-from .unfused import LAST, GpuKernel
+from hlofuse.rules.verdict import Answer, Figures, runner
+from .unfused import GpuKernel, unsettled
 
 
 @runner("EM060", "A matrix-vector product becomes multiply and reduce", runs="multiply and reduce")
-def strength_reduced(kernel: GpuKernel) -> Figures | None:
+def strength_reduced(kernel: GpuKernel) -> Answer:
     return product_as_reduce(kernel.instruction)
 
 
 @runner("EM061", "A dot that no library supports is a loop", runs="loop emitter")
-def not_a_library_call(kernel: GpuKernel) -> Figures | None:
+def not_a_library_call(kernel: GpuKernel) -> Answer:
     if not kernel.is_generated or kernel.config_kind:
         return None
     dot = next((i for i in inside(kernel.instruction) if i.opcode == "dot"), None)
@@ -110,13 +110,13 @@ def _toward_hero(kernel: GpuKernel, output: Instruction, hero: Atom) -> Instruct
 
 
 @runner("EM020", "A contiguous slice is a memcpy", runs="memcpy")
-def slice_copy(kernel: GpuKernel) -> Figures | None:
+def slice_copy(kernel: GpuKernel) -> Answer:
     slice_ = copied_slice(kernel.instruction) if kernel.modern and kernel.is_generated else None
     return None if slice_ is None else {"slice": slice_.name, "bytes": slice_.shape.byte_size}
 
 
 @runner("EM021", "A slice at a loop's counter is a memcpy", runs="memcpy")
-def dynamic_slice_copy(kernel: GpuKernel) -> Figures | None:
+def dynamic_slice_copy(kernel: GpuKernel) -> Answer:
     slice_ = copied_dynamic_slice(kernel.instruction) if kernel.modern and kernel.is_generated else None
     if slice_ is None:
         return None
@@ -125,7 +125,7 @@ def dynamic_slice_copy(kernel: GpuKernel) -> Figures | None:
 
 
 @runner("EM022", "A fusion of copies is one memcpy each", runs="memcpy")
-def copy_fusion(kernel: GpuKernel) -> Figures | None:
+def copy_fusion(kernel: GpuKernel) -> Answer:
     if kernel.instruction.opcode != "fusion" or kernel.instruction.fusion_kind == "kCustom":
         return None
     if not (copies := plain_copies(kernel.instruction)):
@@ -142,7 +142,7 @@ def custom(kernel: GpuKernel) -> bool:
 
 
 @runner("EM031", "A matmul in Triton", runs="Triton GEMM")
-def triton_gemm(kernel: GpuKernel) -> Figures | None:
+def triton_gemm(kernel: GpuKernel) -> Answer:
     if kernel.config_kind not in ("__triton_gemm", "__triton_nested_gemm_fusion"):
         return None
     found = dict[str, Any]()
@@ -152,7 +152,7 @@ def triton_gemm(kernel: GpuKernel) -> Figures | None:
 
 
 @runner("EM032", "A normalization in Triton", runs="Triton block-level")
-def triton(kernel: GpuKernel) -> Figures | None:
+def triton(kernel: GpuKernel) -> Answer:
     return _tile(kernel) if kernel.config_kind == config.TRITON else None
 
 
@@ -177,7 +177,7 @@ def _tile(kernel: GpuKernel) -> Figures:
 
 
 @runner("EM040", "The reduction emitter", runs="reduction emitter")
-def reduction(kernel: GpuKernel) -> Figures | None:
+def reduction(kernel: GpuKernel) -> Answer:
     if kernel.launch.kind != "reduction":
         return None
     first = first_reduction(kernel.analysis)
@@ -190,7 +190,7 @@ def reduction(kernel: GpuKernel) -> Figures | None:
 
 
 @runner("EM041", "The transpose emitter", runs="transpose emitter")
-def transpose(kernel: GpuKernel) -> Figures | None:
+def transpose(kernel: GpuKernel) -> Answer:
     if kernel.launch.kind != "transpose":
         return None
     heroes = [hero for hero, _ in kernel.analysis.heroes]
@@ -201,7 +201,7 @@ def transpose(kernel: GpuKernel) -> Figures | None:
 
 
 @runner("EM042", "The scatter emitter", runs="scatter emitter")
-def scatter(kernel: GpuKernel) -> Figures | None:
+def scatter(kernel: GpuKernel) -> Answer:
     if kernel.launch.kind != "scatter":
         return None
     root = outputs_of(kernel.instruction)[0]
@@ -212,12 +212,12 @@ def scatter(kernel: GpuKernel) -> Figures | None:
 
 
 @runner("EM043", "The sort emitter", runs="bitonic sort")
-def sort(kernel: GpuKernel) -> Figures | None:
+def sort(kernel: GpuKernel) -> Answer:
     return {"hero": hero_names(kernel)} if kernel.launch.kind == "sort" else None
 
 
 @runner("EM044", "The concatenate emitter", runs="concatenate emitter")
-def concatenate(kernel: GpuKernel) -> Figures | None:
+def concatenate(kernel: GpuKernel) -> Answer:
     if kernel.launch.kind != "concatenate":
         return None
     hero = kernel.analysis.heroes[0][0]
@@ -227,7 +227,7 @@ def concatenate(kernel: GpuKernel) -> Figures | None:
 
 
 @runner("EM045", "In-place update", runs="in-place update")
-def in_place_update(kernel: GpuKernel) -> Figures | None:
+def in_place_update(kernel: GpuKernel) -> Answer:
     first = kernel.analysis.roots[0].update
     if kernel.launch.kind != "loop" or first is None or not kernel.analysis.updates_in_place:
         return None
@@ -235,12 +235,12 @@ def in_place_update(kernel: GpuKernel) -> Figures | None:
 
 
 @runner("EM046", "The slices emitter", runs="slices emitter")
-def slices(kernel: GpuKernel) -> Figures | None:
+def slices(kernel: GpuKernel) -> Answer:
     return {"slices": len(kernel.summary.roots)} if kernel.launch.kind == "slices" else None
 
 
 @runner("EM049", "The loop emitter", runs="loop emitter")
-def loop(kernel: GpuKernel) -> Figures | None:
+def loop(kernel: GpuKernel) -> Answer:
     roots = outputs_of(kernel.instruction)
     more = f" and {len(roots) - 1} more" if len(roots) > 1 else ""
     found: dict[str, Any] = {"result": f"{roots[0].name} {_shape(roots[0])}{more}"}
@@ -261,7 +261,7 @@ RULES = (
     triton,
     cudnn,
     triton_collective,
-    *LAST,
+    unsettled,
     reduction,
     transpose,
     scatter,

@@ -13,7 +13,7 @@ from hlofuse.ir.opcodes import values
 from hlofuse.ir.record import Record
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_fusible import may_be_fused
-from hlofuse.rules.verdict import Figures, Verdict, runner
+from hlofuse.rules.verdict import Answer, Figures, Verdict, runner
 
 _WRAPPED = values("convolution dot map stochastic-convert")
 """Opcodes beyond the fusible ones (`xla/backends/gpu/transforms/fusion_wrapper.cc`)."""
@@ -95,7 +95,7 @@ def _calls(
 ) -> Callable[[GpuKernel], Verdict | None]:
     """The rule of custom calls whose target begins with one of these."""
 
-    def evaluate(kernel: GpuKernel) -> Figures | None:
+    def evaluate(kernel: GpuKernel) -> Answer:
         return figures(kernel) if kernel.target and kernel.target.startswith(targets) else None
 
     return runner(code, title, runs=runs)(evaluate)
@@ -123,14 +123,14 @@ _COPIES = values("copy copy-start")
 
 
 @runner("EM010", "A Fourier transform in cuFFT", runs="cuFFT")
-def fft(kernel: GpuKernel) -> Figures | None:
+def fft(kernel: GpuKernel) -> Answer:
     if kernel.instruction.opcode != "fft":
         return None
     return {"length": (kernel.instruction.raw("fft_length") or "").strip("{}")}
 
 
 @runner("EM011", "Communication between devices", runs="NCCL")
-def collective(kernel: GpuKernel) -> Figures | None:
+def collective(kernel: GpuKernel) -> Answer:
     instruction = kernel.instruction
     if instruction.opcode not in _COLLECTIVES:
         return None
@@ -138,7 +138,7 @@ def collective(kernel: GpuKernel) -> Figures | None:
 
 
 @runner("EM012", "A copy is a memcpy", runs="memcpy")
-def plain_copy(kernel: GpuKernel) -> Figures | None:
+def plain_copy(kernel: GpuKernel) -> Answer:
     instruction = kernel.instruction
     if instruction.opcode not in _COPIES:
         return None
@@ -148,7 +148,7 @@ def plain_copy(kernel: GpuKernel) -> Figures | None:
 
 
 @runner("EM013", "A sort is a series of bitonic sort kernels", runs="bitonic sort")
-def sort(kernel: GpuKernel) -> Figures | None:
+def sort(kernel: GpuKernel) -> Answer:
     instruction = kernel.instruction
     if instruction.opcode != "sort":
         return None
@@ -163,14 +163,13 @@ def random_state(kernel: GpuKernel) -> bool:
 
 
 @runner("EM015", "A transfer between host and device", runs="host transfer")
-def host(kernel: GpuKernel) -> Figures | None:
+def host(kernel: GpuKernel) -> Answer:
     return {"bytes": kernel.instruction.shape.byte_size} if kernel.instruction.opcode in _HOST else None
 
 
 @runner("EM016", "An instruction that is rewritten after fusion", runs="rewritten later")
-def unsettled(kernel: GpuKernel) -> Figures | None:
+def unsettled(kernel: GpuKernel) -> Answer:
     return None if kernel.is_generated else {"opcode": kernel.instruction.opcode}
 
 
 RULES = (*CALLS, fft, collective, plain_copy, sort, random_state, host)
-LAST = (unsettled,)

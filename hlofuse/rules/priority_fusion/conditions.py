@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.cost.gpu.summary import Summary, SummaryPair
+from hlofuse.cost.gpu.summary import SummaryPair
 from hlofuse.cost.tiling.constraints import Refusal, Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction
@@ -15,7 +15,7 @@ from hlofuse.rules.catalogue import Knob, essential, outcome, register
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused, updated_operand
 from hlofuse.rules.instruction_fusion import FusionState
 from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import Figures, Verdict, condition, requirement
+from hlofuse.rules.verdict import Answer, Verdict, condition, requirement
 
 
 @dataclass(slots=True)
@@ -100,16 +100,7 @@ def over_budget(
     producer_consumer: bool,
 ) -> Verdict | None:
     """`FusionFitsInBudget`; with `producer_consumer` the first is the consumer."""
-    a, b = model.summary(first), model.summary(second)
-    verdict = _over_machine(a, b, model, settings) or over_parameter_limit(
-        first, second, settings, producer_consumer=producer_consumer
-    )
-    return None if verdict is None or verdict.rule.code in settings.disabled else verdict
-
-
-def _over_machine(a: Summary, b: Summary, model: KernelModel, settings: Settings) -> Verdict | None:
-    """The limits that do not depend on which operands the two share."""
-    off = settings.disabled
+    a, b, off = model.summary(first), model.summary(second), settings.disabled
     limit = model.device.shared_memory_per_block
     shared = a.shared_memory + b.shared_memory
     if shared > limit and SHARED_MEMORY.code not in off:
@@ -120,22 +111,20 @@ def _over_machine(a: Summary, b: Summary, model: KernelModel, settings: Settings
     if reductions > most and TOO_MANY_REDUCTIONS.code not in off:
         message = f"over {int(most)} unnested reductions in fusion"
         return Verdict(TOO_MANY_REDUCTIONS, {"reductions": reductions, "limit": int(most)}, message)
-    return None
+    if TOO_MANY_PARAMETERS.code in off:
+        return None
+    return over_parameter_limit(first, second, settings, producer_consumer=producer_consumer)
 
 
 def kernel_over_budget(pair: PriorityPair) -> Verdict | None:
     """The three limits for a producer that goes into its consumer."""
-    state, of = pair.state, pair.structure
-    machine = _over_machine(of.consumer, of.producer, state.model, state.settings)
-    verdict = machine or parameters_over_limit(pair)
-    return None if verdict is None or verdict.rule.code in state.settings.disabled else verdict
+    state = pair.state
+    return over_budget(pair.consumer, pair.producer, state.model, state.settings, producer_consumer=True)
 
 
 def triton_over_limit(pair: PriorityPair) -> Verdict | None:
-    return parameters_over_limit(pair) if pair.state.model.release.triton_limits_parameters else None
-
-
-def parameters_over_limit(pair: PriorityPair) -> Verdict | None:
+    if not pair.state.model.release.triton_limits_parameters:
+        return None
     return over_parameter_limit(pair.consumer, pair.producer, pair.state.settings, producer_consumer=True)
 
 
@@ -145,7 +134,7 @@ def parameters_over_limit(pair: PriorityPair) -> Verdict | None:
     message="the fusion would result in an overly large code duplication",
     knobs=(MAX_IR_SIZE,),
 )
-def code_duplication(pair: PriorityPair) -> Figures | None:
+def code_duplication(pair: PriorityPair) -> Answer:
     size = pair.structure.merged_ir_size
     limit = pair.state.settings.value(MAX_IR_SIZE)
     return {"instructions": size, "limit": int(limit)} if size > limit else None
@@ -165,12 +154,12 @@ def producer_is_root(pair: PriorityPair) -> bool:
     "The producer is a library call, Triton GEMM or custom call",
     message="the producer is not fusible",
 )
-def producer_not_fusible(pair: PriorityPair) -> Figures | None:
+def producer_not_fusible(pair: PriorityPair) -> Answer:
     return None if may_be_fused(pair.producer, pair.state.model.release) else {"opcode": pair.producer.opcode}
 
 
 @requirement("PF003", "The consumer cannot be fused into", message="the consumer is not fusible")
-def consumer_not_fusible(pair: PriorityPair) -> Figures | None:
+def consumer_not_fusible(pair: PriorityPair) -> Answer:
     return None if may_be_fused(pair.consumer, pair.state.model.release) else {"opcode": pair.consumer.opcode}
 
 
@@ -218,7 +207,7 @@ def producer_is_scattered_into(pair: PriorityPair) -> bool:
     "The producer reads the array that a scatter updates",
     message="Producer uses the in-place operand of a scatter",
 )
-def producer_reads_updated(pair: PriorityPair) -> Figures | None:
+def producer_reads_updated(pair: PriorityPair) -> Answer:
     updated = updated_operand(pair.consumer)
     return {"array": updated.name} if updated is not None and updated in pair.producer.operands else None
 
