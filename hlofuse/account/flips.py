@@ -102,5 +102,5 @@ def pair_estimate(
     estimate = model.pair_time(producer, consumer)
     if not tiled:
         estimate = replace(estimate, ticks=INFINITE)
-        model.set_pair_time(producer, consumer, estimate)
+        model.cache[producer].times[consumer] = estimate
     return estimate

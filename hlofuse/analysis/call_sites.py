@@ -8,6 +8,7 @@ from itertools import count
 
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import post_order
 from hlofuse.ir.opcodes import with_trait
 from .async_ops import is_async_end
 
@@ -147,26 +148,15 @@ class CallOrder:
 
     def call_new(self, computation: Computation) -> None:
         """Place a caller of what was added after it, and then all its own callers."""
-        for caller in self._with_callers(computation):
+        for caller in post_order([computation], self._latest_first)[::-1]:
             self.add(caller)
 
     def listed(self) -> list[Computation]:
         return sorted(self._since, key=self._since.__getitem__)
 
-    def _with_callers(self, computation: Computation) -> list[Computation]:
-        found = []
-        agenda = [(computation, False)]
-        seen = set[Computation]()
-        while agenda:
-            x, is_done = agenda.pop()
-            if is_done:
-                found.append(x)
-            elif x not in seen:
-                seen.add(x)
-                agenda.append((x, True))
-                callers = {c for c in self._callers(x) if c in self._since}
-                agenda += [(c, False) for c in sorted(callers, key=self._since.__getitem__)]
-        return found[::-1]
+    def _latest_first(self, computation: Computation) -> list[Computation]:
+        callers = {c for c in self._callers(computation) if c in self._since}
+        return sorted(callers, key=self._since.__getitem__, reverse=True)
 
 
 def caller_of(computation: Computation) -> list[Computation]:

@@ -198,11 +198,4 @@ class MergedOrder:
     ) -> set[Instruction]:
         """The instructions reachable from `start`, without it, in places that are `within`."""
         place = self._place
-        found = set[Instruction]()
-        pending = [start]
-        while pending:
-            for x in neighbours(pending.pop()):
-                if x not in found and within(place[x]):
-                    found.add(x)
-                    pending.append(x)
-        return found
+        return {*reach([start], lambda x: [n for n in neighbours(x) if within(place[n])])} - {start}

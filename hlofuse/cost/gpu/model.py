@@ -108,15 +108,6 @@ class KernelModel:
         fused = both.ticks if both.is_infinite else self.timing.combine(both.compute, memory)
         return launch + fused, 2 * launch + first.ticks + self.run_time(consumer).ticks
 
-    def set_pair_time(
-        self,
-        producer: Instruction,
-        consumer: Instruction,
-        estimate: Estimate,
-    ) -> None:
-        """Cache an estimate made elsewhere, as the Triton check does."""
-        self.cache[producer].times[consumer] = estimate
-
     def cached_pair_time(self, producer: Instruction, consumer: Instruction) -> Estimate | None:
         """The pair's cached time, or None (`GpuPerformanceModelCache::Get`)."""
         return self.cache[producer].times.get(consumer)

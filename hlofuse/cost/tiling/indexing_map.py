@@ -5,7 +5,7 @@ from operations Triton refuses, and are left out. Maps are interned: equal maps 
 
 from collections.abc import Iterable, Sequence
 
-from .expressions import CONSTANT, VARIABLE, ZERO, Expr, constant, substitute, to_text, variable, variables_of
+from .expressions import CONSTANT, VARIABLE, ZERO, Expr, substitute, to_text, variable, variables_of
 from .simplifier import Interval, Simplifier, contains, intersect
 
 
@@ -208,8 +208,3 @@ def compose_simplified(first: IndexingMap, second: IndexingMap, replace_points: 
 def identity(dims: Sequence[int]) -> IndexingMap:
     """The map of every index to itself (`CreateIdentityMap`)."""
     return map_from_sizes([variable(i) for i in range(len(dims))], dims)
-
-
-def values_at_zero(m: IndexingMap) -> tuple[Expr, ...]:
-    zeros = [constant(0)] * len(m.bounds)
-    return tuple(substitute(e, zeros) for e in m.results)

@@ -22,10 +22,11 @@ from .expressions import (
     mod,
     mul,
     negate,
+    substitute,
     subtract,
     summands,
 )
-from .indexing_map import IndexingMap, simplify_keeping_points, values_at_zero
+from .indexing_map import IndexingMap, simplify_keeping_points
 from .simplifier import Interval, Simplifier
 
 Dims = Sequence[Interval]
@@ -178,7 +179,7 @@ def _derive(m: IndexingMap, gaps: bool) -> SymbolicTile | None:
     if any(lo != 0 or expr not in m.results for expr, (lo, _) in m.constraints):
         return None
     simplifier = Simplifier(m.bounds, dict(m.constraints), replace_points=False)
-    offsets = values_at_zero(m)
+    offsets = tuple(substitute(e, [ZERO] * len(m.bounds)) for e in m.results)
     sizes = list[Expr]()
     strides = list[Expr]()
     condition = ALWAYS

@@ -243,7 +243,7 @@ class Legality:
             if pair is not None:
                 self.tilings[pair] = tiling
         if isinstance(tiling, Tiling):
-            self.model.set_pair_time(producer, consumer, tiling.estimate)
+            self.model.cache[producer].times[consumer] = tiling.estimate
         return tiling
 
     def tilings_of(
