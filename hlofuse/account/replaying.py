@@ -21,6 +21,7 @@ from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate, OperandRead
 from hlofuse.cost.gpu.model import KernelModel, operand_reads, pair_operand_reads
+from hlofuse.cost.gpu.op_costs import straddles_warps
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.constraints import Tiling
@@ -333,7 +334,6 @@ def _terms(reads: Sequence[OperandRead]) -> tuple[ReadTerm, ...]:
 
 # Peculiarities of XLA's model that a pair's figures rest on.
 
-_WARP = 32
 _ALIGNED, _UNALIGNED = 6, 400  # operations for each element, see cost/gpu/op_costs.py
 
 
@@ -341,15 +341,14 @@ def notes(producer: Instruction, consumer: Instruction) -> tuple[str, ...]:
     """Notes on costs that shapes do not show; names are those inside the two."""
     found = []
     for instruction in (*inside(producer), *inside(consumer)):
-        if instruction.opcode == "concatenate":
+        if instruction.opcode == "concatenate" and straddles_warps(instruction):
             dimension = instruction.dimensions[0]
-            size = instruction.operands[0].shape.dimensions[dimension]
-            if dimension > 0 and size % _WARP:
-                found.append(
-                    f"{instruction.name} counts {_UNALIGNED} operations per element, not {_ALIGNED}: it"
-                    f" concatenates along dimension {dimension}, and the {size} of its first operand is not a"
-                    f" multiple of {_WARP}. Pad the parts to one, or concatenate along dimension 0."
-                )
+            found.append(
+                f"{instruction.name} counts {_UNALIGNED} operations per element, not {_ALIGNED}: it"
+                f" concatenates along dimension {dimension}, and the"
+                f" {instruction.operands[0].shape.dimensions[dimension]} of its first operand is not a"
+                " multiple of 32. Pad the parts to one, or concatenate along dimension 0."
+            )
     return tuple(dict.fromkeys(found))
 
 

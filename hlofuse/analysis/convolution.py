@@ -32,8 +32,7 @@ def why_not_eigen(convolution: Instruction) -> str | None:
         return f"an array of at most {_UNALIGNED} bytes is not aligned to 16 bytes"
     if source.element_type not in ("f16", "f32"):
         return f"the element type is {source.element_type}, not f16 or f32"
-    window = str(convolution.raw("window") or "")
-    if re.search(r"rhs_reversal=[\dx]*1", window):
+    if re.search(r"rhs_reversal=[\dx]*1", convolution.raw("window") or ""):
         return "the window is reversed"
     numbers = dimension_numbers(convolution)
     if numbers is None:

@@ -93,8 +93,8 @@ class HloBuffer:
 class HloAlias:
     """Values and their buffers, a snapshot."""
 
-    def __init__(self, module: Module, alias_info: AliasInfo, calls: CallSites | None = None) -> None:
-        self.calls = calls or CallSites(module)
+    def __init__(self, module: Module, alias_info: AliasInfo) -> None:
+        self.calls = CallSites(module)
         self.config: InputOutputAlias = alias_config(module)
         self._info = alias_info
         in_place = [x for c in module.computations for x in c if alias_info.may_be_in_place(x)]

@@ -11,7 +11,7 @@ from hlofuse.ir.opcodes import values, with_trait
 from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.ir.stack_frames import SourceLocation
 from .async_ops import fused_collective, is_async_end
-from .custom_calls import is_annotation
+from .custom_calls import is_annotation, is_flagged
 from .elementwise import moves_no_data
 
 _SAME_VALUE = values("bitcast convert copy copy-done copy-start opt-barrier reshape")
@@ -208,10 +208,7 @@ SMALL_CALL = "xla_cpu_small_call"
 
 def is_small_call(instruction: Instruction) -> bool:
     """True for a call that is one kernel: what it calls is compiled into it (`EmitCallThunk`)."""
-    if instruction.opcode != "call":
-        return False
-    attributes: dict[str, str] = instruction.attributes.get("frontend_attributes") or {}
-    return attributes.get(SMALL_CALL) == "true"
+    return instruction.opcode == "call" and is_flagged(instruction, (SMALL_CALL,))
 
 
 def launched_computations(of: Module | Instruction, *, branches: bool = True) -> list[Computation]:

@@ -19,7 +19,7 @@ from .hlo_value import HloValue
 
 _GIVEN = values("parameter constant")
 _Sizes: TypeAlias = Mapping[HloBuffer, int]
-_Cost: TypeAlias = Callable[[Instruction], float]
+CostOf: TypeAlias = Callable[[Instruction], float]
 _WAIT = 5000.0  # units between the start and the end of a copy or collective, those of `cost`
 _COLLECTIVES = with_trait("collective")
 _FREE = values("get-tuple-element bitcast constant parameter broadcast iota")
@@ -31,7 +31,7 @@ def live_ranges(
     info: AliasInfo,
     backend: str,
     sizes: _Sizes,
-    cost: _Cost | None = None,
+    cost: CostOf | None = None,
 ) -> LiveRanges:
     """The live ranges in the order of the schedule, or else in the order that XLA's schedulers find. `cost`
     has an instruction's microseconds where XLA hides latencies."""
@@ -73,7 +73,7 @@ def breadth_first(computation: Computation) -> list[Instruction]:
     return order
 
 
-def _hiding_latency(order: Sequence[Instruction], cost: _Cost) -> Sequence[Instruction]:
+def _hiding_latency(order: Sequence[Instruction], cost: CostOf) -> Sequence[Instruction]:
     """The order in which asynchronous copies and collectives start as early and end as late as others allow,
     found from the last instruction to the first; `order` where there are none (`DefaultSchedulerCore`)."""
     ends = {x for x in order if is_async_end(x.opcode)}

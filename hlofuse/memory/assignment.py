@@ -1,7 +1,7 @@
 """XLA's buffer assignment on a scheduled module (`xla/service/buffer_assignment.cc`)."""
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
@@ -11,7 +11,7 @@ from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.analysis.heap_simulator import Block, HeapSimulation, LiveRanges, Range, pack, pack_by_start
 from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_value import HloValue, Index, shape_tree
-from hlofuse.analysis.memory_scheduler import live_ranges, with_least_memory
+from hlofuse.analysis.memory_scheduler import CostOf, live_ranges, with_least_memory
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.ir import Instruction, Module, Record, Shape, callees, reach
@@ -77,7 +77,7 @@ def assign(
     backend: str,
     device: DeviceDescription | TpuDevice | None = None,
     other: Assignment | None = None,
-    cost: Callable[[Instruction], float] | None = None,
+    cost: CostOf | None = None,
 ) -> Assignment:
     """The memory of a module in the order of its schedule, or, without one, in post-order. `backend` is
     `cpu`, `gpu` or `tpu`; a GPU's and a TPU's rules need their `device`. For TPUs it is that of HBM; `vmem`
@@ -119,7 +119,7 @@ class _Assigner:
         backend: str,
         device: DeviceDescription | TpuDevice | None,
         other: Assignment | None,
-        cost: Callable[[Instruction], float] | None,
+        cost: CostOf | None,
     ) -> None:
         self._module = module
         self._backend = backend

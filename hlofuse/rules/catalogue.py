@@ -83,7 +83,7 @@ class Rule:
     title: str
     message: str = ""  # XLA's own words, as in its logs; empty where XLA logs nothing
     allows: bool = False  # True for a rule that settles a pair by allowing it
-    knobs: tuple[Knob, ...] = field(default=())
+    knobs: tuple[Knob, ...] = ()
     span: Span = ANY
     essential: bool = False
     """Without it the program would be wrong or could not be compiled: a what-if run cannot disable it."""

@@ -11,7 +11,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
 from .catalogue import Rule, essential, register
 from .settings import Settings
-from .verdict import Figures, Verdict
+from .verdict import Decision, Figures, Verdict
 
 REDUCTIONS_DIFFER = essential(
     "GM011", "The two reductions differ", message="tiled reductions with different shapes"
@@ -87,7 +87,7 @@ def heroes_differ(a: Atom | None, b: Atom | None, release: Release) -> tuple[Rul
 
 def heroes_verdict(
     first: Instruction, second: Instruction, model: KernelModel, settings: Settings
-) -> Verdict | None:
+) -> Decision:
     release = model.release
     a, b = _hero(first, model).atom, _hero(second, model).atom
     found = heroes_differ(a, b, release)
@@ -117,7 +117,7 @@ def _at_the_end(fusion: Instruction, reader: Instruction, model: KernelModel) ->
 
 def shapes_differ(
     first: Instruction, second: Instruction, model: KernelModel, settings: Settings
-) -> Verdict | None:
+) -> Decision:
     """`ShapesCompatibleForMultiOutputFusion`."""
     found = heroes_verdict(first, second, model, settings)
     if found is not None:

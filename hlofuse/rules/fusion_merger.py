@@ -12,7 +12,7 @@ from .fusion_heroes import heroes_verdict
 from .gpu_fusible import is_physically_transposing
 from .gpu_instruction_fusion import FUSIBLE_RULES, GpuFusionState, GpuPair
 from .priority_fusion.conditions import MAX_IR_SIZE, over_budget
-from .verdict import Answer, Figures, Verdict, condition, requirement
+from .verdict import Answer, Decision, Figures, Verdict, condition, requirement
 
 MAX_TRANSPOSED = Knob("gpu-max-transposed-share", 0.5)
 
@@ -52,7 +52,7 @@ def user_is_custom(pair: GpuPair) -> bool:
     return pair.consumer.fusion_kind == "kCustom"
 
 
-def heroes_clash(pair: GpuPair) -> Verdict | None:
+def heroes_clash(pair: GpuPair) -> Decision:
     """`FusionHeroesAreCompatible`."""
     state = pair.state
     return heroes_verdict(pair.producer, pair.consumer, state.model, state.settings)
@@ -80,7 +80,7 @@ def reads_uncoalesced(merge: Merge) -> Answer:
     return None
 
 
-def over_any_budget(merge: Merge) -> Verdict | None:
+def over_any_budget(merge: Merge) -> Decision:
     """`FusionFitsInBudget` for every user."""
     state = merge.state
     for user in merge.producer.users:
@@ -98,7 +98,7 @@ HUGE_CODE = register(
 )
 
 
-def huge_code(merge: Merge) -> Verdict | None:
+def huge_code(merge: Merge) -> Decision:
     state = merge.state
     limit = state.settings.value(MAX_IR_SIZE)
     for user in merge.producer.users:

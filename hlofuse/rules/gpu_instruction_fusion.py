@@ -30,7 +30,7 @@ from .instruction_fusion import (
     recomputation,
 )
 from .priority_fusion.conditions import over_budget
-from .verdict import Answer, Verdict, condition, requirement
+from .verdict import Answer, Decision, condition, requirement
 
 
 @dataclass(slots=True, kw_only=True)
@@ -227,7 +227,7 @@ def creates_heavy_computation(pair: GpuPair) -> Answer:
     return {"heavy": heavy.name, "repeated_by": repeated_by.name} if repeated_by is not None else None
 
 
-def over_kernel_budget(pair: GpuPair) -> Verdict | None:
+def over_kernel_budget(pair: GpuPair) -> Decision:
     """`FusionFitsInBudget`, the consumer first."""
     state = pair.state
     return over_budget(pair.consumer, pair.producer, state.model, state.settings, producer_consumer=True)

@@ -14,7 +14,7 @@ from .fusion_heroes import shapes_differ
 from .gpu_fusible import has_tiled_transpose, is_loop_fusible_producer, is_physically_transposing
 from .priority_fusion.conditions import MAX_IR_SIZE, over_budget
 from .settings import Settings
-from .verdict import Answer, Verdict, condition, requirement
+from .verdict import Answer, Decision, Verdict, condition, requirement
 
 
 @dataclass(slots=True)
@@ -61,14 +61,14 @@ IS_SCALAR = register("GM004", "A shared scalar does not merge kernels", message=
 CONNECTED = essential("GM010", "One depends on the other", message="… are connected")
 
 
-def siblings_connected(pair: SiblingPair) -> Verdict | None:
+def siblings_connected(pair: SiblingPair) -> Decision:
     a, b, reaches = pair.fusion, pair.other, pair.state.reaches
     if reaches(a, b) or reaches(b, a):
         return Verdict(CONNECTED, {}, f"{a.name} and {b.name} are connected")
     return None
 
 
-def sibling_shapes_differ(pair: SiblingPair) -> Verdict | None:
+def sibling_shapes_differ(pair: SiblingPair) -> Decision:
     return shapes_differ(pair.fusion, pair.other, pair.state.model, pair.state.settings)
 
 
@@ -94,7 +94,7 @@ def updates_in_place(pair: SiblingPair) -> Answer:
     return None
 
 
-def siblings_over_budget(pair: SiblingPair) -> Verdict | None:
+def siblings_over_budget(pair: SiblingPair) -> Decision:
     state = pair.state
     return over_budget(pair.fusion, pair.other, state.model, state.settings, producer_consumer=False)
 
@@ -178,7 +178,7 @@ def consumer_not_a_root(pair: ProducerPair) -> Answer:
     return None if is_possible_root(pair.consumer, pair.state.model) else {"opcode": pair.consumer.opcode}
 
 
-def producer_shapes_differ(pair: ProducerPair) -> Verdict | None:
+def producer_shapes_differ(pair: ProducerPair) -> Decision:
     return shapes_differ(pair.consumer, pair.producer, pair.state.model, pair.state.settings)
 
 
@@ -189,7 +189,7 @@ CYCLE = essential(
 )
 
 
-def creates_cycle(pair: ProducerPair) -> Verdict | None:
+def creates_cycle(pair: ProducerPair) -> Decision:
     producer, reaches = pair.producer, pair.state.reaches
     for operand in pair.consumer.operands:
         if operand is not producer and reaches(producer, operand):
@@ -198,7 +198,7 @@ def creates_cycle(pair: ProducerPair) -> Verdict | None:
     return None
 
 
-def producer_over_budget(pair: ProducerPair) -> Verdict | None:
+def producer_over_budget(pair: ProducerPair) -> Decision:
     state = pair.state
     return over_budget(pair.producer, pair.consumer, state.model, state.settings, producer_consumer=False)
 

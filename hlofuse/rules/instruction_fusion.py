@@ -12,7 +12,7 @@ from hlofuse.ir.grouping import reach
 from hlofuse.releases import Release
 from .catalogue import essential, outcome, register
 from .settings import Settings
-from .verdict import Answer, Verdict, condition, requirement
+from .verdict import Answer, Decision, Verdict, condition, requirement
 
 
 @dataclass(slots=True)
@@ -172,7 +172,7 @@ DYNAMIC_SLICE_OTHER_USE = essential(
 
 def _slice_of_update(
     producer: Instruction, consumer: Instruction, slice_: Instruction, update: Instruction
-) -> Verdict | None:
+) -> Decision:
     """`slice_` is the slice in the producer, `update` the dynamic-update-slice in the consumer."""
     is_static = slice_.opcode == "slice"
     if slice_.shape.key != update.operands[1].shape.key:
@@ -257,7 +257,7 @@ def extract(instruction: Instruction, wanted: Callable[[Instruction], bool]) -> 
     return [x for x in instruction.fused_computation if wanted(x)] if instruction.opcode == "fusion" else []
 
 
-def may_fuse_into_in_place(pair: CandidatePair) -> Verdict | None:
+def may_fuse_into_in_place(pair: CandidatePair) -> Decision:
     """Refuse where fusing could change what the in-place consumer reads; the first pair concerned decides."""
     producer, consumer = pair.producer, pair.consumer
     for in_place in in_place_pairs(consumer, pair.state.release):
@@ -269,7 +269,7 @@ def may_fuse_into_in_place(pair: CandidatePair) -> Verdict | None:
     return None
 
 
-def _decide(producer: Instruction, consumer: Instruction, in_place: InPlacePair) -> Verdict | None:
+def _decide(producer: Instruction, consumer: Instruction, in_place: InPlacePair) -> Decision:
     found = extract(producer, is_non_elementwise)
     if len(found) > 1:
         return Verdict(SEVERAL_NON_ELEMENTWISE, {"non_elementwise": [x.name for x in found]})
@@ -285,9 +285,7 @@ def _decide(producer: Instruction, consumer: Instruction, in_place: InPlacePair)
     return Verdict(UNRECOGNIZED, {"non_elementwise": found[0].name})
 
 
-def _elementwise_producer(
-    producer: Instruction, consumer: Instruction, in_place: InPlacePair
-) -> Verdict | None:
+def _elementwise_producer(producer: Instruction, consumer: Instruction, in_place: InPlacePair) -> Decision:
     if consumer.opcode != "fusion":
         return None
     body = consumer.fused_computation

@@ -12,7 +12,7 @@ from hlofuse.ir.errors import HlofuseError, any_of
 from hlofuse.ir.record import replace
 from hlofuse.releases import Release
 from .catalogue import Knob, catalogue, knob_values
-from .verdict import Verdict
+from .verdict import Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +87,14 @@ Q = TypeVar("Q")  # The question a pass puts to its rules
 
 @lru_cache(maxsize=256)
 def in_force(
-    rules: tuple[Callable[[Q], Verdict | None], ...], release: Release
-) -> tuple[Callable[[Q], Verdict | None], ...]:
+    rules: tuple[Callable[[Q], Decision], ...], release: Release
+) -> tuple[Callable[[Q], Decision], ...]:
     """The rules in that release of XLA, in their order."""
     spans = ((evaluate, getattr(evaluate, "rule", None)) for evaluate in rules)
     return tuple(evaluate for evaluate, rule in spans if rule is None or release.has(rule.span, rule.code))
 
 
-def first_verdict(
-    rules: Iterable[Callable[[Q], Verdict | None]], candidate: Q, settings: Settings
-) -> Verdict | None:
+def first_verdict(rules: Iterable[Callable[[Q], Decision]], candidate: Q, settings: Settings) -> Decision:
     """The answer of the first rule that has one; rules switched off are passed over."""
     for evaluate in rules:
         verdict = evaluate(candidate)
@@ -106,10 +104,10 @@ def first_verdict(
 
 
 def pair_refusal(
-    rules: Iterable[Callable[[Q], Verdict | None]],
+    rules: Iterable[Callable[[Q], Decision]],
     candidate: Q,
     settings: Settings,
-) -> Verdict | None:
+) -> Decision:
     """The same where XLA's rules only ever refuse: None if the pair is allowed."""
     verdict = first_verdict(rules, candidate, settings)
     return None if verdict is None or verdict.allows else verdict

@@ -31,8 +31,11 @@ class Verdict:
         return str(self.message) if self.message is not None else self.rule.message or self.rule.title
 
 
+Decision: TypeAlias = Verdict | None  # None where a rule says nothing
+
+
 class _Tie(Protocol):
-    def __call__(self, predicate: Callable[[Q], Answer], /) -> Callable[[Q], Verdict | None]: ...
+    def __call__(self, predicate: Callable[[Q], Answer], /) -> Callable[[Q], Decision]: ...
 
 
 @given_fields_of(register)
@@ -40,9 +43,9 @@ def condition(rule: Rule) -> _Tie:
     """Enter a rule into the catalogue and tie it to its predicate. The predicate returns the figures, or True
     without any, when the rule settles the question, None or False to pass it on."""
 
-    def tie(predicate: Callable[[Q], Answer]) -> Callable[[Q], Verdict | None]:
+    def tie(predicate: Callable[[Q], Answer]) -> Callable[[Q], Decision]:
         @wraps(predicate)
-        def evaluate(candidate: Q) -> Verdict | None:
+        def evaluate(candidate: Q) -> Decision:
             answer = predicate(candidate)
             if answer is None or answer is False:
                 return None

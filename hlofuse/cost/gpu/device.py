@@ -51,7 +51,7 @@ class DeviceDescription:
     max_blocks_per_multiprocessor: int = 0  # Blocks that one core can hold; 0 where unknown
     matrix_units: tuple[tuple[str, float, int, int], ...] = ()
     """Type, clock in GHz, units in a core, operations of each in a cycle (`ExecutionUnitDescription`)."""
-    toolkit_version: tuple[int, int, int] = field(default=(0, 0, 0))
+    toolkit_version: tuple[int, int, int] = (0, 0, 0)
     """Version of the CUDA toolkit that XLA was built with; some choices for Blackwell depend on it."""
     # What follows XLA supposes of every device (constants of its cost model); what-if runs change it.
     launch_overhead_us: float = 1.0  # Microseconds to launch a kernel (`kKernelLaunchOverhead`)

@@ -4,7 +4,7 @@ single precision, as XLA keeps them."""
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -49,7 +49,7 @@ class OpCost:
     out_bytes: float
     operand_bytes: list[float]
     utilization: list[float]  # The average reads of an element of each operand
-    flops: float = field(default=0.0)
+    flops: float = 0.0
 
 
 def op_cost(
@@ -136,10 +136,15 @@ def _tuple(c: _Context, cost: OpCost) -> None:
     cost.operand_bytes = [0.0] * len(cost.operand_bytes)
 
 
+def straddles_warps(concatenate: Instruction) -> bool:
+    """True where a warp may read on both sides of the first seam."""
+    dimension = concatenate.dimensions[0]
+    return dimension > 0 and concatenate.operands[0].shape.dimensions[dimension] % 32 != 0
+
+
 def _concatenate(c: _Context, cost: OpCost) -> None:
-    dimension = c.instruction.dimensions[0]
-    unaligned = dimension > 0 and c.operands[0].dimensions[dimension] % 32 != 0
-    each = c.device.straddled_concatenate_flops if unaligned else c.device.concatenate_flops
+    straddled = straddles_warps(c.instruction)
+    each = c.device.straddled_concatenate_flops if straddled else c.device.concatenate_flops
     cost.flops = fp32(each * c.result.elements)
 
 

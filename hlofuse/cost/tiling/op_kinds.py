@@ -10,7 +10,7 @@ from typing import cast
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.op_costs import DEFAULT_FLOPS, op_profile
+from hlofuse.cost.gpu.op_costs import DEFAULT_FLOPS, op_profile, straddles_warps
 from hlofuse.cost.gpu.shapes import Dims, reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import values, with_trait
@@ -292,8 +292,7 @@ class OpKinds:
         if opcode in _FREE:
             return 0
         if opcode == "concatenate":
-            along = instruction.dimensions[0]
-            return 400 if along > 0 and instruction.operands[0].shape.dimensions[along] & 31 else 6
+            return 400 if straddles_warps(instruction) else 6
         if opcode != "fusion" and is_elementwise(instruction):
             return self._profile.get(opcode, {}).get(instruction.element_type, DEFAULT_FLOPS)
         if opcode == "reduce":

@@ -195,7 +195,7 @@ def _can_be_written(
     return good
 
 
-def _starts(dims: list[int] | tuple[int, ...], tiles: list[int]) -> list[Expr]:
+def _starts(dims: Sequence[int], tiles: Sequence[int]) -> list[Expr]:
     """The start of the tile of block number d0, blocks counted from the last dimension up."""
     starts = []
     step = 1

@@ -13,7 +13,7 @@ from hlofuse.ir.opcodes import values
 from hlofuse.ir.record import Record
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_fusible import may_be_fused
-from hlofuse.rules.verdict import Answer, Figures, Verdict, runner
+from hlofuse.rules.verdict import Answer, Decision, Figures, runner
 
 _WRAPPED = values("convolution dot map stochastic-convert")
 """Opcodes beyond the fusible ones (`xla/backends/gpu/transforms/fusion_wrapper.cc`)."""
@@ -92,7 +92,7 @@ def _product(kernel: GpuKernel) -> dict[str, Any]:
 
 def _calls(
     code: str, title: str, runs: str, *targets: str, figures: Callable[[GpuKernel], Figures] = _call
-) -> Callable[[GpuKernel], Verdict | None]:
+) -> Callable[[GpuKernel], Decision]:
     """The rule of custom calls whose target begins with one of these."""
 
     def evaluate(kernel: GpuKernel) -> Answer:

@@ -7,16 +7,16 @@ from typing import TypeAlias
 
 from hlofuse.rules.instruction_fusion import CandidatePair, may_fuse_into_in_place
 from hlofuse.rules.priority_fusion import conditions
-from hlofuse.rules.verdict import Verdict
+from hlofuse.rules.verdict import Decision
 from .conditions import PriorityPair, PriorityState
 
 
-def in_place_conflict(pair: PriorityPair) -> Verdict | None:
+def in_place_conflict(pair: PriorityPair) -> Decision:
     """`InstructionFusion::ShouldFuseInPlaceOp`."""
     return may_fuse_into_in_place(CandidatePair(pair.producer, pair.consumer, 0, pair.state.in_place))
 
 
-PairRule: TypeAlias = Callable[[PriorityPair], Verdict | None]
+PairRule: TypeAlias = Callable[[PriorityPair], Decision]
 OF_PRODUCER: tuple[PairRule, ...] = (conditions.producer_is_root, conditions.producer_not_fusible)
 OF_CONSUMER: tuple[PairRule, ...] = (conditions.consumer_not_fusible,)
 TRITON_RULES = (

@@ -15,7 +15,7 @@ from hlofuse.rules.catalogue import Knob, essential, outcome, register
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused, updated_operand
 from hlofuse.rules.instruction_fusion import FusionState
 from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import Answer, Verdict, condition, requirement
+from hlofuse.rules.verdict import Answer, Decision, Verdict, condition, requirement
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ def _count(shape: Shape) -> int:
 
 def over_parameter_limit(
     first: Instruction, second: Instruction, settings: Settings, *, producer_consumer: bool
-) -> Verdict | None:
+) -> Decision:
     """`FusionFitsInParameterLimit`; with `producer_consumer` the first is the consumer."""
     outputs = _count(first.shape) + _count(second.shape)
     limit = settings.value(MAX_PARAMETERS)
@@ -98,7 +98,7 @@ def over_budget(
     settings: Settings,
     *,
     producer_consumer: bool,
-) -> Verdict | None:
+) -> Decision:
     """`FusionFitsInBudget`; with `producer_consumer` the first is the consumer."""
     a, b, off = model.summary(first), model.summary(second), settings.disabled
     limit = model.device.shared_memory_per_block
@@ -116,13 +116,13 @@ def over_budget(
     return over_parameter_limit(first, second, settings, producer_consumer=producer_consumer)
 
 
-def kernel_over_budget(pair: PriorityPair) -> Verdict | None:
+def kernel_over_budget(pair: PriorityPair) -> Decision:
     """The three limits for a producer that goes into its consumer."""
     state = pair.state
     return over_budget(pair.consumer, pair.producer, state.model, state.settings, producer_consumer=True)
 
 
-def triton_over_limit(pair: PriorityPair) -> Verdict | None:
+def triton_over_limit(pair: PriorityPair) -> Decision:
     if not pair.state.model.release.triton_limits_parameters:
         return None
     return over_parameter_limit(pair.consumer, pair.producer, pair.state.settings, producer_consumer=True)
@@ -222,17 +222,17 @@ NOT_TILED = essential(
 )
 
 
-def producer_unsupported_by_triton(pair: PriorityPair) -> Verdict | None:
+def producer_unsupported_by_triton(pair: PriorityPair) -> Decision:
     reason = pair.state.triton.refusal(pair.producer)
     return None if reason is None else Verdict(UNSUPPORTED, {"of": "producer"}, reason)
 
 
-def consumer_unsupported_by_triton(pair: PriorityPair) -> Verdict | None:
+def consumer_unsupported_by_triton(pair: PriorityPair) -> Decision:
     reason = pair.state.triton.refusal(pair.consumer)
     return None if reason is None else Verdict(UNSUPPORTED, {"of": "consumer"}, reason)
 
 
-def not_tiled(pair: PriorityPair) -> Verdict | None:
+def not_tiled(pair: PriorityPair) -> Decision:
     tiling = pair.state.tiled(pair.producer, pair.consumer)
     return Verdict(NOT_TILED, {}, tiling) if isinstance(tiling, Refusal) else None
 
