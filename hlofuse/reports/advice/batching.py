@@ -19,8 +19,8 @@ from hlofuse.passes.loop.parts import body_of, condition_of, is_element, new_loo
 from hlofuse.trace import OnlySkipped
 from .contracting import multiply_apart, terms_of, total_of
 from .loops import choose_result, plain_counter, replace_state
-from .matching import combines_by, has, is_below_zero, is_constant, is_product, source
-from .written import Rewriting, fold, gather_rows, indexed, replace, written_part
+from .matching import combines_by, has, is_below_zero, is_constant, is_product, is_total, source
+from .written import Rewriting, fold, gather_rows, indexed, moved, replace, starts_at, written_part
 
 _VIEWS = frozenset("broadcast reshape convert transpose dynamic-slice slice iota constant".split())
 """Operations of which the loop may as well do its part."""
@@ -386,15 +386,13 @@ class Batch:
         first = labels.input_batch_dimension
         last = labels.output_batch_dimension
         images = self.over_all(x.operands[0])
-        rank = x.shape.rank
-        order = [*range(1, first + 1), 0, *range(first + 1, rank + 1)]
-        images = make.transpose(self.loop, images, order)
+        images = moved(self.loop, images, 0, first)
         images = make.reshape(self.loop, self._larger(x.operands[0].shape, first), images)
         found = self._add(x.clone([images, filters], shape=self._larger(x.shape, last)))
         sizes = list(x.shape.dimensions)
         sizes.insert(last, self.trips)
         apart = make.reshape(self.loop, with_dimensions(x.shape, sizes), found)
-        return make.transpose(self.loop, apart, [last, *(d for d in range(rank + 1) if d != last)])
+        return moved(self.loop, apart, last, 0)
 
     def _larger(self, shape: Shape, along: int) -> Shape:
         sizes = list(shape.dimensions)
@@ -435,8 +433,7 @@ class Batch:
         found = new_dot(self.loop, operands, batch, contracting, kind, x)
         is_first = both or x.operands[0] in self.computed
         rows = 0 if is_first else x.operands[0].shape.rank - len(contracting[0])
-        order = [rows, *(d for d in range(found.shape.rank) if d != rows)]
-        return make.transpose(self.loop, found, order) if rows else found
+        return moved(self.loop, found, rows, 0) if rows else found
 
 
 class _Inner(Batch):
@@ -638,12 +635,8 @@ def row_at(
     number: Instruction,
     shape: Shape,
 ) -> Instruction:
-    part = make.dynamic_slice(at, whole, row_starts(whole, number, at), [1, *shape.dimensions])
-    return make.reshape(at, shape, part)
-
-
-def row_starts(whole: Instruction, number: Instruction, at: Instruction) -> list[Instruction]:
-    return [number, *[make.scalar(at, number.element_type, 0)] * (whole.shape.rank - 1)]
+    starts = starts_at(at, whole.shape.rank, number)
+    return make.reshape(at, shape, make.dynamic_slice(at, whole, starts, [1, *shape.dimensions]))
 
 
 def _compute_before(loop: Instruction) -> bool:
@@ -692,8 +685,7 @@ def _rows_to_sum(x: Instruction) -> tuple[list[Instruction], list[Instruction]]:
             sums.append(user)
         elif own:
             return rows, []
-    is_plain = all(combines_by(t, "add") and is_constant(t.operands[1], 0) for t in sums)
-    return rows, sums if is_plain else []
+    return rows, sums if all(map(is_total, sums)) else []
 
 
 def _constant_like(at: Instruction, x: Instruction, shape: Shape) -> Instruction:

@@ -12,12 +12,12 @@ from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, inserted, numbers_of, ranges_of, with_dimensions
 from hlofuse.passes.loop.parts import body_of, is_element
-from .batching import Batch, carry, row_at, row_starts
+from .batching import Batch, carry, row_at
 from .contracting import as_sum, terms_of, total_of
 from .loops import plain_counter
 from .matching import changed_by, combines_by, is_backward, is_constant, origins, source
 from .recipe import Recipe
-from .written import Rewriting, fold, replace, row_written
+from .written import Rewriting, fold, moved, replace, row_written, starts_at
 
 _FEWEST = 3  # arrays that are worth joining
 _UPDATES = ("dynamic-update-slice", "scatter")
@@ -51,8 +51,7 @@ def write_ring(loop: Instruction) -> bool:
         if is_newest_first:
             place = make.binary(new, "subtract", make.scalar(new, kind, size - rows), place)
             first = -first % size
-        starts = [make.scalar(new, kind, 0)] * window.shape.rank
-        starts[along] = place
+        starts = starts_at(new, window.shape.rank, place, along)
         x.replace_all_uses_with(make.dynamic_update_slice(new, window, new, starts))
         _put_in_order(loop, k, along, first)
         found = True
@@ -145,7 +144,8 @@ def compute_again(loop: Instruction) -> bool:
         number = make.get_tuple_element(root, body.parameters[0], forward.number)
         for place, x, whole in zip(count(len(state) - len(moving)), moving, inside, strict=False):
             row = make.reshape(root, with_dimensions(x.shape, [1, *x.shape.dimensions]), x)
-            new = make.dynamic_update_slice(root, whole, row, row_starts(whole, number, root))
+            starts = starts_at(root, whole.shape.rank, number)
+            new = make.dynamic_update_slice(root, whole, row, starts)
             root.replace_operand(place, new)
         stacks = dict(zip(moving, state[len(state) - len(moving) :], strict=True))
         again, _, root = carry(after, [stacks.get(x) or forward.init[x.tuple_index] for x in given])
@@ -429,9 +429,7 @@ def batch_operands(x: Instruction) -> bool:
     new = whole.over_all(lanes[0])
     if x.opcode == "add":
         return replace(x, fold(x, "add", [total_of(x, new, [0]), *(t for t in terms if t not in lanes)]))
-    along = x.dimensions[0]
-    order = [*range(1, along + 1), 0, *range(along + 1, new.shape.rank)]
-    return replace(x, make.transpose(x, new, order))
+    return replace(x, moved(x, new, 0, x.dimensions[0]))
 
 
 _stacked, _waiting = changed_by(stack_state, "while"), changed_by(wait_for_reads, "while")

@@ -7,9 +7,9 @@ from hlofuse.passes.common.shapes import with_dimensions
 from hlofuse.passes.control_flow.partition import WHOLE, resize, sharding_rule
 from hlofuse.passes.dce import HloDCE
 from hlofuse.trace import OnlySkipped
-from .matching import combines_by, is_constant
+from .matching import is_total
 from .recipe import Recipe
-from .written import Rewriting
+from .written import Rewriting, starts_at
 
 _LEAST = 1 << 25  # Bytes of an array that is small enough
 _SMALLER = 4  # A part is so many times smaller than the largest argument or result
@@ -59,9 +59,7 @@ def _places(reader: Instruction, x: Instruction, d: int) -> list[int]:
 
 
 def _adds(x: Instruction) -> bool:
-    if x.opcode == "reduce":
-        return combines_by(x, "add") and is_constant(x.operands[1], 0)
-    return x.opcode in ("dot", "convolution", "scatter")
+    return is_total(x) or x.opcode in ("dot", "convolution", "scatter")
 
 
 def _region(x: Instruction, d: int, limit: int) -> dict[Instruction, int] | None:
@@ -120,9 +118,7 @@ def _write(along: dict[Instruction, int], count: int) -> bool:
 
         def starts(x: Instruction, d: int) -> list[Instruction]:
             length = make.scalar(number, "s32", x.shape.dimensions[d] // count)
-            found = [make.scalar(number, "s32", 0)] * x.shape.rank
-            found[d] = make.binary(number, "multiply", number, length)
-            return found
+            return starts_at(number, x.shape.rank, make.binary(number, "multiply", number, length), d)
 
         def shape(of: Shape, d: int) -> Shape:
             if of.is_tuple:

@@ -11,7 +11,7 @@ from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.shapes import array, common_factors, with_dimensions
-from .matching import combines_by, is_constant
+from .matching import is_masked, is_total
 from .written import counted, equal_places, fold, replace, spread
 
 Labelled = tuple[Instruction, list[int]]
@@ -178,7 +178,7 @@ _SUMS = ("add", "subtract")
 
 def _distributed(x: Instruction) -> Instruction:
     """Weights, or a mask that leaves 0, times each term of a sum; other values as they are."""
-    if x.opcode == "select" and is_constant(x.operands[2], 0):
+    if is_masked(x):
         weights, total = x.operands[:2]
         weights = make.convert(x, weights, x.element_type)
     elif x.opcode == "multiply":
@@ -194,8 +194,7 @@ def _distributed(x: Instruction) -> Instruction:
 def product_of_sums(x: Instruction, opcode: str) -> bool:
     value = x.operands[0]
     labels = [*range(value.shape.rank)]
-    is_sum = combines_by(x, "add") and is_constant(x.operands[1], 0) and x.element_type in FLOATING_TYPES
-    if not is_sum or len(value.users) > 1:
+    if not is_total(x) or x.element_type not in FLOATING_TYPES or len(value.users) > 1:
         return False
     if opcode == "dot" and (value := _distributed(value)).opcode in _SUMS:  # as of a bias
         terms = [make.copy_of(o, o.operands) if o.opcode in PRODUCTS else o for o in value.operands]
@@ -514,6 +513,6 @@ def on_diagonal(x: Instruction) -> tuple[list[int], Instruction]:
     if x.opcode == "multiply":
         test, values = sorted(x.operands, key=lambda o: not equal_places(o))
         return equal_places(test), values
-    if x.opcode == "select" and is_constant(x.operands[2], 0):
+    if is_masked(x):
         return equal_places(x.operands[0]), x.operands[1]
     return [], x

@@ -1,6 +1,6 @@
 """Forms of instructions, such as a product with the square of a sum, and searches for them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
@@ -11,7 +11,7 @@ from .recipe import Finding, Situation
 SMALL_BYTES = 1 << 20  # A kernel that moves fewer takes less time than its launch
 MIN_BYTES = 1 << 16  # The smallest array that a suggestion is made for
 MIN_ELEMENTS = 1 << 16  # The same for arrays that are counted in elements
-_FREE = tuple("bitcast reshape copy transpose broadcast convert".split())
+_FREE = frozenset("bitcast reshape copy transpose broadcast convert".split())
 _COMMUTATIVE = frozenset("add multiply maximum minimum and or".split())
 
 
@@ -92,9 +92,7 @@ def changed_by(change: Callable[[Instruction], bool], opcode: str) -> Find:
 
 def source(x: Instruction) -> Instruction:
     """The value below that `x` reshapes, copies, broadcasts or converts."""
-    while x.opcode in _FREE:
-        x = x.operands[0]
-    return x
+    return x.through(*_FREE)
 
 
 def readers(x: Instruction) -> Iterator[Instruction]:
@@ -115,11 +113,13 @@ def is_backward(x: Instruction) -> bool:
     return "transpose(" in name and "rematted_computation" not in name
 
 
-def origins(x: Instruction, limit: int = 60) -> list[Instruction]:
+def origins(
+    x: Instruction, limit: int = 60, through: Container[str] = _FREE | ELEMENTWISE_OPCODES | {"concatenate"}
+) -> list[Instruction]:
     """Values from which elementwise operations and changes of form compute `x`, nearest first."""
     found, seen = [x], {x}
     for i in found:
-        if i.opcode in _FREE or i.opcode in ELEMENTWISE_OPCODES or i.opcode == "concatenate":
+        if i.opcode in through:
             found += (fresh := [o for o in dict.fromkeys(i.operands) if o not in seen and len(seen) < limit])
             seen.update(fresh)
     return found
@@ -144,6 +144,16 @@ def sum_of(x: Instruction | None) -> Instruction | None:
     sums = [i for i in inside if i is not None and i.opcode == "reduce" and combines_by(i, "add")]
     is_first = len(sums) == 1 and (sums[0] is x or sums[0].operands[0].opcode == "parameter")
     return sums[0] if is_first else None
+
+
+def is_total(x: Instruction) -> bool:
+    """True for a sum of values and nothing else."""
+    return x.opcode == "reduce" and combines_by(x, "add") and is_constant(x.operands[1], 0)
+
+
+def is_masked(x: Instruction) -> bool:
+    """True for values of which a mask leaves some, and 0 for the others."""
+    return x.opcode == "select" and is_constant(x.operands[2], 0)
 
 
 def combines_by(x: Instruction, opcode: str) -> bool:

@@ -1,6 +1,7 @@
 """Products, and sums of them, before optimizations: written in another way with the same values."""
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial, reduce
@@ -38,7 +39,7 @@ from .contracting import (
     terms_of,
     unscaled,
 )
-from .matching import MIN_BYTES, combines_by, has, is_constant, only_reader, source
+from .matching import MIN_BYTES, has, is_masked, is_total, only_reader, origins, source
 from .reductions import sum_squares
 from .written import (
     MOST_EVALUATED,
@@ -355,8 +356,7 @@ def _solve_triangular(x: Instruction) -> bool:
     matrix, given, result, upper = _factorized(x) or (x, x, x, x)
     masked, places = spread(matrix)
     order = [d for d in places if d is not None]
-    is_masked = masked.opcode == "select" and is_constant(masked.operands[2], 0)
-    mask = formula_values(masked.operands[0]) if is_masked else None
+    mask = formula_values(masked.operands[0]) if is_masked(masked) else None
     if mask is None or len(order) != mask.ndim:
         return False
     remaining = mask.transpose(order)
@@ -499,9 +499,8 @@ def _one_place(x: Instruction, one: Labelled, number: int) -> Labelled:
 
 
 def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None:
-    sums = ((t, s) for t, s in unscaled(x) if t.opcode == "reduce" and not t.shape.is_tuple)
-    fits = ((t, s) for t, s in sums if combines_by(t, "add") and is_constant(t.operands[1], 0))
-    return next(fits, None) if len(x.users) == 1 else None
+    sums = ((t, s) for t, s in unscaled(x) if is_total(t))
+    return next(sums, None) if len(x.users) == 1 else None
 
 
 def _sum_once(x: Instruction) -> bool:
@@ -570,9 +569,8 @@ def _multiply_differences(x: Instruction) -> bool:
         found = as_sum(x)
         return found is not None and _multiply_differences(found[0]) and replace(x, found[1])
     sizes = dict(enumerate(x.operands[0].shape.dimensions))
-    is_sum = combines_by(x, "add") and is_constant(x.operands[1], 0)
-    value, multiple = _multiple(x, x.operands[0]) if is_sum else (x, None)
-    factors = terms_of(value, "multiply") if is_sum else []
+    value, multiple = _multiple(x, x.operands[0]) if is_total(x) else (x, None)
+    factors = terms_of(value, "multiply") if is_total(x) else []
     parts = [_terms(x, f) for f in factors[:4]]
     differences = [(f, p) for f, p in zip(factors, parts, strict=False) if len(p) > 1]
     scales = [p[0] for p in parts if len(p) == 1] + ([multiple] if multiple else [])
@@ -660,13 +658,7 @@ _FUSABLE = ELEMENTWISE_OPCODES | {"broadcast", "reshape", "transpose", "copy", "
 
 
 def _below(x: Instruction) -> list[Instruction]:
-    found = [x]
-    seen = {x}
-    for i in found:
-        fresh = [o for o in i.operands if o not in seen] if i.opcode in _FUSABLE else []
-        found += dict.fromkeys(fresh)
-        seen.update(fresh)
-    return found
+    return origins(x, sys.maxsize, _FUSABLE)
 
 
 def _before_widening(x: Instruction) -> Instruction:

@@ -13,6 +13,7 @@ from .matching import (
     combines_by,
     is_column_reduction,
     is_constant,
+    is_total,
     only_reader,
     readers,
     same_twice,
@@ -21,7 +22,7 @@ from .matching import (
     where,
 )
 from .recipe import Finding, Recipe, Situation
-from .written import replace
+from .written import replace, rest_of
 
 
 def _scaled_later(s: Situation) -> Iterable[Finding]:
@@ -102,7 +103,7 @@ def _square_deviations(x: Instruction) -> bool:
     mean = value_of(square.operands[0])
     total = next(o for o in scaled.operands if value_of(o).opcode == "reduce")
     array = value_of(value_of(total).operands[0]).operands[0]
-    remaining = [d for d in range(len(array.shape.dimensions)) if d not in total.dimensions]
+    remaining = rest_of(array.shape.rank, total.dimensions)
     if total.opcode != "reduce" or mean.shape != total.shape:
         return False
     deviation = make.binary(x, "subtract", array, make.broadcast(x, array.shape, mean, remaining))
@@ -120,8 +121,8 @@ def sum_squares(x: Instruction) -> bool:
         return False
     array, mean = squares.operands[0].operands[0], spread_factor(squares.operands[0].operands[1])
     sums = (u for u in array.users if u.opcode == "reduce" and u.dimensions == x.dimensions and _is_sum(u))
-    total = next((u for u in sums if is_constant(start, 0) and is_constant(u.operands[1], 0)), None)
-    rest = [d for d in range(array.shape.rank) if d not in x.dimensions]
+    total = next((u for u in sums if is_constant(start, 0) and is_total(u)), None)
+    rest = rest_of(array.shape.rank, x.dimensions)
     size = array.shape.element_count // max(x.shape.element_count, 1)
     is_exact = scalar_of(make.scalar(x, x.element_type, size)) == size
     if total is None or not {*mean[1]} <= {*rest} or not is_exact:

@@ -31,7 +31,7 @@ from .contracting import (
     summed,
     total_of,
 )
-from .matching import combines_by, has, is_constant, only_reader, origins
+from .matching import combines_by, has, is_constant, is_masked, is_total, only_reader, origins
 from .updates import add_to_rows, choose_written, write_row
 from .windows import is_neutral
 from .written import (
@@ -43,10 +43,13 @@ from .written import (
     formula_values,
     gather_rows,
     indexed,
+    moved,
     numbers,
     onehot,
     replace,
+    rest_of,
     row_written,
+    starts_at,
 )
 
 
@@ -124,11 +127,10 @@ def _take(
         return _at_indices(x, labelled(x), [*range(x.shape.rank)])
     value = x.operands[0]
     labels = [*range(value.shape.rank)]
-    if not combines_by(x, "add") or not is_constant(x.operands[1], 0):
+    if not is_total(x):
         return False
     factors = [(value, labels), (make.scalar(x, x.element_type, 1), list[int]())]
-    is_masked = value.opcode == "select" and is_constant(value.operands[2], 0)
-    is_weighted = is_masked or value.opcode == "multiply"
+    is_weighted = is_masked(value) or value.opcode == "multiply"
     if is_product and (not is_weighted or any(map(is_constant, value.operands[:2]))):
         return False
     if is_product:
@@ -154,7 +156,7 @@ def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:
     names = ("start_index_map", "slice_sizes", "offset_dims", "operand_batching_dims")
     columns, sizes, offsets, batched = (numbers_of(x, n) for n in names)
     vector = int(x.raw("index_vector_dim") or 0)
-    own = [d for d in range(x.shape.rank) if d not in offsets]
+    own = rest_of(x.shape.rank, offsets)
     firsts = numbers_of(x, "start_indices_batching_dims")
     batch = {d: own[n - (n > vector)] for d, n in zip(batched, firsts, strict=True)}
     kind = array(indices.element_type, [x.shape.dimensions[d] for d in own])
@@ -183,7 +185,7 @@ def _places(x: Instruction) -> _Places | None:
     if len(found) != 1 or partial_dims != [*found] or sizes[partial_dims[0]] != 1:
         return None
     offsets = numbers_of(x, "offset_dims")
-    own = [d for d in range(x.shape.rank) if d not in offsets]
+    own = rest_of(x.shape.rank, offsets)
     free = [d for d in own if d not in batch.values()]
     order = [own.index(d) for d in (*batch.values(), *free)]
     (along,) = found
@@ -195,7 +197,7 @@ def _equal_places(x: Instruction) -> list[int] | None:
     batch, found = _indexed(x)
     offsets = numbers_of(x, "offset_dims")
     dimensions = x.operands[0].shape.dimensions
-    rest = [d for d in range(len(dimensions)) if d not in batch]
+    rest = rest_of(len(dimensions), batch)
     is_whole = [x.shape.dimensions[d] for d in offsets] == [dimensions[d] for d in rest]
     if found or not is_whole or len({*batch.values()}) == len(batch):
         return None
@@ -214,7 +216,7 @@ def _diagonal_alone(x: Instruction) -> bool:
     whole = x.operands[0]
     remaining = [*range(x.shape.rank)]
     labels = _equal_places(x) if x.opcode == "gather" else None
-    if x.opcode == "reduce" and combines_by(x, "add") and is_constant(x.operands[1], 0):
+    if is_total(x):
         dims = [*range(whole.shape.rank)]
         remaining = [d for d in dims if d not in x.dimensions]
         pair, values = on_diagonal(whole)
@@ -299,8 +301,7 @@ def _take_first(
     if x.opcode != "gather":
         return replace(x, make.transpose(x, new, [order.index(d) for d in labels]))
     first = [*places.batch.values(), *places.free]
-    offsets = [d for d in range(x.shape.rank) if d not in first]
-    first += offsets
+    first += rest_of(x.shape.rank, first)
     shape = with_dimensions(x.shape, [x.shape.dimensions[d] for d in first])
     order = [first.index(d) for d in range(x.shape.rank)]
     return replace(x, make.transpose(x, make.reshape(x, shape, new), order))
@@ -397,10 +398,8 @@ def _window(x: Instruction) -> bool:
     last = None if found.starts else found.first + (sizes[along] - 1) * found.step
     if last is not None and (last >= size or found.first < 0):
         return False
-    kind = x.operands[1].element_type
     if found.step == 1:
-        starts = [make.scalar(x, kind, 0)] * len(sizes)
-        starts[along] = found.start(x, kind)
+        starts = starts_at(x, len(sizes), found.start(x, x.operands[1].element_type), along)
         old = make.dynamic_slice(x, table, starts, sizes)
         if x.opcode == "gather":
             return replace(x, old)
@@ -552,13 +551,12 @@ def _write_at_once(x: Instruction) -> bool:
     sizes = list(x.shape.dimensions)
     if len({part.shape for part in parts}) == 1 and whole.join(parts):  # they are computed at once, too
         sizes[along] = sum(p.shape.dimensions[along] for p in parts)
-        order = [*range(1, along + 1), 0, *range(along + 1, len(sizes) + 1)]
         joined = whole.over_all(parts[0])
-        joined = make.transpose(x, joined, order) if along else joined
+        joined = moved(x, joined, 0, along) if along else joined
         joined = make.reshape(x, with_dimensions(x.shape, sizes), joined)
     else:
         joined = make.concatenate(x, parts, along)
-    starts = [make.scalar(x, "s32", rows[0][0] if d == along else 0) for d in range(len(sizes))]
+    starts = starts_at(x, len(sizes), make.scalar(x, "s32", rows[0][0]), along)
     new = make.dynamic_update_slice(x, first, joined, starts)
     for u, part in read.items():
         u.replace_all_uses_with(part)
@@ -585,8 +583,7 @@ def _scatter_rows(x: Instruction) -> bool:
         return False
     if x.raw("index_vector_dim") != str(rank):
         return False
-    filled = (d for d in range(table.shape.rank) if d not in batch)
-    places = zip(filled, window, strict=True)
+    places = zip(rest_of(table.shape.rank, batch), window, strict=True)
     taken = {d: w for d, w in places if d in along and updates.shape.dimensions[w] == 1}
     columns = _columns(indices)
     chosen = [along[k] for k in columns]
@@ -637,7 +634,7 @@ def _gathered_rows(x: Instruction) -> tuple[Instruction, list[int]] | None:
     first = make.broadcast(x, shape, starts, range(rank))
     rows = gather_rows(x, table, make.binary(x, "add", first, make.iota(x, shape, rank)), along)
     offsets = numbers_of(x, "offset_dims")
-    order = [p for p in range(x.shape.rank) if p not in offsets]
+    order = rest_of(x.shape.rank, offsets)
     order += [offsets[d] for d in (along, *whole)]
     return rows, [order.index(p) for p in range(x.shape.rank)]
 

@@ -22,7 +22,7 @@ from .matching import (
     sum_of,
 )
 from .recipe import Finding, Recipe, Situation
-from .written import counted, counted_dimension, replace, spread
+from .written import counted, counted_dimension, replace, spread, starts_at
 
 _UPDATES = ("dynamic-update-slice", "scatter")
 
@@ -78,8 +78,7 @@ def write_row(x: Instruction) -> bool:
         if along < 0 or along in value[1] or not is_carried or x.shape.byte_size < MIN_BYTES:
             continue
         sizes = dict(enumerate(x.shape.dimensions)) | {along: 1}
-        zero = make.scalar(x, position.element_type, 0)
-        starts = [position if d == along else zero for d in sizes]
+        starts = starts_at(x, len(sizes), position, along)
         written = make.dynamic_update_slice(x, old, over(x, value, [*sizes], sizes), starts)
         x.replace_all_uses_with(written)
         _donate(written)

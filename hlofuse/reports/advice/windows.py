@@ -23,7 +23,6 @@ from hlofuse.passes.common.shapes import (
     window_of,
     with_dimensions,
 )
-from .batching import row_starts
 from .contracting import (
     Labelled,
     View,
@@ -32,15 +31,18 @@ from .contracting import (
     over,
     sizes_of,
 )
-from .matching import MIN_ELEMENTS, combines_by, is_constant, origins, source
+from .matching import MIN_ELEMENTS, combines_by, is_constant, is_total, origins, source
 from .written import (
     Rewriting,
     counted,
     fold,
     formula_values,
     indexed,
+    moved,
     replace,
+    rest_of,
     spread,
+    starts_at,
     written_before,
 )
 
@@ -310,10 +312,9 @@ def _cumulate_by_rows(x: Instruction) -> bool:
     if found is None or not combines_by(x, root.opcode):
         return False
     d, is_forward = found
-    order = [d, *(k for k in range(x.shape.rank) if k != d)]
     if prod(x.shape.dimensions[d + 1 :]) < _LEAST_ROW:
         return False
-    given = make.transpose(x, x.operands[0], order)  # a scan takes rows of the first dimension
+    given = moved(x, x.operands[0], d, 0)  # a scan takes rows of the first dimension
     n = given.shape.dimensions[0]
     row = [1, *given.shape.dimensions[1:]]
     start = make.broadcast(x, with_dimensions(x.shape, row), x.operands[1], ())
@@ -323,14 +324,13 @@ def _cumulate_by_rows(x: Instruction) -> bool:
         total, values, found_rows = state
         last = make.scalar(number, "s32", n - 1)
         place = number if is_forward else make.binary(number, "subtract", last, number)
-        starts = row_starts(x, place, number)
+        starts = starts_at(number, len(row), place)
         value = make.dynamic_slice(number, values, starts, row)
         total = make.binary(number, root.opcode, total, value)
         return [total, values, make.dynamic_update_slice(number, found_rows, total, starts)]
 
     rows = counted_loop(x, [start, given, whole], body, n)[-1]
-    back = [order.index(k) for k in range(x.shape.rank)]
-    return replace(x, make.transpose(x, rows, back))
+    return replace(x, moved(x, rows, 0, d))
 
 
 def _has_low_first(x: Instruction) -> bool | None:
@@ -363,8 +363,8 @@ def _extreme(x: Instruction) -> bool:
         rows = make.slice_of(x, data, *zip(*own, strict=True))
         found = _reduced(x, rows, bound, is_largest)
         if element is not x and element.tuple_index:
-            others = [d for d in range(rows.shape.rank) if d != along]
-            test = make.compare(x, "EQ", rows, make.broadcast(x, rows.shape, found, others))
+            whole = make.broadcast(x, rows.shape, found, rest_of(rows.shape.rank, [along]))
+            test = make.compare(x, "EQ", rows, whole)
             numbers = make.iota(x, rows.shape.with_element_type(element.element_type), along)
             nowhere = 0 if start else size - 1
             chosen = make.select(x, test, numbers, make.scalar_like(numbers, nowhere))
@@ -403,8 +403,7 @@ def _grows(x: Instruction) -> bool:
         )
     if x.opcode == "divide":
         total = source(x.operands[1])
-        is_sum = total.opcode == "reduce" and combines_by(total, "add") and is_constant(total.operands[1], 0)
-        return is_sum and total.operands[0].opcode == "exponential" and _grows(total.operands[0])
+        return is_total(total) and total.operands[0].opcode == "exponential" and _grows(total.operands[0])
     return x.opcode in ("add", "subtract")
 
 
@@ -448,7 +447,7 @@ def _write_ranks(x: Instruction) -> bool:
     if not is_order or not is_same or not _has_places(x) or not _has_low_first(x):
         return False
     rank = order.shape.rank
-    others = [d for d in range(rank) if d != along]
+    batch = rest_of(rank, [along])
     ranks = indexed(
         x,
         "scatter",
@@ -459,8 +458,8 @@ def _write_ranks(x: Instruction) -> bool:
         update_window_dims=(),
         inserted_window_dims=[along],
         scatter_dims_to_operand_dims=[along],
-        input_batching_dims=others,
-        scatter_indices_batching_dims=others,
+        input_batching_dims=batch,
+        scatter_indices_batching_dims=batch,
     )
     ranks.attributes = ranks.attributes.updated(unique_indices="true")
     for element in list(x.users):
@@ -538,17 +537,16 @@ def _few_sorted(x: Instruction) -> bool:
     is_last = ends[1] < ends[0]
     if count * _SORTED > size or count == 1 or data.element_type not in FLOATING_TYPES:
         return False
-    others = [d for d in range(data.shape.rank) if d != along]
     sign = "copy" if is_last == low_first else "negate"
-    given = make.unary(x, sign, make.transpose(x, data, [*others, along]))
+    last = data.shape.rank - 1
+    given = make.unary(x, sign, moved(x, data, along, last))
     shape = with_dimensions(given.shape, [*given.shape.dimensions[:-1], count])
     both = Shape.tuple_of([shape, shape.with_element_type("s32")])
     values, places = make.elements(make.add(x, "topk", both, [given], k=count, largest="true"), (0, 1))
-    back = [len(others) if d == along else others.index(d) for d in range(data.shape.rank)]
     shift = size - count if is_last else 0
     for element, user in parts:
         is_value = element is x or element.tuple_index == 0
-        new = make.transpose(x, make.unary(x, sign, values) if is_value else places, back)
+        new = moved(x, make.unary(x, sign, values) if is_value else places, last, along)
         if is_last:
             new = make.add(x, "reverse", new.shape, [new], dimensions=make.numbers([along]))
         own = list(ranges_of(user))

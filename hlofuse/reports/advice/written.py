@@ -1,7 +1,7 @@
 """Recipes on a module before optimizations, compiled from there; constants that XLA evaluates for long."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
 
@@ -107,7 +107,7 @@ def gather_rows(
     batch: Sequence[int] = (),
 ) -> Instruction:
     """Elements of `table` along a dimension, those of the batch by the first dimensions of the indices."""
-    rest = [d for d in range(table.shape.rank) if d != along and d not in batch]
+    rest = rest_of(table.shape.rank, [along, *batch])
     sizes = [table.shape.dimensions[d] if d in rest else 1 for d in range(table.shape.rank)]
     shape = array(table.element_type, [*indices.shape.dimensions, *(sizes[d] for d in rest)])
     rank = indices.shape.rank
@@ -124,6 +124,24 @@ def gather_rows(
         start_indices_batching_dims=range(len(batch)),
         slice_sizes=sizes,
     )
+
+
+def moved(at: Instruction, x: Instruction, along: int, place: int) -> Instruction:
+    """`x` with one dimension in another place."""
+    order = rest_of(x.shape.rank, [along])
+    order.insert(place, along)
+    return make.transpose(at, x, order)
+
+
+def rest_of(rank: int, dimensions: Container[int]) -> list[int]:
+    return [d for d in range(rank) if d not in dimensions]
+
+
+def starts_at(at: Instruction, rank: int, number: Instruction, along: int = 0) -> list[Instruction]:
+    """The place of a part that begins at a number along one dimension, and at 0 along the others."""
+    starts = [make.scalar(at, number.element_type, 0)] * rank
+    starts[along] = number
+    return starts
 
 
 def indexed(
