@@ -6,7 +6,7 @@ from contextlib import suppress
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Computation, Instruction, Shape, computation_of, reach
-from hlofuse.ir.attributes.window import Window, WindowDimension
+from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, replace_parameter
@@ -24,35 +24,37 @@ from .written import Rewriting, fold, gather_rows, indexed, moved, replace, star
 
 _VIEWS = frozenset("broadcast reshape convert transpose dynamic-slice slice iota constant".split())
 """Operations of which the loop may as well do its part."""
+_OF_EACH = frozenset(
+    """
+    reshape broadcast transpose slice concatenate reverse sort fft cholesky triangular-solve topk
+    reduce reduce-window pad
+    """.split()
+)
+"""Operations that are the same for arrays with a leading dimension, their attributes aside."""
+_STARTING = ("reduce", "reduce-window", "pad")  # all iterations have the same second half of operands
 _LINEAR = {"add": (1, 1), "subtract": (1, -1), "negate": (-1,)}  # the factors of the operands
 
 
 class Batch:
     """The values of all iterations of a loop, written next to it, each with a leading dimension."""
 
-    def __init__(
-        self,
-        loop: Instruction,
-        number: int,
-        trips: int,
-        in_any_order: bool = False,
-    ) -> None:
-        self.loop, self.number, self.trips = loop, number, trips
-        self.body = body_of(loop)
-        self.given = self.body.parameters[0]
-        self.init = loop.operands[0].operands
+    number: int
+    """The element of the state that the loop counts with."""
+    init: Sequence[Instruction]
+
+    def __init__(self, loop: Instruction, trips: int, body: Computation) -> None:
+        self.loop, self.trips, self.body = loop, trips, body
         self.computed: dict[Instruction, Instruction] = {}
         """Values that differ from one iteration to the next."""
         self.fixed: dict[Instruction, Instruction] = {}  # Values that do not
-        self.numbers = set(filter(self._counts, self.given.users))
+        self.numbers = set[Instruction]()
         """Elements of the state that count the iterations."""
         self.is_reversed = False
         """True if the first value is that of the last iteration, as where a gradient counts down."""
-        if in_any_order:
-            moved = [x for x in self.body if x.opcode in ("dynamic-slice", "dynamic-update-slice")]
-            found = {self._place(x.operands[1 + (x.opcode != "dynamic-slice") :]) for x in moved}
-            self.is_reversed = -1 in found and 1 not in found
-        self.extend()
+
+    @property
+    def given(self) -> Instruction:
+        return self.body.parameters[0]
 
     @staticmethod
     def of(loop: Instruction, in_any_order: bool = False) -> "Batch | None":
@@ -60,7 +62,15 @@ class Batch:
         counter = plain_counter(loop)
         if counter is None or counter.trips < 2:
             return None
-        return Batch(loop, counter.index, counter.trips, in_any_order)
+        batch = Batch(loop, counter.trips, body_of(loop))
+        batch.number, batch.init = counter.index, loop.operands[0].operands
+        batch.numbers = set(filter(batch._counts, batch.given.users))
+        if in_any_order:
+            moves = [x for x in batch.body if x.opcode in ("dynamic-slice", "dynamic-update-slice")]
+            found = {batch._place(x.operands[1 + (x.opcode != "dynamic-slice") :]) for x in moves}
+            batch.is_reversed = -1 in found and 1 not in found
+        batch.extend()
+        return batch
 
     def extend(self) -> None:
         """Write what follows from the values that are known."""
@@ -200,47 +210,39 @@ class Batch:
 
     def _batched(self, x: Instruction) -> Instruction | None:
         """The values of one operation; None where nothing says how to write them."""
-        shape = self._leading(x.shape)
-        inner = range(1, x.shape.rank + 1)
-        if x.opcode == "dynamic-slice":
-            return self._slices(x)
-        if x.opcode == "dot":
-            return self._product(x)
-        if x.opcode == "gather":
-            return self._gather(x)
-        if x.opcode == "convolution":
-            return self._convolution(x)
-        if x.opcode in ("fft", "cholesky", "triangular-solve", "topk"):
-            return self._copy(x, list(map(self.over_all, x.operands)))
-        if x.opcode in ("scatter", "reverse", "pad", "reduce-window"):
-            return self._further(x)
+        written = {
+            "dynamic-slice": self._slices,
+            "dot": self._product,
+            "gather": self._at_indices,
+            "scatter": self._at_indices,
+            "convolution": self._convolution,
+            "dynamic-update-slice": self._updated,
+        }
+        if x.opcode in written:
+            return written[x.opcode](x)
         if x.opcode == "get-tuple-element":
             return make.get_tuple_element(self.loop, self.computed[x.operands[0]], x.tuple_index)
-        if x.opcode == "dynamic-update-slice":
-            return self._updated(x)
-        if x.opcode in ELEMENTWISE_OPCODES:
-            return self._add(x.clone([self.over_all(o) for o in x.operands], shape=shape))
-        if x.opcode == "concatenate":
-            return make.concatenate(self.loop, [self.over_all(o) for o in x.operands], x.dimensions[0] + 1)
-        if x.opcode == "sort" or (x.opcode == "reduce" and x.shape.is_tuple):
-            return self._of_several(x)
-        if x.opcode not in ("reshape", "broadcast", "transpose", "slice", "reduce"):
+        if x.opcode not in ELEMENTWISE_OPCODES and x.opcode not in _OF_EACH:
             return None
-        first = self.over_all(x.operands[0])
-        if x.opcode == "reshape":
-            return make.reshape(self.loop, shape, first)
-        if x.opcode == "broadcast":
-            return make.broadcast(self.loop, shape, first, [0, *(inner[d] for d in x.dimensions)])
-        if x.opcode == "transpose":
-            return make.transpose(self.loop, first, [0, *(d + 1 for d in x.dimensions)])
+        count = len(x.operands) // (2 if x.opcode in _STARTING else 1)
+        starts = x.operands[count:]
+        if any(o not in self.fixed for o in starts):
+            return None
+        operands = [*map(self.over_all, x.operands[:count]), *(self.fixed[o] for o in starts)]
+        return self._copy(x, operands, **self._attributes(x))
+
+    def _attributes(self, x: Instruction) -> dict[str, str]:
+        """The attributes that name dimensions, after a new leading one."""
+        first = [0] if x.opcode in ("broadcast", "transpose") else []
+        later = {"dimensions": make.numbers([*first, *(d + 1 for d in x.dimensions)])}
+        texts = later if "dimensions" in x.attributes else {}
         if x.opcode == "slice":
-            ranges = [(0, self.trips, 1), *((r.start, r.limit, r.stride) for r in ranges_of(x))]
-            starts, limits, strides = zip(*ranges, strict=True)
-            return make.slice_of(self.loop, first, starts, limits, strides)
-        if x.operands[1] not in self.fixed:
-            return None
-        dimensions = [d + 1 for d in x.dimensions]
-        return make.reduce(self.loop, first, self.fixed[x.operands[1]], dimensions, x.to_apply)
+            texts["slice"] = str(SliceRanges([SliceRange(0, self.trips, 1), *ranges_of(x)]))
+        if x.opcode == "pad":
+            texts["padding"] = f"0_0x{x.raw('padding')}"
+        if x.opcode == "reduce-window":
+            texts["window"] = str(Window((WindowDimension(1), *window_of(x))))
+        return texts
 
     def _copy(
         self,
@@ -253,13 +255,6 @@ class Batch:
         new = x.clone(operands, shape=shape or self._leading(x.shape))
         new.attributes = new.attributes.without("indices_are_sorted", "unique_indices").updated(**attributes)
         return self._add(new)
-
-    def _of_several(self, x: Instruction) -> Instruction | None:
-        arrays = x.operands[: len(x.operands) // 2] if x.opcode == "reduce" else x.operands
-        init = [self.fixed[o] for o in x.operands[len(arrays) :] if o in self.fixed]
-        operands = [*map(self.over_all, arrays), *init]
-        dimensions = make.numbers(d + 1 for d in x.dimensions)
-        return self._copy(x, operands, dimensions=dimensions) if len(operands) == len(x.operands) else None
 
     def _slices(self, x: Instruction) -> Instruction | None:
         """The array of which each iteration reads its own part, or one element along a dimension."""
@@ -310,7 +305,7 @@ class Batch:
         rest = [k for k, _ in results if k != number]
 
         def iteration(at: Instruction, state: list[Instruction]) -> list[Instruction]:
-            inner = _Inner(at, self.trips, body)
+            inner = Batch(at, self.trips, body)
             values = dict(zip(rest, state, strict=True))
             values[number] = make.convert(at, at, init[number].element_type)
             for u in given.users:
@@ -355,27 +350,15 @@ class Batch:
             slice_sizes=[*[1] * batch, *x.shape.dimensions],
         )
 
-    def _gather(self, x: Instruction) -> Instruction:
-        table = self.fixed.get(x.operands[0])
-        if table is not None:
+    def _at_indices(self, x: Instruction) -> Instruction | None:
+        """A gather or scatter; of a table that all iterations read, at further indices."""
+        if x.opcode == "gather" and (table := self.fixed.get(x.operands[0])) is not None:
             return self._copy(x, [table, self.over_all(x.operands[1])], **_after_leading(x))
-        sizes = make.numbers([1, *numbers_of(x, "slice_sizes")])
-        return self._copy(x, list(map(self.over_all, x.operands)), slice_sizes=sizes, **_with_batch(x))
-
-    def _further(self, x: Instruction) -> Instruction | None:
-        last = x.operands[-1]
-        operands = list(map(self.over_all, x.operands))
-        if x.opcode == "scatter":
-            return self._copy(x, operands, **_with_batch(x)) if len(operands) == 3 else None
-        if x.opcode == "reverse":
-            return self._copy(x, operands, dimensions=make.numbers(d + 1 for d in x.dimensions))
-        if last not in self.fixed or len(operands) > 2:
+        if len(x.operands) > 3:
             return None
-        operands[-1] = self.fixed[last]
-        if x.opcode == "pad":
-            return self._copy(x, operands, padding=f"0_0x{x.raw('padding')}")
-        window = Window((WindowDimension(1), *window_of(x)))
-        return self._copy(x, operands, window=str(window))
+        sizes = numbers_of(x, "slice_sizes")
+        own = {"slice_sizes": make.numbers([1, *sizes])} if x.opcode == "gather" else {}
+        return self._copy(x, list(map(self.over_all, x.operands)), **own, **_with_batch(x))
 
     def _convolution(self, x: Instruction) -> Instruction | None:
         """One convolution, of which the iterations are further images; None where the filters differ."""
@@ -434,21 +417,6 @@ class Batch:
         is_first = both or x.operands[0] in self.computed
         rows = 0 if is_first else x.operands[0].shape.rank - len(contracting[0])
         return moved(self.loop, found, rows, 0) if rows else found
-
-
-class _Inner(Batch):
-    """The iterations of an inner loop, that of all rows in each."""
-
-    def __init__(
-        self,
-        at: Instruction,
-        trips: int,
-        body: Computation,
-    ) -> None:
-        self.loop, self.trips, self.body = at, trips, body
-        self.given = body.parameters[0]
-        self.computed, self.fixed, self.numbers = {}, {}, set()
-        self.is_reversed = False
 
 
 def _one_later(x: Instruction, names: str) -> dict[str, str]:

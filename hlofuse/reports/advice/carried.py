@@ -267,9 +267,9 @@ class Together(Batch):
         *,
         is_flat: bool,
     ) -> None:
-        self.loop, self.is_flat = lanes[0], is_flat
-        self.trips = sum(x.shape.element_count for x in lanes) if is_flat else len(lanes)
-        self.computed, self.fixed, self.numbers, self.keys = {}, {}, set(), Keys()
+        trips = sum(x.shape.element_count for x in lanes) if is_flat else len(lanes)
+        super().__init__(lanes[0], trips, computation_of(lanes[0]))
+        self.is_flat, self.keys = is_flat, Keys()
         self.lanes: dict[Instruction, list[Instruction]] = {}
 
     def join(self, lanes: Sequence[Instruction]) -> bool:
