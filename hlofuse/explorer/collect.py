@@ -519,7 +519,7 @@ class _Collector:
 
     def _decisions(self, boxes: Boxes) -> Iterator[Decision]:
         for number, result in enumerate(self.replay.passes):
-            steps = {s.step: s for g in self.explained.passes[number].fused for s in g.steps}
+            steps = {s.event.step: s for g in self.explained.passes[number].fused for s in g.steps}
             for event in result.events:
                 ends = event.producer, event.consumer
                 names = event.producer or "", event.consumer or "", event.fusion or ""

@@ -213,7 +213,7 @@ def _why(step: FusedStep | None) -> str:
     if step is None or step.us_saved is None:
         return ""
     text = step_text(step)
-    return f"{text} ({SIBLINGS_UNTIMED})" if step.kind == "sibling" else text
+    return f"{text} ({SIBLINGS_UNTIMED})" if step.event.kind == "sibling" else text
 
 
 def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:

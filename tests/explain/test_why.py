@@ -222,7 +222,7 @@ def test_an_operation_that_stays_for_another_user() -> None:
     found = pair(run, "n", "a")
     assert found.outcome == "fused"
     assert found.settled_by is not None
-    assert found.settled_by.duplicated
+    assert found.settled_by.event.duplicated
     # It is computed in the fusion, and once more for the result.
     assert len(story(run, "n").kernels) == 2
 

@@ -95,10 +95,10 @@ def edge_phrase(e: ChangedEdge) -> str:
         between = f" {printable(e.kernels[0])} → {printable(e.kernels[1])}:"
     if e.answer is not None:
         settled = e.answer.settled_by
-        if settled is not None and settled.event == "ineligible":
+        if settled is not None and settled.event.event == "ineligible":
             return (
                 f"on {printable(e.unfused_on)}:{between} {settled.rule.code},"
-                f" {printable(settled.reason or settled.rule.title)}"
+                f" {printable(settled.event.reason or settled.rule.title)}"
             )
         if e.answer.cost is not None:
             return f"on {printable(e.unfused_on)}:{between} {worth_text(e.answer.cost)}"

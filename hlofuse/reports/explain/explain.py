@@ -81,9 +81,9 @@ def _others(events: Iterable[Event], facts: Facts) -> Iterable[PassStory]:
 def quoted_rules(stories: Iterable[PassStory], facts: Facts) -> dict[str, Rule]:
     codes: set[str | None] = set()
     for s in stories:
-        codes.update(step.rule for g in s.fused for step in g.steps)
+        codes.update(step.event.rule for g in s.fused for step in g.steps)
         codes.update(r.rule for r in s.refused)
-        codes.update(r.rule for r in s.rewrites)
+        codes.update(r.event.rule for r in s.rewrites)
     return {code: facts.rule(code) for code in sorted(c for c in codes if c)}
 
 
@@ -104,7 +104,7 @@ def _rewrites(events: Iterable[Event], facts: Facts) -> tuple[Rewrite, ...]:
     for e in events:
         if e.event == "rewrite":
             source = facts.place(e.removed[0]).source if e.removed else None
-            found.append(Rewrite(e.step, e.removed, e.added, e.rule, e.reason, source))
+            found.append(Rewrite(e, source))
     return tuple(found)
 
 
@@ -115,7 +115,7 @@ def _counted_once(stories: Sequence[PassStory]) -> Iterable[PassStory]:
         groups = []
         for g in story.fused:
             if g.fusion.name in seen:
-                shared = (s.figures.get("shared_bytes", 0) for s in g.steps)
+                shared = (s.event.figures.get("shared_bytes", 0) for s in g.steps)
                 g = replace(g, bytes_saved=sum(b for b in shared if isinstance(b, int)))
             groups.append(g)
         seen.update(g.fusion.name for g in groups)
@@ -133,16 +133,8 @@ def _fused_groups(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ..
         kernel_of.setdefault(final, e.computation)
         steps.setdefault(final, []).append(
             FusedStep(
-                e.step,
+                e,
                 facts.place(e.producer or ""),
-                e.consumer or "",
-                e.fusion,
-                e.created,
-                e.duplicated,
-                e.kind or "",
-                e.rule,
-                e.reason,
-                e.figures,
                 facts.costs.fusion(e) if facts.costs is not None else None,
                 facts.costs.tied_with(e) if facts.costs is not None else (),
                 consumers[e.producer],
@@ -150,7 +142,7 @@ def _fused_groups(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ..
         )
     copies: dict[str, int] = {}
     groups = [_group(final, taken, kernel_of[final], facts, copies) for final, taken in steps.items()]
-    groups.sort(key=lambda g: (-(g.us_saved or 0.0), -g.bytes_saved, g.steps[0].step))
+    groups.sort(key=lambda g: (-(g.us_saved or 0.0), -g.bytes_saved, g.steps[0].event.step))
     return tuple(groups)
 
 
@@ -282,13 +274,13 @@ def group_fused(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
 
 
 def _decisions(g: FusedGroup) -> object:
-    taken = sorted((s.producer.opcode, s.producer.shape, s.rule or "") for s in g.steps)
+    taken = sorted((s.producer.opcode, s.producer.shape, s.event.rule or "") for s in g.steps)
     return g.fusion.shape, g.fusion.source, tuple(taken)
 
 
 def _largest_saving_first(g: FusedGroup) -> tuple[float, int, int]:
     copies = 1 + len(g.equivalents)
-    return -(g.us_saved or 0.0) * copies, -g.bytes_saved * copies, g.steps[0].step
+    return -(g.us_saved or 0.0) * copies, -g.bytes_saved * copies, g.steps[0].event.step
 
 
 def group_refusals(refusals: Sequence[Refusal]) -> list[list[Refusal]]:
@@ -345,5 +337,9 @@ def _about(story: PassStory, kernels: set[str], names: Names) -> PassStory:
         story,
         fused=tuple(g for g in story.fused if g.fusion.name in kernels),
         refused=tuple(r for r in story.refused if not kernels.isdisjoint((r.kernel, r.consumer))),
-        rewrites=tuple(r for r in story.rewrites if any(final(n) in kernels for n in (*r.removed, *r.added))),
+        rewrites=tuple(
+            r
+            for r in story.rewrites
+            if not kernels.isdisjoint(map(final, (*r.event.removed, *r.event.added)))
+        ),
     )

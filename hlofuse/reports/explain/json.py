@@ -56,7 +56,10 @@ def _pass(p: PassStory) -> dict[str, Any]:
     return {
         **fields(p, "name changed decisions"),
         **fields(p, "fused", _group),
-        "rewritten": [fields(r, "step from=removed to=added rule reason source") for r in p.rewrites],
+        "rewritten": [
+            {**fields(r.event, "step from=removed to=added rule reason"), "source": r.source}
+            for r in p.rewrites
+        ],
         **fields(p, "refused", refusal_json),
     }
 
@@ -69,9 +72,9 @@ def _group(g: FusedGroup) -> dict[str, Any]:
         "holds": list(g.holds),
         "steps": [
             {
-                "step": s.step,
+                "step": s.event.step,
                 "producer": place_json(s.producer),
-                **fields(s, "consumer fusion created duplicated kind rule reason figures"),
+                **fields(s.event, "consumer fusion created duplicated kind rule reason figures"),
                 "cost": step_json(s.cost),
                 **fields(s, "us_saved~ tied_with"),
             }

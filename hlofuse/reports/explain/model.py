@@ -1,7 +1,5 @@
 """Plain data of an explanation, created once and printed by the renderers."""
 
-import msgspec
-
 from hlofuse.account import KernelTime, StepCost, Totals
 from hlofuse.analysis.kernels import Loop
 from hlofuse.compilation import Counted
@@ -10,20 +8,12 @@ from hlofuse.passes.fusion.priority_fusion.observers import Disagreement
 from hlofuse.reports.common.costs import limit_of
 from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, Refusal, us_at_stake
 from hlofuse.rules.catalogue import Rule
-from hlofuse.trace import Figures
+from hlofuse.trace import Event
 
 
 class FusedStep(Record):
-    step: int
+    event: Event
     producer: Place
-    consumer: str
-    fusion: str  # The fusion that holds both, under its name at that step
-    created: bool
-    duplicated: bool  # The producer also stays, or goes elsewhere as well
-    kind: str
-    rule: str | None
-    reason: str | None
-    figures: Figures = msgspec.field(default_factory=dict)
     cost: StepCost | None = None
     """The cost of the decision; None where it needs no estimate (bitcasts, other targets)."""
     tied_with: tuple[str, ...] = ()
@@ -36,7 +26,7 @@ class FusedStep(Record):
         """Microseconds saved by the model; None without an estimate, and for bitcasts, which are free."""
         if self.cost is not None:
             return self.cost.us_saved
-        fused, unfused = self.figures.get("us_fused"), self.figures.get("us_unfused")
+        fused, unfused = (self.event.figures.get(key) for key in ("us_fused", "us_unfused"))
         if fused is None or unfused is None:
             return None
         return (float(unfused) - float(fused)) / self.consumers
@@ -62,11 +52,7 @@ class FusedGroup(Record):
 class Rewrite(Record):
     """Instructions replaced or removed by a pass (wrapping, CSE, DCE)."""
 
-    step: int
-    removed: tuple[str, ...]
-    added: tuple[str, ...]
-    rule: str | None
-    reason: str | None
+    event: Event
     source: str | None = None
 
 

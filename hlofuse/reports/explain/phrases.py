@@ -152,8 +152,8 @@ def pass_summary(story: PassStory) -> str:
 
 def rewrite_text(r: Rewrite) -> str:
     """`sort.3 → fusion.2`; the first name alone where nothing new took its place."""
-    removed, added = (", ".join(map(printable, names)) for names in (r.removed, r.added))
-    new = set(r.added) - set(r.removed)
+    removed, added = (", ".join(map(printable, names)) for names in (r.event.removed, r.event.added))
+    new = set(r.event.added) - set(r.event.removed)
     return f"{removed} → {added}" if removed and new else removed or added
 
 
@@ -187,7 +187,7 @@ def step_text(s: FusedStep) -> str:
     """The reason for a step in one line; for what is not priority fusion's the two times compared."""
     if s.cost is not None:
         return why_saves(s.cost, s.producer.opcode)
-    fused, unfused = (float(s.figures.get(key, 0.0)) for key in ("us_fused", "us_unfused"))
+    fused, unfused = (float(s.event.figures.get(key, 0.0)) for key in ("us_fused", "us_unfused"))
     into = f" into all {s.consumers} users" if s.consumers > 1 else ""
     return f"unfused {us_text(unfused)}, fused{into} {us_text(fused)}"
 

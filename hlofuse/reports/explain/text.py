@@ -55,7 +55,7 @@ def print_explanation(
         console.print(title)
         if story.fused:
             _print_fused(group_fused(story.fused), e.rules, console, limit)
-        for code, group in grouped((r.rule or "", r) for r in story.rewrites).items():
+        for code, group in grouped((r.event.rule or "", r) for r in story.rewrites).items():
             rule = e.rules.get(code)
             text = Text(f"{code}  ", style="yellow")
             text.append(f"{printable(rule.title) if rule is not None else ''}: ", style="default")
@@ -83,10 +83,10 @@ def _print_fused(
     for g in shown:
         print_timed_kernel(g, console, limit) if timed else _fused_block(g, console)
     print_rest(console, groups, limit)
-    codes = dict.fromkeys(s.rule or "" for g in shown for s in g.steps)
+    codes = dict.fromkeys(s.event.rule or "" for g in shown for s in g.steps)
     for rule in (rules[c] for c in codes if c in rules and rules[c].title):
         indented(console, Text(f"{rule.code}  ", style="dim").append(printable(rule.title)))
-    if any(s.kind == "sibling" and s.us_saved is not None for g in shown for s in g.steps):
+    if any(s.event.kind == "sibling" and s.us_saved is not None for g in shown for s in g.steps):
         indented(console, f"({phrases.SIBLINGS_UNTIMED}; times from XLA's model)", 2, "dim")
 
 
@@ -100,12 +100,12 @@ def _fused_block(g: FusedGroup, console: Console) -> None:
         name.append(f" ×{copies}", style="bold")
     line.add_row(name, f"saves {bytes_text(g.bytes_saved * copies)}")
     indented(console, line)
-    steps = ranges([s.step for s in g.steps])
+    steps = ranges([s.event.step for s in g.steps])
     if steps.count(",") > 1:  # many short runs say no more than where they begin and end
-        steps = f"{g.steps[0].step}–{g.steps[-1].step}"
+        steps = f"{g.steps[0].event.step}–{g.steps[-1].event.step}"
     producers = listing([printable(s.producer.name) for s in g.steps], _NAMES)
     indented(console, f"{'step' if len(g.steps) == 1 else 'steps'} {steps}: {producers}", 6)
-    codes = dict.fromkeys(s.rule or "" for s in g.steps)
+    codes = dict.fromkeys(s.event.rule or "" for s in g.steps)
     indented(console, "  ".join([*codes, printable(phrases.sources(g))]).rstrip(), 6, "dim")
 
 
@@ -227,7 +227,7 @@ def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
 
 def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
     estimated = (s for s in g.steps if s.us_saved is not None)
-    steps = sorted(estimated, key=lambda s: (-(s.us_saved or 0.0), s.step))
+    steps = sorted(estimated, key=lambda s: (-(s.us_saved or 0.0), s.event.step))
     free = [s for s in g.steps if s.us_saved is None]
     table = Rows("right", "left", "right", "left", drop=(0, 3))
     shown = steps[: limit or None]
@@ -236,8 +236,8 @@ def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
         if s.tied_with:
             why.append(f"\n{phrases.tie_text(s.tied_with)}", style="yellow")
         table.add_row(
-            Text(str(s.step), style="dim"),
-            name_text(s.producer.name, s.consumer),
+            Text(str(s.event.step), style="dim"),
+            name_text(s.producer.name, s.event.consumer or ""),
             us_text(s.us_saved or 0.0),
             why,
         )

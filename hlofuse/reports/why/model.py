@@ -10,26 +10,16 @@ from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.json import created_by_json, place_json
 from hlofuse.reports.common.model import CreatedBy, Place
 from hlofuse.rules.catalogue import Rule
-from hlofuse.trace import Figures
+from hlofuse.trace import Event
 from hlofuse.trace.provenance import Change
 
 
 class Decision(Record):
     """One decision; the same one taken again later is drawn together with it."""
 
-    pass_name: str
-    event: str  # `fuse`, `ineligible` or `rewrite`
+    event: Event  # The first time
     steps: tuple[int, ...]
-    producer: str | None  # A name at that moment
-    consumer: str | None
-    fusion: str | None
-    created: bool
-    duplicated: bool
     rule: Rule
-    reason: str | None
-    figures: Figures
-    removed: tuple[str, ...] = ()
-    added: tuple[str, ...] = ()
 
 
 class Story(Record):
@@ -88,7 +78,9 @@ class PairAnswer(Record):
     @property
     def forbidden(self) -> bool:
         """A rule keeps the two apart, whatever they cost."""
-        return self.outcome == "refused" and not (self.settled_by and "us_fused" in self.settled_by.figures)
+        return self.outcome == "refused" and not (
+            self.settled_by and "us_fused" in self.settled_by.event.figures
+        )
 
 
 SCHEMA = "hlofuse.why/3"
@@ -138,13 +130,9 @@ def _before_fusion(answer: Story | PairAnswer) -> dict[str, Any]:
 
 
 def _decision(d: Decision) -> dict[str, Any]:
-    out: dict[str, Any] = fields(
-        d, "pass=pass_name event steps rule=rule.code title=rule.title reason figures"
-    )
-    if d.event == "rewrite":
-        out |= {"from": list(d.removed), "to": list(d.added)}
-    else:
-        out |= fields(d, "producer consumer")
-    if d.event == "fuse":
-        out |= fields(d, "fusion created duplicated")
-    return out
+    e, own = d.event, "from=removed to=added" if d.event.event == "rewrite" else "producer consumer"
+    return {
+        **fields(e, "pass=pass_name event"),
+        **fields(d, "steps rule=rule.code title=rule.title"),
+        **fields(e, f"reason figures {own}{' fusion created duplicated' if e.event == 'fuse' else ''}"),
+    }

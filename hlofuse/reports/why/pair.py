@@ -77,8 +77,9 @@ def _without_cost(
     else:
         outcome, path = "apart", _path(producer, consumer, facts)
     decisions = collapse(touching, facts)
-    chosen = next((d for d in decisions if settled is not None and settled.step in d.steps
-                   and d.event == settled.event and d.pass_name == settled.pass_name), None)  # fmt: skip
+    same = (settled.event, settled.pass_name) if settled is not None else ()
+    able = (d for d in decisions if (d.event.event, d.event.pass_name) == same)
+    chosen = next((d for d in able if settled is not None and settled.step in d.steps), None)
     found = facts.instruction(producer)
     moment: _Moment | None = last_priority(producer, consumer, facts) if settled is None else None
     if settled is not None and settled.event == "fuse":
@@ -226,20 +227,5 @@ def collapse(events: Iterable[Event], facts: Facts) -> tuple[Decision, ...]:
         first.setdefault(key, e)
         steps.setdefault(key, []).append(e.step)
     return tuple(
-        Decision(
-            e.pass_name,
-            e.event,
-            tuple(dict.fromkeys(steps[key])),
-            e.producer,
-            e.consumer,
-            e.fusion,
-            e.created,
-            e.duplicated,
-            facts.rule(e.rule),
-            e.reason,
-            e.figures,
-            e.removed,
-            e.added,
-        )
-        for key, e in first.items()
+        Decision(e, tuple(dict.fromkeys(steps[key])), facts.rule(e.rule)) for key, e in first.items()
     )

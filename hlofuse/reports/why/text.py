@@ -167,7 +167,7 @@ def pair_text(producer: str | None, consumer: str | None) -> str:
 
 def verdict(d: Decision) -> str:
     """XLA's words where it has some, else the rule's title."""
-    return printable(d.reason or d.rule.title)
+    return printable(d.event.reason or d.rule.title)
 
 
 _PRODUCERS = 8  # operands named where one rule refused many
@@ -268,7 +268,7 @@ def _elements(shape: str, width: int) -> str:
 
 def _print_pairs(p: PairAnswer, others: Sequence[PairAnswer | Story], console: Console) -> None:
     console.print(pair_headline(p), style="bold")
-    if p.settled_by is not None and p.settled_by.event != "fuse":
+    if p.settled_by is not None and p.settled_by.event.event != "fuse":
         rule = p.settled_by.rule
         indented(console, f"{rule.title or verdict(p.settled_by)} ({rule.code}).")
         if rule.advice and "XLA_FLAGS" not in rule.advice:
@@ -303,14 +303,14 @@ def _print_pair(
     if settled is not None:
         line = Text(f"{settled.rule.code}", style="bold yellow")
         steps = steps_text(settled.steps[: None if details else 1])
-        line.append(f", {printable(settled.pass_name)} {steps}", style="not bold default")
-        if settled.reason:
-            line.append(f": “{printable(settled.reason)}”", style="not bold default")
+        line.append(f", {printable(settled.event.pass_name)} {steps}", style="not bold default")
+        if settled.event.reason:
+            line.append(f": “{printable(settled.event.reason)}”", style="not bold default")
         indented(console, line)
         if settled.rule.title:
             indented(console, printable(settled.rule.title) + ".")
-        if settled.figures:
-            indented(console, figures_text(settled.figures))
+        if settled.event.figures:
+            indented(console, figures_text(settled.event.figures))
         if p.refused_user is not None:
             rule = "this pass fuses a producer into all of its users or none."
             indented(console, f"(Refused for another user, {printable(p.refused_user)}: {rule})")
@@ -336,7 +336,7 @@ def _print_pair(
     rules = [r for r in (settled and settled.rule, *(m.rule for m in p.created_by)) if r and r.code]
     if rules:
         console.print()
-        if rules[0].advice and settled and settled.event == "ineligible" and not p.created_by:
+        if rules[0].advice and settled and settled.event.event == "ineligible" and not p.created_by:
             indented(console, printable(advice_line(rules[0])))
         print_command(console, 2, "rule", *dict.fromkeys(r.code for r in rules))
     others = [d for d in p.decisions if d is not settled]
@@ -394,12 +394,12 @@ def _print_decisions(
 ) -> None:
     indented(console, title, 2, "bold cyan")
     table = Rows("left", "name", "left", "name")
-    keys = ((d.pass_name, d.rule.code) if d.event == "ineligible" else id(d) for d in decisions)
+    keys = ((d.event.pass_name, d.rule.code) if d.event.event == "ineligible" else id(d) for d in decisions)
     groups = [*grouped(zip(keys, decisions, strict=True)).values()]
     for own in groups[: limit or None]:
         steps = sorted({step for d in own for step in d.steps})
         table.add_row(
-            f"{printable(own[0].pass_name)} {steps_text(steps)}",
+            f"{printable(own[0].event.pass_name)} {steps_text(steps)}",
             *_outcome(own),
             Text(own[0].rule.code, style="yellow"),
         )
@@ -408,18 +408,18 @@ def _print_decisions(
 
 
 def _outcome(decisions: Sequence[Decision]) -> tuple[Text, Text]:
-    d = decisions[0]
+    d = decisions[0].event
     if d.event == "rewrite":
         pair = pair_text(", ".join(d.removed), ", ".join(d.added))
         return Text("replaced" if d.added else "removed"), Text(pair)
-    sides = ([d.producer for d in decisions], [d.consumer for d in decisions])
+    sides = ([d.event.producer for d in decisions], [d.event.consumer for d in decisions])
     pair = pair_text(*(listing([*dict.fromkeys(filter(None, side))], _PRODUCERS) for side in sides))
     if d.event == "fuse":
         created = f" = {printable(d.fusion or '')}" if d.created else ""
         copied = " (duplicated; it stays for other users)" if d.duplicated else ""
         return Text("fused", style="green"), Text(pair + created + copied)
     text = Text(pair)
-    text.append(f"\n{verdict(d)}", style="dim")
+    text.append(f"\n{verdict(decisions[0])}", style="dim")
     return Text("refused", style="yellow"), text
 
 
