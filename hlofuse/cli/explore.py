@@ -7,7 +7,7 @@ import click
 
 from .common.options import input_argument, measured_options, option, output_option
 from .common.output import emit
-from .common.request import announce, report_on, warn
+from .common.request import announce, report_on
 
 if TYPE_CHECKING:
     from hlofuse.library.report import Report
@@ -72,5 +72,4 @@ def _announced(report: "Report") -> "Report":
         announce(report.loaded, replayed=False)
     else:
         announce(report.replay)
-        warn(report.observed.note)
     return report

@@ -1,6 +1,5 @@
 """`hlofuse plot`: the effect of the fusion passes in charts."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,8 @@ from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from .common.messages import spinner
 from .common.options import input_argument, option, output_option, replay_options
-from .common.output import save
-from .common.request import announce, report_on, warn
+from .common.output import emit
+from .common.request import announce, report_on
 
 KINDS = ("passes", "kernels", "memory")
 
@@ -30,16 +29,11 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
     """Plot the effect of the fusion passes on the module in INPUT, or its memory over the schedule.
 
     Times come from XLA's cost model on GPU targets; other targets show bytes."""
-    to_stdout = str(output) == "-"
-    if not to_stdout and output.suffix.lower() != ".svg":
+    if str(output) != "-" and output.suffix.lower() != ".svg":
         raise HlofuseError(f"a plot is an SVG: {printable(output.name)} has another suffix")
     report = report_on(input, request)
     if kind != "memory":
         announce(report.at_fusion)
-        warn(report.at_fusion.note)
     with spinner("plotting"):
         content = report.plot(kind).to_bytes()
-    if to_stdout:
-        sys.stdout.buffer.write(content)
-    else:
-        save(output, content)
+    emit(content, output)

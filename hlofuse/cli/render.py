@@ -1,6 +1,5 @@
 """`hlofuse render`: a module and its fusions as a picture."""
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from hlofuse.render import ModulePair, format_of, render
 from hlofuse.render.drawing import FORMATS, engine
 from .common.messages import spinner
 from .common.options import INPUT, flag, input_argument, option, replay_options
-from .common.output import save
+from .common.output import emit
 from .common.request import announce, report_on, warn
 
 if TYPE_CHECKING:
@@ -80,8 +79,7 @@ def command(
 
     An SVG fits the window of a browser; the wheel zooms and dragging pans. Of a large module --focus draws
     the neighbourhood of one kernel."""
-    to_stdout = output == "-"
-    form = form or ("dot" if to_stdout else format_of(output))
+    form = form or ("dot" if output == "-" else format_of(output))
     if form != "dot":
         engine()  # what is missing is reported before the replay for the picture
     report = report_on(input, request)
@@ -93,7 +91,6 @@ def command(
             announce(report.loaded, replayed=False)
         else:
             announce(report.at_fusion)
-            warn(report.at_fusion.note)
     draw = report.render if pair is None else partial(render, pair)
     drawing = draw(
         view if pair is None else view or "both",
@@ -107,10 +104,7 @@ def command(
         content = drawing.to_bytes(form)
     for notice in drawing.notices:
         warn(notice)
-    if to_stdout:
-        sys.stdout.buffer.write(content)
-    else:
-        save(Path(output), content)
+    emit(content, Path(output))
 
 
 def _pair(report: "Report", after: str) -> ModulePair:

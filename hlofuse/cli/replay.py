@@ -37,7 +37,7 @@ def command(
     if done.loaded.changes and not done.was_fused:
         warn(f"settings differ from XLA's: {', '.join(done.loaded.changes)}")
     announce(done.loaded, replayed=not done.was_fused)
-    warn(done.loaded.note or done.note)
+    warn(done.note)
     if keep_passes is not None and not done.was_fused:
         keep_passes.mkdir(parents=True, exist_ok=True)
         for number, one in enumerate(done.passes, 1):

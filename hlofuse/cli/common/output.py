@@ -73,12 +73,15 @@ class Output(Record):
             self.write(check_junit(found) if self.form == "junit" else check_github(found, root))
 
 
-def emit(text: str, output: Path | None = None) -> None:
+def emit(text: str | bytes, output: Path | None = None) -> None:
     """Print `text`, or write it to the file `output`."""
-    if not text.endswith("\n"):
+    if isinstance(text, str) and not text.endswith("\n"):
         text += "\n"
     if output is not None and str(output) != "-":
         save(output, text)
+        return
+    if isinstance(text, bytes):
+        sys.stdout.buffer.write(text)
         return
     try:
         sys.stdout.write(text)

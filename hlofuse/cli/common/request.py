@@ -67,10 +67,11 @@ def cached_report(input: str, request: dict[str, Any]) -> "Iterator[Report]":
 
 
 def announce(reported: "ReportedModule", *, replayed: bool = True) -> None:
-    """Print the first line on standard error, for results that have no place for it."""
+    """Print the first line and the notes on standard error, for results that have no place for them."""
     from hlofuse.library.heads import head_of
     from hlofuse.reports.common.head import head_lines
 
     head = head_of(reported, replayed=replayed)
     for line in head_lines([head]) + list(head.identity.notes) if head is not None else ():
         click.echo(line, err=True)
+    warn(reported.input.note)
