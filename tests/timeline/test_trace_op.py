@@ -118,10 +118,9 @@ def test_reports(gpt2_whole: Path, hlofuse: Run, golden: Golden) -> None:
 
 def test_wrong_names(tmp_path: Path, gpt2_whole: Path, hlofuse: Run) -> None:
     write(tmp_path, ALL)
-    assert "no dump of module_0000.jit_f has q7" in hlofuse("trace-op", tmp_path, "q7").err
-    no_sources = hlofuse("trace-op", tmp_path, "a.py:3").err
-    assert "have no source lines" in no_sources
-    assert "programs.py:304" in hlofuse("trace-op", gpt2_whole, "programs.py:1").err
+    assert "no instruction, op_name or function q7; did you mean q" in hlofuse("trace-op", tmp_path, "q7").err
+    assert "no operation from that source line" in hlofuse("trace-op", tmp_path, "a.py:3").err
+    assert "did you mean programs.py:" in hlofuse("trace-op", gpt2_whole, "programs.py:1").err
     write(tmp_path, ALL, "module_0001.jit_g")
     several = hlofuse("trace-op", tmp_path, "d")
     assert (several.status, "--module" in several.err) == (2, True)

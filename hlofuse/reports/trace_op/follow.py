@@ -4,21 +4,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from hlofuse.analysis.kernels import NO_KERNEL, computed_in, source_line
+from hlofuse.analysis.kernels import NO_KERNEL, computed_in
 from hlofuse.compilation import CompilationInput, ModuleTexts, ReplayConfig, compile
 from hlofuse.diff import Added, Changed, Kind, ModuleDiff, diff
 from hlofuse.format.escape import printable
-from hlofuse.format.paths import shown_file, source_text
+from hlofuse.format.paths import source_text
 from hlofuse.inputs import load
 from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.many import dump_text
 from hlofuse.inputs.ordered import in_creation_order, restore_literals
-from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir import HlofuseError, Instruction, Module, reach, replace
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.lineage import outermost, through_views
-from hlofuse.reports.common.names import described_by
+from hlofuse.reports.common.names import described_by, not_found
 from hlofuse.reports.diff.model import Cluster, summarize
 from hlofuse.reports.timeline.model import DumpSequence, PassDump, read
 from .model import Event, FinalKernel, How, Location, Provenance, Trail
@@ -46,7 +45,8 @@ def follow(sequence: DumpSequence, text: str) -> Provenance:
     if not modules:
         raise HlofuseError(f"no dump of {printable(sequence.label)} can be read")
     if not found:
-        raise HlofuseError(not_found(text, sequence.label, [m for _, m in modules]))
+        every = (i.name for _, m in modules for i in m.instructions())
+        raise HlofuseError(not_found(modules[-1][1], text, every))
     steps = cache(lambda k: diff(modules[k - 1][1], modules[k][1]))
     trails = [_begin(modules, i, steps) for i in found]
     steps.cache_clear()
@@ -236,26 +236,6 @@ def find(module: Module, query: str) -> Sequence[Instruction]:
     computing = [i for i in here if i.opcode not in NO_KERNEL and i.opcode != "broadcast"]
     not_applied = [i for i in computing if not is_applied(i)]
     return sorted(not_applied or computing or here, key=lambda i: i.opcode in _MOVES_ONLY)
-
-
-def not_found(query: str, label: str, modules: Iterable[Module]) -> str:
-    head = f"no dump of {printable(label)} has {printable(query)}"
-    if source_line(query) is None:
-        names = dict.fromkeys(i.name for m in modules for i in m.instructions())
-        return f"{head}{did_you_mean(query.lstrip('%'), names)}"
-    lines: dict[str, set[int]] = {}
-    for module in modules:
-        for i in module.instructions():
-            place = module.source_of(i)
-            if place is not None and place.line:
-                lines.setdefault(shown_file(place.file), set()).add(place.line)
-        if lines:
-            break
-    if not lines:
-        return f"{head}; its dumps have no source lines"
-    locations_ = [f"{file}:{line}" for file, found in lines.items() for line in sorted(found)]
-    listed = ", ".join(map(printable, locations_[:12])) + (", …" if len(locations_) > 12 else "")
-    return f"{head}\nSource lines with operations: {listed}"
 
 
 def _values(found: Instruction) -> tuple[Instruction, ...]:
