@@ -22,12 +22,8 @@ _SPACES = {"passes": ("passes",), "flags": ("flags",), "all": ("passes", "flags"
 
 
 def optimized(report: Program, options: Optimize) -> Answer[Any]:
-    space = options.space
-    method = options.method
-    passes = options.passes
+    space, method, seed = options.space, options.method, options.seed
     objective: Any = options.objective
-    seconds = options.seconds
-    seed = options.seed
     for name, value, choices in (
         ("space", space, _SPACES),
         ("search", method, METHODS),
@@ -47,17 +43,18 @@ def optimized(report: Program, options: Optimize) -> Answer[Any]:
     with report.options.listener.progress("searching, seconds") as progress:
 
         def searching(_tries: int, _best: float) -> None:
-            progress(min(int(time.monotonic() - began), int(seconds)), int(seconds))
+            seconds = int(options.seconds)
+            progress(min(int(time.monotonic() - began), seconds), seconds)
 
         kinds: Any = _SPACES[space]
         searched = Space(loaded.module, loaded.config, objective, kinds, attach)
-        if passes is not None:
-            searched.check(moves := tuple(passes))
+        if options.passes is not None:
+            searched.check(moves := tuple(options.passes))
             found = result_of(searched, moves, began)
             how = f"as given, measured in {found.seconds:.0f} s"
         else:
             searched.progress = searching
-            found = search(searched, method, seconds, options.tries or math.inf, seed)
+            found = search(searched, method, options.seconds, options.tries or math.inf, seed)
             count = f"{found.evaluations:,} sequences of {' and '.join(kinds)} tried"
             how = f"{count} in {found.seconds:.0f} s ({method}, seed {seed})"
     base: Any = searched.measured_base
@@ -68,7 +65,7 @@ def optimized(report: Program, options: Optimize) -> Answer[Any]:
 
     def draw(console: Console) -> None:
         print_found(found, objective, how, console)
-        if passes is None and not found.moves and space != "all":
+        if options.passes is None and not found.moves and space != "all":
             console.print("\nNot tried: passes and flags together")
             print_command(console, 2, "optimize", *report.options.input_arguments, "--space", "all")
 

@@ -6,8 +6,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.account import KernelTimes, Totals, observed_replay
-from hlofuse.account.replaying import plain_account
+from hlofuse.account import Totals, observed_replay
+from hlofuse.account.replaying import account_on
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, compile
 from hlofuse.format import change_percent, fields, plural, printable, us_text
 from hlofuse.format.terminal import indented, print_rest, print_rows
@@ -121,11 +121,10 @@ def _inside(done: Compilation) -> set[EdgeNames]:
 
 
 def _totals(done: Compilation, release: Release) -> Totals:
-    device, module = done.config.device, done.final
-    if device is not None:
-        times = KernelTimes(device, release, flags=done.config.build.flags)
-        return times.account(module, is_final=True).totals
-    return plain_account(module, done.config.build.backend, release, is_final=True).totals
+    build = done.config.build
+    return account_on(
+        done.final, done.config.device, build.backend, release, build.flags, is_final=True
+    ).totals
 
 
 def upgrade_json(found: Sequence[Upgrade], old: str, new: str) -> dict[str, Any]:
