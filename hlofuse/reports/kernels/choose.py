@@ -1,8 +1,7 @@
 """Ask the rules who runs each kernel of a module."""
 
 from collections.abc import Callable, Iterable
-from functools import partial
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from hlofuse.account import Account, KernelTimes
 from hlofuse.account.functions import functions_of
@@ -11,6 +10,7 @@ from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
 from hlofuse.cost.combined import model_of
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import layer_of
 from hlofuse.ir import Instruction, Module, replace
@@ -25,6 +25,7 @@ from hlofuse.rules.verdict import Verdict
 from .model import Choice, KernelSelection, Note
 
 Q = TypeVar("Q")
+Ask: TypeAlias = Callable[[Q], Verdict | None]
 
 
 def kernel_selection(
@@ -42,15 +43,12 @@ def kernel_selection(
     changes. `account` is that of the module, where it is at hand."""
     replay = facts.replay if facts is not None else None
     replayed = TARGETS.get(target)
-    choose: Callable[[Instruction, Cost], Choice]
+    model = model_of(device, release) if device is not None else None
+    is_closed = model is None and (replayed is None or replayed.needs_device)
     if device is None:
-        choose = partial(_choice, verdict=None, notes=())
-        if replayed is not None and not replayed.needs_device:
-            choose = _on_cpu
         backend = replayed.backend if replayed is not None else target
         account = account or plain_account(module, backend, release)
     else:
-        choose = _on_gpu(device, release)
         account = KernelTimes(device, release).account(module)
     account = facts.account_after if facts is not None else account
     found = []
@@ -59,7 +57,8 @@ def kernel_selection(
         place = place_of(kernel, module) if facts is None else facts.final_place(kernel)
         source = (place.source or "").partition(" ")[0] or None
         own = fields(row, "us is_floor measured runs per_iteration")
-        found.append(replace(choose(kernel, row.cost), source=source, line=place.line, **own))
+        chosen = _chosen(kernel, row.cost, {} if is_closed else _by_rules(kernel, model))
+        found.append(replace(chosen, source=source, line=place.line, **own))
     if replay is not None:
         names = replay.names_at_fusion
         found = [replace(k, name=names.get(k.name, k.name), final=k.name) for k in found]
@@ -82,41 +81,23 @@ def kernel_selection(
     )
 
 
-def _on_cpu(kernel: Instruction, cost: Cost) -> Choice:
+def _by_rules(kernel: Instruction, model: KernelModel | None) -> dict[str, Any]:
+    """The rule that says who runs a kernel, by the model of a GPU or on a CPU, and further notes."""
     operation = wrapped_operation(kernel) or kernel
-    verdict = _settled(cpu_emitters.RULES, operation)
-    notes = _notes(cpu_emitters.NOTES, operation)
-    return _choice(kernel, cost, verdict, notes)
+    if model is None:
+        return _settled(cpu_emitters.RULES, cpu_emitters.NOTES, operation)
+    candidate = GpuKernel(operation, model)
+    found = _settled(gpu_emitters.RULES, gpu_emitters.NOTES, candidate)
+    heroes = {h.opcode for h in heroes_of(candidate)} if candidate.is_generated else ()
+    blocks, threads = candidate.derived_launch(found["rule"]) or (None, None)
+    return {**found, "heroes": tuple(sorted(heroes)), "blocks": blocks, "threads": threads}
 
 
-def _on_gpu(device: DeviceDescription, release: Release) -> Callable[[Instruction, Cost], Choice]:
-    model = model_of(device, release)
-
-    def choose(kernel: Instruction, cost: Cost) -> Choice:
-        candidate = GpuKernel(wrapped_operation(kernel) or kernel, model)
-        verdict = _settled(gpu_emitters.RULES, candidate)
-        notes = _notes(gpu_emitters.NOTES, candidate)
-        heroes = sorted({h.opcode for h in heroes_of(candidate)}) if candidate.is_generated else ()
-        return _choice(
-            kernel,
-            cost,
-            verdict,
-            notes,
-            heroes=tuple(heroes),
-            launch=candidate.derived_launch(verdict.rule) or (None, None),
-        )
-
-    return choose
-
-
-def _settled(rules: Iterable[Callable[[Q], Verdict | None]], candidate: Q) -> Verdict:
+def _settled(rules: Iterable[Ask[Q]], notes: Iterable[Ask[Q]], candidate: Q) -> dict[str, Any]:
     verdict = first_verdict(rules, candidate, AS_XLA)
     assert verdict is not None  # the last rule speaks about everything
-    return verdict
-
-
-def _notes(rules: Iterable[Callable[[Q], Verdict | None]], candidate: Q) -> tuple[Note, ...]:
-    return tuple(Note(v.rule, v.figures) for rule in rules if (v := rule(candidate)) is not None)
+    further = tuple(Note(v.rule, v.figures) for note in notes if (v := note(candidate)) is not None)
+    return {"rule": verdict.rule, "figures": verdict.figures, "notes": further}
 
 
 def _has_unknown_bytes(kernel: Instruction, cost: Cost) -> bool:
@@ -125,28 +106,14 @@ def _has_unknown_bytes(kernel: Instruction, cost: Cost) -> bool:
     return bool(cost.unknown) and not kernel.is_opaque
 
 
-def _choice(
-    kernel: Instruction,
-    cost: Cost,
-    verdict: Verdict | None,
-    notes: tuple[Note, ...],
-    *,
-    heroes: tuple[str, ...] = (),
-    launch: tuple[int | None, int | None] = (None, None),
-) -> Choice:
+def _chosen(kernel: Instruction, cost: Cost, by_rules: dict[str, Any]) -> Choice:
     return Choice(
         kernel.name,
         kernel.opcode,
         kernel.shape.text_without_layout,
         kernel.fusion_kind,
         kernel.computation_name,
-        verdict.rule if verdict is not None else None,
-        verdict.figures if verdict is not None else {},
-        notes,
-        heroes,
-        *launch,
-        None,
         None if _has_unknown_bytes(kernel, cost) else int(cost.bytes_accessed),
-        None,
         layer=layer_of(kernel.op_name),
+        **by_rules,
     )

@@ -13,6 +13,7 @@ from hlofuse.reports.common.json import created_by_json, measured_json, time_kin
 from hlofuse.reports.common.model import CreatedBy, both_names
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
+from hlofuse.trace.recorder import NO_FIGURES
 
 
 class Note(Record):
@@ -28,17 +29,17 @@ class Choice(Record):
     shape: str
     kind: str | None  # kLoop and so on for a fusion
     computation: str
-    rule: Rule | None  # None where no rule is known to say who runs it (`KernelSelection.is_closed`)
-    figures: Figures
-    notes: tuple[Note, ...]
-    heroes: tuple[str, ...]
-    """Opcodes of the heroes on GPU, sorted, each once: XLA names the kernel by them. Else empty."""
-    blocks: int | None
-    """Launch dimensions where XLA derives them from the kernel; None where a library or autotuning does."""
-    threads: int | None
-    us: float | None  # Estimated time, launch included; None on CPU and where XLA makes no estimate
     bytes_accessed: int | None  # None for a custom call, whose cost is not known
-    source: str | None
+    rule: Rule | None = None  # None where no rule is known to say who runs it (`KernelSelection.is_closed`)
+    figures: Figures = NO_FIGURES
+    notes: tuple[Note, ...] = ()
+    heroes: tuple[str, ...] = ()
+    """Opcodes of the heroes on GPU, sorted, each once: XLA names the kernel by them. Else empty."""
+    blocks: int | None = None
+    """Launch dimensions where XLA derives them from the kernel; None where a library or autotuning does."""
+    threads: int | None = None
+    us: float | None = None  # Estimated time, launch included; None on CPU and where XLA makes no estimate
+    source: str | None = None
     line: str = ""  # The user's own line
     layer: str = ""  # The model's layer (`format/paths.py`), where the dump has one
     is_floor: bool = False  # `us` is a lower bound: XLA has no estimate, or one that no machine reaches
