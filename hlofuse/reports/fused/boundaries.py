@@ -12,6 +12,7 @@ that the two cannot share an array), the passes' verdict on the finished kernels
 first: it exists to merge those."""
 
 from hlofuse.account import Account
+from hlofuse.account.flips import sums
 from hlofuse.analysis.async_ops import ends_of, is_async_end
 from hlofuse.analysis.elementwise import is_fusible
 from hlofuse.analysis.kernels import is_small_call, kernels
@@ -151,7 +152,6 @@ class _Queries:
 
     def __init__(self, module: Module, device: DeviceDescription, release: Release) -> None:
         self._model = CombinedModel(device, release)
-        self._launch = device.launch_ticks
         self.legality = Legality(module, self._model, AS_XLA)
         self._of_all: dict[Instruction, Verdict | None] = {}
         """The verdict against fusing a producer into all its users together."""
@@ -172,13 +172,7 @@ class _Queries:
         return found[0] if found is not None else None
 
     def _cost(self, producer: Instruction) -> Verdict | None:
-        model = self._model
-        users = producer.users
-        fused = self._launch * len(users)
-        unfused = fused + self._launch + model.run_time(producer).ticks
-        for user in users:
-            unfused += model.run_time(user).ticks
-            fused += model.pair_time(producer, user, self.legality.pair(producer, user)).ticks
+        unfused, fused = sums(self._model, producer)
         if fused <= unfused:
             return None
         us = {"us_unfused": microseconds(unfused), "us_fused": microseconds(fused)}
