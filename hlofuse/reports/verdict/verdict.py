@@ -5,6 +5,7 @@ from functools import partial
 from math import inf
 
 from hlofuse.account import Account, KernelTimes, Launched, Observed, Totals
+from hlofuse.account.account import totals_of
 from hlofuse.account.bound import ProgramFloor, fusion_floor, kind_of_work, program_floor
 from hlofuse.account.functions import functions_of
 from hlofuse.account.measured import share
@@ -282,11 +283,9 @@ def _share(
     *,
     timed: bool,
 ) -> Share:
-    runs = sum(r.runs for r in rows)
-    with_time = [r for r in rows if r.us is not None]
-    launches_us = sum(r.launch_us * r.runs for r in with_time)
-    moved = sum(r.cost.bytes_accessed * r.runs for r in rows)
+    t = totals_of(rows, timed=timed)
+    launches_us = sum(r.launch_us * r.runs for r in rows if r.us is not None)
     measured = [r.measured_us for r in rows if r.measured_us is not None]
-    us = sum(r.total_us or 0.0 for r in with_time) - launches_us if timed else None
+    us = t.us - launches_us if t.us is not None else None
     is_floor = any(r.is_floor or r.us is None for r in rows if r.runs)
-    return Share(kind, runs, us, moved, is_floor, sum(measured) if measured else None)
+    return Share(kind, t.launches, us, t.cost.bytes_accessed, is_floor, sum(measured) if measured else None)
