@@ -22,7 +22,7 @@ from .matching import (
     sum_of,
 )
 from .recipe import Finding, Recipe, Situation
-from .written import counted, counted_dimension, replace, spread, starts_at
+from .written import counted_dimension, masked_place, replace, spread, starts_at
 
 _UPDATES = ("dynamic-update-slice", "scatter")
 
@@ -72,7 +72,7 @@ def _donate(found: Instruction) -> bool:
 def write_row(x: Instruction) -> bool:
     """One row that a mask, or a one-hot factor, puts into a carried array is written alone."""
     for mask, new, old in _masked(x):
-        along, position = _place(mask) or (-1, mask)
+        along, position = masked_place(mask) or (-1, mask)
         value = spread_factor(new)
         is_carried = without_bitcasts(old).opcode in ("parameter", "get-tuple-element")
         if along < 0 or along in value[1] or not is_carried or x.shape.byte_size < MIN_BYTES:
@@ -103,16 +103,6 @@ def _masked(x: Instruction) -> Iterator[Sequence[Instruction]]:
             is_same = subtracted is test and len(there) == others.shape.rank
             if is_same and [d if d is None else there[d] for d in dims] == own:
                 yield mask, new, old
-
-
-def _place(mask: Instruction) -> tuple[int, Instruction] | None:
-    test, dims = spread(mask)
-    sides = [spread(o) for o in test.operands] if test.opcode == "compare" else []
-    for (numbers, own), (position, _) in (sides, sides[::-1]) if test.raw("direction") == "EQ" else ():
-        along = counted(numbers)
-        if along in own and not position.shape.dimensions:
-            return dims.index(own.index(along)), position
-    return None
 
 
 def _is_second_scatter(x: Instruction) -> bool:

@@ -61,14 +61,26 @@ def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
         x = below
 
 
+def _numbered(test: Instruction) -> Iterator[tuple[int, Instruction, list[int | None]]]:
+    """The dimensions whose places a test of equality compares, each with what it compares them to, spread."""
+    is_equality = test.opcode == "compare" and test.raw("direction") == "EQ"
+    sides = [spread(o) for o in test.operands] if is_equality else []
+    for (numbers, own), other in zip(sides, sides[::-1], strict=True):
+        if (along := counted(numbers)) is not None and along in own:
+            yield own.index(along), *other
+
+
 def equal_places(x: Instruction) -> list[int]:
     """The two dimensions at equal places of which a test, or its numbers, is true; none for another test."""
     test, own = spread(x)
-    sides = [spread(o) for o in test.operands] if test.opcode == "compare" else []
-    along = {dims.index(d) for i, dims in sides if (d := counted(i)) in dims}
-    if len(along) != 2 or test.raw("direction") != "EQ":
-        return []
-    return sorted(map(own.index, along))
+    along = {d for d, *_ in _numbered(test)}
+    return sorted(map(own.index, along)) if len(along) == 2 else []
+
+
+def masked_place(mask: Instruction) -> tuple[int, Instruction] | None:
+    """The dimension along which a mask has one place, and the number of this place."""
+    test, dims = spread(mask)
+    return next(((dims.index(d), i) for d, i, _ in _numbered(test) if not i.shape.dimensions), None)
 
 
 def onehot(x: Instruction) -> tuple[Instruction, int] | None:
@@ -84,17 +96,11 @@ def onehot(x: Instruction) -> tuple[Instruction, int] | None:
         return make.reshape(x, rows, indices), order.index(offsets[0])
     if x.opcode == "select" and is_constant(x.operands[1], 1) and is_constant(x.operands[2], 0):
         x = x.operands[0]
-    if x.opcode != "compare" or x.raw("direction") != "EQ":
-        return None
-    for numbers, labels in (x.operands, x.operands[::-1]):
-        (iota, of_iota), (indices, dims) = spread(numbers), spread(labels)
-        along = counted(iota)
-        if along is None or indices.opcode in ("iota", "constant") or along not in of_iota:
-            continue
-        classes = of_iota.index(along)
+    for classes, indices, dims in _numbered(x):
         others = [dims[d] for d in order if d is not None and d != classes]
         is_plain = dims[classes] is None and others == list(range(indices.shape.rank))
-        if is_plain and None not in order and indices.element_type in _INTEGERS:
+        is_known = indices.opcode in ("iota", "constant")
+        if is_plain and not is_known and None not in order and indices.element_type in _INTEGERS:
             return indices, order.index(classes)
     return None
 
