@@ -12,7 +12,6 @@ from .contracting import over, sizes_of, spread_factor
 from .matching import (
     combines_by,
     is_column_reduction,
-    is_constant,
     is_total,
     only_reader,
     readers,
@@ -117,11 +116,11 @@ def sum_squares(x: Instruction) -> bool:
     """Σ(x − m)² along columns becomes Σx² − m (2 Σx − n m), where Σx is computed as well."""
     squares, start = x.operands[0], x.operands[-1]
     is_square = squares.opcode == "multiply" and same_twice(squares)
-    if not (is_square and squares.operands[0].opcode == "subtract" and _is_sum(x) and is_column_reduction(x)):
+    is_column_total = is_total(x) and is_column_reduction(x)
+    if not (is_square and is_column_total and squares.operands[0].opcode == "subtract"):
         return False
     array, mean = squares.operands[0].operands[0], spread_factor(squares.operands[0].operands[1])
-    sums = (u for u in array.users if u.opcode == "reduce" and u.dimensions == x.dimensions and _is_sum(u))
-    total = next((u for u in sums if is_constant(start, 0) and is_total(u)), None)
+    total = next((u for u in array.users if is_total(u) and u.dimensions == x.dimensions), None)
     rest = rest_of(array.shape.rank, x.dimensions)
     size = array.shape.element_count // max(x.shape.element_count, 1)
     is_exact = scalar_of(make.scalar(x, x.element_type, size)) == size
