@@ -34,7 +34,7 @@ from .contracting import (
 from .matching import MIN_ELEMENTS, combines_by, is_constant, is_total, origins, source
 from .written import (
     Rewriting,
-    counted,
+    counted_along,
     fold,
     formula_values,
     indexed,
@@ -433,9 +433,8 @@ def _parts(x: Instruction) -> list[tuple[Instruction, Instruction]]:
 
 
 def _has_places(x: Instruction) -> bool:
-    numbers, dims = spread(x.operands[-1])
-    is_pair = len(x.operands) == 2 and x.operands[1].element_type in _NUMBERS and counted(numbers) in dims
-    return is_pair and dims.index(counted(numbers)) == x.dimensions[0]
+    is_pair = len(x.operands) == 2 and x.operands[1].element_type in _NUMBERS
+    return is_pair and counted_along(x.operands[1]) == x.dimensions[0]
 
 
 def _write_ranks(x: Instruction) -> bool:

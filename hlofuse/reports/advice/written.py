@@ -61,13 +61,19 @@ def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
         x = below
 
 
+def counted_along(x: Instruction) -> int | None:
+    """The dimension whose places `x` numbers, also spread."""
+    numbers, dims = spread(x)
+    along = counted(numbers)
+    return dims.index(along) if along is not None and along in dims else None
+
+
 def _numbered(test: Instruction) -> Iterator[tuple[int, Instruction, list[int | None]]]:
     """The dimensions whose places a test of equality compares, each with what it compares them to, spread."""
-    is_equality = test.opcode == "compare" and test.raw("direction") == "EQ"
-    sides = [spread(o) for o in test.operands] if is_equality else []
-    for (numbers, own), other in zip(sides, sides[::-1], strict=True):
-        if (along := counted(numbers)) is not None and along in own:
-            yield own.index(along), *other
+    sides = test.operands if test.opcode == "compare" and test.raw("direction") == "EQ" else []
+    for numbers, other in zip(sides, sides[::-1], strict=True):
+        if (along := counted_along(numbers)) is not None:
+            yield along, *spread(other)
 
 
 def equal_places(x: Instruction) -> list[int]:
