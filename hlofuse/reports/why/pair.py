@@ -77,8 +77,8 @@ def _without_cost(
     else:
         outcome, path = "apart", _path(producer, consumer, facts)
     decisions = collapse(touching, facts)
-    same = (settled.event, settled.pass_name) if settled is not None else ()
-    able = (d for d in decisions if (d.event.event, d.event.pass_name) == same)
+    kind = (settled.event, settled.pass_name) if settled is not None else ()
+    able = (d for d in decisions if (d.event.event, d.event.pass_name) == kind)
     chosen = next((d for d in able if settled is not None and settled.step in d.steps), None)
     found = facts.instruction(producer)
     moment: _Moment | None = last_priority(producer, consumer, facts) if settled is None else None
