@@ -18,7 +18,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.format import listing, printable
 from hlofuse.format.paths import has_part, source_text
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.ir import HlofuseError, Instruction, Module, Record, replace
+from hlofuse.ir import HlofuseError, Instruction, Module, Record, reach, replace
 from hlofuse.matching.pairs import match
 from hlofuse.pipelines.stage import Stage
 from hlofuse.trace.provenance import Fate, Provenance
@@ -44,15 +44,13 @@ def launched_in(module: Module, text: str) -> set[str]:
 
 def kernels_holding(found: Iterable[Instruction], module: Module) -> set[Instruction]:
     """The final kernels that hold instructions, in fusions or calls; else those that their loops run."""
-    found, launched, holders = list(found), set(kernels(module)), set[Instruction]()
-    waiting = dict.fromkeys(found)
-    for i in (queue := list(waiting)):  # grows while it is walked
-        if i in launched:
-            holders.add(i)
-        elif i.computation is not None:
-            callers = i.computation.fusion, *i.computation.callers
-            queue += [c for c in dict.fromkeys(callers) if c is not None and c not in waiting]
-            waiting |= dict.fromkeys(filter(None, callers))
+    found, launched = list(found), set(kernels(module))
+
+    def around(i: Instruction) -> Iterable[Instruction]:
+        inside = i.computation if i not in launched else None
+        return filter(None, (inside.fusion, *inside.callers)) if inside is not None else ()
+
+    holders = launched & {*reach(found, around)}
     run = {c for i in found if i.opcode in CONTROL_FLOW for c in launched_computations(i)}
     return holders or {k for k in launched if k.computation in run}
 
