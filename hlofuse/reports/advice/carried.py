@@ -15,7 +15,7 @@ from hlofuse.passes.loop.parts import body_of, is_element
 from .batching import Batch, carry, row_at
 from .contracting import as_sum, terms_of, total_of
 from .loops import plain_counter
-from .matching import changed_by, combines_by, is_backward, is_constant, origins, source
+from .matching import changed_by, combines_by, is_backward, is_total, origins, source
 from .recipe import Recipe
 from .written import Rewriting, fold, moved, replace, row_written, starts_at
 
@@ -369,8 +369,7 @@ def reduce_as_vector(x: Instruction) -> bool:
     opcode, terms = x.opcode, terms_of(x, x.opcode)
     if opcode == "reduce":  # of numbers that are stacked
         opcode = x.to_apply.root.opcode
-        is_total = opcode == "add" and is_constant(x.operands[1], 0)
-        is_whole = is_total or opcode in ("maximum", "minimum", "and", "or")
+        is_whole = is_total(x) or opcode in ("maximum", "minimum", "and", "or")
         stacked = x.operands[0].operands if x.operands[0].opcode == "concatenate" and is_whole else ()
         terms = [o.through("reshape") for o in stacked]
         if not combines_by(x, opcode) or any(t.shape != x.shape for t in terms):
@@ -380,8 +379,7 @@ def reduce_as_vector(x: Instruction) -> bool:
         dots = [t for t in terms if t.opcode == "dot" and t.operands[0].element_type == x.element_type]
         terms = [((t in dots and as_sum(t)) or (t,))[0] for t in terms]
     sums = [t for t in terms if t.opcode == "reduce" and combines_by(t, opcode) and len(t.users) == 1]
-    sums = [t for t in sums if opcode != "add" or is_constant(t.operands[1], 0)]
-    sums = [t for t in sums if opcode == "add" or t.operands[1] is sums[0].operands[1]]
+    sums = [t for t in sums if (is_total(t) if opcode == "add" else t.operands[1] is sums[0].operands[1])]
     groups = _equivalent((k, t.operands[0]) for k, t in enumerate(sums))
     found = max(groups, key=len, default=[])
     if not found:

@@ -21,7 +21,7 @@ Labelled = tuple[Instruction, list[int]]
 def labelled(x: Instruction) -> list[Labelled]:
     """The operands of a product. The result's dimensions are their own labels; what is summed is below 0."""
     dims = DotDimensions.of(x)
-    place = len(DotDimensions.of(x).lhs_batch)
+    place = len(dims.lhs_batch)
     found = list[Labelled]()
     for side, value in enumerate(x.operands):
         free = dims.free(side, value.shape.rank)
