@@ -70,23 +70,20 @@ def _at_indices(
             continue
         (indices, along), sizes = found, sizes_of((hot, labels), (value, own))
         number = labels[along]
+        if (number in own) == (number in result):
+            continue
         places = [d for k, d in enumerate(labels) if k != along]
-        if number not in result and number in own:
-            first = [d for d in places if d in own]
-            order = first + [d for d in places if d not in own]
-            indices = make.transpose(x, indices, list(map(places.index, order)))
+        first = [d for d in places if d in (own if number in own else result)]
+        order = first + [d for d in places if d not in first]
+        indices = make.transpose(x, indices, list(map(places.index, order)))
+        if number in own:
             rows = gather_rows(x, value, indices, own.index(number), list(map(own.index, first)))
             new = rows, order + [d for d in own if d != number and d not in first]
-        elif number in result and number not in own:
-            value, own = summed(x, (value, own), [d for d in own if d not in result and d not in places])
-            order = [d for d in places if d in result] + [d for d in places if d not in result]
-            indices = make.transpose(x, indices, list(map(places.index, order)))
-            rest = [d for d in own if d not in places]
-            batch = sum(d in result for d in places)
-            rows = over(x, (value, own), order + rest, sizes)
-            new = _sums_at(x, indices, rows, sizes[number], batch), [*order[:batch], number, *rest]
         else:
-            continue
+            value, own = summed(x, (value, own), [d for d in own if d not in result and d not in places])
+            rest = [d for d in own if d not in places]
+            rows = over(x, (value, own), order + rest, sizes)
+            new = _sums_at(x, indices, rows, sizes[number], len(first)), [*first, number, *rest]
         rest = [d for d in new[1] if d not in result]
         return replace(x, over(x, summed(x, new, rest), result, sizes))
     return False
