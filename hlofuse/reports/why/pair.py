@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
@@ -197,22 +196,15 @@ def _path(producer: str, consumer: str, facts: Facts) -> tuple[str, ...]:
     start, goal = facts.before.get(producer), facts.before.get(consumer)
     if start is None or goal is None or start is goal:
         return ()
-    came: dict[Instruction, Instruction | None] = {start: None}
-    queue = deque([start])
-    while queue:
-        current = queue.popleft()
-        if current is goal:
-            names = []
-            step: Instruction | None = current
-            while step is not None:
-                names.append(step.name)
-                step = came[step]
-            return tuple(reversed(names))
-        for user in current.users:
-            if user not in came:
-                came[user] = current
-                queue.append(user)
-    return ()
+    came = {start: start}
+    for x in (queue := [start]):  # grows while it is walked
+        fresh = [user for user in x.users if user not in came]
+        came |= dict.fromkeys(fresh, x)
+        queue += fresh
+    path = [goal] if goal in came else []
+    while path and path[-1] is not start:
+        path.append(came[path[-1]])
+    return tuple(x.name for x in reversed(path))
 
 
 def collapse(events: Iterable[Event], facts: Facts) -> tuple[Decision, ...]:
