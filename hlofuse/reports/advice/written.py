@@ -105,8 +105,8 @@ def onehot(x: Instruction) -> tuple[Instruction, int] | None:
     for classes, indices, dims in _numbered(x):
         others = [dims[d] for d in order if d is not None and d != classes]
         is_plain = dims[classes] is None and others == list(range(indices.shape.rank))
-        is_known = indices.opcode in ("iota", "constant")
-        if is_plain and not is_known and None not in order and indices.element_type in _INTEGERS:
+        is_written = indices.opcode in ("iota", "constant")
+        if is_plain and not is_written and None not in order and indices.element_type in _INTEGERS:
             return indices, order.index(classes)
     return None
 

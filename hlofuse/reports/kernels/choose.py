@@ -25,7 +25,7 @@ from hlofuse.rules.verdict import Verdict
 from .model import Choice, KernelSelection, Note
 
 Q = TypeVar("Q")
-Ask: TypeAlias = Callable[[Q], Verdict | None]
+Condition: TypeAlias = Callable[[Q], Verdict | None]
 
 
 def kernel_selection(
@@ -93,7 +93,7 @@ def _by_rules(kernel: Instruction, model: KernelModel | None) -> dict[str, Any]:
     return {**found, "heroes": tuple(sorted(heroes)), "blocks": blocks, "threads": threads}
 
 
-def _settled(rules: Iterable[Ask[Q]], notes: Iterable[Ask[Q]], candidate: Q) -> dict[str, Any]:
+def _settled(rules: Iterable[Condition[Q]], notes: Iterable[Condition[Q]], candidate: Q) -> dict[str, Any]:
     verdict = first_verdict(rules, candidate, AS_XLA)
     assert verdict is not None  # the last rule speaks about everything
     further = tuple(Note(v.rule, v.figures) for note in notes if (v := note(candidate)) is not None)
