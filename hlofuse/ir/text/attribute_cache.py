@@ -2,14 +2,15 @@
 attribute that is missing here is left to the grammar. All is a subset of the grammar, with its meaning."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 
 from hlofuse.ir.attributes.attributes import UNREAD, Attributes
-from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.graph import Computation
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES, OPCODES
 from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape
+from .checks import CHECKS, ONE_DIMENSION, Check, Written
 from .patterns import (
     CALLED_NAME,
     COMMON_ATTRIBUTES,
@@ -22,7 +23,6 @@ from .patterns import (
 )
 from .signatures import VARIADIC, signature
 
-Check = Callable[[Sequence[Instruction], Shape], bool]
 AT_LEAST_ONE = -2
 
 # How the loop over instructions treats an opcode.
@@ -41,13 +41,6 @@ _MAY_LACK_OPERANDS = frozenset("after-all tuple fusion call map custom-call".spl
 _GRAMMAR_ONLY = frozenset(
     "async-start async-update async-done scan domain ragged-dot scaled-dot"
     " topk infeed outfeed send send-done recv recv-done dynamic-reshape collective-permute-start".split()
-)
-
-
-# Opcodes whose `dimensions` has to name one dimension.
-_ONE_DIMENSION = frozenset(
-    "all-gather all-gather-start reduce-scatter all-to-all sort concatenate get-dimension-size"
-    " set-dimension-size".split()
 )
 
 
@@ -85,39 +78,17 @@ def form(opcode: str) -> Form | None:
         required = required | {"branch_computations"}
     if opcode == "collective-permute":
         allowed = allowed - {"slice_sizes"}
-    return Form(opcode, kind, operands, required, allowed, check, opcode in _ONE_DIMENSION)
+    return Form(opcode, kind, operands, required, allowed, check, opcode in ONE_DIMENSION)
 
 
-def _keeps_element_count(operands: Sequence[Instruction], shape: Shape) -> bool:
-    before = operands[0].shape
-    return shape.is_array and before.is_array and shape.element_count == before.element_count
+def _chooses_by_number(x: Written) -> str | None:
+    index = x.operands[0].shape
+    return None if index.element_type == "s32" and not index.dimensions else "chooses by another value"
 
 
-def _is_even(operands: Sequence[Instruction], shape: Shape) -> bool:
-    return len(operands) % 2 == 0
-
-
-def _indexes_by_scalars(fixed: int, operands: Sequence[Instruction]) -> bool:
-    return len(operands) == fixed + len(operands[0].shape.dimensions) and (
-        len(operands) != fixed + 1 or not operands[-1].shape.dimensions
-    )
-
-
-def _chooses_by_number(operands: Sequence[Instruction], shape: Shape) -> bool:
-    index = operands[0].shape
-    return index.element_type == "s32" and not index.dimensions
-
-
-_CHECKS: dict[str, Check] = {
-    "tuple": lambda operands, shape: shape.is_tuple and len(shape.tuple_shapes) == len(operands),
-    "reshape": _keeps_element_count,
-    "reduce": _is_even,
-    "reduce-window": _is_even,
-    "scatter": lambda operands, shape: len(operands) % 2 == 1,
-    "dynamic-slice": lambda operands, shape: _indexes_by_scalars(1, operands),
-    "dynamic-update-slice": lambda operands, shape: len(operands) > 1 and _indexes_by_scalars(2, operands),
-    "conditional": _chooses_by_number,
-}
+_BY_OPERANDS = "tuple reshape reduce reduce-window scatter dynamic-slice dynamic-update-slice"
+"""Opcodes whose checks ask for operands and result alone."""
+_CHECKS = {opcode: CHECKS[opcode] for opcode in _BY_OPERANDS.split()} | {"conditional": _chooses_by_number}
 Called = tuple[tuple[str, Computation], ...]
 _NEW = Attributes.__new__
 _CALL_ORDER = {name: place for place, name in enumerate(CALLED_COMPUTATION_ATTRIBUTES)}

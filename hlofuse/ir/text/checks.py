@@ -4,9 +4,7 @@ compared, not inferred: XLA infers them only where the text leaves them out."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
-from lark import Token
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import UNBOUNDED, Shape
@@ -14,6 +12,8 @@ from .errors import Rejected, opcode_error, suggestion
 from .signatures import VARIADIC, Signature, allowed_values, signature, split_async
 
 if TYPE_CHECKING:
+    from lark import Token
+
     from hlofuse.ir.graph import Instruction
     from .tree.nodes import AttributeNode, InstructionNode
 
@@ -69,7 +69,7 @@ def check_attributes(opcode: str, spec: Signature, nodes: Sequence[AttributeNode
 
 
 _ASYNC = with_trait("async")
-_ONE_DIMENSION = frozenset(
+ONE_DIMENSION = frozenset(
     (
         "all-gather all-gather-start reduce-scatter all-to-all ragged-all-to-all sort concatenate"
         " get-dimension-size set-dimension-size scan"
@@ -89,7 +89,7 @@ def check_instruction(node: InstructionNode, spec: Signature, operands: Sequence
         _check_async(node, stage or opcode.removeprefix("async-"), operands, where)
     elif spec.operands != VARIADIC and count != spec.operands:
         raise Rejected(where, f"{opcode} takes {_operands(spec.operands)}, not {count}")
-    if base in _ONE_DIMENSION and (d := values.get("dimensions")) and len(d.value) != 1:
+    if base in ONE_DIMENSION and (d := values.get("dimensions")) and len(d.value) != 1:
         raise Rejected(d.start, f"{base} takes exactly one dimension, for example dimensions={{0}}")
     if base in ("collective-permute", "collective-permute-start"):
         pairs = values.get("source_target_pairs")
@@ -103,8 +103,8 @@ def check_instruction(node: InstructionNode, spec: Signature, operands: Sequence
         flag = values.get("use_global_device_ids")
         if flag is not None and flag.value and "channel_id" not in values and "mode" not in values:
             raise Rejected(flag.key.start_pos or 0, "use_global_device_ids=true needs a channel_id")
-    check = _CHECKS.get(opcode)
-    if check is not None and (message := check(_Written(operands, values, node.shape))):
+    check = CHECKS.get(opcode)
+    if check is not None and (message := check(Written(operands, values, node.shape))):
         raise Rejected(where, f"{opcode} {message}")
 
 
@@ -136,7 +136,7 @@ def _check_async(
         raise Rejected(where, f"{opcode} cannot follow {before}")
 
 
-class _Written(NamedTuple):
+class Written(NamedTuple):
     """An instruction as written, with or without its shape."""
 
     operands: Sequence[Instruction]
@@ -144,15 +144,19 @@ class _Written(NamedTuple):
     shape: Shape | None
 
 
-def _even(x: _Written) -> str | None:
+Check: TypeAlias = Callable[[Written], str | None]
+"""The message for an instruction whose operands and result do not fit; None where they do."""
+
+
+def _even(x: Written) -> str | None:
     return f"takes an even number of operands, not {len(x.operands)}" if len(x.operands) % 2 else None
 
 
-def _reduce_window(x: _Written) -> str | None:
+def _reduce_window(x: Written) -> str | None:
     return _even(x) if x.operands else "takes at least one input and its initial value"
 
 
-def _scatter(x: _Written) -> str | None:
+def _scatter(x: Written) -> str | None:
     return None if len(x.operands) % 2 else f"takes an odd number of operands, not {len(x.operands)}"
 
 
@@ -166,13 +170,13 @@ def _slice_operands(fixed: int, message: str, operands: Sequence[Instruction]) -
     return None if len(indices) == rank else f"takes one start index a dimension: {rank}, not {len(indices)}"
 
 
-def _tuple(x: _Written) -> str | None:
+def _tuple(x: Written) -> str | None:
     if x.shape is None or len(x.shape.tuple_shapes) == len(x.operands):
         return None
     return f"has {len(x.operands)} operands and {len(x.shape.tuple_shapes)} elements in its shape"
 
 
-def _same_count(x: _Written) -> str | None:
+def _same_count(x: Written) -> str | None:
     if x.shape is None:
         return None
     before = x.operands[0].shape if x.operands else None
@@ -186,7 +190,7 @@ def _same_count(x: _Written) -> str | None:
     return f"keeps the number of elements, but {counts}"
 
 
-def _dynamic_reshape(x: _Written) -> str | None:
+def _dynamic_reshape(x: Written) -> str | None:
     if (message := _same_count(x)) or x.shape is None:
         return message
     if len(x.operands) - 1 != len(x.shape.dimensions):
@@ -194,11 +198,11 @@ def _dynamic_reshape(x: _Written) -> str | None:
     return None
 
 
-def _recv(x: _Written) -> str | None:
+def _recv(x: Written) -> str | None:
     return "has a tuple for its shape" if x.shape is None or not x.shape.tuple_shapes else None
 
 
-def _conditional(x: _Written) -> str | None:
+def _conditional(x: Written) -> str | None:
     if not x.operands:
         return "takes at least one operand"
     index = x.operands[0].shape
@@ -218,13 +222,13 @@ def _conditional(x: _Written) -> str | None:
     return None
 
 
-def _broadcast(x: _Written) -> str | None:
+def _broadcast(x: Written) -> str | None:
     before = x.operands[0].shape
     scalar = before.is_array and not before.dimensions
     return None if scalar or "dimensions" in x.values else "needs the attribute dimensions="
 
 
-def _custom_call(x: _Written) -> str | None:
+def _custom_call(x: Written) -> str | None:
     layouts = x.values.get("operand_layout_constraints")
     if layouts is None:
         return None
@@ -236,7 +240,7 @@ def _custom_call(x: _Written) -> str | None:
     return None
 
 
-def _channel(x: _Written) -> str | None:
+def _channel(x: Written) -> str | None:
     before = x.operands[0]
     if before.opcode not in ("send", "recv", "send-done", "recv-done"):
         return None
@@ -245,18 +249,18 @@ def _channel(x: _Written) -> str | None:
     return None if channel == earlier else f"has channel_id {channel}, but its operand has {earlier}"
 
 
-def _dot(x: _Written) -> str | None:
+def _dot(x: Written) -> str | None:
     # Until 2025 a sparse operand brought its metadata along as an operand more; XLA minds none too many.
     wanted = 2 + (len(x.values["sparsity"].value) if "sparsity" in x.values else 0)
     return None if len(x.operands) >= wanted else f"takes {wanted} operands, not {len(x.operands)}"
 
 
-def _scan(x: _Written) -> str | None:
+def _scan(x: Written) -> str | None:
     carries, count = x.values["num_carries"].value, len(x.operands)
     return None if count >= carries else f"takes its {carries} carries as operands, not {count}"
 
 
-_CHECKS: dict[str, Callable[[_Written], str | None]] = {
+CHECKS: dict[str, Check] = {
     "scan": _scan,
     "dot": _dot,
     "reduce": _even,

@@ -7,7 +7,8 @@ from msgspec import Struct
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.names import NO_ORIGIN
 from hlofuse.ir.shape import Shape
-from .attribute_cache import AT_LEAST_ONE, CALLING, CONSTANT, PARAMETER, AttributeCache, Check, form
+from .attribute_cache import AT_LEAST_ONE, CALLING, CONSTANT, PARAMETER, AttributeCache, form
+from .checks import Check, Written
 from .literals import implied_element, is_plain
 from .patterns import CALLED_NAME, OPERAND, FastPathMiss, ShapeCache
 
@@ -169,7 +170,7 @@ class Body(Struct, eq=False):
                         operands = []
                     x.operands = operands
                     if kind:
-                        if check is not None and not check(operands, shape):
+                        if check is not None and check(Written(operands, {}, shape)) is not None:
                             raise FastPathMiss
                         if kind == CALLING:
                             self._add_called(x, attributes_of, attributes_text)
