@@ -3,14 +3,29 @@ common forms, the grammar any other; both give the same values. A pattern may ra
 
 import re
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.shape import ARRAY_TYPES, OTHER_TYPES, UNBOUNDED, Layout, Shape
 from hlofuse.ir.text.grammar import parse_attribute
-from hlofuse.ir.text.patterns import NAME, STRING, instruction_pattern, numbers, split_tuple
-from hlofuse.ir.text.text import bad_escape, unquote
+from hlofuse.ir.text.patterns import (
+    BOOLEAN,
+    COMPUTATION,
+    COMPUTATIONS,
+    INTS,
+    JSON,
+    NAME,
+    NUMBER,
+    STRING,
+    VALUES,
+    common_form,
+    instruction_pattern,
+    numbers,
+    split_tuple,
+)
+from hlofuse.ir.text.signatures import all_attributes
+from hlofuse.ir.text.text import unquote
 from .metadata import OpMetadata, OutputAlias
 from .window import (
     ConvolutionDimensionNumbers,
@@ -132,159 +147,70 @@ def loose_shape(text: str) -> Shape:
     return Shape(name, bounds, Layout(minor_to_major, suffix), (), dynamic)
 
 
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
-_INTEGERS = re.compile(r"\{(?:-?[0-9]{1,18}(?:, ?-?[0-9]{1,18})*+)?\}")
-_NAME = re.compile(r"%?[A-Za-z_][\w.\-]*+")
-_NAMES = re.compile(r"\{%?[A-Za-z_][\w.\-]*+(?:, ?%?[A-Za-z_][\w.\-]*+)*+\}")
-_PLAIN_STRING = re.compile(r'"[^"\\]*+"')
-_METADATA = re.compile(r'\{(?:(?:[a-z_]++=(?:"(?:[^"\\]++|\\.)*+"|[0-9]{1,9}))(?: (?=[a-z])|(?=\})))*+\}')
 _JAX_METADATA = re.compile(r'\{op_name="([^"\\]*+)"(?: stack_frame_id=([0-9]{1,9}))?\}')
-_METADATA_NAMES = frozenset(
-    "op_type op_name source_file source_line source_end_line source_column source_end_column"
-    " deduplicated_name scheduling_name stack_frame_id".split()
-)
-_STRING = r'"(?:[^"\\\n]++|\\.)*+"'
-_FRONTEND_FIELD = (
-    rf'([A-Za-z_][\w.\-]*+)=({_STRING}|\{{(?:[^{{}}"\n]++|{_STRING}|\{{(?:[^{{}}"\n]++|{_STRING})*+\}})*+\}})'
-)
-_FRONTEND_PAIR = re.compile(_FRONTEND_FIELD, re.ASCII)
-_FRONTEND = re.compile(rf"\{{{_FRONTEND_FIELD}(?:,{_FRONTEND_FIELD})*+\}}", re.ASCII)
-_METADATA_FIELD = re.compile(r'([a-z_]++)=(?:"((?:[^"\\]++|\\.)*+)"|([0-9]++))')
-_WINDOW_FIELD = re.compile(r"(size|stride|pad|lhs_dilate|rhs_dilate|rhs_reversal)=([0-9x_\-]++)")
-_WINDOW = re.compile(
-    rf"\{{(?:{_WINDOW_FIELD.pattern}(?: (?=[a-z])|(?=\}})))*+\}}".replace("(size", "(?:size")
-)
-_RANGE = re.compile(r"\[([0-9]++):([0-9]++)(?::([0-9]++))?\]")
-_RANGES = re.compile(r"\{(?:\[[0-9]++:[0-9]++(?::[0-9]++)?\](?:, (?=\[)|(?=\})))*+\}")
-_PADDING = re.compile(r"-?[0-9]++_-?[0-9]++(?:_[0-9]++)?(?:x-?[0-9]++_-?[0-9]++(?:_[0-9]++)?)*+")
-_LABELS = re.compile(r"([0-9bf]{2,9})_([0-9io]{2,9})->([0-9bf]{2,9})")
-_INDEX = r"\{([0-9]*+(?:, ?[0-9]++)*+)\}"
-_ALIAS = re.compile(rf"{_INDEX}: \(([0-9]{{1,9}}), {_INDEX}\)")
-_ALIASES = re.compile(rf"\{{ ?(?:{_ALIAS.pattern}(?:, (?=\{{)| ?(?=\}})))*+ ?\}}")
+_METADATA_FIELD = re.compile(rf"([a-z_]++)=({STRING}|[0-9]{{1,9}}+)", re.ASCII)
+_FRONTEND_FIELD = rf"({NAME})=({STRING}|{JSON})"  # compiled where it is needed, which takes its time
+_ALIAS = re.compile(r"\{([\d,]*+)\}: \((\d++), \{([\d,]*+)\}\)")
 
 
 class Uncommon(Exception):
     """A form without a pattern."""
 
 
-def uncommon(text: str) -> Any:
-    raise Uncommon
-
-
-def boolean(text: str) -> bool:
-    if text == "true":
-        return True
-    if text == "false":
-        return False
-    raise Uncommon
-
-
-def integer(text: str) -> int:
-    if _INTEGER.fullmatch(text) is None:
-        raise Uncommon
-    return int(text)
-
-
-def integers(text: str) -> tuple[int, ...]:
-    """A list of numbers: `{0,1}`."""
-    if _INTEGERS.fullmatch(text) is None:
-        raise Uncommon
-    return numbers(text[1:-1])
-
-
-def name(text: str) -> str:
-    if _NAME.fullmatch(text) is None:
-        raise Uncommon
-    return text.removeprefix("%")
-
-
-def names(text: str) -> tuple[str, ...]:
-    """A list of names or words: `{%a, %b}`."""
-    if _NAMES.fullmatch(text) is None:
-        raise Uncommon
-    return tuple(n.strip().removeprefix("%") for n in text[1:-1].split(","))
-
-
-def string(text: str) -> str:
-    """A string in double quotes without escapes."""
-    if _PLAIN_STRING.fullmatch(text) is None:
-        raise Uncommon
-    return text[1:-1]
-
-
-def config(text: str) -> str:
-    """A backend config: raw JSON, or the content of a string."""
-    return text if text.startswith("{") else string(text)
-
-
 def metadata(text: str) -> OpMetadata:
     if (match := _JAX_METADATA.fullmatch(text)) is not None:
         op_name, number = match.groups()
         return OpMetadata(op_name=op_name, stack_frame_id=int(number or 0))
-    if _METADATA.fullmatch(text) is None:
+    fields = _fields(_METADATA_FIELD, text, " ")
+    known = {key: value for key, value in fields.items() if key in METADATA_FIELDS}
+    return OpMetadata(**{key: int(v) if v[0] != '"' else unquote(v) for key, v in known.items()})
+
+
+def _fields(pattern: str | re.Pattern[str], text: str, separator: str) -> dict[str, str]:
+    """Names and values of `{a=1 b=2}`; `Uncommon` for another text, and one with a name given twice."""
+    pairs = re.findall(pattern, text)
+    fields = dict(pairs)
+    if len(fields) < len(pairs) or text != f"{{{separator.join(map('='.join, pairs))}}}":
         raise Uncommon
-    fields: dict[str, Any] = {}
-    for key, quoted, number in _METADATA_FIELD.findall(text):
-        if key in fields or ("\\" in quoted and bad_escape(quoted) is not None):
-            raise Uncommon
-        fields[key] = int(number) if number else unquote(f'"{quoted}"')
-    if not fields.keys() <= _METADATA_NAMES:
-        if not METADATA_FIELDS.isdisjoint(fields.keys() - _METADATA_NAMES):
-            raise Uncommon
-        fields = {key: value for key, value in fields.items() if key in _METADATA_NAMES}
-    return OpMetadata(**fields)
+    return fields
 
 
 def frontend_attributes(text: str) -> dict[str, str]:
     """Keys with strings or raw text in braces."""
-    if _FRONTEND.fullmatch(text) is None:
+    fields = _fields(_FRONTEND_FIELD, text, ",")
+    return {key: unquote(value) if value[0] == '"' else value for key, value in fields.items()}
+
+
+def config(text: str) -> str:
+    """A backend config: raw JSON, or the content of a string."""
+    if text.startswith("{"):
+        return text
+    if re.fullmatch(STRING, text) is None:
         raise Uncommon
-    pairs = _FRONTEND_PAIR.findall(text)
-    if any(value[0] == '"' and "\\" in value and bad_escape(value[1:-1]) is not None for _, value in pairs):
-        raise Uncommon
-    return {key: unquote(value) if value[0] == '"' else value for key, value in pairs}
+    return unquote(text)
 
 
 def window(text: str) -> Window:
-    if _WINDOW.fullmatch(text) is None:
-        raise Uncommon
     fields = dict[str, list[Any]]()
+    for key, value in (field.split("=") for field in text[1:-1].split(" ")):
+        parts = value.split("x")
+        fields[key] = [tuple(map(int, p.split("_"))) if key == "pad" else int(p) for p in parts]
     try:
-        for key, value in _WINDOW_FIELD.findall(text):
-            parts = value.split("x")
-            pads = [tuple(map(int, part.split("_"))) for part in parts] if key == "pad" else None
-            fields[key] = pads or list(map(int, parts))
         return window_of(fields)
     except ValueError:
         raise Uncommon from None
 
 
 def slice_ranges(text: str) -> SliceRanges:
-    """`{[0:8], [0:16:2]}`."""
-    if _RANGES.fullmatch(text) is None:
-        raise Uncommon
-    return SliceRanges(SliceRange(int(a), int(b), int(c or 1)) for a, b, c in _RANGE.findall(text))
+    parts = text[2:-2].split("], [") if len(text) > 2 else []
+    return SliceRanges(SliceRange(*map(int, part.split(":"))) for part in parts)
 
 
 def padding(text: str) -> PaddingConfig:
-    """`0_0x1_1`."""
-    if _PADDING.fullmatch(text) is None:
-        raise Uncommon
     return PaddingConfig(PaddingDimension(*map(int, d.split("_"))) for d in text.split("x"))
 
 
-def dim_labels(text: str) -> ConvolutionDimensionNumbers:
-    """`b01f_01io->b01f`."""
-    match = _LABELS.fullmatch(text)
-    if match is None:
-        raise Uncommon
-    return ConvolutionDimensionNumbers(*match.groups())
-
-
 def output_aliases(text: str) -> tuple[OutputAlias, ...]:
-    """`{{0}: (1, {})}`."""
-    if _ALIASES.fullmatch(text) is None:
-        raise Uncommon
     found = _ALIAS.findall(text)
     return tuple(OutputAlias(numbers(out), int(number), numbers(index)) for out, number, index in found)
 
@@ -295,9 +221,11 @@ __all__ = ["OpMetadata", "parse_value"]
 def parse_value(name: str, text: str) -> Any:
     """The typed value of attribute `name`; the text itself for an unknown name. Lists of numbers are tuples,
     names of computations and enumerations are strings; see `hlofuse.ir.attributes` for the rest."""
-    reader = _READERS.get(name)
-    if reader is None:
+    reader, form = _READERS.get(name), common_form(name)
+    if reader is None and name not in all_attributes():
         return text
+    if reader is None or (form is not None and form.fullmatch(text) is None):
+        return _by_grammar(name, text)
     try:
         return reader(text)
     except Uncommon:
@@ -316,50 +244,28 @@ def _by_grammar(name: str, text: str) -> Any:
         return parse_attribute(name, remaining)
 
 
-def _table() -> dict[str, Callable[[str], Any]]:
-    by_reader: dict[Callable[[str], Any], str] = {
-        boolean: """
-            is_scheduled alias_passthrough_params is_stable largest constrain_layout use_global_device_ids
-            has_dynamic_root is_host_transfer is_composite custom_call_has_side_effect is_reverse
-            is_associative indices_are_sorted unique_indices left_side lower unit_diagonal
-        """,
-        integer: """
-            replica_count num_partitions iota_dimension k channel_id index feature_group_count
-            batch_group_count feature_index delta exponent_bits mantissa_bits index_vector_dim num_carries
-            inferred_dimension cross_program_prefetch_index
-        """,
-        integers: """
-            dimensions fft_length dynamic_slice_sizes lhs_contracting_dims rhs_contracting_dims lhs_batch_dims
-            rhs_batch_dims lhs_ragged_dims rhs_group_dims offset_dims collapsed_slice_dims start_index_map
-            operand_batching_dims start_indices_batching_dims update_window_dims inserted_window_dims
-            scatter_dims_to_operand_dims input_batching_dims scatter_indices_batching_dims slice_sizes
-        """,
-        name: """
-            to_apply calls condition body true_computation false_computation select scatter fft_type
-            padding_type direction type order distribution algorithm schedule api_version transpose_a
-            convolution_kind kind mode
-        """,
-        names: "branch_computations called_computations operand_precision control-predecessors",
-        string: """
-            execution_thread async_execution_thread infeed_config outfeed_config custom_call_target
-        """,
-        config: "backend_config",
-        metadata: "metadata",
-        window: "window",
-        slice_ranges: "slice",
-        padding: "padding",
-        dim_labels: "dim_labels",
-        frontend_attributes: "frontend_attributes",
-        output_aliases: "output_to_operand_aliasing",
-        uncommon: """
-            allow_spmd_sharding_propagation_to_parameters allow_spmd_sharding_propagation_to_output epsilon
-            statistics parameter_replication origin operand_layout_constraints literal outfeed_shape domain
-            result_accuracy sparsity_config sparsity buffer_donor
-            entry_computation_layout origin_recovery_table debug_attributes input_output_alias replica_groups
-            source_target_pairs sharding
-        """,
-    }
-    return {name: reader for reader, names in by_reader.items() for name in names.split()}
-
-
-_READERS = _table()
+_OF_FORM: dict[str, Callable[[str], Any]] = {
+    BOOLEAN: lambda text: text == "true",
+    NUMBER: int,
+    INTS: lambda text: numbers(text[1:-1]),
+    COMPUTATION: lambda text: text.removeprefix("%"),
+    COMPUTATIONS: lambda text: tuple(n.strip().removeprefix("%") for n in text[1:-1].split(",")),
+    STRING: unquote,
+}
+_READERS: dict[str, Callable[[str], Any]] = {
+    **{name: _OF_FORM.get(form, str) for name, form in VALUES.items()},
+    "epsilon": float,
+    "slice": slice_ranges,
+    "padding": padding,
+    "window": window,
+    "dim_labels": lambda text: ConvolutionDimensionNumbers(*re.split("_|->", text)),
+    "operand_precision": lambda text: tuple(text[1:-1].split(",")),
+    "output_to_operand_aliasing": output_aliases,
+    "source_target_pairs": lambda text: tuple(map(numbers, text[2:-2].split("},{"))),
+    "operand_layout_constraints": partial(_by_grammar, "operand_layout_constraints"),
+    "algorithm": str,
+    "metadata": metadata,
+    "backend_config": config,
+    "frontend_attributes": frontend_attributes,
+}
+"""Readers of texts in the common form of an attribute; the grammar reads the others."""

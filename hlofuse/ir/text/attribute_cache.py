@@ -1,9 +1,7 @@
 """Opcode forms and attribute texts of the fast path, each checked once for an opcode and shared. An opcode or
 attribute that is missing here is left to the grammar. All is a subset of the grammar, with its meaning."""
 
-import re
 from collections.abc import Callable
-from functools import cache
 
 from hlofuse.ir.attributes.attributes import UNREAD, Attributes
 from hlofuse.ir.graph import Computation
@@ -16,9 +14,9 @@ from .patterns import (
     COMMON_ATTRIBUTES,
     OWN,
     SHARDING,
-    VALUES,
     FastPathMiss,
     ShapeCache,
+    common_form,
     split_tuple,
 )
 from .signatures import VARIADIC, signature
@@ -76,6 +74,7 @@ def form(opcode: str) -> Form | None:
         required = required | {"dimensions"}
     if opcode == "conditional":
         required = required | {"branch_computations"}
+        allowed = allowed - {"true_computation", "false_computation"}
     if opcode == "collective-permute":
         allowed = allowed - {"slice_sizes"}
     return Form(opcode, kind, operands, required, allowed, check, opcode in ONE_DIMENSION)
@@ -161,7 +160,7 @@ class AttributeCache(dict[str, Attributes]):
         if len(values) != len(pairs) or not form.required <= values.keys() <= form.allowed:
             raise FastPathMiss
         for name, value in pairs:
-            pattern = _pattern(name)
+            pattern = common_form(name)
             if pattern is None or pattern.fullmatch(value) is None:
                 raise FastPathMiss
             consistent = _CONSISTENT.get(name)
@@ -224,9 +223,3 @@ _CONSISTENT: dict[str, Callable[[str], bool]] = {
     "window": _window_is_consistent,
     "dim_labels": _labels_are_consistent,
 }
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str] | None:
-    value = VALUES.get(name)
-    return None if value is None else re.compile(value, re.ASCII)

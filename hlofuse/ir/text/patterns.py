@@ -3,9 +3,11 @@ repetition is possessive or over disjoint alternatives, so matching never backtr
 
 import re
 from collections.abc import Callable
+from functools import cache
 from math import prod
 
 from hlofuse.ir.shape import ARRAY_TYPES, Layout, Shape
+from .signatures import ANY_CASE, EXACT
 
 
 def nested_pattern(opening: str, closing: str, leaf: str, depth: int) -> str:
@@ -48,46 +50,57 @@ _WINDOW = (
     rf"(?: lhs_dilate={_PER_DIMENSION})?(?: rhs_dilate={_PER_DIMENSION})?"
     r"(?: rhs_reversal=[01](?:x[01])*+)?\}"
 )
-_LISTS = """
-    dimensions lhs_contracting_dims rhs_contracting_dims lhs_batch_dims rhs_batch_dims offset_dims slice_sizes
-    collapsed_slice_dims start_index_map dynamic_slice_sizes operand_batching_dims start_indices_batching_dims
-    update_window_dims inserted_window_dims scatter_dims_to_operand_dims input_batching_dims
-    scatter_indices_batching_dims fft_length
-"""
-_NUMBERS = """
-    feature_index index iota_dimension index_vector_dim channel_id feature_group_count batch_group_count
-    exponent_bits mantissa_bits
-"""
-_BOOLEANS = """
-    indices_are_sorted unique_indices is_stable constrain_layout use_global_device_ids
-    custom_call_has_side_effect
-"""
+BOOLEAN = "true|false"
+NUMBER = r"-?\d{1,9}+"
+COMPUTATION = rf"%?{NAME}"
+COMPUTATIONS = rf"\{{%?{NAME}(?:, ?%?{NAME})*+\}}"
+_OF_KIND = {
+    BOOLEAN: """
+        is_scheduled alias_passthrough_params is_stable largest constrain_layout use_global_device_ids
+        has_dynamic_root is_host_transfer is_composite custom_call_has_side_effect is_reverse is_associative
+        indices_are_sorted unique_indices left_side lower unit_diagonal
+    """,
+    NUMBER: """
+        replica_count num_partitions iota_dimension k channel_id index feature_group_count batch_group_count
+        feature_index delta exponent_bits mantissa_bits index_vector_dim num_carries inferred_dimension
+        cross_program_prefetch_index
+    """,
+    INTS: """
+        dimensions fft_length dynamic_slice_sizes lhs_contracting_dims rhs_contracting_dims lhs_batch_dims
+        rhs_batch_dims lhs_ragged_dims rhs_group_dims offset_dims collapsed_slice_dims start_index_map
+        operand_batching_dims start_indices_batching_dims update_window_dims inserted_window_dims
+        scatter_dims_to_operand_dims input_batching_dims scatter_indices_batching_dims slice_sizes
+    """,
+    COMPUTATION: "to_apply calls condition body true_computation false_computation select scatter",
+    COMPUTATIONS: "branch_computations called_computations control-predecessors",
+    STRING: "execution_thread async_execution_thread infeed_config outfeed_config custom_call_target",
+}
 _ALIASED = rf"{INTS}: \({_NUMBER}, {INTS}\)"
 VALUES: dict[str, str] = {
-    **dict.fromkeys(_LISTS.split(), INTS),
-    **dict.fromkeys(_NUMBERS.split(), _NUMBER),
-    **dict.fromkeys(_BOOLEANS.split(), "true|false"),
-    **dict.fromkeys("calls to_apply condition body select scatter".split(), rf"%?{NAME}"),
-    **dict.fromkeys("branch_computations called_computations".split(), rf"\{{%?{NAME}(?:, %?{NAME})*+\}}"),
+    **{name: pattern for pattern, names in _OF_KIND.items() for name in names.split()},
+    **{name: "|".join(words) for name, words in (EXACT | ANY_CASE).items()},
+    "api_version": "|".join(ANY_CASE["api_version"]).upper(),
     "epsilon": r"\d{1,9}+(?:\.\d{0,20}+)?(?:e[+\-]\d\d)?",
-    "kind": "k(?:Loop|Input|Output|Custom)",
-    "direction": "EQ|NE|GE|GT|LE|LT",
-    "type": "FLOAT|TOTALORDER|SIGNED|UNSIGNED",
-    "order": "TOTAL|PARTIAL",
-    "slice": rf"\{{{_RANGE}(?:, {_RANGE})*+\}}",
-    "custom_call_target": STRING,
+    "slice": rf"\{{(?:{_RANGE}(?:, {_RANGE})*+)?\}}",
     "padding": rf"{_PAD}(?:_{_NUMBER})?(?:x{_PAD}(?:_{_NUMBER})?)*+",
-    "api_version": "API_VERSION_(?:ORIGINAL|STATUS_RETURNING_UNIFIED|STATUS_RETURNING|TYPED_FFI|UNSPECIFIED)",
     "window": _WINDOW,
     "dim_labels": r"[0-9bf]{2,8}_[0-9io]{2,8}->[0-9bf]{2,8}",
     "operand_precision": r"\{(?:default|highest|high)(?:,(?:default|highest|high))*+\}",
-    "fft_type": "FFT|IFFT|RFFT|IRFFT",
     "output_to_operand_aliasing": rf"\{{{_ALIASED}(?:, {_ALIASED})*+\}}",
     "replica_groups": rf"\{{(?:{INTS}(?:,{INTS})*+)?\}}|\[{_NUMBER},{_NUMBER}\]<="
     rf"\[{_NUMBER}(?:\]|(?:,{_NUMBER})++\]T\({_NUMBER}(?:,{_NUMBER})++\))",
     "source_target_pairs": rf"\{{\{{{_NUMBER},{_NUMBER}\}}(?:,\{{{_NUMBER},{_NUMBER}\}})*+\}}",
     "operand_layout_constraints": r"\{[^{}\n\"]*+(?:\{[^{}\n\"]*+\}[^{}\n\"]*+)*+\}",
 }
+
+
+@cache
+def common_form(attribute: str) -> re.Pattern[str] | None:
+    """The pattern of the values of an attribute; None where only the grammar reads them."""
+    value = VALUES.get(attribute)
+    return None if value is None else re.compile(value, re.ASCII)
+
+
 _SHARDING = r"\{(?:replicated|maximal device=\d{1,9}+)\}"
 # The pair stands in it once: JSON's pattern is long, and compiling it takes a reader's first milliseconds.
 _FRONTEND = rf"\{{(?:{NAME}=(?:{STRING}|{JSON})(?:,(?!\}})|(?=\}})))++\}}"
