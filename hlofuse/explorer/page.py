@@ -15,6 +15,7 @@ from typing import Any
 from hlofuse.account import Launched
 from hlofuse.format import fields, printable
 from hlofuse.format.paths import layer_of
+from hlofuse.ir import Shape
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.phrases import figures_text
@@ -148,32 +149,35 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
         "kernels": _kernels(r.kernels, s),
         "refused": {
             **_columns(r.refused_edges, s, "decision us=refusal.us_at_stake bytes=refusal.bytes_between"),
-            "producer": [s(printable(x.refusal.producer.name)) for x in r.refused_edges],
-            "consumer": [s(printable(x.refusal.consumer or "")) for x in r.refused_edges],
-            "rule": [s(x.refusal.rule or "") for x in r.refused_edges],
+            **_columns(r.refused_edges, s, "producer=refusal.producer.name consumer=refusal.consumer?"),
+            **_columns(r.refused_edges, s, "rule=refusal.rule?"),
         },
     }
 
 
 def _columns(rows: Sequence[object], s: Strings, spec: str) -> dict[str, Any]:
-    """A list for each attribute that `spec` names (`format.fields`): strings by number, truth as 0 and 1."""
+    """A list for each attribute that `spec` names (`format.fields`): texts by number, truth as 0 and 1. With
+    `?` at the end, a missing text is the empty one."""
     columns = {}
-    convert: dict[type, Callable[[Any], Any]] = {str: s, bool: int, float: _time}
+    convert: dict[type, Callable[[Any], Any]] = {
+        str: lambda text: s(printable(text)),
+        Shape: lambda shape: s(str(shape)),
+        bool: int,
+        float: _time,
+    }
     for entry in spec.split():
-        key, _, path = entry.partition("=")
-        values = map(attrgetter(path or key), rows)
+        key, _, path = entry.rstrip("?").partition("=")
+        values = ((v or "") if entry[-1] == "?" else v for v in map(attrgetter(path or key), rows))
         columns[key] = [convert[type(v)](v) if type(v) in convert else v for v in values]
     return columns
 
 
 def _operations(operations: Sequence[Operation], s: Strings) -> dict[str, Any]:
     return {
-        **_columns(operations, s, "opcode=instruction.opcode computation launched source"),
-        "shape": [s(str(x.instruction.shape)) for x in operations],
+        **_columns(operations, s, "opcode=instruction.opcode computation launched source path"),
+        **_columns(operations, s, "shape=instruction.shape op_name=instruction.op_name?"),
         "bytes": [x.instruction.shape.leaves_size for x in operations],
-        "op_name": [s(printable(x.instruction.op_name or "")) for x in operations],
         "layer": [s(printable(layer_of(x.instruction.op_name))) for x in operations],
-        "path": [s(printable(x.path)) for x in operations],
         # Near ones mostly, so the distance is the smaller number.
         "operands": [[n - i for i in x.operands] for n, x in enumerate(operations)],
         "calls": {n: x.calls for n, x in enumerate(operations) if x.calls},
@@ -193,11 +197,9 @@ def _decisions(decisions: Sequence[Decision], s: Strings) -> dict[str, Any]:
     return {
         "kind": [KINDS.index(x.event.event) for x in decisions],
         **_columns(decisions, s, "pass=pass_index step=event.step producer consumer others"),
-        **_columns(decisions, s, f"{times} duplicated=event.duplicated"),
-        "computation": [s(printable(x.event.computation)) for x in decisions],
+        **_columns(decisions, s, f"{times} duplicated=event.duplicated computation=event.computation"),
+        **_columns(decisions, s, "rule=event.rule? reason=event.reason?"),
         **{f"{end}_name": [s(x.names[n]) for x in decisions] for n, end in enumerate(_ENDS)},
-        "rule": [s(x.event.rule or "") for x in decisions],
-        "reason": [s(printable(x.event.reason or "")) for x in decisions],
         "figures": [s(figures_text(x.event.figures)) for x in decisions],
         "us_saved": [_time(x.fused.us_saved) if x.fused is not None else None for x in decisions],
         "why": [s(_why(x.fused)) for x in decisions],
@@ -221,14 +223,13 @@ def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
     times = "us=row.us us_floor measured_us floor=row.is_floor iterations=row.runs"
     return {
         **_columns(kernels, s, f"box {cost} flops=row.cost.flops {times} bound=bound_by result=is_result"),
-        "name": [s(k.place.label) for k in kernels],
+        **_columns(kernels, s, "name=place.label source=place.source? shape=row.instruction.shape line"),
         "kind": [s(k.row.instruction.fusion_kind or k.row.instruction.opcode) for k in kernels],
-        "source": [s(k.place.source or "") for k in kernels],
         "layer": [s(layer_of(k.place.op_name)) for k in kernels],
         "shape": [s(str(k.row.instruction.shape)) for k in kernels],
         "bytes_out": [k.row.instruction.shape.leaves_size for k in kernels],
+        "bytes_out": [k.row.instruction.shape.leaves_size for k in kernels],
         "reads": [[[n, s(name), s(shape), size] for n, name, shape, size in k.reads] for k in kernels],
-        "line": [k.line for k in kernels],
         "parts": [(t := k.time) and [_time(t.us_memory), _time(t.us_compute), s(t.emitter)] for k in kernels],
     }
 
@@ -254,10 +255,9 @@ def passes_json(passes: Passes, s: Strings) -> dict[str, Any]:
         "steps": {
             "number": [-1 if x.dump.number is None else x.dump.number for x in steps],
             "pass": [s(phrases.pass_name(x.dump)) for x in steps],
-            **_columns(steps, s, "pipeline=dump.pipeline file=dump.path.name"),
+            **_columns(steps, s, "pipeline=dump.pipeline file=dump.path.name problem?"),
             "what": [s(phrases.what(x)) for x in steps],
             "since": [place.get(id(x.since), -1) for x in steps],
-            "problem": [s(x.problem or "") for x in steps],
             **_columns(steps, s, "changed weight"),
             "ms": [None if x.seconds is None else round(x.seconds * 1000, 2) for x in steps],
             **{name: [getattr(a, name, None) for a in after] for name in _SIZES},
