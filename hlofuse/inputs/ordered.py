@@ -66,9 +66,7 @@ def _elements(source: Instruction, ids_here: ComputationIds | None) -> list[Inst
     found = []
     for index in sorted({*read, *_frontend_elements(source, ids_here, max(read, default=-1))}):
         if index not in read:
-            new = implied_element(source, index, f"{source.name}#{index}")
-            source.computation.append_parsed(new)
-            read[index] = [new]
+            read[index] = [implied_element(source.computation, source, index, f"{source.name}#{index}")]
         for element in read[index]:
             found.append(element)
             if element.shape.is_tuple:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
@@ -311,6 +311,15 @@ class Shape:
         yield index, self
         for i, s in enumerate(self.tuple_shapes):
             yield from s.subshapes((*index, i))
+
+    def has_index(self, index: Iterable[int]) -> bool:
+        """True if the tuples in it have the elements of an index path."""
+        shape = self
+        for i in index:
+            if not shape.is_tuple or not 0 <= i < len(shape.tuple_shapes):
+                return False
+            shape = shape.tuple_shapes[i]
+        return True
 
     @cached_property
     def _text(self) -> str:

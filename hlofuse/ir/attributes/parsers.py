@@ -128,25 +128,18 @@ def loose_shape(text: str) -> Shape:
         if parts is None:
             raise ValueError(text)
         return Shape.tuple_of([loose_shape(part) for part in parts])
-    match = patterns()[3].fullmatch(text)
-    name, dimensions, layout = match.groups() if match is not None else (None, "", None)
-    if name is None:
-        plain = re.fullmatch(r"([a-z]\w*)(\[[\d,<=?]*\])\{([\d,]*)\}", text)
-        if plain is None:
-            raise ValueError(text)
-        name, dimensions, layout = plain[1], plain[2], "{" + plain[3] + ":}"
-    sizes = dimensions[1:-1].split(",") if len(dimensions) > 2 else []
+    match = _LOOSE_SHAPE.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    name, dimensions, order, suffix = match.groups("")
+    sizes = dimensions.split(",") if dimensions else []
     bounds = tuple(UNBOUNDED if s == "?" else int(s.removeprefix("<=")) for s in sizes)
     dynamic = tuple(i for i, s in enumerate(sizes) if not s.isdigit())
-    if name not in ARRAY_TYPES and name in OTHER_TYPES:
-        return Shape(name, bounds)
-    if layout is None:
-        return Shape(name, bounds, dynamic_dimensions=dynamic)
-    order, _, suffix = layout[1:-1].partition(":")
-    minor_to_major = numbers(order)
-    return Shape(name, bounds, Layout(minor_to_major, suffix), (), dynamic)
+    layout = Layout(numbers(order), suffix) if match[3] is not None else None
+    return Shape(name, bounds, layout, (), dynamic)
 
 
+_LOOSE_SHAPE = re.compile(r"([a-z]\w*+)\[([\d,<=?]*+)\](?:\{([\d,]*+)(?::([^{}\n]*+))?\})?", re.ASCII)
 _JAX_METADATA = re.compile(r'\{op_name="([^"\\]*+)"(?: stack_frame_id=([0-9]{1,9}))?\}')
 _METADATA_FIELD = re.compile(rf"([a-z_]++)=({STRING}|[0-9]{{1,9}}+)", re.ASCII)
 _FRONTEND_FIELD = rf"({NAME})=({STRING}|{JSON})"  # compiled where it is needed, which takes its time

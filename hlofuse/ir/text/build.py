@@ -94,7 +94,7 @@ class Builder(Operands):
                     (n.value[1] for n in nodes if n.name == "entry_computation_layout"), entry.root.shape
                 )
                 for alias in node.value:
-                    if not _index_is_valid(result, alias.output_index):
+                    if not result.has_index(alias.output_index):
                         raise Rejected(
                             node.start, f"the result {result} has no element {list(alias.output_index)}"
                         )
@@ -288,11 +288,3 @@ def _sanitize(name: str) -> str:
     if name.startswith("__") and not name.startswith("__xla_"):
         return "a" + name[1:]
     return name
-
-
-def _index_is_valid(shape: Shape, index: tuple[int, ...]) -> bool:
-    for i in index:
-        if not shape.is_tuple or not 0 <= i < len(shape.tuple_shapes):
-            return False
-        shape = shape.tuple_shapes[i]
-    return True

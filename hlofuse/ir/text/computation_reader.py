@@ -244,11 +244,7 @@ class Body(Struct, eq=False):
             name = f"{name}#{index}"
             element = self.by_name.get(name)
             if element is None:
-                element = implied_element(operand, index, name)
-                element.computation = self.computation
-                element.id = len(self.computation._slots)
-                self.computation._slots.append(element)
-                self.by_name[name] = element
+                element = self.by_name[name] = implied_element(self.computation, operand, index, name)
             operand = element
         return operand
 

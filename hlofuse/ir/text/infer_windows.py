@@ -61,7 +61,8 @@ def convolution(given: Given) -> Shape:
 
 
 def dot(given: Given) -> Shape:
-    """Infer batch dimensions, then the remaining ones of either side."""
+    """Infer batch dimensions, then the remaining ones of either side; a ragged contraction has a result for
+    each group."""
     left, right = given.shapes[0], given.shapes[2 if given.opcode == "scaled-dot" else 1]
     lc, rc = given.get("lhs_contracting_dims"), given.get("rhs_contracting_dims")
     lb, rb = given.get("lhs_batch_dims"), given.get("rhs_batch_dims")
@@ -71,24 +72,11 @@ def dot(given: Given) -> Shape:
     if given.opcode == "dot" and any(left.dimensions[a] != right.dimensions[b] for a, b in meeting):
         raise Unfit(f"of {left} and {right}: dimensions that meet differ in size")
     sizes = [left.dimensions[d] for d in lb]
+    if given.opcode == "ragged-dot" and given["lhs_ragged_dims"][0] in lc:
+        sizes.insert(0, given.shapes[2].dimensions[-1])
+    merged = {*rc, *rb, *given.get("rhs_group_dims")}
     sizes += [d for n, d in enumerate(left.dimensions) if n not in lc and n not in lb]
-    sizes += [d for n, d in enumerate(right.dimensions) if n not in rc and n not in rb]
-    element_type = max(left.element_type, right.element_type, key=BIT_WIDTH.__getitem__)
-    return Shape(element_type, tuple(sizes))
-
-
-def ragged_dot(given: Given) -> Shape:
-    """Infer as for a dot; a ragged contraction has a result for each group."""
-    left, right, groups = given.shapes
-    lc, rc, lb, rb = (
-        given.get(f"{k}_dims") for k in ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
-    )
-    ragged, group = given["lhs_ragged_dims"][0], given.get("rhs_group_dims")
-    sizes = [left.dimensions[d] for d in lb]
-    if ragged in lc:
-        sizes.insert(0, groups.dimensions[-1])
-    sizes += [d for n, d in enumerate(left.dimensions) if n not in lc and n not in lb]
-    sizes += [d for n, d in enumerate(right.dimensions) if n not in rc and n not in rb and n not in group]
+    sizes += [d for n, d in enumerate(right.dimensions) if n not in merged]
     element_type = max(left.element_type, right.element_type, key=BIT_WIDTH.__getitem__)
     return Shape(element_type, tuple(sizes))
 

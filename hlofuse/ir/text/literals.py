@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, Shape
 from .errors import Rejected, counted_dimensions
 from .text import signed
@@ -244,8 +244,8 @@ def _range(element_type: str) -> tuple[int, int]:
     return (-half, half - 1) if element_type[0] == "s" else (0, 2 * half - 1)
 
 
-def implied_element(operand: Instruction, index: int, path: str) -> Instruction:
-    """The get-tuple-element of a path (`x#1#0`), to be added with its `operand`."""
+def implied_element(computation: Computation, operand: Instruction, index: int, path: str) -> Instruction:
+    """The get-tuple-element of a path (`x#1#0`), added with its `operand`."""
     shape = operand.shape.tuple_shapes[index]
     name, attributes = path.replace("#", "_"), Attributes(f", index={index}")
-    return Instruction(name, shape, "get-tuple-element", [operand], attributes)
+    return computation.append_parsed(Instruction(name, shape, "get-tuple-element", [operand], attributes))

@@ -132,9 +132,7 @@ class Operands(ABC):
             path += f"#{index}"
             element = scope.names.get(path)
             if element is None:
-                element = implied_element(current, index, path)
-                scope.names[path] = element
-                scope.computation.append_parsed(element)
+                element = scope.names[path] = implied_element(scope.computation, current, index, path)
             current = element
         if declared is not None and not compatible(declared, current.shape):
             raise Rejected(

@@ -97,11 +97,8 @@ def _check_aliases(text: str, result: Shape) -> None:
     """Check that the result has the elements in `input_output_alias={ {1}: (0, {}) }`."""
     aliases = _ALIASES.search(text)
     for index in _ALIASED.findall(aliases[1]) if aliases is not None else ():
-        shape = result
-        for number in map(int, index.replace(",", " ").split()):
-            if not shape.is_tuple or number >= len(shape.tuple_shapes):
-                raise FastPathMiss
-            shape = shape.tuple_shapes[number]
+        if not result.has_index(map(int, index.replace(",", " ").split())):
+            raise FastPathMiss
 
 
 def _check_entry_layout(text: str, cache: ReadCache) -> Shape:
