@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.cost.gpu.device import DeviceDescription, load_device
+from hlofuse.ir.attributes.metadata import quote
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.shape import ELEMENT_TYPES
 from hlofuse.ir.texts import packaged
@@ -46,8 +47,8 @@ def target_config_text(device: DeviceDescription) -> str:
     own = dict(filter(itemgetter(1), given))
     info: list[tuple[str, _Value]] = [*(_TABLES["gpu_device_info"] | own).items()]
     info += [
-        ("name", _quote(device.name)),
-        ("compile_time_toolkit_version", _quote(".".join(map(str, toolkit)))),
+        ("name", quote(device.name)),
+        ("compile_time_toolkit_version", quote(".".join(map(str, toolkit)))),
         ("cuda_compute_capability", capability),
     ]
     lines = ["gpu_device_info {", *(f"  {line}" for field in info for line in _field(*field))]
@@ -58,8 +59,8 @@ def target_config_text(device: DeviceDescription) -> str:
     ]
     if rates:
         lines += ["  matrix_unit_description {", *(f"    {r}" for r in rates), "  }"]
-    lines += ["}", *_field("platform_name", _quote("CUDA"))]
-    lines += _field("device_description_str", _quote(device.name))
+    lines += ["}", *_field("platform_name", quote("CUDA"))]
+    lines += _field("device_description_str", quote(device.name))
     for name, version in _TABLES["libraries"].items():
         lines += _field(name, version)
     return "\n".join(lines) + "\n"
@@ -69,11 +70,6 @@ def _field(name: str, value: _Value) -> list[str]:
     if isinstance(value, dict):
         return [f"{name} {{", *(f"  {line}" for field in value.items() for line in _field(*field)), "}"]
     return [f"{name}: {value}"]
-
-
-def _quote(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def advice_about(target: str, flags: str) -> str | None:

@@ -26,7 +26,6 @@ class Changes(Struct):
     m: Matching
     metadata: bool
     details: dict[int, tuple[Detail, ...]] = {}
-    indices: dict[Graph, dict[Instruction, int]] = {}
 
     def edits(self) -> Iterator[Edit]:
         """Every edit, in BEFORE's order, then what was added."""
@@ -137,20 +136,12 @@ class Changes(Struct):
         if not one.control_predecessors and not other.control_predecessors:
             return
         m = self.m
-        here, there = self._index(m.before), self._index(m.after)
+        here, there = m.before.numbers, m.after.numbers
         old = {m.forward[here[p]] if p in here else -1 for p in one.control_predecessors}
         new = {there.get(p, -1) for p in other.control_predecessors}
         if old != new:
             names = [", ".join(p.name for p in i.control_predecessors) or None for i in (one, other)]
             yield Detail(Kind.CONTROL, "control-predecessors", *names)
-
-    def _index(self, graph: Graph) -> dict[Instruction, int]:
-        found = self.indices.get(graph)
-        if found is None:
-            found = self.indices[graph] = {
-                p.instruction: v.index for v in graph.values for p in v.instances if p.fusion is None
-            }
-        return found
 
     def _metadata(self, one: Instruction, other: Instruction) -> Iterator[Detail]:
         own, after_side = one.attributes.get("metadata"), other.attributes.get("metadata")

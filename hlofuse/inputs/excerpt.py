@@ -7,6 +7,7 @@ from functools import cache
 
 from hlofuse.format import bytes_text, plural, printable
 from hlofuse.ir import HlofuseError, HloParseError, Record
+from hlofuse.ir.text.errors import Rejected, locate
 from hlofuse.ir.text.patterns import NAME
 from hlofuse.ir.texts import packaged
 from .dump_directory import far_largest
@@ -46,22 +47,16 @@ class Excerpt(Record):
     header: str = ""  # The line that begins with HloModule; empty for a text that is not looked into
 
     def locate(self, error: HloParseError) -> HloParseError:
-        line, column = error.line, error.column
         if self.literal is not None:
-            offset = _offset_in_literal(self.source, self.literal, line, column)
-            start = self.source.rfind("\n", 0, offset) + 1
-            line, column = self.source.count("\n", 0, offset) + 1, offset - start + 1
+            offset = _offset_in_literal(self.source, self.literal, error.line, error.column)
         elif self.note is None:
             return error
         else:
-            start = _offset(self.source, line - 1)
-        end = self.source.find("\n", start)
-        shown = self.source[start : end if end >= 0 else len(self.source)]
-        if self.literal is None and shown.endswith(error.source_line):
-            column += len(shown) - len(error.source_line)
-        return HloParseError(
-            error.message, filename=error.filename, line=line, column=column, source_line=shown
-        )
+            offset = _offset(self.source, error.line - 1) + error.column - 1
+            line = self.source[_offset(self.source, error.line - 1) :].partition("\n")[0]
+            if line.endswith(error.source_line):
+                offset += len(line) - len(error.source_line)
+        return locate(self.source, Rejected(offset, error.message), error.filename)
 
 
 def find_module(text: str, name: str, module: str | None = None) -> Excerpt:

@@ -102,9 +102,12 @@ def signatures(data: bytes) -> dict[str, Signature]:
 
 def opcodes(data: bytes) -> Iterator[tuple[str, str]]:
     """Name and opcode of each instruction of an HloProto; `ValueError` or `IndexError` for other data."""
-    for instruction in instructions_of(data):
-        first = dict(islice(fields(instruction), 2))  # the numbers of their fields are the lowest
-        yield _text(first, _NAME), _text(first, _OPCODE)
+    return map(_name_and_opcode, instructions_of(data))
+
+
+def _name_and_opcode(instruction: bytes) -> tuple[str, str]:
+    first = dict(islice(fields(instruction), 2))  # the numbers of their fields are the lowest
+    return _text(first, _NAME), _text(first, _OPCODE)
 
 
 def _text(message: dict[int, int | bytes], number: int) -> str:
@@ -123,9 +126,8 @@ def launch_order(data: bytes) -> LaunchOrder:
     """The launch order of a scheduled HloProto, or {}; raises `ValueError` or `IndexError` for other data."""
     instructions = {}
     for instruction in instructions_of(data):
-        own = dict(fields(instruction))
         unique, called = (next(numbers(instruction, number), -1) for number in (_ID, _CALLED))
-        instructions[unique] = _text(own, _NAME), _text(own, _OPCODE), called
+        instructions[unique] = *_name_and_opcode(instruction), called
     module = module_proto(data)
     sequences = {}
     for schedule in messages(module, _SCHEDULE):
@@ -164,7 +166,7 @@ def entry_names(data: bytes) -> set[str]:
     module = module_proto(data)
     entry = next(numbers(module, _ENTRY), -1)
     own = (c for c in messages(module, _COMPUTATIONS) if entry in numbers(c, _COMPUTATION_ID))
-    return {_text(dict(fields(i)), _NAME) for c in own for i in messages(c, _INSTRUCTIONS)}
+    return {_name_and_opcode(i)[0] for c in own for i in messages(c, _INSTRUCTIONS)}
 
 
 def numbers(data: bytes, number: int) -> Iterator[int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from .attributes.attributes import Attributes
 from .errors import HlofuseError
 from .graph import Computation, Instruction, Module
-from .removing import renew_control_dependencies, replace_instruction, set_attribute
+from .removing import move_control_dependencies, replace_instruction, set_attribute
 from .shape import Shape
 
 
@@ -47,7 +47,7 @@ def convert_to_fusion(instruction: Instruction, kind: str) -> None:
     computation.vacate(instruction)
     computation.add_instruction(instruction, "fusion")
     if instruction._control is not None:
-        renew_control_dependencies(instruction)
+        move_control_dependencies(instruction, instruction)
 
 
 def _body_around(instruction: Instruction) -> Computation:

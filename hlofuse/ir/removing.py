@@ -118,23 +118,15 @@ def set_attribute(instruction: Instruction, name: str, value: object) -> None:
 
 
 def move_control_dependencies(old: Instruction, new: Instruction) -> None:
-    """Move the control dependencies of `old` to `new` (`CopyAllControlDepsFrom`)."""
-    if old._control is None:
-        return
-    for predecessor in list(old.control_predecessors):
-        predecessor.add_control_dependency_to(new)
-    for successor in list(old.control_successors):
-        new.add_control_dependency_to(successor)
-    old.drop_all_control_dependencies()
-
-
-def renew_control_dependencies(instruction: Instruction) -> None:
-    predecessors, successors = instruction.control_predecessors, instruction.control_successors
-    instruction.drop_all_control_dependencies()
+    """Move the control dependencies of `old` to `new` (`CopyAllControlDepsFrom`), which may be itself: they
+    become the last ones of the others."""
+    predecessors, successors = old.control_predecessors, old.control_successors
+    if old._control is not None:
+        old.drop_all_control_dependencies()
     for predecessor in predecessors:
-        predecessor.add_control_dependency_to(instruction)
+        predecessor.add_control_dependency_to(new)
     for successor in successors:
-        instruction.add_control_dependency_to(successor)
+        new.add_control_dependency_to(successor)
 
 
 def replace_instruction(

@@ -350,3 +350,25 @@ class Shape:
 
     def __str__(self) -> str:
         return self._text
+
+
+def sizes_agree(a: Sequence[int], b: Sequence[int]) -> bool:
+    """True for dimensions of equal sizes, as far as they are bounded."""
+    if a == b:
+        return True
+    return len(a) == len(b) and all(x == y or UNBOUNDED in (x, y) for x, y in zip(a, b, strict=True))
+
+
+def compatible(a: Shape, b: Shape, *, types: bool = True) -> bool:
+    """Equal up to layouts and dynamic dimensions (`ShapeUtil::Compatible`); without `types`, also up to the
+    types of elements."""
+    if a is b:
+        return True
+    if a.element_type != b.element_type and (types or a.is_tuple or b.is_tuple):
+        return False
+    pairs = zip(a.tuple_shapes, b.tuple_shapes, strict=False)
+    return (
+        len(a.tuple_shapes) == len(b.tuple_shapes)
+        and sizes_agree(a.dimensions, b.dimensions)
+        and all(compatible(x, y, types=types) for x, y in pairs)
+    )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from .errors import HloParseError
 from .graph import Instruction, Module
 from .opcodes import with_operands, with_trait
-from .shape import ARRAY_TYPES, FLOATING_TYPES, UNBOUNDED, Shape
+from .shape import ARRAY_TYPES, FLOATING_TYPES, UNBOUNDED, Shape, compatible, sizes_agree
 from .text.errors import Rejected, locate
 from .text.infer import RULES
 from .text.infer_windows import Given, Unfit
@@ -59,24 +59,8 @@ def misfit_error(text: str, x: Instruction, problem: str, filename: str | None) 
     return locate(text, Rejected(place, f"{x.opcode} {problem}"), filename)
 
 
-def _sizes_agree(a: Sequence[int], b: Sequence[int]) -> bool:
-    if a == b:
-        return True
-    return len(a) == len(b) and all(x == y or UNBOUNDED in (x, y) for x, y in zip(a, b, strict=True))
-
-
 def _dimensions_agree(a: Shape, b: Shape) -> bool:
-    if a is b:
-        return True
-    if a.is_tuple or b.is_tuple:
-        inner = a.tuple_shapes, b.tuple_shapes
-        return (
-            a.is_tuple
-            and b.is_tuple
-            and len(inner[0]) == len(inner[1])
-            and all(map(_dimensions_agree, inner[0], inner[1]))
-        )
-    return _sizes_agree(a.dimensions, b.dimensions)
+    return compatible(a, b, types=False)
 
 
 def _dimensions(sizes: Sequence[int]) -> str:
@@ -85,7 +69,7 @@ def _dimensions(sizes: Sequence[int]) -> str:
 
 def _check_result(x: Instruction, expected: Sequence[int]) -> str | None:
     """The message for a result without the expected dimensions; None where they fit."""
-    if _sizes_agree(x.shape.dimensions, expected):
+    if sizes_agree(x.shape.dimensions, expected):
         return None
     given = ", ".join(str(o.shape) for o in x.operands)
     return f"of {given} has dimensions {_dimensions(expected)}, not {_dimensions(x.shape.dimensions)}"
@@ -149,7 +133,7 @@ def _broadcast(x: Instruction) -> str | None:
     if len({*places}) < len(places):
         return f"names each dimension of {x.shape} once, not {_dimensions(places)}"
     for size, place in zip(before, places, strict=True):
-        if not 0 <= place < len(after) or not _sizes_agree((size,), (after[place],)):
+        if not 0 <= place < len(after) or not sizes_agree((size,), (after[place],)):
             return f"cannot have {x.operands[0].shape} as dimensions {_dimensions(places)} of {x.shape}"
     return None
 

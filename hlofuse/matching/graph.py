@@ -5,6 +5,8 @@ it into several fusions; it computes the same. So fusions are opened here: their
 operands, their roots for the results, and instructions that compute the same value from the same values are
 *one* value with several instances. Two modules that differ only in fusion have the same graph."""
 
+from functools import cached_property
+
 from msgspec import Struct
 
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module, Record, callees, reach
@@ -117,6 +119,7 @@ class Graph:
     def entry(self) -> Region:
         return self.regions[self.module.entry]
 
+    @cached_property
     def numbers(self) -> dict[Instruction, int]:
         """The value that each instruction computes. A fusion computes none itself."""
         return {o.instruction: v.index for v in self.values for o in v.instances}

@@ -162,7 +162,7 @@ def _values_of(
     pairs = list(anchors)
     if not pairs:
         return {}
-    old, new = before.numbers(), after.numbers()
+    old, new = before.numbers, after.numbers
     both = ((old[x], new[y]) for x, y in pairs if x in old and y in new)
     return grouped(((before.values[i].region, after.values[j].region), (i, j)) for i, j in both)
 

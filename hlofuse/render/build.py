@@ -24,7 +24,7 @@ from .labels import (
     traffic,
     value_title,
 )
-from .plan import PanelPlan, Part, units
+from .plan import PanelPlan, Part, boxed_neighbours, units
 from .scene import Arrow, Box, Outline, Panel
 
 MANY_RESULTS = 24
@@ -314,8 +314,7 @@ class _PanelBuilder(Struct):
             ]
             if more:
                 self._stub(list(dict.fromkeys(more)), boxes[0], "operand")
-            users = [u for u in _users_past_elements(unit) if u not in shown]
-            users = [u for u in users if u.opcode != "tuple" or not u.is_root]
+            users = [u for u in boxed_neighbours(unit.users, up=False) if u not in shown]
             if users and unit.opcode not in ("parameter", "constant"):
                 self._stub(users, boxes[-1], "user")
 
@@ -325,15 +324,3 @@ class _PanelBuilder(Struct):
         self.panel.boxes.append(stub)
         source_box, head = (stub, anchor) if noun == "operand" else (anchor, stub)
         self.arrows[source_box.key, head.key, False] = Arrow(source_box.key, head.key, values=0)
-
-
-def _users_past_elements(unit: Instruction) -> list[Instruction]:
-    found: dict[Instruction, None] = {}
-    stack = list(unit.users)[::-1]
-    while stack:
-        i = stack.pop()
-        if i.opcode == "get-tuple-element":
-            stack.extend(reversed(i.users))
-        else:
-            found[i] = None
-    return list(found)

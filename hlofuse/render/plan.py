@@ -13,6 +13,7 @@ from hlofuse.analysis.components import components
 from hlofuse.analysis.kernels import launched_computations
 from hlofuse.format import bytes_text, plural, shorten
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
+from hlofuse.ir.errors import any_of
 from hlofuse.ir.grouping import common_length, grouped
 from .labels import lookup, part_number
 from .scene import HARD_LIMIT, Arrow, Box, Options, Panel
@@ -131,7 +132,7 @@ def _fit(
             result.notices.append(
                 f"{_where(computation)}: {plural(count, 'fusion')} collapsed "
                 f"(limit {plural(room, 'box', 'boxes')}): "
-                f"{' or '.join([', '.join(suggestions[:-1]), suggestions[-1]])}"
+                f"{any_of(suggestions)}"
             )
     else:
         _collapse(panel, everything, room, wanted, parts_wanted, result)

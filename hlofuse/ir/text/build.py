@@ -9,8 +9,8 @@ from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, Attributes
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.names import NameUniquer
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
-from hlofuse.ir.shape import ARRAY_TYPES, Shape
-from .checks import check_attributes, check_instruction, compatible, signature_or_error
+from hlofuse.ir.shape import ARRAY_TYPES, Shape, compatible
+from .checks import check_attributes, check_instruction, signature_or_error
 from .errors import Rejected, foreign, locate, suggestion
 from .grammar import parse_rule
 from .infer import infer_shape

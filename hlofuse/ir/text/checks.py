@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from hlofuse.ir.opcodes import with_trait
-from hlofuse.ir.shape import UNBOUNDED, Shape
+from hlofuse.ir.shape import UNBOUNDED, Shape, compatible
 from .errors import Rejected, opcode_error, suggestion
 from .signatures import VARIADIC, Signature, allowed_values, signature, split_async
 
@@ -16,20 +16,6 @@ if TYPE_CHECKING:
 
     from hlofuse.ir.graph import Instruction
     from .tree.nodes import AttributeNode, InstructionNode
-
-
-def compatible(a: Shape, b: Shape) -> bool:
-    """Equal up to layouts and dynamic dimensions (`ShapeUtil::Compatible`)."""
-    if a is b or a == b:
-        return True
-    if a.element_type != b.element_type or len(a.tuple_shapes) != len(b.tuple_shapes):
-        return False
-    if len(a.dimensions) != len(b.dimensions):
-        return False
-    for x, y in zip(a.dimensions, b.dimensions, strict=True):
-        if x != y and UNBOUNDED not in (x, y):
-            return False
-    return all(compatible(x, y) for x, y in zip(a.tuple_shapes, b.tuple_shapes, strict=True))
 
 
 def signature_or_error(opcode: Token) -> Signature:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.attributes.metadata import OpMetadata
-from hlofuse.ir.errors import HloParseError
+from hlofuse.ir.errors import HloParseError, any_of
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.shape import ARRAY_TYPES
 from hlofuse.ir.texts import texts
@@ -68,7 +68,7 @@ def expectation(expected: Set[str]) -> str:
     )
     if not marks:
         return "the end of the text" if "$END" in expected else " or ".join(sorted(expected)[:6])
-    return ", ".join(marks[:-1]) + (" or " if len(marks) > 1 else "") + marks[-1]
+    return any_of(marks)
 
 
 def _found_text(token: "Token") -> str:

@@ -7,8 +7,7 @@ from lark import Token
 
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.opcodes import with_trait
-from hlofuse.ir.shape import Shape
-from .checks import compatible
+from hlofuse.ir.shape import Shape, compatible
 from .errors import Rejected, suggestion
 from .literals import implied_element
 from .signatures import signature, split_async
