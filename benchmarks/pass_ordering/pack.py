@@ -9,7 +9,6 @@ import io
 import json
 import sys
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 
 from hlofuse.ir.opcodes import PrintOptions
@@ -23,7 +22,8 @@ HERE = Path(__file__).parent
 def compact(text: str) -> str:
     """The module without names of source files and percent signs."""
     module = parse_module(text)
-    return print_module(module, replace(PrintOptions.short(), control_dependencies=True, layouts=True)) + "\n"
+    options = PrintOptions(metadata=False, operand_numbers=0, signatures=False, percent=False)
+    return print_module(module, options) + "\n"
 
 
 def main(captured: Path) -> None:

@@ -1,5 +1,6 @@
 """Facts about an input: stage, backend, device, release, front end and partitions, each with its evidence."""
 
+import re
 from typing import TYPE_CHECKING
 
 from hlofuse.analysis.async_ops import wrapped_opcode
@@ -22,9 +23,15 @@ if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
 
 _FLAGS = 3  # named in a note
-_OP_NAMES = (("jit(", "JAX"), ("pmap(", "JAX"), ("pjit", "JAX"))
-_OP_TYPES = (("aten__", "PyTorch/XLA"), ("xla__", "PyTorch/XLA"), ("prim__", "PyTorch/XLA"))
-_SOURCES = (("torch_xla", "PyTorch/XLA"), ("tensorflow", "TensorFlow"), ("Reactant", "Reactant"))
+_FRONT_ENDS = (
+    ("op_name", r"jit\(|pmap\(|pjit", "JAX"),
+    ("op_type", "aten__|xla__|prim__", "PyTorch/XLA"),
+    ("source_file", "(?s:.*)torch_xla", "PyTorch/XLA"),
+    ("source_file", "(?s:.*)tensorflow", "TensorFlow"),
+    ("source_file", "(?s:.*)Reactant", "Reactant"),
+    ("op_type", "[A-Z]", "TensorFlow"),
+)
+"""Fields of an instruction's metadata, what they begin with, and the front end that writes this."""
 
 
 def front_end_of(module: Module, backend: Fact | None) -> str:
@@ -33,22 +40,9 @@ def front_end_of(module: Module, backend: Fact | None) -> str:
         return FRONT_ENDS[backend.value]
     for i in module.instructions():
         metadata = i.attributes.get("metadata")
-        if metadata is None:
-            continue
-        op_name, op_type, source = (
-            metadata.op_name or "",
-            metadata.op_type or "",
-            metadata.source_file or "",
-        )
-        for value, table in ((op_name, _OP_NAMES), (op_type, _OP_TYPES)):
-            for start, name in table:
-                if value.startswith(start):
-                    return name
-        for part, name in _SOURCES:
-            if part in source:
+        for field, begins, name in _FRONT_ENDS if metadata is not None else ():
+            if re.match(begins, getattr(metadata, field) or ""):
                 return name
-        if op_type and op_type[:1].isupper():
-            return "TensorFlow"
     return ""
 
 

@@ -66,20 +66,11 @@ class PrintOptions(Record):
     percent: bool = True  # `%` before names
     signatures: bool = True  # Parameters and result of a computation before its brace (`print_program_shape`)
     operand_shapes: bool = False  # The shape of each operand before its name
-    layouts: bool = True  # Layouts in shapes; without them the text may mean another program
     metadata: bool = True  # `metadata={…}` and the source tables
     backend_config: bool = True
-    control_dependencies: bool = True
     large_constants: bool = True
     """Constants of more than ten elements in full where the module has them, otherwise `{...}`."""
     operand_numbers: int = 5  # The interval of `/*index=5*/` comments among operands; 0 for none
     compact_elements: bool = False
     """`%x#1` for an operand that is an element of x, without the instruction that takes it."""
     names_after_braces: bool = False  # `} // name` after computations of more than five instructions
-
-    @classmethod
-    def short(cls) -> "PrintOptions":
-        """The shortest text that can be read again (`HloPrintOptions::ShortParsable`)."""
-        return cls(
-            metadata=False, operand_numbers=0, signatures=False, percent=False, control_dependencies=False
-        )

@@ -6,7 +6,6 @@ from hlofuse.ir.attributes.metadata import quote
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.opcodes import PrintOptions
-from hlofuse.ir.shape import Shape
 from hlofuse.ir.stack_frames import StackFrames
 
 _DEFAULT = PrintOptions()
@@ -117,10 +116,7 @@ class _InstructionPrinter:
         """`name = shape opcode(operands), attributes`."""
         inner = self._payload(x) if x.payload is not None and not x.is_opaque else self._operands(x)
         opcode = x.payload if x.is_opaque else x.opcode
-        return f"{self.percent}{x.name} = {self._shape(x.shape)} {opcode}({inner}){self._attributes(x)}"
-
-    def _shape(self, shape: Shape) -> str:
-        return str(shape) if self.options.layouts else shape.text_without_layout
+        return f"{self.percent}{x.name} = {x.shape} {opcode}({inner}){self._attributes(x)}"
 
     def _payload(self, x: Instruction) -> str:
         text = x.payload or ""
@@ -145,7 +141,7 @@ class _InstructionPrinter:
 
     def _operand(self, x: Instruction) -> str:
         options = self.options
-        shape = self._shape(x.shape) + " " if options.operand_shapes else ""
+        shape = f"{x.shape} " if options.operand_shapes else ""
         if not options.compact_elements:
             return f"{shape}{self.percent}{x.name}"
         path = ""
@@ -181,6 +177,6 @@ class _InstructionPrinter:
 
     def _control(self, x: Instruction) -> str:
         predecessors = x.control_predecessors
-        if not predecessors or not self.options.control_dependencies:
+        if not predecessors:
             return ""
         return f", control-predecessors={{{', '.join(self.percent + p.name for p in predecessors)}}}"
