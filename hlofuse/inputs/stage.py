@@ -37,7 +37,7 @@ def stage_of(module: Module, target: str = "cpu", given: Given = NOTHING_GIVEN) 
     """The stage, from the module itself, from the dump's file name and from sibling dumps."""
     found = backend_of(module) if given.target is None else None
     backend = found.value if found is not None else None
-    dump_file, siblings = companions_of(module).file, companions_of(module).dump
+    siblings = companions_of(module).dump
     right = _right_file(siblings, target) if siblings is not None else _in_its_corpus_folder(module)
     if given.stage is not None:
         return ShownStage(given.stage, backend, "given by --stage", right, "asked")
@@ -46,38 +46,43 @@ def stage_of(module: Module, target: str = "cpu", given: Given = NOTHING_GIVEN) 
     for whole in siblings.whole if siblings is not None and given.target is None else ():
         if "gpu" in whole or "tpu" in whole:
             backend = "gpu" if "gpu" in whole else "tpu"
+    found_in = _by_header(module) or _by_files(module, right)
+    name, evidence, source = found_in or (*_by_contents(module, target, backend, given), "text")
+    return ShownStage(name, backend, evidence, right, source)
+
+
+def _by_header(module: Module) -> tuple[Stage, str, Source] | None:
     if module.is_scheduled:
-        return ShownStage(SCHEDULED, backend, "header has is_scheduled=true", right)
+        return SCHEDULED, "header has is_scheduled=true", "text"
     # Library and Triton fusions (kCustom) come from earlier passes.
     kinds = ("kLoop", "kInput", "kOutput")
-    fusion = next((i for i in module.instructions() if i.fusion_kind in kinds), None)
-    if fusion is not None:
-        evidence = f"has {fusion.fusion_kind} fusions such as {printable(fusion.name)}"
-        return ShownStage(FUSED, backend, evidence, right)
+    for fusion in module.instructions():
+        if fusion.fusion_kind in kinds:
+            return FUSED, f"has {fusion.fusion_kind} fusions such as {printable(fusion.name)}", "text"
+    return None
+
+
+def _by_files(module: Module, right: Path | None) -> tuple[Stage, str, Source] | None:
+    """The stage by the name of the file and by those next to it; `right` is the fusion input, if any."""
+    dump_file, stamp = companions_of(module).file, companions_of(module).stamp
     if dump_file is None and right is not None:
-        evidence = f"{right.name}, the fusion input, is in the same directory"
-        return ShownStage(FUSED, backend, evidence, right, "directory")
+        return FUSED, f"{right.name}, the fusion input, is in the same directory", "directory"
     if dump_file is not None:
         if dump_file.whole is not None:
             name = BEFORE if dump_file.whole == "before_optimizations" else SCHEDULED
-            return ShownStage(name, backend, f"from the file name: {dump_file.whole}", right, "directory")
+            return name, f"from the file name: {dump_file.whole}", "directory"
         if right is not None and right.name == dump_file.path.name:
-            return ShownStage(INPUT, backend, "from its name in the dump directory", right, "directory")
+            return INPUT, "from its name in the dump directory", "directory"
         if right is not None:
-            name, evidence = _by_order(dump_file, right)
-            return ShownStage(name, backend, evidence, right, "directory")
+            return *_by_order(dump_file, right), "directory"
         if any(stage.is_fused_by(dump_file) for stage in FUSION_STAGES.values()):
-            evidence = f"from the file name: after {printable(str(dump_file.after))}"
-            return ShownStage(FUSED, backend, evidence, right, "directory")
+            return FUSED, f"from the file name: after {printable(str(dump_file.after))}", "directory"
     file = Path(module.filename or "")
     if file.name.startswith("before.hlo") and corpus_file(file.parent, "after") is not None:
-        stamp = companions_of(module).stamp
-        source: Source = "directory" if stamp is None else "stamp"
-        return ShownStage(INPUT, backend, "before.hlo, next to after.hlo", right, source)
-    if file.name.startswith("before_optimizations.hlo") and companions_of(module).stamp is not None:
-        return ShownStage(BEFORE, backend, "before_optimizations.hlo of a capture", right, "stamp")
-    name, evidence = _by_contents(module, target, backend, given)
-    return ShownStage(name, backend, evidence, right)
+        return INPUT, "before.hlo, next to after.hlo", "directory" if stamp is None else "stamp"
+    if file.name.startswith("before_optimizations.hlo") and stamp is not None:
+        return BEFORE, "before_optimizations.hlo of a capture", "stamp"
+    return None
 
 
 def _by_contents(module: Module, target: str, backend: str | None, given: Given) -> tuple[Stage, str]:
