@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import reduce
 from itertools import accumulate
+from operator import or_
 
 from msgspec import Struct
 
@@ -14,7 +16,7 @@ from hlofuse.analysis.kernels import launched_computations
 from hlofuse.format import bytes_text, plural, shorten
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.ir.errors import any_of
-from hlofuse.ir.grouping import common_length, grouped
+from hlofuse.ir.grouping import common_length, grouped, post_order
 from .labels import lookup, part_number
 from .scene import HARD_LIMIT, Arrow, Box, Options, Panel
 
@@ -452,33 +454,19 @@ def thin(panel: Panel) -> int:
 def _implied_arrows(boxes: Mapping[str, Box], arrows: list[Arrow]) -> list[Arrow]:
     """Arrows between kernels with a longer path (transitive reduction)."""
     heads: dict[str, list[str]] = {key: [] for key in boxes}
-    waiting = dict.fromkeys(boxes, 0)
     for a in arrows:
         heads[a.source_box].append(a.head)
-        waiting[a.head] += 1
-    order = [key for key, count in waiting.items() if not count]
-    for key in order:  # grows while it is walked
-        for head in heads[key]:
-            waiting[head] -= 1
-            if not waiting[head]:
-                order.append(head)
-    if len(order) < len(boxes):
+    if components(heads):
         return []  # arrows in a circle: nothing is sure
-    bit = {key: 1 << n for n, key in enumerate(order)}
+    bit = {key: 1 << n for n, key in enumerate(boxes)}
     below: dict[str, int] = {}
-    for key in reversed(order):
-        reach = 0
-        for head in heads[key]:
-            reach |= bit[head] | below[head]
-        below[key] = reach
+    for key in post_order(boxes, heads.__getitem__):
+        below[key] = reduce(or_, (bit[head] | below[head] for head in heads[key]), 0)
     implied = []
     for a in arrows:
         if not a.inside and not a.control and a.values:
-            others = 0
-            for head in heads[a.source_box]:
-                if head != a.head:
-                    others |= below[head]
-            if others & bit[a.head]:
+            others = (below[head] for head in heads[a.source_box] if head != a.head)
+            if reduce(or_, others, 0) & bit[a.head]:
                 implied.append(a)
     return implied
 
