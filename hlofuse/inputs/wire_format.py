@@ -111,7 +111,11 @@ def _name_and_opcode(instruction: bytes) -> tuple[str, str]:
 
 
 def _text(message: dict[int, int | bytes], number: int) -> str:
-    value = message.get(number)
+    return text_of(message.get(number))
+
+
+def text_of(value: int | bytes | None) -> str:
+    """The text of a field; empty for a number and where it is missing."""
     return value.decode(errors="replace") if isinstance(value, bytes) else ""
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from msgspec import Struct
 
-from hlofuse.inputs.wire_format import fields, spans, varint
+from hlofuse.inputs.wire_format import fields, spans, text_of, varint
 from .collector import Bytes, Collector, Ints, Key, fields_of, has_instructions, kind_of, repeated, varints
 from .model import DeviceKind, DeviceNumbers
 
@@ -59,7 +59,7 @@ class _Plane(Struct):
     def read(self, at: int, end: int) -> "_Plane":
         for number, start, stop in _messages(self.data, at, end):
             if number == _NAME:
-                self.name = _text(self.data[start:stop])
+                self.name = text_of(self.data[start:stop])
             elif number == _LINES:
                 self.lines.append((start, stop))
             elif number == _STATS:
@@ -72,7 +72,7 @@ class _Plane(Struct):
                 if number == _EVENT_METADATA:
                     self.events[key] = value[0], value[1]
                 else:
-                    self.stat_names[key] = _text(dict(fields(self.data[slice(*value)])).get(_NAME, b""))
+                    self.stat_names[key] = text_of(dict(fields(self.data[slice(*value)])).get(_NAME, b""))
         return self
 
     @property
@@ -89,7 +89,7 @@ class _Plane(Struct):
                 if isinstance(value, int):
                     found[name] = self.stat_names.get(value, "") if number == _REFERENCE else value
                 else:
-                    found[name] = _text(value) if number == _TEXT else value
+                    found[name] = text_of(value) if number == _TEXT else value
         return found
 
     def event(self, number: int) -> tuple[str, Values]:
@@ -101,7 +101,7 @@ class _Plane(Struct):
             if of == _METADATA_STATS and isinstance(value, bytes):
                 stats.append(value)
             elif of in (_NAME, _DISPLAY_NAME):
-                texts[of] = _text(value)
+                texts[of] = text_of(value)
         name = texts.get(_NAME, "")
         if self.kind == "tpu" and " = " in name:
             return name.partition(" = ")[0].lstrip("%"), self.values(stats)
@@ -111,10 +111,6 @@ class _Plane(Struct):
 def _messages(data: mmap.mmap, at: int, end: int) -> Iterator[tuple[int, int, int]]:
     """Number, start and end of each field that is text, bytes or a message."""
     return (span for span in spans(data, at, end) if span[2] >= 0)
-
-
-def _text(value: int | bytes) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else ""
 
 
 def _programs(
@@ -156,7 +152,7 @@ class _Reader:
 
     def line(self, at: int, end: int, collector: Collector) -> None:
         for buffer, starts, ends, header in repeated(self._plane.data, at, end, _EVENTS):
-            line, base = _text(dict(header).get(_NAME, b"")), dict(header).get(_TIMESTAMP, 0)
+            line, base = text_of(dict(header).get(_NAME, b"")), dict(header).get(_TIMESTAMP, 0)
             if has_instructions(self._plane.name, line):
                 keys, of, start, long = self._events(buffer, starts, ends)
                 start += base * 1000 if isinstance(base, int) else 0
