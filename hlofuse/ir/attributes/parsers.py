@@ -155,8 +155,9 @@ def metadata(text: str) -> OpMetadata:
         op_name, number = match.groups()
         return OpMetadata(op_name=op_name, stack_frame_id=int(number or 0))
     fields = _fields(_METADATA_FIELD, text, " ")
-    known = {key: value for key, value in fields.items() if key in METADATA_FIELDS}
-    return OpMetadata(**{key: int(v) if v[0] != '"' else unquote(v) for key, v in known.items()})
+    known = [(key, value) for key, value in fields.items() if key in METADATA_FIELDS]
+    values: dict[str, Any] = {key: unquote(v) if v[0] == '"' else int(v) for key, v in known}
+    return OpMetadata(**values)
 
 
 def _fields(pattern: str | re.Pattern[str], text: str, separator: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from hlofuse.ir.names import NameUniquer
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.shape import ARRAY_TYPES, Shape, compatible
 from .checks import check_attributes, check_instruction, signature_or_error
-from .errors import Rejected, foreign, locate, suggestion
+from .errors import Place, Rejected, foreign, locate, suggestion
 from .grammar import parse_rule
 from .infer import infer_shape
 from .literals import check_literal
@@ -55,7 +55,7 @@ class Builder(Operands):
             done = self.computation(written)
             if written.entry is not None:
                 if entry is not None:
-                    raise Rejected(written.entry.start_pos or 0, "a second ENTRY: a module has one entry")
+                    raise Rejected(written.entry, "a second ENTRY: a module has one entry")
                 entry = done
         if node.single is not None:
             entry = self.single(node.single)
@@ -82,7 +82,7 @@ class Builder(Operands):
         """The module's own attributes, checked against its entry."""
         raw = {}
         for node in nodes:
-            name, where = node.name, node.key.start_pos or 0
+            name, where = node.name, node.key
             if name in raw:
                 raise Rejected(where, f"the attribute {name} is given twice")
             if name not in MODULE_ATTRIBUTES:
@@ -111,7 +111,7 @@ class Builder(Operands):
 
     def computation(self, node: ComputationNode) -> Computation:
         name = bare(node.name)
-        where = node.name.start_pos or 0
+        where = node.name
         computation = self.body(node.instructions, _sanitize(name), where)
         if node.result is not None and not compatible(computation.root.shape, node.result):
             raise Rejected(
@@ -122,11 +122,9 @@ class Builder(Operands):
         seen = set()
         for attribute in node.attributes:
             if attribute.name != "execution_thread":
-                raise Rejected(
-                    attribute.key.start_pos or 0, f"a computation has no attribute {attribute.name}"
-                )
+                raise Rejected(attribute.key, f"a computation has no attribute {attribute.name}")
             if attribute.name in seen:
-                raise Rejected(attribute.key.start_pos or 0, f"the attribute {attribute.name} is given twice")
+                raise Rejected(attribute.key, f"the attribute {attribute.name} is given twice")
             seen.add(attribute.name)
             computation.attributes_text = f", execution_thread={self.text[attribute.start : attribute.end]}"
         if name in self.pool:
@@ -134,13 +132,13 @@ class Builder(Operands):
         self.pool[name] = computation
         return computation
 
-    def body(self, nodes: list[InstructionNode], name: str, where: int) -> Computation:
+    def body(self, nodes: list[InstructionNode], name: str, where: Place) -> Computation:
         """A computation of these instructions; `where` is the place for errors about the whole."""
         scope = Scope(name)
         root: Instruction | None = None
         for node in nodes:
             if node.root is not None and root is not None:
-                raise Rejected(node.root.start_pos or 0, "a second ROOT: a computation has one root")
+                raise Rejected(node.root, "a second ROOT: a computation has one root")
             instruction = self.instruction(node, scope)
             if node.root is not None:
                 root = instruction
@@ -152,12 +150,12 @@ class Builder(Operands):
         self, node: InstructionNode, scope: Scope, default_name: str | None = None
     ) -> Instruction:
         given = bare(node.name) if node.name is not None else default_name
-        where = (node.name.start_pos or 0) if node.name is not None else node.start
+        where = node.name if node.name is not None else node.start
         opcode = str(node.call.opcode)
         spec = signature_or_error(node.call.opcode)
         if node.shape is None and not spec.infers_shape:
             raise Rejected(
-                node.call.opcode.start_pos or 0,
+                node.call.opcode,
                 f"missing shape: the result of {opcode} cannot be inferred; write it before the opcode",
             )
         if node.call.depth > MAX_NESTED_CALLS:
@@ -168,7 +166,7 @@ class Builder(Operands):
         called, raw = self.attributes(node)
         differs = disagreement(opcode, operands, [c for _, c in called], raw.get("async_execution_thread"))
         if differs is not None:
-            raise Rejected(node.call.opcode.start_pos or 0, differs)
+            raise Rejected(node.call.opcode, differs)
         if opcode == "scan" and len(called[0][1].parameters) != len(operands):
             raise Rejected(
                 where, f"scan has {len(operands)} operands, its computation another number of parameters"
@@ -205,7 +203,7 @@ class Builder(Operands):
         self,
         instruction: Instruction,
         given: str | None,
-        where: int,
+        where: Place,
         scope: Scope,
     ) -> None:
         """Add the instruction under its given name, or XLA's."""
@@ -248,7 +246,7 @@ class Builder(Operands):
         called = [(k, c) for k in CALLED_COMPUTATION_ATTRIBUTES for c in callees.get(k, ())]
         return called, raw
 
-    def callee(self, value: Token | list[InstructionNode], where: int) -> Computation:
+    def callee(self, value: Token | list[InstructionNode], where: Place) -> Computation:
         if isinstance(value, list):
             self.nesting += 1
             if self.nesting > MAX_NESTED_COMPUTATIONS:
@@ -260,7 +258,7 @@ class Builder(Operands):
         spec = self.pool.get(name)
         if spec is None:
             hint = suggestion(name, self.pool)
-            raise Rejected(value.start_pos or 0, f"there is no computation {name} before this place{hint}")
+            raise Rejected(value, f"there is no computation {name} before this place{hint}")
         return spec
 
     def payload(self, node: InstructionNode, shape: Shape, scope: Scope) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import UNBOUNDED, Shape, compatible
-from .errors import Rejected, opcode_error, suggestion
+from .errors import Place, Rejected, opcode_error, suggestion
 from .signatures import VARIADIC, Signature, allowed_values, signature, split_async
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def signature_or_error(opcode: Token) -> Signature:
     spec = signature(opcode)
     if spec is None:
-        raise opcode_error(opcode.start_pos or 0, opcode)
+        raise opcode_error(opcode, opcode)
     return spec
 
 
@@ -30,7 +30,7 @@ def check_attributes(opcode: str, spec: Signature, nodes: Sequence[AttributeNode
     seen = set()
     for node in nodes:
         name = node.name
-        where = node.key.start_pos or 0
+        where = node.key
         if name in seen:
             raise Rejected(where, f"the attribute {name} is given twice")
         seen.add(name)
@@ -68,7 +68,7 @@ def check_instruction(node: InstructionNode, spec: Signature, operands: Sequence
     call = node.call
     opcode = str(call.opcode)
     base, stage = split_async(opcode)
-    where = call.opcode.start_pos or 0
+    where = call.opcode
     count = len(operands)
     values = {a.name: a for a in node.attributes}
     if stage is not None or opcode in _ASYNC:
@@ -88,7 +88,7 @@ def check_instruction(node: InstructionNode, spec: Signature, operands: Sequence
     if "all-reduce" in opcode or opcode == "reduce-scatter":
         flag = values.get("use_global_device_ids")
         if flag is not None and flag.value and "channel_id" not in values and "mode" not in values:
-            raise Rejected(flag.key.start_pos or 0, "use_global_device_ids=true needs a channel_id")
+            raise Rejected(flag.key, "use_global_device_ids=true needs a channel_id")
     check = CHECKS.get(opcode)
     if check is not None and (message := check(Written(operands, values, node.shape))):
         raise Rejected(where, f"{opcode} {message}")
@@ -102,7 +102,7 @@ def _check_async(
     node: InstructionNode,
     stage: str,
     operands: Sequence[Instruction],
-    where: int,
+    where: Place,
 ) -> None:
     opcode = str(node.call.opcode)
     shape = node.shape

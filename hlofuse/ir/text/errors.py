@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Iterable, Set
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.errors import HloParseError, any_of
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from lark.exceptions import UnexpectedToken
 
 
-class Rejected(Exception):
-    """An error at an offset of the text; becomes an `HloParseError` where the text is known."""
+Place: TypeAlias = "int | Token"
 
-    def __init__(self, position: int, message: str) -> None:
-        self.position = position
+
+class Rejected(Exception):
+    """An error at an offset or a token of the text; becomes an `HloParseError` where the text is known."""
+
+    def __init__(self, place: "Place", message: str) -> None:
+        self.position = place if isinstance(place, int) else place.start_pos or 0
         self.message = message
         super().__init__(message)
 
@@ -78,7 +81,7 @@ def _found_text(token: "Token") -> str:
     return "".join(c if c.isprintable() else " " for c in shown)
 
 
-def type_error(position: int, word: str) -> Rejected:
+def type_error(position: Place, word: str) -> Rejected:
     """The error about an unknown element type, with the one that may be meant."""
     width = re.fullmatch(r"(float|uint|int|i)([0-9]+)", word)
     if word in texts(_EXPECTED)["type"]:
@@ -110,14 +113,14 @@ def unexpected_token(error: "UnexpectedToken", text: str) -> Rejected:
     if kind == "IDENT" and "PRIMITIVE" in expected and following == "[" and _TYPE_LIKE.fullmatch(token):
         return type_error(position, token)
     if kind == "LSQB" and last is not None and last.type == "IDENT":
-        return type_error(last.start_pos or 0, last)
+        return type_error(last, last)
     if last is not None and last.type.startswith("KEY"):
         if "COMMA" in expected and "INT" not in expected:
             opcode = _OPCODE.match(text, text.rfind("\n", 0, position) + 1, position)
             if opcode is not None and signature(opcode[1]) is None:
                 return opcode_error(opcode.start(1), opcode[1])
             hint = suggestion(last[:-1], all_attributes())
-            return Rejected(last.start_pos or 0, f"unknown attribute {last[:-1]}{hint}")
+            return Rejected(last, f"unknown attribute {last[:-1]}{hint}")
         wanted = texts(_EXPECTED)["value"].get(last.type) or expectation(expected)
         return Rejected(position, f"{last[:-1]} needs a value: expected {wanted}, found {found}")
     word = _UNKNOWN_WITH_WORD.search(text, max(0, position - _LOOKED_BACK), position)
@@ -171,5 +174,5 @@ def foreign(text: str) -> str:
     return ""
 
 
-def opcode_error(position: int, opcode: str) -> Rejected:
+def opcode_error(position: Place, opcode: str) -> Rejected:
     return Rejected(position, f"unknown opcode {opcode}{suggestion(opcode, OPCODES)}")

@@ -107,7 +107,7 @@ def parse_attributes(text: str) -> dict[str, tuple[str, Any]]:
         out = {}
         for node in nodes:
             if node.name in out:
-                raise Rejected(node.key.start_pos, f"the attribute {node.name} is given twice")
+                raise Rejected(node.key, f"the attribute {node.name} is given twice")
             out[node.name] = (text[node.start : node.end], plain_value(node, text))
     except Rejected as error:
         raise locate(text, error, None) from None

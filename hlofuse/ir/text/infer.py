@@ -50,7 +50,7 @@ def infer_shape(
     given_values = {a.name: a.value for a in node.attributes}
     given = Given(str(node.call.opcode), operands, given_values, called)
     opcode = given.opcode
-    where = node.call.opcode.start_pos or 0
+    where = node.call.opcode
     try:
         if opcode in _UNARY_TYPES:
             return _unary(given)

@@ -8,7 +8,7 @@ from lark import Token
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import Shape, compatible
-from .errors import Rejected, suggestion
+from .errors import Place, Rejected, suggestion
 from .literals import implied_element
 from .signatures import signature, split_async
 from .text import bare
@@ -22,7 +22,7 @@ class Scope:
         self.implicit_parameters = implicit_parameters
         self.parameters = dict[int, Instruction]()
 
-    def close(self, root: Instruction | None, where: int) -> None:
+    def close(self, root: Instruction | None, where: Place) -> None:
         """Check parameter numbers and set the root: the marked instruction or the last."""
         computation = self.computation
         computation.root = root or computation.instructions[-1]
@@ -105,7 +105,7 @@ class Operands(ABC):
         named = scope.names.get(name)
         if named is None:
             hint = suggestion(name, scope.names)
-            raise Rejected(token.start_pos or 0, f"{name} is not defined before this place{hint}")
+            raise Rejected(token, f"{name} is not defined before this place{hint}")
         return named
 
     def named_operand(self, operand: OperandNode, scope: Scope) -> Instruction:
@@ -116,9 +116,7 @@ class Operands(ABC):
         declared = operand.shape
         if scope.implicit_parameters and name not in scope.names:
             if declared is None:
-                raise Rejected(
-                    token.start_pos or 0, f"the shape of {name} is missing: a single instruction needs it"
-                )
+                raise Rejected(token, f"the shape of {name} is missing: a single instruction needs it")
             current = self.implicit(declared, name, scope)
         else:
             current = self.find(token, scope)
@@ -127,7 +125,7 @@ class Operands(ABC):
             index = int(number)
             elements = current.shape.tuple_shapes if current.shape.is_tuple else ()
             if not 0 <= index < len(elements):
-                raise Rejected(number.start_pos or 0, f"{path} is {current.shape} and has no element {index}")
+                raise Rejected(number, f"{path} is {current.shape} and has no element {index}")
             path += f"#{index}"
             element = scope.names.get(path)
             if element is None:

@@ -54,5 +54,5 @@ def fits_int32(token: Token) -> int:
     """The token's integer; raises where it exceeds 32 bits, as XLA does."""
     value = signed(token)
     if not -(1 << 31) <= value < 1 << 31:
-        raise Rejected(token.start_pos or 0, f"{value} does not fit into 32 bits")
+        raise Rejected(token, f"{value} does not fit into 32 bits")
     return value

@@ -57,7 +57,7 @@ def _dimension(parts: list[Any]) -> tuple[int, bool]:
         return UNBOUNDED, True
     size = signed(token)
     if size < 0:
-        raise Rejected(token.start_pos, "a dimension cannot be negative; unknown sizes are written ?")
+        raise Rejected(token, "a dimension cannot be negative; unknown sizes are written ?")
     return size, len(parts) == 2
 
 
@@ -125,7 +125,7 @@ def _input_alias(parts: list[Any]) -> InputAlias:
     if isinstance(last, Token):
         kind = last.strip("%:")
         if kind not in ("may-alias", "must-alias"):
-            raise Rejected(last.start_pos or 0, "expected may-alias or must-alias")
+            raise Rejected(last, "expected may-alias or must-alias")
     return InputAlias(parts[0], *_number_and_index(parts[1:]), kind)
 
 

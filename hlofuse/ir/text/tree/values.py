@@ -45,20 +45,19 @@ def _unknown(parts: list[Any]) -> AttributeNode:
 def _dim_labels(token: Token) -> ConvolutionDimensionNumbers:
     lhs, rest = token.split("_")
     rhs, output = rest.split("->")
-    where = token.start_pos or 0
     counts = []
     for labels, letters in ((lhs, "bf"), (rhs, "io"), (output, "bf")):
         named = labels.replace("?", "")
         if len(set(named)) != len(named):
-            raise Rejected(where, f"a dimension is named twice in {labels}")
+            raise Rejected(token, f"a dimension is named twice in {labels}")
         count = sum(c not in letters for c in named)
         if any(c not in letters and (not c.isdigit() or int(c) >= count) for c in named):
             raise Rejected(
-                where, f"expected the letters {letters} and the digits 0 to {count - 1} in {labels}"
+                token, f"expected the letters {letters} and the digits 0 to {count - 1} in {labels}"
             )
         counts.append(count)
     if len(set(counts)) != 1:
-        raise Rejected(where, "input, kernel and output must have as many spatial dimensions as each other")
+        raise Rejected(token, "input, kernel and output must have as many spatial dimensions as each other")
     return ConvolutionDimensionNumbers(lhs, rhs, output)
 
 
@@ -108,9 +107,7 @@ def _window(parts: list[Any]) -> Window:
     rank = len(fields.get("size", ()))
     for key, value in fields.items():
         if len(value) != rank:
-            raise Rejected(
-                parts[0].start_pos, f"{key}= must have as many parts as size=: {rank}, not {len(value)}"
-            )
+            raise Rejected(parts[0], f"{key}= must have as many parts as size=: {rank}, not {len(value)}")
     return window_of(fields)
 
 
@@ -120,7 +117,7 @@ def _window_field(parts: list[Any]) -> tuple[str, list[Any]]:
     if value.type == "PAD":
         pads = [tuple(map(int, d.split("_"))) for d in value.split("x")]
         if any(len(p) != 2 for p in pads):
-            raise Rejected(value.start_pos, "a window's padding is low_high for each dimension")
+            raise Rejected(value, "a window's padding is low_high for each dimension")
         return key[:-1], pads
     return key[:-1], [signed(n) for n in value.split("x")]
 
@@ -149,7 +146,7 @@ def _metadata_field(parts: list[Any]) -> tuple[str, Any]:
     if isinstance(value, Token):
         return key[:-1], unquote(value) if value.type == "STRING" else fits_int32(value)
     if key == "profile_type=" and any(not 0 <= v <= 3 for v in value):
-        raise Rejected(key.start_pos or 0, "a profile type is 0, 1, 2 or 3")
+        raise Rejected(key, "a profile type is 0, 1, 2 or 3")
     return key[:-1], value
 
 
