@@ -28,7 +28,7 @@ class Store:
         """HlofuseError for a folder that cannot be written, or without the packages that write it. The folder
         is created with the first part. Parts of other schemas stay and are not read."""
         if ":/" in str(folder):
-            raise HlofuseError(f"{printable(str(folder))} is in a store; write a folder here, then copy it")
+            raise HlofuseError(f"{printable(folder)} is in a store; write a folder here, then copy it")
         self.folder = folder
         self._parts = folder / f"parts-{VERSION}"
         self._waiting: Rows = {}
@@ -38,7 +38,7 @@ class Store:
         above = next(p for p in (self._parts, *self._parts.absolute().parents) if p.exists())
         if not (above.is_dir() and os.access(above, os.W_OK)):
             reason = "cannot be written" if above.is_dir() else "is not a directory"
-            raise HlofuseError(f"cannot write {printable(str(folder))}: {printable(str(above))} {reason}")
+            raise HlofuseError(f"cannot write {printable(folder)}: {printable(above)} {reason}")
         names = [p.name.partition("-")[0] for p in self._parts.glob("*-modules.parquet")]
         self._next = max(map(int, names), default=-1) + 1
 
@@ -62,7 +62,7 @@ class Store:
             try:
                 self._parts.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise HlofuseError(f"cannot write {printable(str(self.folder))}: {error.strerror}") from None
+                raise HlofuseError(f"cannot write {printable(self.folder)}: {error.strerror}") from None
             for name, schema in reversed(tables().items()):
                 rows = self._waiting.get(name, [])
                 path = self._parts / f"{self._next:06d}-{name}.parquet"
@@ -107,7 +107,7 @@ def opened(
 ) -> "duckdb.DuckDBPyConnection":
     """A database with the tables of a finished run as views; those of a second run need a `prefix`.
     HlofuseError for a folder that is none, or whose tables are of another version."""
-    name = printable(str(folder))
+    name = printable(folder)
     try:
         info = json.loads((folder / "run.json").read_text())
     except (OSError, ValueError):

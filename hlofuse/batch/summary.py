@@ -130,7 +130,7 @@ def _kind(column: str, rows: Sequence[Row]) -> str:
 
 def _text(column: str, value: Any, floors: int | None) -> str:
     if value is None or isinstance(value, bool) or not isinstance(value, int | float):
-        return "" if value is None else printable(str(value))
+        return "" if value is None else printable(value)
     if column.endswith("_us"):
         return us_text(value, bool(floors) and column == "time_us")
     return bytes_text(value) if "bytes" in column else f"{value:,}"

@@ -56,7 +56,7 @@ def flags_for(dump: Path, more: str) -> str:
     if _DUMP_TO.search(more):
         raise CaptureError("--flags cannot set --xla_dump_to: the dumps go to the folder that -o names")
     if any(c.isspace() for c in str(dump)):
-        raise CaptureError(f"XLA_FLAGS cannot contain a directory with spaces: {printable(str(dump))}")
+        raise CaptureError(f"XLA_FLAGS cannot contain a directory with spaces: {printable(dump)}")
     # XLA takes the last of several: a --xla_dump_to of the user's would leave nothing here.
     parts = [os.environ.get("XLA_FLAGS", ""), more, _DUMP.format(folder=dump)]
     return " ".join(p for p in parts if p)
@@ -374,14 +374,12 @@ def _new_folder(out: Path) -> Iterator[tuple[Path, Path]]:
             out / "manifest.json"
         ).read_text()
         if not is_capture:
-            raise CaptureError(
-                f"{printable(str(out))} exists and has other files; give a new directory with -o"
-            )
+            raise CaptureError(f"{printable(out)} exists and has other files; give a new directory with -o")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         scratch = tempfile.mkdtemp(prefix=".capture-", dir=out.parent)
     except OSError as error:
-        raise CaptureError(f"cannot write {printable(str(out))}: {error.strerror or error}") from None
+        raise CaptureError(f"cannot write {printable(out)}: {error.strerror or error}") from None
     try:
         new = Path(scratch, "new")
         new.mkdir()

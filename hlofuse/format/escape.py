@@ -5,9 +5,10 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 
-def printable(text: str) -> str:
-    r"""`text` on one line with control sequences, line ends and invisible characters spelled out. An escape
+def printable(value: object) -> str:
+    r"""Its text on one line with control sequences, line ends and invisible characters spelled out. An escape
     character becomes the four characters `\x1b`, so a name cannot control the terminal."""
+    text = str(value)
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

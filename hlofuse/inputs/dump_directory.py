@@ -119,7 +119,7 @@ class DumpedModule(Struct):
     def _no_input(self, target: str) -> str:
         stage = FUSION_STAGES[target]
         there = sorted(self.whole) or ["dumps of other passes"]
-        whole = ", ".join(printable(str(self.whole[name])) for name in sorted(self.whole))
+        whole = ", ".join(printable(self.whole[name]) for name in sorted(self.whole))
         head = (
             f"{printable(self.label)}: no dump at the fusion input of target {target}; found:"
             f" {', '.join(there)}."
@@ -171,7 +171,7 @@ def _listed_names(folder: Path) -> list[str]:
     try:
         return sorted(os.listdir(folder))
     except OSError as e:
-        raise HlofuseError(f"cannot read {printable(str(folder))}: {e.strerror or e}") from None
+        raise HlofuseError(f"cannot read {printable(folder)}: {e.strerror or e}") from None
 
 
 def _dumped_modules(folder: Path, names: Sequence[str]) -> list[DumpedModule]:
@@ -230,12 +230,12 @@ class DumpDirectory:
         if self.modules:
             return
         text = next((name for name in names if name.endswith((".hlo", ".hlo.gz"))), None)
-        hint = f"; or give a file, such as {printable(str(self.path / text))}" if text else ""
+        hint = f"; or give a file, such as {printable(self.path / text)}" if text else ""
         if below:
-            listed = ", ".join(printable(str(folder)) for folder, _ in below[:_LISTED])
+            listed = ", ".join(printable(folder) for folder, _ in below[:_LISTED])
             hint = f"\nSubdirectories have dumps; give one of them: {listed}"
         raise HlofuseError(
-            f"{printable(str(path))}: no module dumps; expected files like"
+            f"{printable(path)}: no module dumps; expected files like"
             " module_0001.jit_f.before_optimizations.txt, written by XLA_FLAGS=--xla_dump_to=DIR" + hint
         )
 
@@ -250,7 +250,7 @@ class DumpDirectory:
             if main is not None:
                 return main
             raise HlofuseError(
-                f"{printable(str(self.path))} has {len(self.modules)} modules; select one with"
+                f"{printable(self.path)} has {len(self.modules)} modules; select one with"
                 f" --module:\n{self._listing()}\n{RANKED}"
             )
         matching = [m for m in self.modules if name in (m.label, f"module_{m.module_id:04d}")]
@@ -260,7 +260,7 @@ class DumpDirectory:
         if not matching:
             names = [n for m in self.modules for n in (m.name, m.label)]
             raise HlofuseError(
-                f"{printable(str(self.path))} has no module {printable(name)}"
+                f"{printable(self.path)} has no module {printable(name)}"
                 f"{did_you_mean(name, names)}\n{self._listing()}"
             )
         if len(matching) > 1:
@@ -316,9 +316,7 @@ def require_case(folder: Path, module: str | None) -> None:
     """Raise `HlofuseError` where `module` is not the program of a corpus folder."""
     name = folder.resolve().name
     if module is not None and module not in (name, f"jit_{name}"):
-        raise HlofuseError(
-            f"{printable(str(folder))} has no module {printable(module)}, only {printable(name)}"
-        )
+        raise HlofuseError(f"{printable(folder)} has no module {printable(module)}, only {printable(name)}")
 
 
 def corpus_cases(folder: Path) -> list[Path]:

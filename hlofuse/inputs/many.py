@@ -69,7 +69,7 @@ def modules_at(path: Path) -> Many:
         for folder in cases:
             file = next(filter(None, (corpus_file(folder, stem) for stem in _LATEST)), None)
             if file is None:
-                found.skipped.append(f"{printable(str(folder))} has no {_LATEST[0]}.hlo")
+                found.skipped.append(f"{printable(folder)} has no {_LATEST[0]}.hlo")
             else:
                 found.files[folder.resolve().name] = file
                 if file.name.startswith("after.hlo"):
@@ -100,7 +100,7 @@ def modules_at(path: Path) -> Many:
             found.fused.add(file)
         found.files[label] = file
     if not found.files:
-        raise HlofuseError("\n".join([f"{printable(str(path))}: nothing to compare:", *found.skipped[:10]]))
+        raise HlofuseError("\n".join([f"{printable(path)}: nothing to compare:", *found.skipped[:10]]))
     return found
 
 
@@ -298,7 +298,7 @@ def picked_case(folder: Path, cases: Sequence[Path], module: str | None) -> Path
         problem = f"no module {printable(module)}" if module is not None else "several modules"
         listed = listing(list(map(printable, names)), 12)
         hint = hint or f"; select one with --module: {listed}\n{RANKED}"
-        raise HlofuseError(f"{printable(str(folder))} has {problem}{hint}")
+        raise HlofuseError(f"{printable(folder)} has {problem}{hint}")
     return folder / module
 
 

@@ -76,7 +76,7 @@ def _by_files(module: Module, right: Path | None) -> tuple[Stage, str, Source] |
         if right is not None:
             return *_by_order(dump_file, right), "directory"
         if any(stage.is_fused_by(dump_file) for stage in FUSION_STAGES.values()):
-            return FUSED, f"from the file name: after {printable(str(dump_file.after))}", "directory"
+            return FUSED, f"from the file name: after {printable(dump_file.after)}", "directory"
     file = Path(module.filename or "")
     if file.name.startswith("before.hlo") and corpus_file(file.parent, "after") is not None:
         return INPUT, "before.hlo, next to after.hlo", "directory" if stamp is None else "stamp"
@@ -151,7 +151,7 @@ def require_input_stage(module: Module, target: str = "cpu", stage: ShownStage |
         raise StageError("\n".join(lines), stage)
     lines.append(f"A replay needs the module at the fusion input of target {target}.")
     if stage.right_file is not None:
-        lines.append(f"That dump is next to it: {printable(str(stage.right_file))}")
+        lines.append(f"That dump is next to it: {printable(stage.right_file)}")
     elif target in FUSION_STAGES:
         flags = FUSION_STAGES[target].flags
         lines.append(f'To get it, run the program with XLA_FLAGS="{flags}"')

@@ -71,7 +71,7 @@ def _missing(path: Path) -> str:
     # A suffix that every dump has makes no two names alike.
     similar_names = close_matches(path.stem, [p.stem for p in siblings])
     meant = [p.name for p in siblings if p.stem in similar_names][:3]
-    return f"{printable(str(path))} does not exist{names_meant(meant)}"
+    return f"{printable(path)} does not exist{names_meant(meant)}"
 
 
 def _read_stream(file: IO[bytes], name: str, limit: int) -> bytes:

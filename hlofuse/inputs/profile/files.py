@@ -147,7 +147,7 @@ def _read_file(file: Path, collector: "Collector") -> None:
     from .traces import read_nsight, read_trace
     from .xplane import read_xplane
 
-    name = printable(str(file))
+    name = printable(file)
     if file.name.endswith(_REPORTS):
         raise HlofuseError(f"{name} is a report of Nsight: export it with nsys export --type sqlite {name}")
     try:
@@ -160,10 +160,10 @@ def _read_file(file: Path, collector: "Collector") -> None:
         else:
             read_trace(file, collector)
     except (ValueError, IndexError, TypeError, OverflowError) as error:
-        raise HlofuseError(f"{name} is no whole profile: {printable(str(error))}") from None
+        raise HlofuseError(f"{name} is no whole profile: {printable(error)}") from None
     except (EOFError, zlib.error) as error:
-        raise HlofuseError(f"{name} is no whole gzip file: {printable(str(error))}") from None
+        raise HlofuseError(f"{name} is no whole gzip file: {printable(error)}") from None
     except sqlite3.Error as error:
-        raise HlofuseError(f"{name} is no export of Nsight Systems: {printable(str(error))}") from None
+        raise HlofuseError(f"{name} is no export of Nsight Systems: {printable(error)}") from None
     except OSError as error:
         raise HlofuseError(f"cannot read {name}: {error.strerror or error}") from None
