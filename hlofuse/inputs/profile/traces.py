@@ -30,6 +30,19 @@ class _Lane(Struct):
     starts: array[float] = field(default_factory=lambda: array("d"))
     long: array[float] = field(default_factory=lambda: array("d"))
 
+    def add(self, key: Key, start: float, long: float) -> None:
+        self.of.append(self.numbers.setdefault(key, len(self.numbers)))
+        self.starts.append(start)
+        self.long.append(long)
+
+    def collect(self, collector: Collector, plane: str, line: str, unit: float) -> None:
+        """Give the events to the collector; `unit` has the picoseconds of one of their times."""
+        is_tpu = kind_of(plane) == "tpu"
+        keys = [k._replace(op=k.op or k.kernel) if is_tpu else k for k in self.numbers]
+        of = np.frombuffer(self.of, np.int32).astype(np.int64)
+        in_ps = (np.rint(np.frombuffer(x) * unit).astype(np.int64) for x in (self.starts, self.long))
+        collector.add(plane, line, keys, of, *in_ps)
+
 
 def read_trace(path: Path, collector: Collector) -> None:
     """Add the names and durations of a file's events; raises `ValueError` for another file."""
@@ -51,9 +64,7 @@ def read_trace(path: Path, collector: Collector) -> None:
             elif phase == "X" and "ts" in event:
                 lane = lanes.setdefault((process, thread), _Lane())
                 key = _key(str(event.get("name", "")), arguments)
-                lane.of.append(lane.numbers.setdefault(key, len(lane.numbers)))
-                lane.starts.append(float(event["ts"]))
-                lane.long.append(float(event.get("dur", 0)))
+                lane.add(key, float(event["ts"]), float(event.get("dur", 0)))
     _add_lanes(lanes, names, collector)
 
 
@@ -72,11 +83,7 @@ def _add_lanes(
         named.append((names.get((process, None), ""), line, lane))
     for process, line, lane in sorted(named, key=lambda x: kind_of(x[0]) == "cpu"):
         if has_instructions(process, line):
-            is_tpu = kind_of(process) == "tpu"
-            keys = [k._replace(op=k.op or k.kernel) if is_tpu else k for k in lane.numbers]
-            of = np.frombuffer(lane.of, np.int32).astype(np.int64)
-            in_ps = (np.rint(np.frombuffer(x) * _PS_IN_US).astype(np.int64) for x in (lane.starts, lane.long))
-            collector.add(process or "CPU", line, keys, of, *in_ps)
+            lane.collect(collector, process or "CPU", line, _PS_IN_US)
 
 
 def _events(text: io.TextIOWrapper) -> Iterator[dict[str, Any]]:
@@ -148,17 +155,14 @@ def read_nsight(path: Path, collector: Collector) -> None:
 
 
 def _add(rows: list[tuple[Any, ...]], names: dict[int, Names], collector: Collector) -> None:
-    lanes: dict[tuple[int, int], list[tuple[Key, int, int]]] = defaultdict(list)
+    lanes: dict[tuple[int, int], _Lane] = defaultdict(_Lane)
     for device, stream, start, end, correlation, kernel in rows:
         op, module, program = names.get(correlation, ("", "", None))
         # A copy names no instruction, a kernel at least itself.
         name = op or kernel if correlation is not None else ""
-        lanes[device, stream].append((Key(name, module, program, kernel), start, end - start))
-    for (device, stream), events in lanes.items():
-        numbers = dict[Key, int]()
-        of = np.array([numbers.setdefault(key, len(numbers)) for key, _, _ in events], np.int64)
-        start, long = (np.array([e[k] for e in events], np.int64) * _PS for k in (1, 2))
-        collector.add(f"/device:GPU:{device}", f"Stream {stream}", list(numbers), of, start, long)
+        lanes[device, stream].add(Key(name, module, program, kernel), start, end - start)
+    for (device, stream), lane in lanes.items():
+        lane.collect(collector, f"/device:GPU:{device}", f"Stream {stream}", _PS)
 
 
 def _names_of_launches(connection: sqlite3.Connection) -> dict[int, Names]:
