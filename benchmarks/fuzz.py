@@ -24,8 +24,9 @@ from same import differences
 
 from hlofuse.ir import HloParseError, Module, parse_module, print_module
 from hlofuse.ir.text.build import parse_by_grammar
+from hlofuse.ir.text.computation_reader import GrammarFallback
 from hlofuse.ir.text.patterns import FastPathMiss
-from hlofuse.ir.text.reader import GrammarFallback, read_fast
+from hlofuse.ir.text.reader import read_fast
 from tests.tools.module_checks import verify_module
 
 SAMPLES = Path(__file__).parents[1] / "samples"

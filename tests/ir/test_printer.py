@@ -62,7 +62,7 @@ def test_short() -> None:
     assert "%" not in text
     assert "FileNames" not in text
     assert '  n = f32[8]{0} negate(p), backend_config={"a":[1]}\n' in text
-    assert "  r = f32[] reduce(n, zero), dimensions={0}, to_apply=sum\n" in text
+    assert "  r = f32[] reduce(n, zero), dimensions={0}, to_apply=sum, control-predecessors={n}\n" in text
     assert "ENTRY main {\n" in text
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from hlofuse.ir import HloParseError, parse_module
 from hlofuse.ir.text.build import parse_by_grammar
+from hlofuse.ir.text.computation_reader import GrammarFallback
 from hlofuse.ir.text.patterns import FastPathMiss
-from hlofuse.ir.text.reader import STRETCH, GrammarFallback, read_fast
+from hlofuse.ir.text.reader import STRETCH, read_fast
 from .same import differences
 
 

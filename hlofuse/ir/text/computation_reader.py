@@ -1,16 +1,19 @@
-"""The loop over instructions: from matched lines to a connected graph."""
-
-from typing import Protocol
+"""The loop over instructions: from matched lines to a connected graph; the grammar reads single parts."""
 
 from msgspec import Struct
 
+from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.names import NO_ORIGIN
 from hlofuse.ir.shape import Shape
 from .attribute_cache import AT_LEAST_ONE, CALLING, CONSTANT, PARAMETER, AttributeCache, form
 from .checks import Check, Written
+from .errors import Rejected
+from .grammar import parse_attributes, parse_rule, parse_shape
 from .literals import implied_element, is_plain
 from .patterns import CALLED_NAME, OPERAND, FastPathMiss, ShapeCache
+from .signatures import COMMON
+from .text import bare
 
 Row = tuple[str, str, str, str, str, str]
 """ROOT, name, shape, opcode, text between the parentheses, attributes."""
@@ -21,32 +24,10 @@ Opcode = tuple[str, int, int, Check | None, AttributeCache]
 _FEW = tuple(map(str, range(64)))
 
 
-class Fallback(Protocol):
-    """Reads parts by the grammar; raises `FastPathMiss` where a part cannot be read alone."""
-
-    def shape(self, text: str) -> Shape:
-        """The shape of a text without a pattern."""
-
-    def common_attributes(self, text: str) -> None:
-        """Check attributes that any instruction may have: `, sharding={…}, origin={…}`."""
-
-    def instructions(
-        self,
-        body: "Body",
-        text: str,
-        start: int,
-        end: int,
-    ) -> None:
-        """Add the instructions in `text[start:end]` to the body."""
-
-    def heading(self, text: str, start: int, end: int) -> tuple[bool, str, Shape | None]:
-        """ENTRY, name and result of a computation whose text up to its brace is `text[start:end]`."""
-
-
 class ReadCache:
     """State shared by the computations of one module during reading."""
 
-    def __init__(self, fallback: Fallback) -> None:
+    def __init__(self, fallback: "GrammarFallback") -> None:
         self.fallback = fallback
         self.shapes = ShapeCache(fallback.shape)
         self.attributes_of = dict[tuple[object, ...], AttributeCache]()
@@ -294,3 +275,89 @@ class Body(Struct, eq=False):
             raise FastPathMiss from None
         computation.root = self.root or slots[-1]  # type: ignore[assignment]
         self.register_callers()
+
+
+class GrammarFallback:
+    """The grammar for single parts of a text, called by the fast path; counts the characters it reads."""
+
+    def __init__(self) -> None:
+        self.characters = 0
+        self._checked = set[str]()
+
+    def shape(self, text: str) -> Shape:
+        """The shape written by the whole text; `FastPathMiss` where it is none."""
+        self.characters += len(text)
+        if "//" in text:
+            raise FastPathMiss  # a comment that continues after the shape
+        try:
+            return parse_shape(text)
+        except HloParseError:
+            raise FastPathMiss from None
+
+    def common_attributes(self, text: str) -> None:
+        """Raises `FastPathMiss` unless these are attributes that any instruction may have."""
+        if text in self._checked:
+            return
+        self.characters += len(text)
+        try:
+            names = parse_attributes(text).keys()
+        except HloParseError:
+            raise FastPathMiss from None
+        if not names <= COMMON or "parameter_replication" in names:
+            raise FastPathMiss
+        self._checked.add(text)
+
+    def instructions(
+        self,
+        body: Body,
+        text: str,
+        start: int,
+        end: int,
+    ) -> None:
+        """Read lines into `body`; raises `FastPathMiss` for errors about the whole text."""
+        # lark is slow to import, and an ordinary text does without.
+        from .build import Builder
+        from .operands import Scope
+
+        if not all(number.isdigit() and number.isascii() for number in body.parameters):
+            raise FastPathMiss
+        part = f"x {{{text[start:end]}\n}}"
+        self.characters += len(part)
+        builder = Builder(part)
+        builder.pool = body.cache.computations
+        scope = Scope("x")
+        scope.computation = body.computation
+        scope.names = body.by_name
+        if "parameter(" in part:
+            scope.parameters = {int(number): x for number, x in body.parameters.items()}
+        # The grammar's builder tells called computations at once; those waiting come first.
+        body.register_callers()
+        try:
+            for node in parse_rule(part, "plain_computation").instructions:
+                # What is written in place of a name gets a name that depends on the whole text.
+                if node.call.depth > 1 or (node.root is not None and body.root is not None):
+                    raise FastPathMiss
+                instruction = builder.instruction(node, scope)
+                if node.root is not None:
+                    body.root = instruction
+                if instruction.opcode == "parameter":
+                    body.parameters[instruction.payload or ""] = instruction
+        except Rejected:
+            raise FastPathMiss from None
+        if builder.finished or builder.in_place:
+            raise FastPathMiss
+        if "#" in part:
+            body.cache.has_elements = True
+
+    def heading(self, text: str, start: int, end: int) -> tuple[bool, str, Shape | None]:
+        """True for the entry, the name, and the result or None, from the first line of a computation."""
+        part = text[start:end] + "x = token[] after-all()}"
+        self.characters += len(part)
+        for rule in ("plain_computation", "entry_computation"):
+            try:
+                node = parse_rule(part, rule)
+            except Rejected:
+                continue
+            if len(node.instructions) == 1:
+                return rule == "entry_computation", bare(node.name), node.result
+        raise FastPathMiss

@@ -6,15 +6,12 @@ from functools import partial
 from itertools import islice
 
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.graph import Computation, Module
 from hlofuse.ir.native import no_collection
 from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
 from hlofuse.ir.stack_frames import StackFrames
-from .computation_reader import Body, Fallback, ReadCache
-from .errors import Rejected
-from .grammar import parse_attributes, parse_rule, parse_shape
+from .computation_reader import Body, GrammarFallback, ReadCache
 from .newer import read_newer
 from .patterns import (
     COMMENT_LINES,
@@ -30,8 +27,7 @@ from .patterns import (
     FastPathMiss,
     split_tuple,
 )
-from .signatures import COMMON
-from .text import bare, unquote
+from .text import unquote
 
 STRETCH = 1 << 16  # Characters matched at once: enough for a cheap loop, few enough for flat memory
 
@@ -49,7 +45,7 @@ _REFUSED = ARRAY_TYPES.union(
 )
 
 
-def read_fast(text: str, fallback: Fallback) -> Module:
+def read_fast(text: str, fallback: GrammarFallback) -> Module:
     """The module in `text`; raises `FastPathMiss` where a pattern is missing."""
     if "\r" in text:
         text = text.replace("\r\n", "\n")
@@ -242,92 +238,6 @@ def _records(text: str) -> dict[int, dict[str, int]]:
 def _fields(text: str) -> dict[str, int]:
     pairs = (field.split("=") for field in text.split())
     return {name: int(value) for name, value in pairs}
-
-
-class GrammarFallback:
-    """The grammar for single parts of a text, called by the fast path; counts the characters it reads."""
-
-    def __init__(self) -> None:
-        self.characters = 0
-        self._checked = set[str]()
-
-    def shape(self, text: str) -> Shape:
-        """The shape written by the whole text; `FastPathMiss` where it is none."""
-        self.characters += len(text)
-        if "//" in text:
-            raise FastPathMiss  # a comment that continues after the shape
-        try:
-            return parse_shape(text)
-        except HloParseError:
-            raise FastPathMiss from None
-
-    def common_attributes(self, text: str) -> None:
-        """Raises `FastPathMiss` unless these are attributes that any instruction may have."""
-        if text in self._checked:
-            return
-        self.characters += len(text)
-        try:
-            names = parse_attributes(text).keys()
-        except HloParseError:
-            raise FastPathMiss from None
-        if not names <= COMMON or "parameter_replication" in names:
-            raise FastPathMiss
-        self._checked.add(text)
-
-    def instructions(
-        self,
-        body: Body,
-        text: str,
-        start: int,
-        end: int,
-    ) -> None:
-        """Read lines into `body`; raises `FastPathMiss` for errors about the whole text."""
-        # lark is slow to import, and an ordinary text does without.
-        from .build import Builder
-        from .operands import Scope
-
-        if not all(number.isdigit() and number.isascii() for number in body.parameters):
-            raise FastPathMiss
-        part = f"x {{{text[start:end]}\n}}"
-        self.characters += len(part)
-        builder = Builder(part)
-        builder.pool = body.cache.computations
-        scope = Scope("x")
-        scope.computation = body.computation
-        scope.names = body.by_name
-        if "parameter(" in part:
-            scope.parameters = {int(number): x for number, x in body.parameters.items()}
-        # The grammar's builder tells called computations at once; those waiting come first.
-        body.register_callers()
-        try:
-            for node in parse_rule(part, "plain_computation").instructions:
-                # What is written in place of a name gets a name that depends on the whole text.
-                if node.call.depth > 1 or (node.root is not None and body.root is not None):
-                    raise FastPathMiss
-                instruction = builder.instruction(node, scope)
-                if node.root is not None:
-                    body.root = instruction
-                if instruction.opcode == "parameter":
-                    body.parameters[instruction.payload or ""] = instruction
-        except Rejected:
-            raise FastPathMiss from None
-        if builder.finished or builder.in_place:
-            raise FastPathMiss
-        if "#" in part:
-            body.cache.has_elements = True
-
-    def heading(self, text: str, start: int, end: int) -> tuple[bool, str, Shape | None]:
-        """True for the entry, the name, and the result or None, from the first line of a computation."""
-        part = text[start:end] + "x = token[] after-all()}"
-        self.characters += len(part)
-        for rule in ("plain_computation", "entry_computation"):
-            try:
-                node = parse_rule(part, rule)
-            except Rejected:
-                continue
-            if len(node.instructions) == 1:
-                return rule == "entry_computation", bare(node.name), node.result
-        raise FastPathMiss
 
 
 @no_collection()
