@@ -142,9 +142,7 @@ def restore_literals(module: Module) -> None:
 
 def _is_plain(constant: Instruction) -> bool:
     shape = constant.shape
-    if not shape.is_array or shape.element_count > MOST_ELEMENTS:
-        return False
-    return tuple(shape.minor_to_major or ()) in ((), tuple(reversed(range(shape.rank))))
+    return shape.is_array and shape.element_count <= MOST_ELEMENTS and shape.is_row_major
 
 
 def _literals(data: bytes) -> Iterator[tuple[str, bytes]]:

@@ -9,20 +9,19 @@ from hlofuse.format import plural, printable
 from hlofuse.ir import Attributes, Computation, HlofuseError, HloParseError, Instruction, Module, Shape
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.text.grammar import parse_shape
-from hlofuse.ir.text.patterns import JSON, NAME, STRING, ShapeCache, nested_pattern
+from hlofuse.ir.text.patterns import JSON, NAME, PARENTHESES, STRING, ShapeCache, nested_pattern
 from hlofuse.pipelines.identity import Fact
 from hlofuse.pipelines.stage import Stage
 from .backend import backend_of
 from .module_lines import CLOSE, HEAD, HEAD_BEGINS
 from .suggest import close_matches
 
-_PARENTHESES = nested_pattern(r"\(", r"\)", r'[^()\n"]++', 6)
 _LINE = re.compile(
     rf"(?:^|(?<=[\s>|`\"'+:(]))(?:ROOT )?%?({NAME}) = "
-    rf"([a-z]\w*+\[[^\]\n]*+\](?:\{{[^}}\n]*+\}})?|{_PARENTHESES}) ([a-z][a-z0-9\-]*+)(\(.*)",
+    rf"([a-z]\w*+\[[^\]\n]*+\](?:\{{[^}}\n]*+\}})?|{PARENTHESES}) ([a-z][a-z0-9\-]*+)(\(.*)",
     re.ASCII,
 )
-_OPERANDS = re.compile(_PARENTHESES)
+_OPERANDS = re.compile(PARENTHESES)
 _ATTRIBUTE = re.compile(
     rf", ([a-z_][\w\-]*+)=({STRING}|{JSON}|\[[^\]\n]*+\][^,\s]*+|[^,{{}}\"\[\s]++|.++)", re.ASCII
 )

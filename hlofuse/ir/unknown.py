@@ -1,4 +1,4 @@
-"""The parts of a text that a newer XLA may have written, counted by kind."""
+"""The parts of a text that a newer XLA may have written, by kind."""
 
 from msgspec import Struct
 
@@ -18,13 +18,12 @@ OPAQUE = ("custom_call_target", "custom_call_has_side_effect")
 
 
 class Unknown(Struct):
-    """The parts of a text that are not known: names by kind, each with its count."""
+    """The parts of a text that are not known: names by kind, in the order of the text."""
 
-    names: dict[str, dict[str, int]] = {}
+    names: dict[str, dict[str, None]] = {}
 
-    def add(self, kind: str, name: str, count: int = 1) -> None:
-        own = self.names.setdefault(kind, {})
-        own[name] = own.get(name, 0) + count
+    def add(self, kind: str, name: str) -> None:
+        self.names.setdefault(kind, {})[name] = None
 
     @property
     def note(self) -> str:

@@ -18,20 +18,11 @@ def nested_pattern(opening: str, closing: str, leaf: str, depth: int) -> str:
     return pattern
 
 
-def _json(depth: int) -> str:
-    """A pattern for braces nested at most `depth` deep, where braces inside strings do not count."""
-    plain = r'[^{}"\n\0]*+'
-    pattern = rf"\{{{plain}(?:{STRING}{plain})*+\}}"
-    for _ in range(depth):
-        pattern = rf"\{{{plain}(?:(?:{STRING}|{pattern}){plain})*+\}}"
-    return pattern
-
-
 NAME = r"[A-Za-z_][\w.\-]*+"
 # Escapes as XLA writes them; others are the grammar's to judge.
 STRING = r'"[^"\\\n\0]*+(?:\\(?:[\\\'"nrt]|[0-3][0-7]{2})[^"\\\n\0]*+)*+"'
 INTS = r"\{(?:\d{1,18}+(?:,\d{1,18}+)*+)?\}"
-JSON = _json(8)
+JSON = nested_pattern(r"\{", r"\}", rf'[^{{}}"\n\0]++|{STRING}', 8)
 _USUAL_TYPES = tuple("f32 bf16 s32 pred u32 f16 u8 s8 f64 s64".split())  # tried first
 PRIMITIVE = "(?:" + "|".join((*_USUAL_TYPES, *sorted(ARRAY_TYPES.difference(_USUAL_TYPES)))) + ")"
 _TILES = r"(?:T(?:\(\d{1,9}+(?:,\d{1,9}+)*+\))++)?"
@@ -128,9 +119,9 @@ COMMON_ATTRIBUTES = re.compile(
 )
 SHARDING = re.compile(r', sharding=\{(?:[^{}"\n]++|\{[^{}"\n]*+\})*+\}')
 CALLED_NAME = re.compile(rf"%?({NAME})", re.ASCII)
-_PARENTHESES = nested_pattern(r"\(", r"\)", r'[^()\n"]++', 6)
+PARENTHESES = nested_pattern(r"\(", r"\)", r'[^()\n"]++', 6)
 # Loose: what it finds is read, and judged, by `shapes`.
-_SHAPE = rf"(?:[a-z][^\s\"]*+|{_PARENTHESES})"
+_SHAPE = rf"(?:[a-z][^\s\"]*+|{PARENTHESES})"
 _LAID_OUT = r'\{[^{}()\n"]*+(?:\([^{}()\n"]*+\)[^{}()\n"]*+)*+\}'
 # Most braces are layouts: they come first. Shapes of operands that are tuples have them inside parentheses.
 _NESTED = "|".join(
@@ -153,7 +144,7 @@ def instruction_pattern(opcode: str, end: str = "\n") -> re.Pattern[str]:
 
 
 INSTRUCTION = instruction_pattern(r"[a-z][a-z0-9\-]*+")
-_PLAIN_SHAPE = rf"(?:[a-z][a-z0-9]*+\[[\d,<=?]*+\](?:\{{[^{{}}\n]*+\}})?|{_PARENTHESES})"
+_PLAIN_SHAPE = rf"(?:[a-z][a-z0-9]*+\[[\d,<=?]*+\](?:\{{[^{{}}\n]*+\}})?|{PARENTHESES})"
 OPERAND = re.compile(
     rf"(?:/\*index=\d++\*/)?(?:({_PLAIN_SHAPE}) )?%?({NAME})((?:#\d{{1,9}}+)*+)(?:, (?!$)|$)", re.ASCII
 )
