@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 from hlofuse.ir import HlofuseError, copy_module, parse_module, print_module
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES
+from hlofuse.ir.fusing import tuple_of
 from hlofuse.ir.graph import Instruction, Module, callees_first
 from hlofuse.passes.control_flow.call_graph import CallInliner, HloComputationDeduplicator
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
@@ -155,8 +156,7 @@ def _drop_results(module: Module, places: Sequence[str]) -> None:
     if len(left) == 1:
         entry.root = left[0]
     elif left:
-        shape = root.shape.tuple_of([o.shape for o in left])
-        entry.root = entry.add_instruction(Instruction(root.name, shape, "tuple", left))
+        entry.root = entry.add_instruction(tuple_of(left), root.name)
 
 
 def _cuttable(module: Module) -> list[str]:
@@ -170,9 +170,8 @@ def _cut(module: Module, names: Sequence[str]) -> None:
         if x.is_root:
             entry.root = next((o for o in x.operands if o.opcode != "parameter"), x)
             continue
-        number = len([i for i in entry if i.opcode == "parameter"])
-        new = Instruction(f"p.{x.name}", x.shape, "parameter", payload=str(number))
-        x.replace_all_uses_with(entry.add_instruction(new))
+        name = module.instruction_names.unique(f"p.{x.name}")
+        x.replace_all_uses_with(entry.append_parameter(name, x.shape))
 
 
 def _inner(module: Module) -> list[str]:

@@ -220,7 +220,7 @@ class Body(Struct, eq=False):
         """The get-tuple-element that `name#1#0` stands for; one for each path in a computation."""
         self.cache.has_elements = True
         for index in map(int, path[1:].split("#")):
-            if not operand.shape.is_tuple or index >= len(operand.shape.tuple_shapes):
+            if not operand.shape.has_index([index]):
                 raise FastPathMiss
             name = f"{name}#{index}"
             element = self.by_name.get(name)

@@ -145,7 +145,7 @@ def _select(given: Given) -> Shape:
 def _element(given: Given) -> Shape:
     shape = given.shapes[0]
     index: int = given["index"]
-    if not shape.is_tuple or not 0 <= index < len(shape.tuple_shapes):
+    if not shape.has_index([index]):
         raise Unfit(f"has no element {index} to take from {shape}")
     return shape.tuple_shapes[index]
 

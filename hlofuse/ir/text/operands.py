@@ -123,8 +123,7 @@ class Operands(ABC):
         path = name
         for number in operand.indices:
             index = int(number)
-            elements = current.shape.tuple_shapes if current.shape.is_tuple else ()
-            if not 0 <= index < len(elements):
+            if not current.shape.has_index([index]):
                 raise Rejected(number, f"{path} is {current.shape} and has no element {index}")
             path += f"#{index}"
             element = scope.names.get(path)
