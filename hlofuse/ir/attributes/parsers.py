@@ -155,8 +155,8 @@ def metadata(text: str) -> OpMetadata:
         op_name, number = match.groups()
         return OpMetadata(op_name=op_name, stack_frame_id=int(number or 0))
     fields = _fields(_METADATA_FIELD, text, " ")
-    known = [(key, value) for key, value in fields.items() if key in METADATA_FIELDS]
-    values: dict[str, Any] = {key: unquote(v) if v[0] == '"' else int(v) for key, v in known}
+    read = [(key, value) for key, value in fields.items() if key in METADATA_FIELDS]
+    values: dict[str, Any] = {key: unquote(v) if v[0] == '"' else int(v) for key, v in read}
     return OpMetadata(**values)
 
 

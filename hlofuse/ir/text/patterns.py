@@ -69,7 +69,7 @@ _OF_KIND = {
 _ALIASED = rf"{INTS}: \({_NUMBER}, {INTS}\)"
 VALUES: dict[str, str] = {
     **{name: pattern for pattern, names in _OF_KIND.items() for name in names.split()},
-    **{name: "|".join(words) for name, words in (EXACT | ANY_CASE).items()},
+    **{name: "|".join(allowed) for name, allowed in (EXACT | ANY_CASE).items()},
     "api_version": "|".join(ANY_CASE["api_version"]).upper(),
     "epsilon": r"\d{1,9}+(?:\.\d{0,20}+)?(?:e[+\-]\d\d)?",
     "slice": rf"\{{(?:{_RANGE}(?:, {_RANGE})*+)?\}}",
