@@ -5,6 +5,7 @@ it into several fusions; it computes the same. So fusions are opened here: their
 operands, their roots for the results, and instructions that compute the same value from the same values are
 *one* value with several instances. Two modules that differ only in fusion have the same graph."""
 
+from collections.abc import Iterator
 from functools import cached_property
 
 from msgspec import Struct
@@ -242,20 +243,12 @@ class Graph:
 
 def _left_closed(order: list[Computation]) -> set[Computation]:
     """Bodies of fusions nested too deep to be opened; they are compared as computations."""
-    closed = set()
-    regions = [c for c in order if c.fusion is None]
-    for region in regions:  # grows while it is walked
-        stack = [(region, 0)]
-        seen = set(stack)
-        while stack:
-            computation, depth = stack.pop()
-            for i in computation:
-                for _, callee in i.called if i.opcode == "fusion" else ():
-                    if depth >= _MAX_DEPTH:
-                        if callee not in closed:
-                            closed.add(callee)
-                            regions.append(callee)
-                    elif (callee, depth + 1) not in seen:
-                        seen.add((callee, depth + 1))
-                        stack.append((callee, depth + 1))
-    return closed
+
+    def inside(place: tuple[Computation, int]) -> Iterator[tuple[Computation, int]]:
+        computation, depth = place
+        for i in computation:
+            for _, callee in i.called if i.opcode == "fusion" else ():
+                yield callee, (depth + 1) % (_MAX_DEPTH + 1)  # one that is left closed begins again
+
+    places = reach([(c, 0) for c in order if c.fusion is None], inside)
+    return {c for c, depth in places if not depth and c.fusion is not None}
