@@ -457,7 +457,7 @@ class _Collector:
             self._headline(),
             e.before,
             e.after,
-            (*((self.note,) if self.note else ()), *notes(e)),
+            tuple(filter(None, (self.note, *notes(e)))),
             tuple(self._verdict()),
             tuple(
                 (k.place.label, *kernel_cells(k, self.verdict)) for k in self.verdict.hot_kernels[:_SLOWEST]

@@ -114,7 +114,7 @@ def page_json(page: Page) -> dict[str, Any]:
     runs = [_run(r, s) for r in page.runs]
     rules = []
     for code, title, sections in page.rules:
-        rules.append([s(code), s(title), [[s(h), s(t)] for h, t in sections]])
+        rules.append([s(code), s(title), [list(map(s, part)) for part in sections]])
     passes = passes_json(page.passes, s) if page.passes is not None else None
     return {
         "schema": SCHEMA,
@@ -145,7 +145,7 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
         "regions": [
             [g.computation, [[b, differences(inside)] for b, inside in g.kernels]] for g in r.regions
         ],
-        "final_names": [[s(name), s(final)] for name, final in r.final_names],
+        "final_names": [list(map(s, pair)) for pair in r.final_names],
         "kernels": _kernels(r.kernels, s),
         "refused": {
             **_columns(r.refused_edges, s, "decision us=refusal.us_at_stake bytes=refusal.bytes_between"),

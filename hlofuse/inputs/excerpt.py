@@ -52,8 +52,9 @@ class Excerpt(Record):
         elif self.note is None:
             return error
         else:
-            offset = _offset(self.source, error.line - 1) + error.column - 1
-            line = self.source[_offset(self.source, error.line - 1) :].partition("\n")[0]
+            start = _offset(self.source, error.line - 1)
+            line = self.source[start:].partition("\n")[0]
+            offset = start + error.column - 1
             if line.endswith(error.source_line):
                 offset += len(line) - len(error.source_line)
         return locate(self.source, Rejected(offset, error.message), error.filename)

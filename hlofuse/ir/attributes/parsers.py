@@ -30,7 +30,6 @@ from .metadata import OpMetadata, OutputAlias
 from .window import (
     ConvolutionDimensionNumbers,
     PaddingConfig,
-    PaddingDimension,
     SliceRange,
     SliceRanges,
     Window,
@@ -200,10 +199,6 @@ def slice_ranges(text: str) -> SliceRanges:
     return SliceRanges(SliceRange(*map(int, part.split(":"))) for part in parts)
 
 
-def padding(text: str) -> PaddingConfig:
-    return PaddingConfig(PaddingDimension(*map(int, d.split("_"))) for d in text.split("x"))
-
-
 def output_aliases(text: str) -> tuple[OutputAlias, ...]:
     found = _ALIAS.findall(text)
     return tuple(OutputAlias(numbers(out), int(number), numbers(index)) for out, number, index in found)
@@ -250,7 +245,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     **{name: _OF_FORM.get(form, str) for name, form in VALUES.items()},
     "epsilon": float,
     "slice": slice_ranges,
-    "padding": padding,
+    "padding": PaddingConfig.of_text,
     "window": window,
     "dim_labels": lambda text: ConvolutionDimensionNumbers(*re.split("_|->", text)),
     "operand_precision": lambda text: tuple(text[1:-1].split(",")),

@@ -69,6 +69,10 @@ class PaddingConfig(tuple[PaddingDimension, ...]):
 
     __slots__ = ()
 
+    @classmethod
+    def of_text(cls, text: str) -> "PaddingConfig":
+        return cls(PaddingDimension(*map(int, d.split("_"))) for d in text.split("x"))
+
     def __str__(self) -> str:
         interior = any(d.interior for d in self)
         return "x".join(f"{d.low}_{d.high}_{d.interior}" if interior else f"{d.low}_{d.high}" for d in self)

@@ -9,7 +9,6 @@ from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.attributes.window import (
     ConvolutionDimensionNumbers,
     PaddingConfig,
-    PaddingDimension,
     SliceRange,
     SliceRanges,
     Window,
@@ -61,16 +60,11 @@ def _dim_labels(token: Token) -> ConvolutionDimensionNumbers:
     return ConvolutionDimensionNumbers(lhs, rhs, output)
 
 
-def _pad(token: Token) -> PaddingConfig:
-    # A token like 1_2_3 has no negative interior: the pattern sees to that.
-    return PaddingConfig(PaddingDimension(*map(int, d.split("_"))) for d in token.split("x"))
-
-
 _TOKEN_VALUES: dict[str, Any] = {
     "INT": signed,
     "STRING": unquote,
     "DIM_LABELS": _dim_labels,
-    "PAD": _pad,
+    "PAD": PaddingConfig.of_text,  # 1_2_3 has no negative interior: the pattern sees to that
     "SPARSITY": lambda t: list(filter(None, t.split("_"))),
     "NAME": lambda t: t.strip("%:"),
 }
