@@ -127,7 +127,8 @@ def restore_literals(module: Module) -> None:
     hidden = {
         i.name: i
         for i in module.instructions()
-        if i.opcode == "constant" and i.literal.is_elided and _is_plain(i)
+        if i.opcode == "constant" and i.literal.is_elided
+        if i.shape.is_array and i.shape.element_count <= MOST_ELEMENTS and i.shape.is_row_major
     }
     path = ids_file_of(Path(module.filename)) if hidden and module.filename else None
     if path is None:
@@ -138,11 +139,6 @@ def restore_literals(module: Module) -> None:
                 _restore(hidden[name], data)
     except (IndexError, ValueError, OSError, struct.error):
         return
-
-
-def _is_plain(constant: Instruction) -> bool:
-    shape = constant.shape
-    return shape.is_array and shape.element_count <= MOST_ELEMENTS and shape.is_row_major
 
 
 def _literals(data: bytes) -> Iterator[tuple[str, bytes]]:
