@@ -228,7 +228,6 @@ def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
         "layer": [s(layer_of(k.place.op_name)) for k in kernels],
         "shape": [s(str(k.row.instruction.shape)) for k in kernels],
         "bytes_out": [k.row.instruction.shape.leaves_size for k in kernels],
-        "bytes_out": [k.row.instruction.shape.leaves_size for k in kernels],
         "reads": [[[n, s(name), s(shape), size] for n, name, shape, size in k.reads] for k in kernels],
         "parts": [(t := k.time) and [_time(t.us_memory), _time(t.us_compute), s(t.emitter)] for k in kernels],
     }
