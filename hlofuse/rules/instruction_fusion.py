@@ -59,17 +59,6 @@ CANNOT_BE_DUPLICATED = register(
     message="operand can not be duplicated",
 )
 
-MULTI_OUTPUT_UNSUPPORTED = outcome(
-    "IF021",
-    "This pass creates no multi-output fusions",
-    message="multi-output fusion not supported by this pass",
-)
-
-MULTI_OUTPUT_CYCLE = essential(
-    "IF022",
-    "A multi-output fusion of the two would depend on itself",
-    message="multi-output fusion creates a cycle",
-)
 NOTHING_AGAINST = outcome("IF030", "No rule forbids it", allows=True)
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.ir import parse_module, print_module
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir import parse_module
+from hlofuse.ir.graph import Module
 from hlofuse.passes import make_pass
 from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
 from hlofuse.releases import AROUND_FUSION as RELEASE
-from hlofuse.rules.instruction_fusion import NOTHING_AGAINST
-from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Event, Recorder
 from ..fixtures import companion_texts
 from ..tools.module_checks import verify_module
@@ -43,32 +41,6 @@ class Plain(InstructionFusion):
     driver: ClassVar[type[FusionDriver]] = _Base
 
 
-class _MultiOutput(FusionDriver):
-    def should_fuse(self, consumer: Instruction, operand_index: int) -> Verdict:
-        verdict = super().should_fuse(consumer, operand_index)
-        return verdict if not verdict.allows else Verdict(NOTHING_AGAINST)
-
-    def should_fuse_multi_output(self, consumer: Instruction, operand_index: int) -> Verdict:
-        return Verdict(NOTHING_AGAINST)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MultiOutput(InstructionFusion):
-    driver: ClassVar[type[FusionDriver]] = _MultiOutput
-
-
-class _RefusesMultiOutput(FusionDriver):
-    def should_fuse_multi_output(self, consumer: Instruction, operand_index: int) -> Verdict:
-        return super().should_fuse_multi_output(consumer, operand_index)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RefusesMultiOutput(InstructionFusion):
-    driver: ClassVar[type[FusionDriver]] = _RefusesMultiOutput
-
-
-SIDE = """c = f32[8] sine(b)
-  k = f32[8] custom-call(b), custom_call_target="k", custom_call_has_side_effect=true"""
 CHAIN = TEXTS["chain"]
 
 
@@ -76,36 +48,6 @@ def test_if030_the_base_class_fuses_what_nothing_speaks_against() -> None:
     module, events = run(Plain(release=RELEASE, may_duplicate=False), CHAIN)
     assert codes([e for e in events if e.event == "fuse"]) == ["IF030"] * 3
     assert [i.opcode for i in module.entry] == ["parameter", "fusion"]
-
-
-SHARED = CHAIN.replace("c = f32[8] sine(b)", SIDE).replace("add(b, c)", "ceil(c)")
-
-
-def test_if021_a_target_without_multi_output_fusion_says_so() -> None:
-    _, events = run(RefusesMultiOutput(release=RELEASE, may_duplicate=False), SHARED)
-    assert [(e.producer, e.reason) for e in events if e.rule == "IF005"] == [
-        ("b", "fusion pass cannot duplicate")
-    ]
-    assert codes(events).count("IF021") == codes(events).count("IF005") + codes(events).count("IF001") - 1
-
-
-def test_multi_output_fusion_in_the_driver_keeps_the_other_users() -> None:
-    module, events = run(MultiOutput(release=RELEASE, may_duplicate=False), SHARED)
-    (created,) = [e for e in events if e.event == "fuse" and e.kind == "multi-output"]
-    assert (created.producer, created.created, created.rule) == ("b", False, "IF030")
-    fusion = next(i for i in module.entry if i.opcode == "fusion")
-    assert fusion.is_multi_output_fusion
-    assert sorted(i.opcode for i in fusion.fused_computation) == [
-        "ceil", "exponential", "negate", "parameter", "sine", "tuple"
-    ]  # fmt: skip
-    repeated_call = parse_module(print_module(module))
-    assert [i.name for i in repeated_call.entry] == [i.name for i in module.entry.post_order()]
-
-
-def test_if022_a_value_between_the_two_would_close_a_cycle() -> None:
-    text = TEXTS["if022_value_between"]
-    _, events = run(MultiOutput(release=RELEASE, may_duplicate=False), text)
-    assert "IF022" in codes(events)
 
 
 def test_if003_the_result_is_not_fused_into_a_user() -> None:

@@ -5,18 +5,15 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
-from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.custom_calls import has_side_effect, is_embedded
 from hlofuse.analysis.elementwise import is_expensive, is_fusible
-from hlofuse.ir import Computation, Instruction, Module, reach
+from hlofuse.ir import Computation, Instruction, Module
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.releases import Release
 from hlofuse.rules.instruction_fusion import (
     CANNOT_BE_DUPLICATED,
-    MULTI_OUTPUT_CYCLE,
-    MULTI_OUTPUT_UNSUPPORTED,
     NOTHING_AGAINST,
     OPERAND_NOT_FUSIBLE,
     CandidatePair,
@@ -65,8 +62,6 @@ class FusionDriver:
         self.release = options.release
         self.rules = in_force(self.rules, options.release)
         self.state = FusionState(options.may_duplicate, options.release, options.settings, self.is_expensive)
-        # Multi-output fusion promises nothing about fusions that grow.
-        self._settles = not self._offers_multi_output()
         self._settled = False  # whether the latest refusal holds for good
 
     def computations(self) -> list[Computation]:
@@ -98,11 +93,6 @@ class FusionDriver:
         found = globally_unfusible(computation, may_fuse)
         return {x: Verdict(CANNOT_BE_DUPLICATED, figures) for x, figures in found.items()}
 
-    def should_fuse_multi_output(self, consumer: Instruction, operand_index: int) -> Verdict:
-        """Whether the producer, refused as a plain fusion, may become a further output of the consumer.
-        Mirrors `IsConsumerSuitableForMultiOutputFusion` and `ShouldFuseOperandIntoMultiOutputFusion`."""
-        return Verdict(MULTI_OUTPUT_UNSUPPORTED)
-
     def fuse_instruction(self, fusion: Instruction, producer: Instruction) -> None:
         """Move the producer in (`FuseInstruction`)."""
         if producer.opcode == "fusion":
@@ -116,8 +106,6 @@ class FusionDriver:
 
     def _run_on(self, computation: Computation) -> bool:
         changed = False
-        # A snapshot of the computation before anything is fused; only multi-output fusion asks it.
-        reachability = Reachability(computation) if self._offers_multi_output() else None
         unfusible = self.unfusible(computation) if self.state.may_duplicate else {}
         queue = ReversePostOrderQueue(computation)
         while (entry := queue.next()) is not None:
@@ -126,7 +114,7 @@ class FusionDriver:
                 continue
             for number in numbers:
                 producer = consumer.operands[number]
-                fusion = self._consider(consumer, number, unfusible, reachability)
+                fusion = self._consider(consumer, number, unfusible)
                 if fusion is None:
                     if self._settled:
                         queue.settle(consumer, producer)
@@ -144,73 +132,35 @@ class FusionDriver:
         return changed
 
     def _consider(
-        self,
-        consumer: Instruction,
-        number: int,
-        unfusible: dict[Instruction, Verdict],
-        reachability: Reachability | None,
+        self, consumer: Instruction, number: int, unfusible: dict[Instruction, Verdict]
     ) -> Instruction | None:
         """Decide one pair, record it, and apply it when allowed; the fusion, or None."""
         producer = consumer.operands[number]
-        if not is_fusible(producer):
+        if is_fusible(producer):
+            verdict = unfusible.get(producer) or self.should_fuse(consumer, number)
+        else:
             message = f"Operand ({producer.name}) is not fusible"
-            self._refuse(producer, consumer, Verdict(OPERAND_NOT_FUSIBLE, message=message))
-            return None
-        verdict = unfusible.get(producer) or self.should_fuse(consumer, number)
+            verdict = Verdict(OPERAND_NOT_FUSIBLE, message=message)
         if verdict.allows:
             return self._fuse(producer, consumer, verdict)
-        self._refuse(producer, consumer, verdict)
-        if reachability is None:
-            return None
-        multi = self.should_fuse_multi_output(consumer, number)
-        if multi.allows and _creates_cycle(producer, consumer, reachability):
-            multi = Verdict(MULTI_OUTPUT_CYCLE)
-        if multi.allows:
-            return self._fuse(producer, consumer, multi, multi_output=True)
-        self._refuse(producer, consumer, multi)
+        self._settled = verdict.rule.lasting and consumer.opcode == "fusion"
+        self.recorder.ineligible(producer, consumer, verdict)
         return None
 
-    def _offers_multi_output(self) -> bool:
-        return type(self).should_fuse_multi_output is not FusionDriver.should_fuse_multi_output
-
-    def _refuse(self, producer: Instruction, consumer: Instruction, verdict: Verdict) -> None:
-        self._settled = self._settles and verdict.rule.lasting and consumer.opcode == "fusion"
-        self.recorder.ineligible(producer, consumer, verdict)
-
-    def _fuse(
-        self, producer: Instruction, consumer: Instruction, verdict: Verdict, *, multi_output: bool = False
-    ) -> Instruction:
+    def _fuse(self, producer: Instruction, consumer: Instruction, verdict: Verdict) -> Instruction:
         name = consumer.name
         prefix = f"{producer.opcode}_{consumer.opcode}_"
         fusion = fuse_in_place_of(consumer, self.choose_kind(producer, consumer), has_side_effect, prefix)
         self.state.reused.fused(producer, fusion)
-        if multi_output:
-            append_producer(fusion, producer, add_output=True)
-        else:
-            self.fuse_instruction(fusion, producer)
+        self.fuse_instruction(fusion, producer)
         self.recorder.fuse(
             producer,
             name,
             fusion,
             rule=verdict.rule.code,
-            kind="multi-output" if multi_output else "producer-consumer",
             created=fusion is not consumer,
             duplicated=bool(producer.users) or producer.is_root,
             reason=verdict.rule.message or None,
             figures=verdict.figures,
         )
         return fusion
-
-
-def _creates_cycle(producer: Instruction, consumer: Instruction, reachability: Reachability) -> bool:
-    """Something between the two would need the fusion's result (`MultiOutputFusionCreatesCycle`)."""
-    others = set()
-    for operand in (*consumer.operands, *consumer.control_predecessors):
-        if operand is producer:
-            continue
-        if producer in reachability and operand in reachability and reachability.reaches(producer, operand):
-            return True
-        others.add(operand)
-    starts = [*producer.users, *producer.control_successors]
-    after = reach(starts, lambda x: (*x.users, *x.control_successors))
-    return not others.isdisjoint(after)
