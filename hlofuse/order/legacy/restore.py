@@ -14,7 +14,7 @@ from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
-from .shadow_graph import Node, ShadowGraph
+from .shadow_graph import ShadowGraph
 
 # Operations that every user had one of its own of, until the last CSE before fusion merged them: broadcasts
 # of constants (HostOffloadLegalize copies them for each use), transposes before library calls, scatters and
@@ -38,8 +38,8 @@ def split_transposes(graph: ShadowGraph) -> None:
         if (
             x.opcode in _MOVES
             and len(node.users) > 1
-            and _is_transpose(node)
-            and all(map(_wants_layout, node.users))
+            and node.through("bitcast").opcode == "transpose"
+            and all(_wants_layout(graph, u) for u in node.users)
         ):
             _split_uses(graph, node)
 
@@ -50,49 +50,33 @@ def split_groups(graph: ShadowGraph) -> None:
         if (
             x.opcode == "bitcast"
             and len(node.users) > 1
-            and all(u.source is not None and u.source.opcode in _GROUPED for u in node.users)
+            and all(u.opcode in _GROUPED for u in node.users)
             and _groups(x.operands[0].shape.dimensions, x.shape.dimensions)
         ):
             _split_uses(graph, node)
 
 
-def _is_transpose(node: Node) -> bool:
-    while node.is_bitcast and node.operands:
-        node = node.operands[0]
-    return node.source is not None and node.source.opcode == "transpose"
+def _wants_layout(graph: ShadowGraph, user: Instruction) -> bool:
+    if user.opcode in _MOVES:
+        return all(_wants_layout(graph, u) for u in user.users)
+    return user.opcode in _ANY_LAYOUT or graph.source[user].fusion_kind == "kCustom"
 
 
-def _wants_layout(user: Node) -> bool:
-    source = user.source
-    if source is None:
-        return False
-    if source.opcode in _MOVES:
-        return all(map(_wants_layout, user.users))
-    return source.opcode in _ANY_LAYOUT or source.fusion_kind == "kCustom"
-
-
-def _split_uses(graph: ShadowGraph, node: Node) -> None:
+def _split_uses(graph: ShadowGraph, node: Instruction) -> None:
     uses = [(user, k) for user in node.users for k, o in enumerate(user.operands) if o is node]
     for user, k in uses[1:]:
-        own = graph.add(Node(node.source, node.shape, list(node.operands), is_bitcast=node.is_bitcast))
-        user.operands[k] = own
-        own.users = [user]
-        if node not in user.operands:
-            node.remove_user(user)
+        user.replace_operand(k, graph.add(graph.source[node], node.shape, node.operands))
 
 
 def merge_equals(graph: ShadowGraph) -> None:
     """Give the first of equal operations the users of all (`HloCSE`)."""
-    first = dict[tuple[object, ...], Node]()
+    first = dict[tuple[object, ...], Instruction]()
     for node in graph.post_order():
-        if node.dead or not node.operands:
-            continue
-        source: Instruction | None = None if node.is_bitcast else node.source
-        if source is None and not node.is_bitcast:
-            continue
-        remaining = first.setdefault((source, node.shape, *map(id, node.operands)), node)
-        if remaining is not node:
-            graph.replace(node, remaining)
+        source = "bitcast" if node.opcode == "bitcast" else graph.source.get(node)
+        if node.operands and source is not None:
+            remaining = first.setdefault((source, node.shape.key, *node.operands), node)
+            if remaining is not node:
+                graph.replace(node, remaining)
 
 
 # Transposes as they were before TransposeDimensionGrouper put bitcasts around them.
@@ -108,7 +92,6 @@ class GroupedTransposes:
         self._graph = graph
         self._before = dict[Instruction, Instruction]()
         self._after = dict[Instruction, Instruction]()
-        place = {node: k for k, node in enumerate(graph.nodes)}
         for transpose, node in graph.of.items():
             bitcast = transpose.operands[0] if transpose.opcode == "transpose" else None
             if bitcast is None or bitcast.opcode != "bitcast" or len(bitcast.users) != 1:
@@ -125,8 +108,8 @@ class GroupedTransposes:
             graph.bypass(graph.of[bitcast])
             if read is not array:
                 # Which of the bitcasts was there first is not known; they were one.
-                graph.of[array].give_user(node, graph.of[read])
-                graph.of[read].users.sort(key=place.__getitem__)
+                graph.of[array].replace_use_with(node, graph.of[read])
+                graph.of[read].users.sort(key=lambda user: user.id)
             after = transpose.users[0] if len(transpose.users) == 1 else None
             moved = [d for k in transpose.dimensions for d in groups[k]]
             if (
@@ -139,15 +122,12 @@ class GroupedTransposes:
                 graph.bypass(graph.of[after])
 
     def put_back(self) -> None:
-        for node in list(self._graph.nodes):
-            if node.dead or node.source is None or node.is_bitcast:
-                continue
-            bitcast = self._before.get(node.source)
-            if bitcast is not None:
-                self._graph.put_before(node, Node(bitcast, bitcast.shape.key, [], is_bitcast=True))
-            bitcast = self._after.get(node.source)
-            if bitcast is not None:
-                self._graph.put_after(node, Node(bitcast, bitcast.shape.key, [], is_bitcast=True))
+        for node in self._graph.computation.instructions:
+            transpose = self._graph.source.get(node)
+            if transpose in self._before:
+                self._graph.put_before(node, self._before[transpose])
+            if transpose in self._after:
+                self._graph.put_after(node, self._after[transpose])
 
 
 def _groups(dimensions: Sequence[int], merged: Sequence[int]) -> list[list[int]] | None:
@@ -198,24 +178,23 @@ class SunkBroadcasts:
         self._sunk[old] = (convert, new, remaining)
         self._graph.replace(of[new], of[convert])
 
-    def sink(self, node: Node) -> None:
+    def sink(self, node: Instruction) -> None:
         """Repeat the simplifier's rewrite of a broadcast."""
-        found = self._sunk.get(node.source) if node.source is not None else None
-        if found is None:
+        source = self._graph.source
+        if (old := source.get(node)) not in self._sunk:
             return
-        convert, new, remaining = found
-        user = next((u for u in node.users if u.source is convert), None)
-        if user is None:
-            return
-        inner = self._graph.add(Node(remaining, user.shape, [node.operands[0]]))
-        outer = self._graph.add(Node(new, user.shape, [inner]))
-        self._graph.replace_uses(user, outer)
+        convert, new, remaining = self._sunk[old]
+        user = next((u for u in node.users if source.get(u) is convert), None)
+        if user is not None:
+            inner = self._graph.add(remaining, user.shape, node.operands, "convert")
+            user.replace_all_uses_with(self._graph.add(new, user.shape, [inner]))
 
     def cancel_converts(self) -> None:
         """Bypass removed converts that `sink` inserted: they read the operand of the convert before them."""
         new = {broadcast for _, broadcast, remaining in self._sunk.values() if remaining is None}
-        for node in list(self._graph.nodes):
-            if not node.dead and node.source in new and node.operands[0].source is None:
+        source = self._graph.source
+        for node in self._graph.computation.instructions:
+            if source.get(node) in new and node.operands[0] not in source:
                 self._graph.replace(node.operands[0], node.operands[0].operands[0].operands[0])
 
 
@@ -269,18 +248,16 @@ def _restore(computation: Computation) -> None:
 def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> None:
     """Put bitcasts around every operation on row-major arrays (`LayoutNormalizationVisitor`)."""
 
-    def action(node: Node) -> None:
-        source = node.source
-        if node.is_bitcast or source is None:
-            graph.put_bitcasts_after(node, node.shape)
+    def action(node: Instruction) -> None:
+        source = graph.source.get(node)
+        if node.opcode == "bitcast" or source is None:
+            graph.put_bitcasts_after(node)
         elif source.opcode == "constant":
-            graph.replace_uses(node, graph.add_bitcast(node))
+            node.replace_all_uses_with(graph.add_bitcast(node))
         elif _is_recreated(source):
             first = _UNCHANGED.get(source.opcode, len(node.operands))
-            operands = [
-                o.operands[0] if k < first and o.is_bitcast else o for k, o in enumerate(node.operands)
-            ]
-            renewed = graph.add(Node(source, node.shape, operands))
+            operands = [o.past("bitcast") if k < first else o for k, o in enumerate(node.operands)]
+            renewed = graph.add(source, node.shape, operands)
             graph.visited.add(renewed)
             graph.replace(node, graph.add_bitcast(renewed))
         elif looks_at_convolutions and is_library_convolution(source):
@@ -289,7 +266,7 @@ def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> No
                 # Readable by nodes later found to be equal, and without users.
                 graph.add_bitcast(operand)
         elif source.shape.is_array or source.element_type == "opaque":
-            graph.put_bitcasts_after(node, node.shape)
+            graph.put_bitcasts_after(node)
 
     graph.visit(action)
 
@@ -306,11 +283,11 @@ def _is_recreated(source: Instruction) -> bool:
 def _simplify_bitcasts(graph: ShadowGraph, *, sunk: SunkBroadcasts | None) -> None:
     """Merge chains of bitcasts, drop identities, and sink due broadcasts (`HandleBitcast`)."""
 
-    def action(node: Node) -> None:
-        if node.is_bitcast:
-            for bitcast in graph.merged_chain(node, lambda x: x.is_bitcast):
+    def action(node: Instruction) -> None:
+        if node.opcode == "bitcast":
+            for bitcast in graph.merged_chain(node):
                 operand = bitcast.operands[0]
-                if operand.shape == bitcast.shape:
+                if operand.shape.key == bitcast.shape.key:
                     graph.replace(bitcast, operand)
         elif sunk is not None:
             sunk.sink(node)
