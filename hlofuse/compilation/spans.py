@@ -72,8 +72,8 @@ def lower(module: Module, config: ReplayConfig, observers: Sequence[PassObserver
     config = config.xla or config
     build = config.build
     _refuse_manual_partitioning(module)
-    out, recorder, provenance = copy_module(module), BeforeFusion(), Provenance()
-    provenance.begin(out)
+    out, recorder = copy_module(module), BeforeFusion()
+    provenance = Provenance(out)
     if is_divided(out):
         out.devices = partitions_of(out)
     out.listeners.append(recorder)

@@ -191,7 +191,7 @@ def attempt(
             added = computation.added_since(first)
             # What is called will be inlined.
             added += [i for x in added if x.opcode == "call" for c in x.called_computations for i in c]
-            recorder.created_instructions(name, added, rule=explained.rule.code, reason=reason)
+            recorder.created_instructions(name, added, explained.rule, reason)
             return True
         except NotRepresentable as reason:
             recorder.skipped(instruction, str(reason))

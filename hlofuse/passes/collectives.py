@@ -49,7 +49,7 @@ class CollectiveCombiner(Pass):
                 if len(chosen) > 1:
                     combined = self._combine(chosen)
                     names = [x.name for x in chosen]
-                    recorder.rewrite(computation.name, names, [combined], rule="", reason=_COMBINED)
+                    recorder.rewrite(computation.name, names, [combined], _COMBINED)
                     changed = True
         return changed
 
@@ -316,7 +316,7 @@ class AllReduceContiguous(Pass):
         found = find_each(module, lambda x: x.opcode == "all-reduce" and len(x.operands) > 1)
         for x in found:
             computation, whole = computation_of(x), _make_contiguous(x)
-            recorder.rewrite(computation.name, [x.name], [whole], rule="", reason=_CONTIGUOUS)
+            recorder.rewrite(computation.name, [x.name], [whole], _CONTIGUOUS)
         return bool(found)
 
 
@@ -360,7 +360,7 @@ class AsyncCollectiveCreator(Pass):
             for x in [x for x in computation if x.opcode in _ASYNCHRONOUS]:
                 name = x.name
                 start, done = make_asynchronous(x, x.opcode, (), **_aliasing(x))
-                recorder.rewrite(computation.name, [name], [start, done], rule="", reason=_STARTED)
+                recorder.rewrite(computation.name, [name], [start, done], _STARTED)
                 changed = True
         return changed
 
@@ -404,7 +404,7 @@ class ConvertAsyncCollectivesToSync(Pass):
             done.replace_all_uses_with(x)
             computation.remove_instruction(done)
             computation.remove_instruction(start)
-            recorder.rewrite(computation.name, names, [x], rule="", reason=_JOINED)
+            recorder.rewrite(computation.name, names, [x], _JOINED)
         return bool(starts)
 
 

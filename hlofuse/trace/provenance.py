@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir import Instruction, Module, Record
 from hlofuse.ir.names import names_in, own_name
+from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Verdict
 from .recorder import Event, OnlySkipped
 
@@ -26,29 +27,23 @@ class Fate(Record):
 
 
 class Provenance:
-    """Watches one module from the first pass to the last (`GraphListener`)."""
+    """Watches one module, which no pass has changed yet, until the end (`GraphListener`)."""
 
-    def __init__(self) -> None:
-        self._module: Module | None = None
-        self._pass = ""
-        self._named = dict[str, Instruction]()
-        self._names = dict[Instruction, str]()  # names as they were at first; final ones of what passes add
-        self._next = dict[Instruction, dict[Instruction, tuple[str, str]]]()
-        self._removed_by = dict[Instruction, str]()
-
-    def begin(self, module: Module) -> None:
-        """Watch `module`, which no pass has changed yet."""
+    def __init__(self, module: Module) -> None:
         self._module = module
-        module.listeners.append(self)
+        self._pass = ""
         self._named = {i.name: i for i in module.instructions()}
         self._names = {i: name for name, i in self._named.items()}
+        """Names as they were at first; final ones of what passes add."""
+        self._next = dict[Instruction, dict[Instruction, tuple[str, str]]]()
+        self._removed_by = dict[Instruction, str]()
+        module.listeners.append(self)
 
     def begin_pass(self, name: str) -> None:
         self._pass = name
 
     def end(self) -> None:
-        if self._module is not None:
-            self._module.listeners.remove(self)
+        self._module.listeners.remove(self)
 
     def replaced(self, old: Instruction, new: Instruction) -> None:
         self._follow(old, new, "replaced")
@@ -125,10 +120,10 @@ class BeforeFusion(OnlySkipped):
         """Their last clones, as of a computation that is inlined."""
 
     def created_instructions(
-        self, removed: str, added: Sequence[Instruction], *, rule: str, reason: str
+        self, removed: str, added: Sequence[Instruction], rule: Rule, reason: str = ""
     ) -> None:
-        name = added[0].computation_name if added else ""
-        self._keep("rewrite", name, tuple(added), {"removed": (removed,)}, rule, reason)
+        name, why = added[0].computation_name if added else "", reason or rule.title
+        self._keep("rewrite", name, tuple(added), {"removed": (removed,)}, rule.code, why)
 
     def ineligible(self, producer: Instruction, consumer: Instruction | None, verdict: Verdict) -> None:
         ends = (producer,) if consumer is None else (producer, consumer)
@@ -194,7 +189,7 @@ class BeforeFusion(OnlySkipped):
             seen.add(following)
 
 
-def is_in(instruction: Instruction, module: Module | None) -> bool:
+def is_in(instruction: Instruction, module: Module) -> bool:
     """True if an instruction stands in the module; False for one that was removed."""
     return instruction.computation is not None and instruction.computation.module is module
 

@@ -157,13 +157,13 @@ class Recorder:
         computation: str,
         removed: Sequence[str],
         added: Sequence[Instruction],
-        *,
-        rule: str,
-        reason: str | None = None,
+        reason: str,
+        rule: Rule | None = None,
     ) -> None:
         """Instructions were replaced, merged or removed (wrapping, CSE, DCE, splitting)."""
         self._step += 1
-        head = "rewrite", self._pass, computation, self._step, None, None, *_NO_FUSION, rule, reason
+        why = rule.code if rule is not None else "", reason
+        head = "rewrite", self._pass, computation, self._step, None, None, *_NO_FUSION, *why
         names, origins = tuple([i.name for i in added]), tuple([i.origin for i in added])
         self.events.append(_event((*head, NO_FIGURES, *_NO_PRICE, tuple(removed), names, origins)))
 
@@ -171,14 +171,14 @@ class Recorder:
         self, rule: Rule, computation: str, removed: Sequence[str], added: Sequence[Instruction]
     ) -> None:
         """`rewrite` by a rule whose title says why."""
-        self.rewrite(computation, removed, added, rule=rule.code, reason=rule.title)
+        self.rewrite(computation, removed, added, rule.title, rule)
 
     def created_instructions(
-        self, removed: str, added: Sequence[Instruction], *, rule: str, reason: str
+        self, removed: str, added: Sequence[Instruction], rule: Rule, reason: str = ""
     ) -> None:
         """A pass before fusion has put `added` in the place of the instruction of the name `removed`."""
         computation = added[0].computation_name if added else ""
-        self.rewrite(computation, [removed], added, rule=rule, reason=reason)
+        self.rewrite(computation, [removed], added, reason or rule.title, rule)
 
     def skipped(self, instruction: Instruction, reason: str) -> None:
         """The pass leaves `instruction` as it is, though XLA rewrites it: `reason` says what is missing."""

@@ -168,7 +168,7 @@ class OptimizationBarrierExpander(Pass):
             barrier.replace_all_uses_with(operand)
             barrier.drop_all_control_dependencies()
             computation.remove_instruction(barrier)
-            recorder.rewrite(computation.name, [barrier.name], [operand], rule="", reason=_REASON)
+            recorder.rewrite(computation.name, [barrier.name], [operand], _REASON)
         return bool(barriers)
 
 

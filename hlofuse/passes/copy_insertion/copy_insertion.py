@@ -235,7 +235,7 @@ class CopyInsertion(Pass):
 def record_copies(recorder: Recorder, reasons: dict[Instruction, str]) -> None:
     for copy, reason in reasons.items():
         if copy.computation is not None:
-            recorder.rewrite(copy.computation.name, [], [copy], rule=COPY.code, reason=reason)
+            recorder.rewrite(copy.computation.name, [], [copy], reason, COPY)
 
 
 def _clean_up(module: Module) -> None:

@@ -77,9 +77,7 @@ def partition_counts(shape: Shape, target: int) -> list[int]:
     """Parts of the outermost dimensions, in all at most `target` (`ShapePartitionAssigner::Run`)."""
     outer = []
     size = 1
-    layout = shape.layout
-    order = layout.minor_to_major if layout is not None else tuple(reversed(range(shape.rank)))
-    for dimension in reversed(order):
+    for dimension in reversed(shape.minor_to_major):
         outer.append(shape.dimensions[dimension])
         size *= outer[-1]
         if size >= target:
@@ -126,7 +124,7 @@ class SmallWhileLoopHoisting(Pass):
             if accessed < self.byte_threshold:
                 name, call = loop.name, _outline(loop, module)
                 reason = f"an iteration of {name} accesses {int(accessed):,} bytes"
-                recorder.created_instructions(name, [call], rule=SMALL_LOOP.code, reason=reason)
+                recorder.created_instructions(name, [call], SMALL_LOOP, reason)
                 changed = True
         return changed
 

@@ -110,21 +110,11 @@ def _canonicalize(x: Instruction) -> None:
     numbers = dimension_numbers(x)
     assert numbers is not None
     source, kernel = x.operands
-    orders = [
-        [numbers.input_batch_dimension, *numbers.input_spatial_dimensions, numbers.input_feature_dimension],
-        [
-            *numbers.kernel_spatial_dimensions,
-            numbers.kernel_input_feature_dimension,
-            numbers.kernel_output_feature_dimension,
-        ],
-        [
-            numbers.output_batch_dimension,
-            *numbers.output_spatial_dimensions,
-            numbers.output_feature_dimension,
-        ],
-    ]
-    operands = [_transpose(o, order) for o, order in zip((source, kernel), orders, strict=False)]
     spatial = "".join(str(k) for k in range(len(numbers.output_spatial_dimensions)))
+    wanted = f"b{spatial}f", f"{spatial}io", f"b{spatial}f"
+    given = numbers.lhs, numbers.rhs, numbers.output
+    orders = [list(map(own.index, labels)) for own, labels in zip(given, wanted, strict=True)]
+    operands = [_transpose(o, order) for o, order in zip((source, kernel), orders, strict=False)]
     raw = x.attributes.given("window", "feature_group_count", "batch_group_count", "operand_precision")
     result = array(x.element_type, [x.shape.dimensions[d] for d in orders[2]])
     new = make.add(
@@ -133,7 +123,7 @@ def _canonicalize(x: Instruction) -> None:
         result,
         operands,
         copied_attributes=raw,
-        dim_labels=f"b{spatial}f_{spatial}io->b{spatial}f",
+        dim_labels="{}_{}->{}".format(*wanted),
     )
     replace_instruction(x, make.transpose(x, new, inverse(tuple(orders[2])), x.shape), has_side_effect)
 

@@ -265,7 +265,7 @@ class _Growing(Struct):
             set_attribute(fusion, "backend_config", _CONFIG)
             substituted(start, fusion)
             _widen(fusion.fused_root, start, self._release)
-            self._recorder.created_instructions(start.name, [fusion], rule=LIBRARY.code, reason=LIBRARY.title)
+            self._recorder.created_instructions(start.name, [fusion], LIBRARY)
             grown = start.opcode not in _ALONE
             while grown:
                 fusion, grown = self._fuse_neighbours(fusion)

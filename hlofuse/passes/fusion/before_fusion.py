@@ -3,15 +3,13 @@
 becomes a fusion of its own (`xla/codegen/emitters/fusion_wrapper_base.cc`)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from hlofuse.analysis.call_sites import with_changed_after
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir import Computation, Instruction, Module, replace, with_trait
 from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
-from hlofuse.passes.base import DevicePass, Pass
-from hlofuse.releases import Release
+from hlofuse.passes.base import DevicePass, Pass, ReleasePass
 from hlofuse.rules.fusion_wrapper import RULES, WRAPPED_OPCODES, WrapCandidate
 from hlofuse.rules.gpu_fusible import choose_kind
 from hlofuse.rules.rewrites import IOTA_INTO_SORT, MANY_OPERANDS, MAX_CONCATENATE_OPERANDS
@@ -129,12 +127,10 @@ def wrap(module: Module, instruction: Instruction, kind: str) -> Instruction:
     return fusion
 
 
-@dataclass(frozen=True, kw_only=True)
-class CpuFusionWrapper(Pass):
+class CpuFusionWrapper(ReleasePass):
     """Goes through the entry and the control flow that it calls (`xla/service/cpu/fusion_wrapper.cc`)."""
 
     name = "fusion-wrapper"
-    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
@@ -149,7 +145,7 @@ class CpuFusionWrapper(Pass):
             name = instruction.name
             parent = computation_of(instruction)
             fusion = wrap(module, instruction, "kLoop")
-            recorder.rewrite(parent.name, [name], [fusion], rule=verdict.rule.code, reason=verdict.reason)
+            recorder.rewrite(parent.name, [name], [fusion], verdict.reason, verdict.rule)
             changed = True
         return changed
 
@@ -171,5 +167,5 @@ class GpuFusionWrapper(DevicePass):
         for instruction in found:
             parent, name = computation_of(instruction), instruction.name
             fusion = wrap(module, instruction, choose_kind(instruction, instruction, model))
-            recorder.rewrite(parent.name, [name], [fusion], rule="", reason=_REASON)
+            recorder.rewrite(parent.name, [name], [fusion], _REASON)
         return True

@@ -2,7 +2,6 @@
 unless asked for (`xla/service/cpu/cpu_multi_output_fusion.cc`, `xla/service/multi_output_fusion.cc`)."""
 
 import heapq
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
@@ -16,9 +15,8 @@ from hlofuse.analysis.cpu_predicates import (
 from hlofuse.analysis.custom_calls import is_embedded
 from hlofuse.ir import Computation, Instruction, Module, reach
 from hlofuse.ir.fusing import append_producer, merge_fusion_into_multi_output
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import ReleasePass
 from hlofuse.passes.dce import HloDCE
-from hlofuse.releases import Release
 from hlofuse.rules import multi_output_fusion as rules
 from hlofuse.rules.cpu_instruction_fusion import RULES, SOFTMAX_SHIFT
 from hlofuse.rules.multi_output_fusion import Siblings, is_profitable_operand, shared_bytes
@@ -80,12 +78,10 @@ class CpuInstructionFusion(InstructionFusion):
     driver: ClassVar[type[FusionDriver]] = _Driver
 
 
-@dataclass(frozen=True, kw_only=True)
-class CpuMultiOutputFusion(Pass):
+class CpuMultiOutputFusion(ReleasePass):
     """`cpu_multi_output_fusion`, with `xla_cpu_use_multi_output_fusion`: joins readers of one array."""
 
     name = "cpu_multi_output_fusion"
-    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

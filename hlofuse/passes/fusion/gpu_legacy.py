@@ -1,7 +1,7 @@
 """XLA:GPU's fusion passes before PriorityFusion, until 0.4.35. The later one comes first here: it merges
 fusions into their users (`xla/service/gpu/transforms/fusion_merger.cc`)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
@@ -9,7 +9,7 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_expensive
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
-from hlofuse.ir import Computation, HlofuseError, Instruction, Module
+from hlofuse.ir import Computation, Instruction, Module
 from hlofuse.ir.fusing import append_producer, computation_of, fuse_in_place_of
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.base import DevicePass
@@ -119,9 +119,7 @@ class _LegacyDriver(FusionDriver):
     def __init__(self, options: InstructionFusion, module: Module, recorder: Recorder) -> None:
         super().__init__(options, module, recorder)
         assert isinstance(options, GpuInstructionFusion)
-        if options.device is None:
-            raise HlofuseError("fusion needs a device")
-        self.model = MergingModel(options.device, options.release)
+        self.model = MergingModel(options.required_device(), options.release)
         self.state: GpuFusionState = GpuFusionState(
             options.may_duplicate, self.release, options.settings, self.is_expensive, model=self.model
         )
@@ -151,8 +149,7 @@ class _LegacyDriver(FusionDriver):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GpuInstructionFusion(InstructionFusion):
+class GpuInstructionFusion(InstructionFusion, DevicePass):
     """`fusion` on GPU, run twice: first without computing anything twice, then with."""
 
     driver: ClassVar[type[FusionDriver]] = _LegacyDriver
-    device: DeviceDescription | None = field(default=None, compare=False, repr=False)

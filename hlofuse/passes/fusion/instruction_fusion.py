@@ -1,7 +1,7 @@
 """The fusion driver all targets share (`xla/service/instruction_fusion.cc`)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
@@ -10,8 +10,7 @@ from hlofuse.analysis.elementwise import is_expensive, is_fusible
 from hlofuse.ir import Computation, Instruction, Module
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.merging import merge_fusion
-from hlofuse.passes.base import Pass, any_change
-from hlofuse.releases import Release
+from hlofuse.passes.base import ReleasePass, any_change
 from hlofuse.rules.instruction_fusion import (
     CANNOT_BE_DUPLICATED,
     NOTHING_AGAINST,
@@ -38,13 +37,12 @@ BASE_RULES: tuple[Callable[[CandidatePair], Verdict | None], ...] = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstructionFusion(Pass):
+class InstructionFusion(ReleasePass):
     """Fuses producers into consumers, last consumer first; a target sets `driver` and the options."""
 
     name = "fusion"
     driver: "ClassVar[type[FusionDriver]]"
     may_duplicate: bool = True
-    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return self.driver(self, module, recorder).run()

@@ -199,7 +199,7 @@ class CopyFusion(DevicePass):
             names = [c.name for c in copies]
             _fuse(fusion, copies, others)
             model.changed(fusion)
-            recorder.rewrite(entry.name, names, [fusion], rule=COPY_IN_FUSION.code, reason=_REASON)
+            recorder.rewrite(entry.name, names, [fusion], _REASON, COPY_IN_FUSION)
             changed = True
         return changed
 

@@ -6,6 +6,7 @@ import math
 from hlofuse.analysis.elementwise import is_fusible
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir import Instruction, Module, Shape
+from hlofuse.ir.names import NameUniquer
 from hlofuse.passes.base import DevicePass, Pass, VisitPass, expand_each, find_each, replaced
 from hlofuse.passes.common.make import add, added, bare_element
 from hlofuse.passes.common.shapes import array
@@ -115,7 +116,7 @@ class RenameFusions(DevicePass):
                 name, heroes = fusion.name, _heroes(fusion, model)
                 fusion.name = module.instruction_names.unique(f"{kind}_{heroes}_fusion")
                 fusion.fused_computation.name = module.computation_names.unique(f"fused_{heroes}")
-                recorder.rewrite(computation.name, [name], [fusion], rule="", reason=_REASON)
+                recorder.rewrite(computation.name, [name], [fusion], _REASON)
                 changed = True
         return changed
 
@@ -147,6 +148,7 @@ class RenameInstructions(Pass):
 
 
 _UNDERSCORES = str.maketrans(".-;", "___")
+_EXCHANGED = str.maketrans("._", "_.")
 
 
 class SanitizeConstantNames(Pass):
@@ -156,40 +158,13 @@ class SanitizeConstantNames(Pass):
     name = "sanitize-constant-names"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        names = _Names()
-        for i in module.instructions():
-            if i.opcode != "constant":
-                names.unique(i.name)
+        names = NameUniquer()  # with an underscore where it has a dot
+        names.skip(i.name.translate(_EXCHANGED) for i in module.instructions() if i.opcode != "constant")
         changed = False
         for i in module.instructions():
             if i.opcode == "constant":
-                i.name = names.unique(i.name.translate(_UNDERSCORES))
+                wanted = i.name.translate(_UNDERSCORES).translate(_EXCHANGED)
+                i.name = names.unique(wanted).translate(_EXCHANGED)
                 module.instruction_names.unique(i.name)
                 changed = True
         return changed
-
-
-class _Names:
-    """`NameUniquer` with another separator: `add_3` is the root `add` and the number 3."""
-
-    def __init__(self) -> None:
-        self._used = dict[str, set[int]]()
-        self._next = dict[str, int]()
-
-    def unique(self, name: str) -> str:
-        root, number, numbered = _split(name)
-        used = self._used.setdefault(root, set())
-        if number in used:
-            number = self._next.get(root, 0)
-            while number in used:
-                number += 1
-            self._next[root] = number + 1
-        used.add(number)
-        return f"{root}_{number}" if number or numbered else root
-
-
-def _split(name: str) -> tuple[str, int, bool]:
-    root, _, digits = name.rpartition("_")
-    if root and digits.isdecimal() and digits.isascii() and len(digits) < 19:
-        return root, int(digits), True
-    return name, 0, False

@@ -134,6 +134,6 @@ class DynamicSliceCopyFusionAsyncWrapper(Pass):
                     continue
                 name = fusion.name
                 start, done = make_asynchronous(fusion, "fusion", [_CONTEXT])
-                recorder.rewrite(computation.name, [name], [start, done], rule="", reason=_REASON)
+                recorder.rewrite(computation.name, [name], [start, done], _REASON)
                 changed = True
         return changed

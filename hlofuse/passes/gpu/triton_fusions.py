@@ -67,7 +67,7 @@ def _fuse(
     fusion.attributes = fusion.attributes.updated(backend_config=config)
     name = root.name
     replaced(root, fusion)
-    recorder.created_instructions(name, [fusion], rule=TRITON_SOFTMAX.code, reason=TRITON_SOFTMAX.title)
+    recorder.created_instructions(name, [fusion], TRITON_SOFTMAX)
     return True
 
 
@@ -300,7 +300,7 @@ class FusionBlockLevelRewriter(ReleasePass):
                 continue
             set_fusion_kind(fusion, "kCustom")
             set_attribute(fusion, "backend_config", backend_config_text(tiling.config, release))
-            recorder.rewrite(fusion.computation_name, [fusion.name], [fusion], rule="", reason=_REASON)
+            recorder.rewrite(fusion.computation_name, [fusion.name], [fusion], _REASON)
             changed = True
         return changed
 

@@ -226,7 +226,7 @@ def _record(computation: Computation, first: int, reader: str, recorder: Recorde
             if source.opcode == "get-tuple-element" and source.operands[0].opcode == "tuple":
                 source = source.operands[0].operands[source.tuple_index]
             reason = f"{source.name} is laid out as {has}, and {reader} takes {wanted}"
-            recorder.created_instructions(source.name, [copy], rule=LAYOUT_COPY.code, reason=reason)
+            recorder.created_instructions(source.name, [copy], LAYOUT_COPY, reason)
 
 
 def _copy_in_branch(branch: ComputationConstraint, given: Shape, wanted: Shape) -> None:

@@ -128,7 +128,7 @@ def hoist_invariants(loop: Instruction, recorder: Recorder) -> list[Instruction]
         _copy_out(i, loop, hoisted, waiting)
         moved.append(i)
         reason = f"{i.name} computes the same in each iteration of {loop.name}"
-        recorder.created_instructions(i.name, [hoisted[i]], rule=INVARIANT.code, reason=reason)
+        recorder.created_instructions(i.name, [hoisted[i]], INVARIANT, reason)
     if moved:
         _carry(loop, moved, [hoisted[i] for i in moved])
     return moved

@@ -101,5 +101,5 @@ def _remove_loop(loop: Instruction, recorder: Recorder) -> bool:
     substituted(loop, call)
     inline(call)
     body = [i for i in computation.added_since(first) if i.opcode not in _WITHOUT_WORK]
-    recorder.created_instructions(name, body, rule=SINGLE_ITERATION.code, reason=f"{name} runs once")
+    recorder.created_instructions(name, body, SINGLE_ITERATION, f"{name} runs once")
     return True

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import printed_number
@@ -151,7 +151,8 @@ def _sum(add: Instruction) -> bool:
             config["side_input_scale"] = 1
         else:
             return False
-        new = _with_operands(call, operands, config)
+        new = call_like(call, operands, BIAS_ACTIVATION)
+        configure(new, config)
         return replaced(add, derived(new, "get-tuple-element", add.shape, [new], index="0"))
     return False
 
@@ -180,12 +181,6 @@ def _with_bias(call: Instruction) -> Instruction:
     none = added(call, "broadcast", shape, [zero(call, result.element_type)], dimensions="{}")
     new = call_like(call, [*call.operands, none], BIAS_ACTIVATION)
     replaced(call, new)
-    return new
-
-
-def _with_operands(call: Instruction, operands: list[Instruction], config: dict[str, Any]) -> Instruction:
-    new = call_like(call, operands, BIAS_ACTIVATION)
-    configure(new, config)
     return new
 
 

@@ -19,11 +19,12 @@ from hlofuse.passes.common.make import (
     broadcast,
     convert,
     numbers,
+    reduce,
     reducer,
     transpose,
     zero,
 )
-from hlofuse.passes.common.shapes import array, inserted, with_layout, without
+from hlofuse.passes.common.shapes import array, inserted, with_layout
 from hlofuse.passes.gpu.layout_assignment import is_tiny
 from hlofuse.rules.rewrites import SPLIT_K, STRENGTH_REDUCED
 from hlofuse.trace import Recorder
@@ -165,9 +166,7 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
     shape = with_layout(kind, dot.shape.dimensions, dot.shape.minor_to_major)
     summed = reducer(product, f"{product.name}.reduce_sub_computation", "add", kind)
     total = add(dot, "reduce", shape, [product, start], dimensions=numbers([place]), called=summed)
-    if kind == dot.element_type:
-        return total
-    return add(dot, "convert", replace(shape, element_type=dot.element_type), [total])
+    return convert(dot, total, dot.element_type)
 
 
 def _with_batch(batch: tuple[int, ...], k: int, place: int) -> tuple[int, ...]:
@@ -318,14 +317,6 @@ def _sum(x: Instruction, count: int, dot: Instruction) -> Instruction:
     if not count:
         return x
     kind = sum_type(dot)
-    rank = x.shape.rank
     start = zero(dot, kind)
     body = reducer(dot, "scalar_add_computation", "add", kind, ("scalar_lhs", "scalar_rhs"))
-    return add(
-        dot,
-        "reduce",
-        without(x.shape, range(rank - count, rank)).with_element_type(kind),
-        [convert(dot, x, kind), start],
-        dimensions=numbers(range(rank - count, rank)),
-        called=body,
-    )
+    return reduce(dot, convert(dot, x, kind), start, range(x.shape.rank)[-count:], body)

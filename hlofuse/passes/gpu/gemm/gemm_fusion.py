@@ -222,7 +222,7 @@ def _take_place(output: Instruction, fusion: Instruction, name: str, recorder: R
     readers, end = list(dict.fromkeys(output.users)), output.name
     same = output.shape == fusion.shape
     replaced(output, fusion if same else added(fusion, "bitcast", output.shape, [fusion]))
-    recorder.created_instructions(name, [fusion], rule=TRITON_PRODUCT.code, reason=TRITON_PRODUCT.title)
+    recorder.created_instructions(name, [fusion], TRITON_PRODUCT)
     _record_end(end, fusion, readers, recorder)
 
 

@@ -1,14 +1,13 @@
 """Takes bitcasts out of fusions of products (`xla/backends/gpu/transforms/hoist_fused_bitcasts.cc`)."""
 
 import math
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Instruction, Shape, computation_of, replace
+from hlofuse.ir import Computation, Instruction, Shape, computation_of, reach, replace
 from hlofuse.passes.base import VisitPass
 from hlofuse.passes.common.calls import filled
 from hlofuse.passes.common.dots import DotDimensions
@@ -183,12 +182,11 @@ def _root_shape_without_bitcasts(dot: Instruction) -> Shape | None:
         new = ((u, shape.with_element_type(u.operands[0].element_type)) for u in users)
         return all(shapes.setdefault(u, s).key == s.key for u, s in new)
 
-    if not spread(dot.users, dot.shape):
+    pending = list(dot.users)
+    if not spread(pending, dot.shape):
         return None
-    for i in _reachable(dot, lambda x: x.users):
-        operand = shapes.get(i)
-        if operand is None:
-            continue
+    for i in pending:  # grows while it is walked
+        operand = shapes[i]
         if i.opcode == "transpose":
             found = transpose_of_bitcast(i, operand)
             result = found[0] if found is not None else i.shape
@@ -198,6 +196,7 @@ def _root_shape_without_bitcasts(dot: Instruction) -> Shape | None:
             return None
         if i.is_root:
             return result.with_element_type(i.element_type)
+        pending += (u for u in i.users if u not in shapes)
         if not spread(i.users, result):
             return None
     return None
@@ -225,20 +224,6 @@ def _hoist_upwards(bitcast: Instruction, callers: list[Instruction]) -> bool:
     return True
 
 
-def _reachable(
-    start: Instruction, beyond: Callable[[Instruction], Sequence[Instruction]]
-) -> dict[Instruction, None]:
-    """All instructions reached from `start`, nearest first, each once."""
-    found = dict[Instruction, None]()
-    queue = deque(beyond(start))
-    while queue:
-        node = queue.popleft()
-        if node not in found:
-            found[node] = None
-            queue.extend(beyond(node))
-    return found
-
-
 _Step = tuple[Instruction, Shape, tuple[int, ...] | None]
 
 
@@ -247,7 +232,7 @@ def _plan(bitcast: Instruction) -> list[_Step] | None:
     (`PlanHoistBitcastUpwardsToCallers`); None if something else reads any of it."""
     body = bitcast.computation
     assert body is not None
-    producers = _reachable(bitcast, lambda x: x.operands)
+    producers = set(reach(bitcast.operands, lambda x: x.operands))
     if any(u is not bitcast and u not in producers for p in producers for u in p.users):
         return None
     if bitcast.element_type != bitcast.operands[0].element_type:
