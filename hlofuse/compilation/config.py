@@ -152,14 +152,8 @@ def _with(target: str, passes: tuple[str, ...], name: str) -> tuple[str, ...]:
         ):
             # The last passes of a target tidy up, and do so again after what is added.
             return passes if set(optional_pass.passes) <= set(passes) else (*passes, *optional_pass.passes)
-    tables = {a.name: a for a in optional_passes}
-    rules = catalogue()
-    if code in rules:
-        raise HlofuseError(
-            f"rule {code} belongs to no optional pass of target {target}; --enable takes {_listed(tables)}"
-        )
-    raise HlofuseError(f"target {target} has no optional pass {name!r}; --enable takes {_listed(tables)}")
-
-
-def _listed(tables: Iterable[str]) -> str:
-    return ", ".join(tables) or "none: the target has no optional passes"
+    what = f"target {target} has no optional pass {name!r}"
+    if code in catalogue():
+        what = f"rule {code} belongs to no optional pass of target {target}"
+    names = ", ".join(a.name for a in optional_passes) or "none: the target has no optional passes"
+    raise HlofuseError(f"{what}; --enable takes {names}")
