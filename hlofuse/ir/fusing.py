@@ -68,15 +68,13 @@ def _attributes_around(instruction: Instruction, kind: str, body: Computation) -
     return Attributes(raw=raw)
 
 
-def fuse_in_place_of(
-    consumer: Instruction, kind: str, has_side_effect: Callable[[Instruction], bool], prefix: str = ""
-) -> Instruction:
+def fuse_in_place_of(consumer: Instruction, kind: str, prefix: str = "") -> Instruction:
     """A fusion for `consumer`, or that itself, of `kind` (`InstructionFusion::AddFusionInstruction`)."""
     if consumer.opcode == "fusion":
         set_fusion_kind(consumer, kind)
         return consumer
     fusion = create_fusion(consumer, kind, prefix)
-    replace_instruction(consumer, fusion, has_side_effect, relay_control_dependencies=True)
+    replace_instruction(consumer, fusion, relay_control_dependencies=True)
     return fusion
 
 

@@ -1,6 +1,6 @@
 """Joining fusions that do not depend on each other into one (`HorizontalLoopFusionImpl::Fuse`)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from .attributes.attributes import Attributes
 from .fusing import computation_of, get_tuple_element, module_of, tuple_of
@@ -12,9 +12,7 @@ from .shape import Layout, Shape
 _PREFIX = "horizontally_fused_computation"
 
 
-def join_fusions(
-    fusions: Sequence[Instruction], has_side_effect: Callable[[Instruction], bool], *, sliced: bool
-) -> Instruction:
+def join_fusions(fusions: Sequence[Instruction], *, sliced: bool) -> Instruction:
     """One fusion that replaces several with equally many results each. With `sliced`, results are flattened
     and concatenated, and users read slices; otherwise they stay separate."""
     computation = computation_of(fusions[0])
@@ -42,7 +40,7 @@ def join_fusions(
         if len(results) > 1:
             result = computation.add_instruction(tuple_of(results))
         old_body = fusion.fused_computation
-        replace_instruction(fusion, result, has_side_effect)
+        replace_instruction(fusion, result)
         module.remove_computation(old_body)
     _share_operands(joined)
     return joined

@@ -1,10 +1,33 @@
 """Removing unused instructions (`HloComputation::RemoveInstructionAndUnusedOperands`)."""
 
 from collections import deque
-from collections.abc import Callable
 
 from .attributes.attributes import Attributes
 from .graph import Computation, Instruction
+from .opcodes import with_trait
+
+# Instructions that do more than compute their result (`HloInstruction::HasSideEffect`).
+
+_ALWAYS = with_trait("side-effect")
+_CONSTRAINED = frozenset("all-to-all all-gather all-reduce reduce-scatter".split())
+_COLLECTIVE = _CONSTRAINED | {"collective-permute"}
+
+
+def has_side_effect(instruction: Instruction) -> bool:
+    return _has_own_side_effect(instruction) or any(
+        has_side_effect(inner) for _, callee in instruction.called for inner in callee
+    )
+
+
+def _has_own_side_effect(instruction: Instruction) -> bool:
+    """True if the instruction has one without what it calls (`HasSideEffectNoRecurse`)."""
+    opcode = instruction.opcode
+    if opcode in _ALWAYS:
+        return True
+    if opcode in _COLLECTIVE:
+        # A channel id counts without SPMD partitioning (`ChannelIdSensitive`), where front ends give none.
+        return opcode in _CONSTRAINED and instruction.raw("constrain_layout") == "true"
+    return opcode == "custom-call" and instruction.raw("custom_call_has_side_effect") == "true"
 
 
 def is_dead(instruction: Instruction) -> bool:
@@ -22,10 +45,7 @@ def is_safely_removable(instruction: Instruction, *, ignore_control_dependencies
 
 
 def remove_with_unused_operands(
-    instruction: Instruction,
-    has_side_effect: Callable[[Instruction], bool],
-    *,
-    ignore_control_dependencies: bool = False,
+    instruction: Instruction, *, ignore_control_dependencies: bool = False
 ) -> list[str]:
     """Remove a dead instruction and operands that die with it; returns the removed names. A fusion's
     parameter is removed together with the fusion's operand, which may die in turn. With
@@ -63,7 +83,7 @@ def remove_with_unused_operands(
             computation.remove_instruction(dead)
     # From the last one down: removing one renumbers later ones.
     for parameter in sorted(parameters, key=lambda p: -p.parameter_number):
-        removed += _remove_fused_parameter(computation, parameter.parameter_number, has_side_effect)
+        removed += _remove_fused_parameter(computation, parameter.parameter_number)
     return removed
 
 
@@ -81,16 +101,14 @@ def remove_parameter(body: Computation, number: int) -> None:
     body.drop_parameter(number)
 
 
-def _remove_fused_parameter(
-    body: Computation, number: int, has_side_effect: Callable[[Instruction], bool]
-) -> list[str]:
+def _remove_fused_parameter(body: Computation, number: int) -> list[str]:
     fusion = body.fusion
     assert fusion is not None
     remove_parameter(body, number)
     operand = fusion.operands[number]
     fusion.remove_operand(number)
     if is_dead(operand) and is_safely_removable(operand) and not has_side_effect(operand):
-        return remove_with_unused_operands(operand, has_side_effect)
+        return remove_with_unused_operands(operand)
     return []
 
 
@@ -132,7 +150,6 @@ def move_control_dependencies(old: Instruction, new: Instruction) -> None:
 def replace_instruction(
     old: Instruction,
     new: Instruction,
-    has_side_effect: Callable[[Instruction], bool],
     *,
     relay_control_dependencies: bool = False,
     preserve_sharding: bool = False,
@@ -162,5 +179,5 @@ def replace_instruction(
     if same and computation.module is not None:
         # XLA gives the old name on without making it unique again: the old one is about to go.
         new.name = old.name
-    remove_with_unused_operands(old, has_side_effect, ignore_control_dependencies=relay_control_dependencies)
+    remove_with_unused_operands(old, ignore_control_dependencies=relay_control_dependencies)
     return True

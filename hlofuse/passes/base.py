@@ -8,7 +8,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, ClassVar
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module, Record
 from hlofuse.ir.removing import is_dead, is_safely_removable, replace_instruction, set_attribute
 from hlofuse.releases import AROUND_FUSION, Release
@@ -319,9 +318,7 @@ def visit(
 
 def substituted(old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
     """`new` takes the place of `old`, which goes if nothing else needs it; its control edges stay."""
-    return replace_instruction(
-        old, new, has_side_effect, relay_control_dependencies=True, preserve_sharding=preserve_sharding
-    )
+    return replace_instruction(old, new, relay_control_dependencies=True, preserve_sharding=preserve_sharding)
 
 
 def replaced(old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hlofuse.analysis.async_ops import replica_groups
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, reach, replace, with_trait
 from hlofuse.ir.attributes.metadata import OpMetadata, quote
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction, set_attribute
@@ -112,7 +111,7 @@ class CollectiveCombiner(Pass):
             element = make.bare_element(x, combined, k)
             if order is not None:
                 element = make.added(x, "bitcast", x.shape, [element])
-            replace_instruction(x, element, has_side_effect)
+            replace_instruction(x, element)
         return combined
 
 
@@ -281,7 +280,7 @@ class AllReducePromotion(RewritePass):
         new = make.copy_of(x, operands, x.shape.with_element_type(wide))
         set_called(new, [("to_apply", promoted)])
         new.attributes = new.attributes.updated(to_apply=f"%{promoted.name}")
-        return replace_instruction(x, make.convert(new, new, x.element_type), has_side_effect)
+        return replace_instruction(x, make.convert(new, new, x.element_type))
 
 
 class AllToAllDecomposer(RewritePass):
@@ -302,7 +301,7 @@ class AllToAllDecomposer(RewritePass):
         devices = x.attributes.given("channel_id", "replica_groups")
         exchange = make.add(x, x.opcode, shape, parts, copied_attributes=devices)
         whole = make.concatenate(x, make.elements(exchange, range(count)), dimension)
-        return replace_instruction(x, whole, has_side_effect)
+        return replace_instruction(x, whole)
 
 
 class AllReduceContiguous(Pass):
@@ -337,7 +336,7 @@ def _make_contiguous(x: Instruction) -> Instruction:
         outputs.append(make.added(x, "bitcast", operand.shape, [part]))
         start = end
     results = make.added(x, "tuple", Shape.tuple_of([o.shape for o in outputs]), outputs)
-    replace_instruction(x, results, has_side_effect)
+    replace_instruction(x, results)
     return whole
 
 

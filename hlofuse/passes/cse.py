@@ -77,7 +77,7 @@ class _OneComputation(Struct):
             if duplicate is not None:
                 name = instruction.name
                 instruction.replace_all_uses_with(duplicate)
-                remove_with_unused_operands(instruction, has_side_effect)
+                remove_with_unused_operands(instruction)
                 self._record(EQUAL_INSTRUCTIONS, name, duplicate)
                 changed = True
                 continue

@@ -39,12 +39,12 @@ def remove_dead_instructions(computation: Computation, recorder: Recorder) -> bo
     changed = _remove_unused_outputs(computation, recorder)
     dead = [x for x in computation if not x.users and _can_remove(x)]
     for instruction in dead:
-        removed = remove_with_unused_operands(instruction, has_side_effect)
+        removed = remove_with_unused_operands(instruction)
         recorder.apply(DEAD_INSTRUCTION, computation.name, removed, [])
     changed |= bool(dead)
     for parameter in reversed(computation.parameters):
         if is_dead(parameter) and is_safely_removable(parameter):
-            removed = remove_with_unused_operands(parameter, has_side_effect)
+            removed = remove_with_unused_operands(parameter)
             recorder.apply(DEAD_PARAMETER, computation.name, removed, [])
             changed = True
     return changed
@@ -84,7 +84,7 @@ def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:
             set_tuple_index(element, used_indices.index(element.tuple_index))
         new = Instruction("tuple", fusion.shape, "tuple", [root.operands[k] for k in used_indices])
         body.add_instruction(new)
-        replace_instruction(root, new, has_side_effect)
+        replace_instruction(root, new)
     else:
         fusion.shape = shapes[0]
         for element in list(fusion.users):
@@ -119,7 +119,6 @@ class TupleSimplifier(Pass):
                 if replace_instruction(
                     instruction,
                     source,
-                    has_side_effect,
                     preserve_sharding=True,
                     relay_control_dependencies=rule is ELEMENT_OF_TUPLE,
                 ):

@@ -47,7 +47,7 @@ def _eliminate(x: Instruction) -> bool:
     if is_parameter:
         x.replace_all_uses_with(constant)
         return True
-    return replace_instruction(x, constant, has_side_effect)
+    return replace_instruction(x, constant)
 
 
 # Sizes of static dimensions are numbers (`xla/service/dynamic_padder.cc`); dynamic shapes are left alone.
@@ -90,7 +90,7 @@ class DynamicIndexSplitter(RewritePass):
         first = 2 if x.opcode == "dynamic-update-slice" else 1
         rank = x.operands[0].shape.rank
         if rank == 0:
-            return replace_instruction(x, x.operands[first - 1], has_side_effect)
+            return replace_instruction(x, x.operands[first - 1])
         index = x.operands[first]
         if not index.shape.dimensions:
             return False
@@ -102,7 +102,7 @@ class DynamicIndexSplitter(RewritePass):
         raw = x.attributes.given("dynamic_slice_sizes")
         operands = [*x.operands[:first], *starts]
         new = make.added(x, x.opcode, x.shape, operands, raw_attributes=raw)
-        return replace_instruction(x, new, has_side_effect)
+        return replace_instruction(x, new)
 
 
 # Maps of a single operation are that operation (`xla/service/map_inliner.cc`).
@@ -128,7 +128,7 @@ def _inline(x: Instruction) -> bool:
     else:
         clone = root.clone([x.operands[o.parameter_number] for o in root.operands], shape=x.shape)
         new = computation_of(x).add_instruction(clone)
-    return replace_instruction(x, new, has_side_effect)
+    return replace_instruction(x, new)
 
 
 # Batch normalization in plain operations (`xla/service/batchnorm_expander.cc`).

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir import Instruction, Module, copy_module, parse_module, print_module
 from hlofuse.ir.fusing import convert_to_fusion, fuse_in_place_of
 from hlofuse.ir.removing import set_attribute
@@ -71,7 +70,7 @@ def test_what_turns_into_a_fusion_is_as_good_as_replaced(data: st.DataObject) ->
         one, other = module.entry.find(name), copy.entry.find(name)
         assert one is not None
         assert other is not None
-        fuse_in_place_of(one, "kLoop", has_side_effect)
+        fuse_in_place_of(one, "kLoop")
         convert_to_fusion(other, "kLoop")
         assert verify_module(copy) == []
     assert print_module(copy) == print_module(module)
@@ -94,7 +93,7 @@ ENTRY e { p = f32[4] parameter(0)
     one, other = module.entry.find(name), copy.entry.find(name)
     assert one is not None
     assert other is not None
-    fuse_in_place_of(one, "kInput", has_side_effect)
+    fuse_in_place_of(one, "kInput")
     convert_to_fusion(other, "kInput")
     assert verify_module(copy) == []
     assert print_module(copy) == print_module(module)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir import Computation, Instruction, Shape
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import visit
@@ -31,10 +30,11 @@ class ShadowGraph:
         opcode: str = "bitcast",
     ) -> Instruction:
         """A new node that stands for `source`; for no instruction yet, one of `opcode`."""
-        node = Instruction("", shape, source.opcode if source is not None else opcode, operands)
+        node = Instruction("", shape, opcode, operands)
         self.computation.append_unnumbered(node)
         if source is not None:
             self.source[node] = source
+            node.opcode, node.attributes, node.called = source.opcode, source.attributes, source.called
         return node
 
     def add_bitcast(self, of: Instruction) -> Instruction:
@@ -87,7 +87,7 @@ class ShadowGraph:
     def replace(self, old: Instruction, new: Instruction) -> None:
         """Replace all uses; then remove the old node and operands that die with it."""
         if old.computation is not None:
-            replace_instruction(old, new, lambda x: x in self.source and has_side_effect(self.source[x]))
+            replace_instruction(old, new)
 
     def visit(self, action: Callable[[Instruction], None]) -> None:
         """Visit operands before users; `action` may add nodes to `visited` to skip them."""

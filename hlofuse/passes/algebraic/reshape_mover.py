@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Instruction, Module, computation_of
@@ -85,7 +84,7 @@ class ReshapeMover(Pass):
             moved = make.reshape(i, i.shape, new)
         else:
             moved = make.add(i, "transpose", i.shape, [new], dimensions=make.numbers(first.dimensions))
-        replace_instruction(i, moved, has_side_effect)
+        replace_instruction(i, moved)
         return moved
 
 

@@ -10,7 +10,6 @@ from hlofuse.analysis.custom_calls import (
     SHARDY,
     custom_call_target,
     hands_on,
-    has_side_effect,
     is_divided,
     partitions_of,
 )
@@ -47,12 +46,9 @@ class ConvertMemoryPlacementToInternalAnnotations(Pass):
             attributes = i.attributes.get("frontend_attributes") or {}
             target = _MOVES.get(attributes.get("_xla_buffer_placement", ""))
             if target is not None:
-                source = i.operands[0]
-                replace_instruction(
-                    i,
-                    make.add(i, "custom-call", source.shape, [source], custom_call_target=f'"{target}"'),
-                    lambda x: False,
-                )
+                (source,) = i.operands
+                move = make.add(i, "custom-call", source.shape, [source], custom_call_target=f'"{target}"')
+                replace_instruction(i, move)
                 changed = True
         return changed
 
@@ -143,7 +139,7 @@ def _remove(call: Instruction, target: str) -> bool:
     operand = call.operands[0]
     call.replace_all_uses_with(operand)
     if target in _COPIED:  # clean-ups leave such a call and take its copy
-        replace_instruction(call, make.unary(call, "copy", operand, call.shape), has_side_effect)
+        replace_instruction(call, make.unary(call, "copy", operand, call.shape))
     return True
 
 
@@ -180,7 +176,7 @@ class AllReduceSimplifier(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found = (x for c in module.computations for x in c.post_order() if _is_of_one(x))
-        return any_change(replace_instruction(x, x.operands[0], has_side_effect) for x in found)
+        return any_change(replace_instruction(x, x.operands[0]) for x in found)
 
 
 def _is_of_one(x: Instruction) -> bool:

@@ -140,7 +140,7 @@ def _call(x: Instruction, branch: int) -> Instruction:
 
 
 def _replace(x: Instruction, new: Instruction, *calls: Instruction) -> bool:
-    changed = replace_instruction(x, new, has_side_effect)
+    changed = replace_instruction(x, new)
     for call in calls or (new,):
         if is_inlined(call):
             inline(call)
@@ -191,7 +191,7 @@ class ConditionalCanonicalizer(RewritePass):
                 changed = True
         if not x.shape.is_tuple:
             new = computation_of(x).add_instruction(x.clone(shape=Shape.tuple_of([x.shape])))
-            replace_instruction(x, make.get_tuple_element(x, new, 0), has_side_effect)
+            replace_instruction(x, make.get_tuple_element(x, new, 0))
             changed = True
         return changed
 

@@ -2,7 +2,7 @@
 
 from hlofuse.analysis.convolution import dimension_numbers, why_not_eigen
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
-from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.ir.graph import Instruction, Module
@@ -125,7 +125,7 @@ def _canonicalize(x: Instruction) -> None:
         copied_attributes=raw,
         dim_labels="{}_{}->{}".format(*wanted),
     )
-    replace_instruction(x, make.transpose(x, new, inverse(tuple(orders[2])), x.shape), has_side_effect)
+    replace_instruction(x, make.transpose(x, new, inverse(tuple(orders[2])), x.shape))
 
 
 def _transpose(x: Instruction, order: list[int]) -> Instruction:

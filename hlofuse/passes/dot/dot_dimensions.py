@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.reductions import neighbours
 from hlofuse.ir import Instruction, Module, Shape, replace
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
@@ -48,7 +47,7 @@ def _canonicalize(dot: Instruction) -> None:
     left, left_contracted = _operand(dot, 0)
     right, right_contracted = _operand(dot, 1)
     new = new_dot(dot, [left, right], [batch, batch], [[left_contracted], [right_contracted]])
-    replace_instruction(dot, make.reshape(dot, dot.shape, new), has_side_effect)
+    replace_instruction(dot, make.reshape(dot, dot.shape, new))
 
 
 def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
@@ -294,7 +293,7 @@ class RaggedDotRewriter(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found = find_each(module, lambda x: x.opcode == "ragged-dot")
-        return expand_each(found, lambda x: replace_instruction(x, _as_dot(x), has_side_effect), recorder)
+        return expand_each(found, lambda x: replace_instruction(x, _as_dot(x)), recorder)
 
 
 def _as_dot(x: Instruction) -> Instruction:

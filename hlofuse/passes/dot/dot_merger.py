@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Computation, Instruction, Module, Record, computation_of, reach, replace
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
@@ -244,7 +243,7 @@ class DotMerger(Pass):
             old.replace_all_uses_with(new)
         for old, _ in replaced:
             if old.computation is not None:
-                remove_with_unused_operands(old, has_side_effect)
+                remove_with_unused_operands(old)
         for product in products if weighs else ():
             for part in list(product.users):
                 for user in list(part.users) if part.opcode == "slice" else ():

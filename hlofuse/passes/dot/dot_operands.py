@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Instruction, Module, Record
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
@@ -170,7 +169,7 @@ def _simplify(dot: Instruction) -> None:
     batch = range(len(numbers.lhs_batch) - len(trivial))
     contracting = [[numbers.contracting(k)[0] - len(trivial)] for k in (0, 1)]
     new = new_dot(dot, operands, [batch, batch], contracting)
-    replace_instruction(dot, make.reshaped(new, dot.shape), has_side_effect)
+    replace_instruction(dot, make.reshaped(new, dot.shape))
 
 
 @dataclass(frozen=True)
@@ -230,7 +229,7 @@ def _fold(dot: Instruction, sides: list[int]) -> None:
     batch, contracting = DotDimensions.of(dot).moved(*orders)
     new = new_dot(dot, operands, batch, contracting)
     new.shape = dot.shape
-    replace_instruction(dot, new, has_side_effect)
+    replace_instruction(dot, new)
 
 
 def _fold_into_convolution(convolution: Instruction) -> None:
@@ -245,7 +244,7 @@ def _fold_into_convolution(convolution: Instruction) -> None:
             )
     new = make.copy_of(convolution, operands)
     set_attribute(new, "dim_labels", ConvolutionDimensionNumbers(sides[0], sides[1], labels.output))
-    replace_instruction(convolution, new, has_side_effect)
+    replace_instruction(convolution, new)
 
 
 BATCH, FREE, CONTRACTING = range(3)

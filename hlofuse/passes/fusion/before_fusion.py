@@ -5,7 +5,6 @@ becomes a fusion of its own (`xla/codegen/emitters/fusion_wrapper_base.cc`)."""
 from collections.abc import Iterator
 
 from hlofuse.analysis.call_sites import with_changed_after
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir import Computation, Instruction, Module, replace, with_trait
 from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
@@ -51,7 +50,7 @@ def _split(
             joined.append(computation.add_instruction(part))
             concatenates.append(part)
         parts = joined
-    replace_instruction(concatenate, parts[0], has_side_effect)
+    replace_instruction(concatenate, parts[0])
     recorder.apply(MANY_OPERANDS, computation.name, [name], concatenates)
 
 
@@ -83,7 +82,7 @@ class SortIotaFusion(Pass):
                 for iota in iotas:
                     append_producer(fusion, iota)
                 names = [name, *[i.name for i in iotas]]
-                replace_instruction(sort, fusion, has_side_effect)
+                replace_instruction(sort, fusion)
                 recorder.apply(IOTA_INTO_SORT, computation.name, names, [fusion])
                 changed.add(computation)
         if module.processing_order:

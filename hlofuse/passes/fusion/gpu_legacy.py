@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_expensive
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
@@ -91,7 +90,7 @@ class _Driver:
             name, fusion = user.name, user
             self._model.forget(user)
             if user.opcode != "fusion":
-                fusion = fuse_in_place_of(user, choose_kind(producer, user, self._model), has_side_effect)
+                fusion = fuse_in_place_of(user, choose_kind(producer, user, self._model))
             merge_fusion(fusion, producer)
             self._model.forget(fusion)
             self._recorder.fuse(

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 
 from hlofuse.analysis.components import MergedOrder
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
@@ -151,7 +150,7 @@ class _Driver:
         self._forget(producer, consumer)
         fusion = consumer
         if consumer.opcode != "fusion":
-            fusion = fuse_in_place_of(consumer, kind, has_side_effect)
+            fusion = fuse_in_place_of(consumer, kind)
             self._reach.replace(consumer, fusion)
         self._merge(fusion, producer)
         created = fusion is not consumer

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.fusing import computation_of, fuse_in_place_of, merge_fusion_into_multi_output
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -187,10 +186,8 @@ class _LoopDriver:
         for changing in {u for k in kernels for u in (k, *k.users)}:
             self._model.forget(changing)
         first, figures = kernels[0].name, figures_of(kernels)
-        fusions = [
-            k if k.opcode == "fusion" else fuse_in_place_of(k, "kLoop", has_side_effect) for k in kernels
-        ]
-        joined = join_fusions(fusions, has_side_effect, sliced=self._sliced)
+        fusions = [k if k.opcode == "fusion" else fuse_in_place_of(k, "kLoop") for k in kernels]
+        joined = join_fusions(fusions, sliced=self._sliced)
         for kernel in kernels:
             self._recorder.fuse(
                 kernel,
@@ -317,7 +314,7 @@ class _InputDriver(Record):
         if reduction.opcode == "fusion":
             return reduction
         name = reduction.name
-        fusion = fuse_in_place_of(reduction, "kInput", has_side_effect)
+        fusion = fuse_in_place_of(reduction, "kInput")
         self.recorder.apply(WRAPPED_REDUCTION, computation_of(fusion).name, [name], [fusion])
         return fusion
 

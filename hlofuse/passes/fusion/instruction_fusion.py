@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
-from hlofuse.analysis.custom_calls import has_side_effect, is_embedded
+from hlofuse.analysis.custom_calls import is_embedded
 from hlofuse.analysis.elementwise import is_expensive, is_fusible
 from hlofuse.ir import Computation, Instruction, Module
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of
@@ -148,7 +148,7 @@ class FusionDriver:
     def _fuse(self, producer: Instruction, consumer: Instruction, verdict: Verdict) -> Instruction:
         name = consumer.name
         prefix = f"{producer.opcode}_{consumer.opcode}_"
-        fusion = fuse_in_place_of(consumer, self.choose_kind(producer, consumer), has_side_effect, prefix)
+        fusion = fuse_in_place_of(consumer, self.choose_kind(producer, consumer), prefix)
         self.state.reused.fused(producer, fusion)
         self.fuse_instruction(fusion, producer)
         self.recorder.fuse(

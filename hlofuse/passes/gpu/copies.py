@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, is_elementwise_on_operand
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir import Computation, Instruction, Module, Shape, reach, replace
@@ -281,4 +281,4 @@ def _fuse(fusion: Instruction, copies: list[Instruction], others: list[Instructi
     if append_outputs(fusion, written):
         replace_users(others, fusion, get_tuple_element(fusion, 0, outputs[0].shape))
     for number, copy in enumerate(copies, len(outputs)):
-        replace_instruction(copy, get_tuple_element(fusion, number, copy.shape), has_side_effect)
+        replace_instruction(copy, get_tuple_element(fusion, number, copy.shape))

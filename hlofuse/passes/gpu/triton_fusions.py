@@ -4,7 +4,6 @@
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, is_elementwise
 from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -246,7 +245,7 @@ def _create_fusion(root: Instruction, producer: Instruction) -> Instruction:
 
 def _discard(fusion: Instruction) -> None:
     body, module = fusion.fused_computation, module_of(computation_of(fusion))
-    remove_with_unused_operands(fusion, has_side_effect)
+    remove_with_unused_operands(fusion)
     module.remove_computation(body)
 
 

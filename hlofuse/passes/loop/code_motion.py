@@ -161,7 +161,7 @@ def _carry(loop: Instruction, moved: list[Instruction], values: list[Instruction
     carried = elements(body.parameters[0], range(old_size, len(shapes)))
     for i, element in zip(moved, carried, strict=True):
         copies[i].replace_all_uses_with(element)
-        remove_with_unused_operands(copies[i], has_side_effect)
+        remove_with_unused_operands(copies[i])
 
 
 def _widened(narrow: Computation, shapes: list[Shape]) -> tuple[Computation, dict[Instruction, Instruction]]:

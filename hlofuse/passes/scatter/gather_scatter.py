@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Computation, Instruction, Module, Shape
 from hlofuse.ir.removing import replace_instruction
@@ -122,7 +121,7 @@ class GatherExpander(Pass):
 
 def _expand(gather: Instruction) -> None:
     new = _broadcast(gather) if _takes_all(gather) else _slice(gather)
-    replace_instruction(gather, new, has_side_effect)
+    replace_instruction(gather, new)
 
 
 def _outer(x: Instruction) -> list[int]:

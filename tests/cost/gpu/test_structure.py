@@ -6,7 +6,6 @@ from inspect import isdatadescriptor
 
 import pytest
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import load_device
@@ -35,7 +34,7 @@ def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> I
     assert p is not None
     assert c is not None
     pair = model.pair(p, c)
-    fusion = fuse_in_place_of(c, "kLoop", has_side_effect)
+    fusion = fuse_in_place_of(c, "kLoop")
     if p.opcode == "fusion":
         merge_fusion(fusion, p)
     else:

@@ -1,6 +1,6 @@
 """Passes that pad convolutions for cuDNN."""
 
-from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir import Instruction, Shape, replace
 from hlofuse.ir.attributes.window import (
     ConvolutionDimensionNumbers,
@@ -140,7 +140,7 @@ def _backward_input(call: Instruction) -> bool:
 
 
 def _replace(call: Instruction, new: Instruction) -> bool:
-    return replace_instruction(call, new, has_side_effect)
+    return replace_instruction(call, new)
 
 
 _FEATURE_MULTIPLE = 8

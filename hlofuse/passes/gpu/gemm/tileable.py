@@ -64,7 +64,7 @@ class TileableFusion:
         for number, operand in enumerate(dot.operands):
             queue.append((operand, (ShapeTracker.of(operand.shape.dimensions), number)))
         fusion = create_fusion(dot, "kCustom")
-        replace_instruction(dot, fusion, has_side_effect)
+        replace_instruction(dot, fusion)
         self._grow(fusion, queue)
         while not fusion.is_root:
             reader = fusion.users[0]
@@ -77,9 +77,9 @@ class TileableFusion:
                 break
             count, inner = len(fusion.operands), fusion
             fusion = create_fusion(user, "kCustom")
-            replace_instruction(user, fusion, has_side_effect)
+            replace_instruction(user, fusion)
             merge_fusion(fusion, inner)
-            remove_with_unused_operands(inner, has_side_effect)
+            remove_with_unused_operands(inner)
             if len(fusion.operands) > count:
                 self._grow(fusion, deque((o, None) for o in fusion.operands))
             self.output = original
@@ -145,7 +145,7 @@ class TileableFusion:
         if taken in self._original:
             self._original[new] = self._original[taken]
         old.replace_all_uses_with(new)
-        remove_with_unused_operands(old, has_side_effect)
+        remove_with_unused_operands(old)
         return new
 
     def _sink(self, view: Instruction) -> Instruction | None:
@@ -155,7 +155,7 @@ class TileableFusion:
             return view
         if view.is_root:
             computation_of(view).root = source
-            remove_with_unused_operands(view, has_side_effect)
+            remove_with_unused_operands(view)
             return None
         if len(view.users) != 1:
             return view
@@ -176,7 +176,7 @@ class TileableFusion:
         after = self._put(user, user, _view(new, user.shape))
         if after.is_root:
             computation_of(after).root = new
-            remove_with_unused_operands(after, has_side_effect)
+            remove_with_unused_operands(after)
         return new
 
     def _clean_edges(self, body: Computation) -> None:
@@ -305,5 +305,5 @@ def _narrowed(parameter: Instruction, shape: Shape) -> Instruction | None:
     parameter.shape = shape
     for user in list(parameter.users):
         user.replace_all_uses_with(parameter)
-        remove_with_unused_operands(user, has_side_effect)
+        remove_with_unused_operands(user)
     return parameter
