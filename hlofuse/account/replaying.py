@@ -79,7 +79,7 @@ class KernelTimes:
         return Account(module, self.device, self.modelled_us, "gpu", is_final=is_final, buffers=self._buffers)
 
 
-_HAS_CONDITIONALS = Span(since="0.10.2")  # command buffers hold conditionals by default
+_HAS_CONDITIONALS = Span("0.10.2")  # command buffers hold conditionals by default
 
 
 def _command_buffers(release: Release, flags: Sequence[str]) -> CommandBuffers | None:

@@ -209,7 +209,7 @@ def after_fusion(
     )
 
 
-_YNN_SINCE = Span(since="0.9")  # the releases whose jaxlib for a CPU calls YNNPACK (asked)
+_YNN_SINCE = Span("0.9")  # the releases whose jaxlib for a CPU calls YNNPACK (asked)
 _YNN_OPCODES = {
     "individual_dot": ("dot",),
     "individual_convolution": ("convolution",),

@@ -88,7 +88,7 @@ class Target(Record):
 def _gpu_steps(priority_fusion: str = "priority-fusion") -> tuple[Step, ...]:
     return _steps(
         "variadic-op-splitter",
-        Step("sort-iota-fusion", Span(since="0.9")),
+        Step("sort-iota-fusion", Span("0.9")),
         priority_fusion,
         "cse",
         "dce",
@@ -102,17 +102,17 @@ TARGETS: dict[str, Target] = {
     "cpu": Target(
         "cpu",
         "XLA:CPU",
-        _steps("fusion", Step("fusion-wrapper", Span(since="0.5"))),
+        _steps("fusion", Step("fusion-wrapper", Span("0.5"))),
         "exact after every pass in 63 of 63 corpus and 2,953 of 2,953 random modules; with multi-output, same"
         " kernels in 1,620 of 1,621 modules",
         {
             "multi-output": _steps(
                 Step("fusion", Span(until="0.6")),
-                Step("fusion(may_duplicate=false)", Span(since="0.7")),
+                Step("fusion(may_duplicate=false)", Span("0.7")),
                 Step("fusion-wrapper", Span("0.5", "0.6")),
-                Step("fusion-wrapper", Span(since="0.8")),
-                Step("cpu_multi_output_fusion", Span(since="0.7")),
-                Step("tuple-simplifier", Span(since="0.7")),
+                Step("fusion-wrapper", Span("0.8")),
+                Step("cpu_multi_output_fusion", Span("0.7")),
+                Step("tuple-simplifier", Span("0.7")),
                 Step("fusion-wrapper", Span("0.7", "0.7")),
             )
         },
@@ -198,7 +198,7 @@ def before_fusion(
     release: Release = AROUND_FUSION,
 ) -> tuple[Pipeline, ...]:
     """The passes of `target` before its fusion passes; empty where unknown for it or the device."""
-    return _passes(TARGETS[target].front if target in TARGETS else None, device, flags, release)
+    return _passes(TARGETS[target].front, device, flags, release)
 
 
 def after_fusion(
@@ -208,7 +208,7 @@ def after_fusion(
     release: Release = AROUND_FUSION,
 ) -> tuple[Pipeline, ...]:
     """The passes of `target` after its fusion passes, up to the final module; empty where unknown."""
-    return _passes(TARGETS[target].back if target in TARGETS else None, device, flags, release)
+    return _passes(TARGETS[target].back, device, flags, release)
 
 
 def _passes(

@@ -55,8 +55,8 @@ _AROUND: tuple[tuple[str, object, Span], ...] = (
     ("wait_on_operation_queues", [], Span(until="0.9")),
     ("", None, Span()),  # the field that is set
     ("force_earliest_schedule", False, Span()),
-    ("reification_cost", [], Span(since="0.6")),
-    ("device_type", "DEVICE_TYPE_INVALID", Span(since="0.7")),
+    ("reification_cost", [], Span("0.6")),
+    ("device_type", "DEVICE_TYPE_INVALID", Span("0.7")),
 )
 
 

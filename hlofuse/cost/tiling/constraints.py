@@ -101,17 +101,17 @@ class NotTiled(Exception):
 
 # In the order in which XLA prints them.
 _FIELDS = (
-    ("num_warps", Span(since="0.7")),
+    ("num_warps", Span("0.7")),
     ("output_tile_sizes", Span(until="0.4.38")),
-    ("output_tiles", Span(since="0.5")),
+    ("output_tiles", Span("0.5")),
     ("num_warps", Span(until="0.6")),
-    ("num_ctas", Span(since="0.6")),
-    ("num_stages", Span(since="0.6")),
-    ("is_tma_allowed", Span(since="0.7")),
-    ("is_warp_specialization_allowed", Span(since="0.8")),
-    ("waves_per_eu", Span(since="0.10")),
-    ("num_tiles_per_pid", Span(since="0.11")),
-    ("group_size", Span(since="0.11.2")),
+    ("num_ctas", Span("0.6")),
+    ("num_stages", Span("0.6")),
+    ("is_tma_allowed", Span("0.7")),
+    ("is_warp_specialization_allowed", Span("0.8")),
+    ("waves_per_eu", Span("0.10")),
+    ("num_tiles_per_pid", Span("0.11")),
+    ("group_size", Span("0.11.2")),
 )
 
 

@@ -37,7 +37,7 @@ from .ideas import argument_name
 
 _OPTIONAL = frozenset({"copy_fusion", "computation-deduplicator"})  # XLA:GPU compiles without these alone
 _SCHEDULER = "xla_cpu_scheduler_type"
-_HAS_SCHEDULERS = Span(since="0.9")
+_HAS_SCHEDULERS = Span("0.9")
 _LEAST = 0.01  # the part of the memory that a change has to save
 _TRIES = 4  # arrays that are tried, the largest first, for a change that is about one array
 

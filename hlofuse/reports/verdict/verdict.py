@@ -52,7 +52,7 @@ _WORTH_TRYING = 0.95  # the part of the time below which a change is, though the
 _ROUNDING = 0.05  # the part of the time that is worth digits
 _UNTIMED = 3  # percent of the time that a change is ranked by which replaces kernels of unknown time
 _STAKE = 0.1  # the part of the time that it touches by which a change without a time is ranked
-_CONVERTS_LAUNCHES = Span(since="0.8")  # before, command buffers are calls in the final module
+_CONVERTS_LAUNCHES = Span("0.8")  # before, command buffers are calls in the final module
 
 
 def verdict(
