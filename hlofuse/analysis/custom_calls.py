@@ -1,7 +1,7 @@
 """Targets and attributes of custom calls."""
 
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values, with_trait
 from hlofuse.ir.removing import has_side_effect as has_side_effect
 
 
@@ -64,30 +64,6 @@ def is_inlined(instruction: Instruction) -> bool:
         return False
     attributes = instruction.attributes.get("frontend_attributes") or {}
     return attributes.get("inlineable") not in _LATER
-
-
-# Instructions that do more than compute their result (`HloInstruction::HasSideEffect`).
-
-_ALWAYS = with_trait("side-effect")
-_CONSTRAINED = values("all-to-all all-gather all-reduce reduce-scatter")
-_COLLECTIVE = _CONSTRAINED | {"collective-permute"}
-
-
-def has_side_effect(instruction: Instruction) -> bool:
-    return has_own_side_effect(instruction) or any(
-        has_side_effect(inner) for _, callee in instruction.called for inner in callee
-    )
-
-
-def has_own_side_effect(instruction: Instruction) -> bool:
-    """True if the instruction has one without what it calls (`HasSideEffectNoRecurse`)."""
-    opcode = instruction.opcode
-    if opcode in _ALWAYS:
-        return True
-    if opcode in _COLLECTIVE:
-        # A channel id counts without SPMD partitioning (`ChannelIdSensitive`), where front ends give none.
-        return opcode in _CONSTRAINED and instruction.raw("constrain_layout") == "true"
-    return opcode == "custom-call" and instruction.raw("custom_call_has_side_effect") == "true"
 
 
 def is_flagged(x: Instruction, names: tuple[str, ...]) -> bool:

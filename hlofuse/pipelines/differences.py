@@ -1,7 +1,7 @@
 """Differences between releases for one target: rules, behaviours, passes and knobs, from their spans."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -51,29 +51,26 @@ def _all(target: str) -> Iterator[ReleaseDifference]:
     data = TARGETS[target]
     for name, behaviour in behaviours().items():
         if _concerns(behaviour.source, data.backend):
-            text, spans = behaviour.text, str(behaviour.span)
-            yield ReleaseDifference("behaviour", name, text, spans, behaviour.source, attrgetter(name))
+            spans, source = str(behaviour.span), behaviour.source
+            yield ReleaseDifference("behaviour", name, behaviour.text, spans, source, attrgetter(name))
     knobs = dict[str, tuple[Knob, str]]()
     for code, rule in catalogue().items():
         if not _concerns(rule.mirrors, data.backend):
             continue
-        spans, has = str(rule.span), partial(_has, rule.span, code)
-        yield ReleaseDifference("rule", code, rule.title, spans, rule.mirrors, has)
+        yield _of_span(rule.span, "rule", code, rule.title, rule.mirrors)
         knobs |= {k.name: (k, rule.mirrors) for k in rule.knobs if k.by_release}
     for knob, source in knobs.values():
         spans = ", ".join(f"{value:g} in {span}" for span, value in knob.by_release)
         title = f"{knob.summary or knob.name} ({spans}, else {knob.default:g})"
         yield ReleaseDifference("knob", knob.name, title, "", source, knob.value_in)
     for step in data.steps:
-        title, spans = f"pass {step.text}", str(step.span)
-        yield ReleaseDifference("pass", step.text, title, spans, "", partial(_has, step.span, step.text))
+        yield _of_span(step.span, "pass", step.text, f"pass {step.text}")
     for option, span in data.default_options.items():
-        title, spans = f"{option} is on by default", str(span)
-        yield ReleaseDifference("pass", option, title, spans, "", partial(_has, span, option))
+        yield _of_span(span, "pass", option, f"{option} is on by default")
 
 
-def _has(span: Span, name: str, release: Release) -> bool:
-    return release.has(span, name)
+def _of_span(span: Span, kind: Kind, name: str, title: str, source: str = "") -> ReleaseDifference:
+    return ReleaseDifference(kind, name, title, str(span), source, lambda release: release.has(span, name))
 
 
 def _concerns(source: str, backend: str) -> bool:

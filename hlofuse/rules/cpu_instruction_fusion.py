@@ -61,7 +61,7 @@ def not_found_a_fusible_case(pair: CandidatePair) -> Answer:
     "CPU001",
     "The consumer is a library fusion or belongs to a computation that is emitted as a whole",
     message="Don't fuse instructions from custom fusions/calls",
-    span=Span(since="0.5"),
+    span=Span("0.5"),
 )
 def skipped_consumer(pair: CandidatePair) -> bool:
     return pair.consumer in pair.state.skipped
@@ -72,7 +72,7 @@ def skipped_consumer(pair: CandidatePair) -> bool:
     "A constant array stays in memory",
     lasting=True,
     message="Don't fuse non-scalar constants.",
-    span=Span(since="0.7"),
+    span=Span("0.7"),
 )
 def non_scalar_constant(pair: CandidatePair) -> Answer:
     producer = pair.producer
@@ -153,14 +153,14 @@ SOFTMAX_SHIFT = register(
     "The input of a softmax is computed once",
     lasting=True,
     message="operand can not be duplicated",
-    span=Span(since="0.11"),
+    span=Span("0.11"),
 )
 
 
 # Rules about the code that a fusion would become: too slow, too often, too much.
 
 MAX_CONCATENATE_OPERANDS = Knob("cpu-max-concatenate-operands", 8)
-_IN_BYTES = Span(since="0.12")
+_IN_BYTES = Span("0.12")
 MIN_MINOR_CONCATENATE = Knob("cpu-min-minor-concatenate", 128, ((_IN_BYTES, 0),))
 MIN_MINOR_CONCATENATE_BYTES = Knob("cpu-min-minor-concatenate-bytes", 0, ((_IN_BYTES, 64),))
 MIN_CONCATENATE_BYTES = Knob("cpu-min-concatenate-bytes", 0, ((_IN_BYTES, 2048),))
@@ -178,7 +178,7 @@ ALLOWED_CODE_DUPLICATION = Knob("code-duplication-limit", 15)
         MIN_MINOR_CONCATENATE_BYTES,
         MIN_CONCATENATE_BYTES,
     ),
-    span=Span(since="0.5"),
+    span=Span("0.5"),
 )
 def inefficient_concatenate(pair: CandidatePair) -> Answer:
     settings = pair.state.settings
@@ -213,7 +213,7 @@ def reused_expensive_producer(pair: CandidatePair) -> Answer:
     "CPU009",
     "The fusion has too many reductions",
     message="Too many reductions inside single fusion.",
-    span=Span(since="0.6"),
+    span=Span("0.6"),
     knobs=(MAX_REDUCTIONS,),
 )
 def too_many_reductions(pair: CandidatePair) -> Answer:

@@ -24,7 +24,7 @@ def scatter(candidate: WrapCandidate) -> bool:
     return candidate.instruction.opcode == "scatter"
 
 
-@condition("FW002", "An operation of the fusion emitters is wrapped", allows=True, span=Span(since="0.8"))
+@condition("FW002", "An operation of the fusion emitters is wrapped", allows=True, span=Span("0.8"))
 def elemental(candidate: WrapCandidate) -> Answer:
     opcode = candidate.instruction.opcode
     if opcode not in WRAPPED_OPCODES or _is_too_early(candidate):
@@ -36,7 +36,7 @@ def _is_too_early(candidate: WrapCandidate) -> bool:
     return candidate.instruction.opcode in _LATER_WRAPPED and not candidate.release.wraps_all_loops
 
 
-@condition("FW005", "A copy that changes nothing stays a memcpy", span=Span(since="0.9"))
+@condition("FW005", "A copy that changes nothing stays a memcpy", span=Span("0.9"))
 def plain_copy(candidate: WrapCandidate) -> Answer:
     instruction = candidate.instruction
     if instruction.opcode != "copy" or instruction.shape.key != instruction.operands[0].shape.key:
@@ -44,7 +44,7 @@ def plain_copy(candidate: WrapCandidate) -> Answer:
     return {"bytes": instruction.shape.byte_size}
 
 
-@condition("FW006", "A copy of a narrow type is not wrapped", span=Span(since="0.9"))
+@condition("FW006", "A copy of a narrow type is not wrapped", span=Span("0.9"))
 def copy_of_narrow_type(candidate: WrapCandidate) -> Answer:
     instruction = candidate.instruction
     if instruction.opcode != "copy":
@@ -55,7 +55,7 @@ def copy_of_narrow_type(candidate: WrapCandidate) -> Answer:
     return {"element_type": element_type}
 
 
-@condition("FW003", "A copy that changes the layout is wrapped", allows=True, span=Span(since="0.9"))
+@condition("FW003", "A copy that changes the layout is wrapped", allows=True, span=Span("0.9"))
 def layout_copy(candidate: WrapCandidate) -> Answer:
     instruction = candidate.instruction
     if instruction.opcode != "copy":
@@ -64,7 +64,7 @@ def layout_copy(candidate: WrapCandidate) -> Answer:
 
 
 @condition(
-    "FW004", "A convolution that Eigen does not support is wrapped", allows=True, span=Span(since="0.11")
+    "FW004", "A convolution that Eigen does not support is wrapped", allows=True, span=Span("0.11")
 )
 def slow_convolution(candidate: WrapCandidate) -> Answer:
     instruction = candidate.instruction
@@ -74,12 +74,12 @@ def slow_convolution(candidate: WrapCandidate) -> Answer:
     return None if reason is None else {"because": reason}
 
 
-@condition("FW007", "A convolution is computed by Eigen", span=Span(since="0.11"))
+@condition("FW007", "A convolution is computed by Eigen", span=Span("0.11"))
 def eigen_convolution(candidate: WrapCandidate) -> bool:
     return candidate.instruction.opcode == "convolution"
 
 
-@condition("FW008", "A concatenate or a dot is faster unfused", span=Span(since="0.8"))
+@condition("FW008", "A concatenate or a dot is faster unfused", span=Span("0.8"))
 def better_alone(candidate: WrapCandidate) -> Answer:
     opcode = candidate.instruction.opcode
     return {"opcode": opcode} if opcode in ("concatenate", "dot") or _is_too_early(candidate) else None

@@ -11,7 +11,7 @@ from typing import TypeVar
 from hlofuse.ir.errors import HlofuseError, any_of
 from hlofuse.ir.record import replace
 from hlofuse.releases import Release
-from .catalogue import Knob, catalogue, knob_values
+from .catalogue import Knob, Rule, catalogue, knob_values
 from .verdict import Decision
 
 
@@ -21,6 +21,9 @@ class Settings:
 
     knobs: Mapping[str, float] = field(default_factory=dict)
     disabled: frozenset[str] = frozenset()
+
+    def asks(self, rule: Rule) -> bool:
+        return rule.code not in self.disabled
 
     def value(self, knob: Knob) -> float:
         return self.knobs.get(knob.name, knob.default) if self.knobs else knob.default

@@ -119,7 +119,7 @@ class Recorder:
         consumer: str,
         fusion: Instruction,
         *,
-        rule: str,
+        rule: Rule,
         kind: str = "producer-consumer",
         created: bool = False,
         duplicated: bool = False,
@@ -129,7 +129,7 @@ class Recorder:
         """`producer` went into `consumer`, which is (or became) `fusion`. A step of its own."""
         self._step += 1
         head = "fuse", self._pass, fusion.computation_name, self._step, producer.name, consumer
-        verdict = fusion.name, kind, created, duplicated, rule, reason, figures or NO_FIGURES
+        verdict = fusion.name, kind, created, duplicated, rule.code, reason, figures or NO_FIGURES
         self.events.append(_event((*head, *verdict, *_NO_CHANGE, (producer.origin, fusion.origin))))
 
     def ineligible(self, producer: Instruction, consumer: Instruction | None, verdict: Verdict) -> None:

@@ -49,6 +49,17 @@ class DotDimensions(Record):
         return {name: numbers(value) for name, value in found.items() if value or "contracting" in name}
 
 
+def free_dimensions(dot: Instruction) -> list[tuple[int, ...]]:
+    """Dimensions neither batch nor contracting, of each operand."""
+    dims = DotDimensions.of(dot)
+    return [dims.free(k, o.shape.rank) for k, o in enumerate(dot.operands)]
+
+
+def free_sizes(dot: Instruction) -> list[list[int]]:
+    sides = zip(dot.operands, free_dimensions(dot), strict=True)
+    return [[o.shape.dimensions[d] for d in free] for o, free in sides]
+
+
 _DIMENSIONS = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
 
 

@@ -10,7 +10,7 @@ from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass, VisitPass, replaced
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
-from hlofuse.passes.common.shapes import array, descending, relaid
+from hlofuse.passes.common.shapes import array, descending, permute
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, row_major_everywhere
 from hlofuse.passes.layout.rounds import assign_layouts
@@ -35,9 +35,7 @@ class _CpuLayouts(LayoutAssignment):
                     self.set_operand_layout(i, number, row_major_everywhere(operand.shape))
                 continue
             if i.opcode in ("all-gather", "reduce-scatter") and i.shape.is_array:
-                major = i.dimensions[0]
-                order = [*(d for d in reversed(range(i.shape.rank)) if d != major), major]
-                self.set_instruction_layout(i, relaid(i.shape, tuple(order)))
+                self.set_major(i)
                 continue
             for number, operand in enumerate(i.operands):
                 if (i, number) in constraint.operands or not operand.shape.is_array:
@@ -116,7 +114,7 @@ def _canonicalize(x: Instruction) -> None:
     orders = [list(map(own.index, labels)) for own, labels in zip(given, wanted, strict=True)]
     operands = [_transpose(o, order) for o, order in zip((source, kernel), orders, strict=False)]
     raw = x.attributes.given("window", "feature_group_count", "batch_group_count", "operand_precision")
-    result = array(x.element_type, [x.shape.dimensions[d] for d in orders[2]])
+    result = array(x.element_type, permute(x.shape.dimensions, orders[2]))
     new = make.add(
         x,
         "convolution",
@@ -129,5 +127,4 @@ def _canonicalize(x: Instruction) -> None:
 
 
 def _transpose(x: Instruction, order: list[int]) -> Instruction:
-    sizes = [x.shape.dimensions[d] for d in order]
-    return make.transpose(x, x, order, array(x.element_type, sizes))
+    return make.transpose(x, x, order, array(x.element_type, permute(x.shape.dimensions, order)))

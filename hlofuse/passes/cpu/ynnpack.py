@@ -96,18 +96,10 @@ def is_supported(x: Instruction, release: Release = AROUND_FUSION) -> bool:
 
 def is_computed_by_ynn(x: Instruction, release: Release) -> bool:
     """A library call, as the passes ahead of layout assignment see it (`call_library_for_instruction`)."""
-    if not is_preferred(x):
+    if x.opcode not in STARTS or not is_supported(x, release):
         return False
-    match x.opcode:
-        case "dot":
-            # A product of bf16 that is too small for Eigen is too small for the library as well.
-            is_narrow = x.element_type == "bf16"
-            return is_dot_supported(x, release) and (is_narrow or dot_strategy(x)[0] == EIGEN)
-        case "convolution":
-            return is_convolution_supported(x)
-        case "reduce" | "reduce-window":
-            return is_reduction_supported(x, release)
-    return False
+    # A product of bf16 that is too small for Eigen is too small for the library as well.
+    return x.opcode != "dot" or x.element_type == "bf16" or dot_strategy(x)[0] == EIGEN
 
 
 def _is_row_major(shape: Shape) -> bool:

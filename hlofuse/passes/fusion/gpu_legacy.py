@@ -80,7 +80,7 @@ class _Driver:
         if verdict is not None:
             return verdict, None
         times = self._model.merge_times(producer, producer.users)
-        if times.fused > times.unfused and SLOWER.code not in settings.disabled:
+        if times.fused > times.unfused and settings.asks(SLOWER):
             return Verdict(SLOWER, time_figures(times)), None
         return Verdict(MERGED, time_figures(times)), None
 
@@ -97,7 +97,7 @@ class _Driver:
                 producer,
                 name,
                 fusion,
-                rule=verdict.rule.code,
+                rule=verdict.rule,
                 created=fusion is not user,
                 duplicated=bool(producer.users),
                 figures=verdict.figures,

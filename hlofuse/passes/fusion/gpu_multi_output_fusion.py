@@ -9,6 +9,7 @@ from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.ir.fusing import fuse_in_place_of, merge_extra_output, set_fusion_kind
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import DevicePass
+from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations, is_nested_variadic_reduction
 from hlofuse.rules.gpu_multi_output_fusion import (
     ANOTHER_PREFERRED,
@@ -61,7 +62,7 @@ class _Driver:
         for producer in reversed(self._computation.post_order()):
             if producer.computation is None:
                 continue
-            if producer.opcode == "constant" and IS_CONSTANT.code not in self._settings.disabled:
+            if producer.opcode == "constant" and self._settings.asks(IS_CONSTANT):
                 self._refuse(producer, None, Verdict(IS_CONSTANT, message=f"{producer.name} is a constant."))
                 continue
             if producer.fusion_kind == "kCustom":
@@ -75,7 +76,7 @@ class _Driver:
 
     def _fuse_siblings(self, parent: Instruction) -> bool:
         scalar = parent.shape.is_array and parent.shape.is_effective_scalar
-        if scalar and IS_SCALAR.code not in self._settings.disabled:
+        if scalar and self._settings.asks(IS_SCALAR):
             operands = ", ".join(o.name for o in parent.operands)
             message = f"Operand {parent.name} = {parent.opcode}({operands}) is not profitable"
             self._refuse(parent, None, Verdict(IS_SCALAR, message=message))
@@ -118,7 +119,7 @@ class _Driver:
         if is_input:
             set_fusion_kind(fusion, "kInput")
         # XLA does not ask what joining saves; who reads the record does.
-        self._record(other, name, fusion, "sibling", SHARED_READ.code, (self._ticks(fusion), unfused))
+        self._record(other, name, fusion, "sibling", SHARED_READ, (self._ticks(fusion), unfused))
 
     def _best_consumer(self, producer: Instruction) -> Instruction | None:
         """`GetProducerConsumerMultiOutputFusionCandidates` and the choice among them."""
@@ -154,7 +155,7 @@ class _Driver:
             self._reach.replace(consumer, fusion)
         self._merge(fusion, producer)
         created = fusion is not consumer
-        self._record(producer, name, fusion, "multi-output", SAVES_TIME.code, times, created=created)
+        self._record(producer, name, fusion, "multi-output", SAVES_TIME, times, created=created)
 
     def _merge(self, fusion: Instruction, other: Instruction) -> None:
         self._reach.merge(fusion, other)
@@ -177,7 +178,7 @@ class _Driver:
         consumer: str,
         fusion: Instruction,
         kind: str,
-        rule: str,
+        rule: Rule,
         times: tuple[int, int],
         *,
         created: bool = False,

@@ -112,19 +112,15 @@ class _LoopDriver:
     def _refusal(
         self, kernel: Instruction, consumer: Instruction, found: dict[Instruction, None]
     ) -> Rule | None:
-        off = self._settings.disabled
+        asks = self._settings.asks
         large = rules.MAX_ELEMENTS_SLICED if rules.is_joined(kernel) else rules.MAX_ELEMENTS
         elements = self._limit(large, rules.MAX_ELEMENTS_SLICED)
         instructions = self._limit(rules.MAX_INSTRUCTIONS, rules.MAX_INSTRUCTIONS_SLICED)
         if not rules.feeds_only(kernel, consumer, self._views):
             return rules.OTHER_USERS
-        if outputs_of(kernel)[0].shape.element_count > elements and rules.LARGE_KERNEL.code not in off:
+        if outputs_of(kernel)[0].shape.element_count > elements and asks(rules.LARGE_KERNEL):
             return rules.LARGE_KERNEL
-        if (
-            kernel.opcode == "fusion"
-            and instruction_count(kernel) > instructions
-            and rules.LONG_KERNEL.code not in off
-        ):
+        if kernel.opcode == "fusion" and instruction_count(kernel) > instructions and asks(rules.LONG_KERNEL):
             return rules.LONG_KERNEL
         if not self._unlike_ones and not rules.is_row_major(kernel):
             return rules.NOT_ROW_MAJOR
@@ -133,7 +129,7 @@ class _LoopDriver:
         for operand in kernel.operands:
             shared = self._unlike_ones or operand.opcode == "parameter"
             if shared and any(u is not kernel and u in found for u in operand.users):
-                return rules.SHARED_PARAMETER if rules.SHARED_PARAMETER.code not in off else None
+                return rules.SHARED_PARAMETER if asks(rules.SHARED_PARAMETER) else None
         return None
 
     def _limit(self, whole: Knob, sliced: Knob) -> float:
@@ -144,7 +140,7 @@ class _LoopDriver:
         first = kernels[start]
         whole_and_unfused = not self._sliced and first.opcode != "fusion"
         most = self._settings.value(rules.MAX_OUTPUTS_UNFUSED if whole_and_unfused else rules.MAX_OUTPUTS)
-        limited = rules.TOO_MANY.code not in self._settings.disabled
+        limited = self._settings.asks(rules.TOO_MANY)
         outputs = pointers = cost = 0
         for end in range(start, len(kernels)):
             kernel = kernels[end]
@@ -193,7 +189,7 @@ class _LoopDriver:
                 kernel,
                 first,
                 joined,
-                rule=rules.JOINED_LOOPS.code,
+                rule=rules.JOINED_LOOPS,
                 kind="horizontal",
                 created=True,
                 figures=figures,
@@ -328,4 +324,4 @@ class _InputDriver(Record):
         self.model.forget(other)
         merge_fusion_into_multi_output(anchor, other)
         self.model.changed(anchor)
-        self.recorder.fuse(other, into, anchor, rule=JOINED_REDUCTIONS.code, kind="horizontal")
+        self.recorder.fuse(other, into, anchor, rule=JOINED_REDUCTIONS, kind="horizontal")

@@ -85,7 +85,7 @@ class FusionDriver:
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
         """Producers refused before any pair is looked at (`ComputeGloballyUnfusible`)."""
-        if CANNOT_BE_DUPLICATED.code in self.state.settings.disabled:
+        if not self.state.settings.asks(CANNOT_BE_DUPLICATED):
             return {}
         may_fuse = lambda consumer, number: self.should_fuse(consumer, number).allows  # noqa: E731
         found = globally_unfusible(computation, may_fuse)
@@ -155,7 +155,7 @@ class FusionDriver:
             producer,
             name,
             fusion,
-            rule=verdict.rule.code,
+            rule=verdict.rule,
             created=fusion is not consumer,
             duplicated=bool(producer.users) or producer.is_root,
             reason=verdict.rule.message or None,

@@ -32,21 +32,17 @@ class MoveCopyToUsers(VisitPass):
 
     def handle(self, user: Instruction) -> bool:
         opcode = user.opcode
-        if opcode in ELEMENTWISE_BINARY:
-            count = 2
-            if len({o.operands[0].shape.key for o in user.operands if o.opcode == "copy"}) > 1:
-                return False
-        elif opcode == "concatenate":
-            count = len(user.operands)
-            if len({o.operands[0].shape.minor_to_major for o in user.operands if o.opcode == "copy"}) > 1:
-                return False
-        else:
-            count = 1
+        is_binary, joins = opcode in ELEMENTWISE_BINARY, opcode == "concatenate"
+        count = len(user.operands) if is_binary or joins else 1
         if any(o.opcode != "copy" for o in user.operands[:count]) or user.shape.is_tuple:
             return False
         if opcode == "convert" and len(user.users) == 1 and user.users[0].opcode == "convolution":
             return False
         sources = [o.operands[0] for o in user.operands[:count]]
+        if is_binary and len({s.shape.key for s in sources}) > 1:
+            return False
+        if joins and len({s.shape.minor_to_major for s in sources}) > 1:
+            return False
         operands = [*sources, *user.operands[count:]]
         if opcode == "reduce":
             return replaced(user, computation_of(user).add_instruction(user.clone(operands)))

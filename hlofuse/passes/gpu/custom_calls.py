@@ -8,7 +8,7 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.ir.names import NameUniquer
 from hlofuse.passes.base import DevicePass, Pass, VisitPass, expand_each, find_each, replaced
-from hlofuse.passes.common.make import add, added, bare_element
+from hlofuse.passes.common.make import added, bare_element, get_tuple_element
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.sort.topk import is_stable, is_topk_call
 from hlofuse.trace import Recorder
@@ -47,7 +47,7 @@ def _call(solve: Instruction) -> None:
         custom_call_target=f'"{_TARGET}"',
         backend_config=json.dumps(options, separators=(",", ":")),
     )
-    replaced(solve, add(call, "get-tuple-element", solve.shape, [call], index="0"))
+    replaced(solve, get_tuple_element(call, call, 0))
 
 
 _MAX_SHARE_OF_ROW = 0.85

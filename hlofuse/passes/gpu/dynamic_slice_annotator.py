@@ -10,7 +10,7 @@ import numpy as np
 from hlofuse.analysis.slice_copies import copied_dynamic_slice, has_byte_strides, is_contiguous_slice
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.shapes import strides_of
-from hlofuse.ir import Instruction, Module, Shape, reach
+from hlofuse.ir import Instruction, Module, Shape, reach, set_attribute
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.calls import make_asynchronous
 from hlofuse.passes.common.elementwise import CannotEvaluate
@@ -48,7 +48,7 @@ class DynamicSliceAnnotator(Pass):
 def _annotate(i: Instruction, place: _Place) -> None:
     found = {"loop_index": "0"} if place.in_loop else {}
     found |= {"byte_offset": str(place.offset), "byte_stride": str(place.stride)}
-    i.attributes = i.attributes.updated(backend_config=gpu_config_text("dynamic_slice_config", found))
+    set_attribute(i, "backend_config", gpu_config_text("dynamic_slice_config", found))
 
 
 def _place(i: Instruction, series: _Series) -> _Place | None:

@@ -11,8 +11,8 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, Shape
 from hlofuse.passes.base import DevicePass
-from hlofuse.passes.common.dots import DotDimensions
-from hlofuse.passes.common.shapes import aligned, descending, relaid, without_ones
+from hlofuse.passes.common.dots import DotDimensions, free_dimensions, free_sizes
+from hlofuse.passes.common.shapes import aligned, descending, is_sorted, permute, relaid, without_ones
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, Order
 from hlofuse.passes.layout.rounds import assign_layouts
@@ -53,7 +53,7 @@ def is_matrix_of_dot(shape: Shape, dot: Instruction) -> bool:
     """True if the dot can write its result in this layout (`DotCanSupportShapeWithLayout`)."""
     dims = DotDimensions.of(dot)
     batch = len(dims.lhs_batch)
-    rows = len(dims.free(0, dot.operands[0].shape.rank))
+    rows = len(free_dimensions(dot)[0])
     every = tuple(range(shape.rank))
     return is_matrix(shape, every[:batch], every[batch : batch + rows], every[batch + rows :])
 
@@ -64,26 +64,20 @@ def can_fold_transpose(dot: Instruction, number: int) -> bool:
     dims = DotDimensions.of(dot)
     mapping = transpose.dimensions
     free = dims.free(number, transpose.shape.rank)
-    moved = [mapping[d] for d in free]
-    if sorted(moved) != moved:
-        return False
-    batch = [mapping[d] for d in dims.batch(number)]
-    contracting = [mapping[d] for d in dims.contracting(number)]
-    return is_matrix(transpose.operands[0].shape, batch, contracting, moved)
+    batch, contracting = (permute(mapping, own) for own in dims.fixed(number))
+    moved = permute(mapping, free)
+    return is_sorted(moved) and is_matrix(transpose.operands[0].shape, batch, contracting, moved)
 
 
 def is_for_cublas(dot: Instruction, of_vectors: bool = True) -> bool:
     """`IsCublasSupportedMatMul`; `of_vectors`: also where only one operand is a matrix."""
     dims = DotDimensions.of(dot)
     matrices = 0
-    for number, operand in enumerate(dot.operands):
-        sizes = operand.shape.dimensions
-        if len(dims.contracting(number)) != 1 or len(sizes) - 1 in dims.batch(number):
+    for number, free in enumerate(free_sizes(dot)):
+        last = dot.operands[number].shape.rank - 1
+        if len(free) > 1 or len(dims.contracting(number)) != 1 or last in dims.batch(number):
             return False
-        free = dims.free(number, len(sizes))
-        if len(free) > 1:
-            return False
-        matrices += any(sizes[d] != 1 for d in free)
+        matrices += free not in ([], [1])
     of = dot.element_type
     if matrices == 0 or (matrices == 1 and (not of_vectors or of == "c128")):
         return False
@@ -94,13 +88,8 @@ def is_for_cublas(dot: Instruction, of_vectors: bool = True) -> bool:
 
 def is_tiny(dot: Instruction, threshold: int = _TINY_DOT_ELEMENTS) -> bool:
     """`IsMatrixMultiplicationTooSmallForRewriting`."""
-    dims = DotDimensions.of(dot)
-    free = 0
-    for number, operand in enumerate(dot.operands):
-        shape = operand.shape
-        free += math.prod(shape.dimensions[d] for d in dims.free(number, shape.rank))
-    sizes = dot.operands[0].shape.dimensions
-    return free * math.prod(sizes[d] for d in dims.lhs_contracting) < threshold
+    free, sizes = sum(map(math.prod, free_sizes(dot))), dot.operands[0].shape.dimensions
+    return free * math.prod(sizes[d] for d in DotDimensions.of(dot).lhs_contracting) < threshold
 
 
 # What is not laid out here: hosts, calls and fusions, arrays that a library packs.
@@ -189,9 +178,7 @@ class _GpuLayouts(LayoutAssignment):
                 for k in (0, 1):
                     self.set_buffer_layout(self.buffers.defined_by(instruction)[k,], order)
             elif opcode in _MAJOR and instruction.shape.is_array and instruction.dimensions:
-                major = instruction.dimensions[0]
-                order = (*(d for d in reversed(range(instruction.shape.rank)) if d != major), major)
-                self.set_instruction_layout(instruction, relaid(instruction.shape, order))
+                self.set_major(instruction)
             elif opcode == "triangular-solve":
                 for number in (0, 1):
                     self.set_operand_layout(instruction, number, _fortran(instruction.operands[number].shape))

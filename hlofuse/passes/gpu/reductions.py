@@ -18,7 +18,15 @@ from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.passes.base import Explained, Pass, VisitPass, replaced, visit_module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.make import add, added, bitcast, numbers
-from hlofuse.passes.common.shapes import array, physical, with_layout, without, without_ones
+from hlofuse.passes.common.shapes import (
+    array,
+    permute,
+    permuted,
+    physical,
+    with_layout,
+    without,
+    without_ones,
+)
 from hlofuse.rules.rewrites import GROUPED_DIMENSIONS, LONG_SUM_ON_GPU, SPLIT_DIMENSIONS
 from hlofuse.trace import Recorder
 
@@ -72,7 +80,7 @@ def replaced_through_bitcasts(reduce: Instruction, new: Instruction) -> bool:
         return replaced(reduce, add(reduce, "bitcast", reduce.shape, [new]))
     shapes = reduce.shape.tuple_shapes
     parts = [bitcast(make.bare_element(reduce, new, k), was) for k, was in enumerate(shapes)]
-    return replaced(reduce, add(reduce, "tuple", reduce.shape, parts))
+    return replaced(reduce, make.tuple_of(reduce, parts))
 
 
 class ReductionDimensionGrouper(VisitPass):
@@ -115,8 +123,7 @@ class TransposeDimensionGrouper(VisitPass):
         if found is None or len(found[0]) == 1 or found[0] == transpose.shape.dimensions:
             return False
         sizes, permutation = found
-        before = [sizes[k] for k in inverse(permutation)]
-        operand = bitcast(source, array(source.element_type, before))
+        operand = bitcast(source, array(source.element_type, permute(sizes, inverse(permutation))))
         grouped = make.transpose(transpose, operand, permutation, array(source.element_type, sizes))
         return replaced(transpose, add(transpose, "bitcast", transpose.shape, [grouped]))
 
@@ -163,11 +170,7 @@ class ReductionLayoutNormalizer(VisitPass):
         dimensions = [k for k, d in enumerate(major_to_minor) if d in reduced]
         # What is kept, in the order of the input's memory, by its number in the result.
         order = tuple(remaining.index(d) for d in major_to_minor if d not in reduced)
-        number = inverse(order)
-        shapes = []
-        for result in results:
-            sizes = [result.dimensions[d] for d in order]
-            shapes.append(with_layout(result.element_type, sizes, [number[d] for d in result.minor_to_major]))
+        shapes = [permuted(result, order) for result in results]
         plain = [i if i.shape.is_row_major else add(i, "bitcast", physical(i.shape), [i]) for i in inputs]
         return replaced_through_bitcasts(
             reduce, reduce_like(reduce, Shape.maybe_tuple_of(shapes), plain, dimensions)

@@ -63,7 +63,7 @@ def _fuse(
     if config is None:
         _discard(fusion)
         return False
-    fusion.attributes = fusion.attributes.updated(backend_config=config)
+    set_attribute(fusion, "backend_config", config)
     name = root.name
     replaced(root, fusion)
     recorder.created_instructions(name, [fusion], TRITON_SOFTMAX)
@@ -101,9 +101,7 @@ class _BlockLevelConfigs:
                 x.payload,
                 tuple(place[o] for o in x.operands),
                 tuple((name, self._structure_of_called(c)) for name, c in x.called),
-                tuple(
-                    item for item in x.attributes.raw_items.items() if item[0] not in ("metadata", "to_apply")
-                ),
+                tuple(x.attributes.without("metadata", "to_apply").raw_items.items()),
             )
             for x in place
         )

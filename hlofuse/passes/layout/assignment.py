@@ -168,6 +168,12 @@ class Requests:
                 if operand.shape.is_array and operand.shape.rank == shape.rank:
                     self.set_array_operand_layout(instruction, number, shape.minor_to_major)
 
+    def set_major(self, collective: Instruction) -> None:
+        """The dimension along which it joins or divides is the most major one, as backends run it."""
+        major, rank = collective.dimensions[0], collective.shape.rank
+        order = (*(d for d in reversed(range(rank)) if d != major), major)
+        self.set_instruction_layout(collective, relaid(collective.shape, order))
+
     def push(self, constraint: Constraint) -> None:
         """Add a constraint (`PushAddedConstraints`): depth-first ones last, others after higher priority."""
         if constraint.dfs:

@@ -159,7 +159,7 @@ class Driver:
         self._legality = legality
         self._recorder = recorder
         self._tie_breaker = tie_breaker
-        self._observers = observers if tie_breaker is None else (*observers, tie_breaker)
+        self._observers = observers
         self._extra_outputs = extra_outputs
         # Of producers refused by some user: the Triton fusion that can also write them out.
         self._preferred = dict[Instruction, Instruction]()
@@ -296,7 +296,7 @@ class Driver:
                 producer,
                 name,
                 consumer,
-                rule=rule.code,
+                rule=rule,
                 kind="multi-output" if extra else "producer-consumer",
                 created=created,
                 duplicated=bool(producer.users),

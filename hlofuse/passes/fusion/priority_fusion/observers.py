@@ -190,9 +190,6 @@ def _text(step: PriorityStep | IneligibleStep) -> str:
 
 def _reorder(users: list[Instruction], names: Sequence[str]) -> None:
     place = {name: k for k, name in enumerate(names)}
-    if all(u.name in place for u in users):
-        users.sort(key=lambda u: place[u.name])
-    elif place:
-        # Bitcasts among the users are not recorded when the others are fused.
-        ordered = iter(sorted((u for u in users if u.name in place), key=lambda u: place[u.name]))
-        users[:] = [next(ordered) if u.name in place else u for u in users]
+    # Bitcasts among the users are not recorded when the others are fused.
+    ordered = iter(sorted((u for u in users if u.name in place), key=lambda u: place[u.name]))
+    users[:] = [next(ordered) if u.name in place else u for u in users]

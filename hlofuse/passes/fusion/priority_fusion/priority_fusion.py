@@ -30,7 +30,8 @@ class PriorityFusion(DevicePass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         model = CombinedModel(self.required_device(), self.release, tables=self.tables)
-        for observer in self.observers if self.tie_breaker is None else (*self.observers, self.tie_breaker):
+        observers = self.observers if self.tie_breaker is None else (*self.observers, self.tie_breaker)
+        for observer in observers:
             observer.begin(model)
         legality = Legality(module, model, self.settings)
         computations = fusible_computations(module, self.release)
@@ -44,7 +45,7 @@ class PriorityFusion(DevicePass):
                 legality,
                 recorder,
                 self.tie_breaker,
-                self.observers,
+                observers,
                 extra_outputs=self.triton_multi_output,
             )
             changed |= driver.run()

@@ -11,7 +11,7 @@ from hlofuse.ir import Instruction, Module, set_attribute
 from hlofuse.passes.algebraic.context import broadcast_effective_constant
 from hlofuse.passes.base import NotRepresentable, Pass, attempt, replaced
 from hlofuse.passes.common.literals import scalar_of
-from hlofuse.passes.common.make import added, derived, zero
+from hlofuse.passes.common.make import added, derived, zeros
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 from .rewriter import BIAS_ACTIVATION, FORWARD, FORWARD_GRAPH, call_like, config_of, configure
@@ -77,8 +77,7 @@ class _Result(NamedTuple):
 
 
 def _is_call(x: Instruction) -> bool:
-    target = custom_call_target(x)
-    return target in (FORWARD, BIAS_ACTIVATION)
+    return custom_call_target(x) in (FORWARD, BIAS_ACTIVATION)
 
 
 def _results(x: Instruction, *, call_read_once: bool) -> list[_Result]:
@@ -178,8 +177,7 @@ def _with_bias(call: Instruction) -> Instruction:
     result = call.shape.tuple_shapes[0]
     features = result.dimensions[call.attributes["dim_labels"].output_feature_dimension]
     shape = array(result.element_type, [features])
-    none = added(call, "broadcast", shape, [zero(call, result.element_type)], dimensions="{}")
-    new = call_like(call, [*call.operands, none], BIAS_ACTIVATION)
+    new = call_like(call, [*call.operands, zeros(call, shape)], BIAS_ACTIVATION)
     replaced(call, new)
     return new
 

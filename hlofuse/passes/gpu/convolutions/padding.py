@@ -55,7 +55,7 @@ def _forward(call: Instruction) -> bool:
     dimensions = [replace(d, size=n, window_dilation=1) for d, n in zip(left, sizes, strict=True)]
     new = make.copy_of(call, [source, kernel, *call.operands[2:]])
     set_attribute(new, "window", Window(dimensions))
-    return _replace(call, new)
+    return replace_instruction(call, new)
 
 
 def _padded_and_sliced(
@@ -113,7 +113,7 @@ def _backward_filter(call: Instruction, whole: bool) -> bool:
         dimensions.append(replace(d, padding_low=least, padding_high=least))
     new = make.copy_of(call, [_padded(call.operands[0], config), call.operands[1]])
     set_attribute(new, "window", Window(dimensions))
-    return _replace(call, new)
+    return replace_instruction(call, new)
 
 
 def _backward_input(call: Instruction) -> bool:
@@ -136,11 +136,7 @@ def _backward_input(call: Instruction) -> bool:
     set_attribute(new, "window", Window(dimensions))
     whole, rest = (make.get_tuple_element(call, new, k) for k in range(2))
     slice_ = make.slice_of(call, whole, starts, limits)
-    return _replace(call, make.tuple_of(call, [slice_, rest]))
-
-
-def _replace(call: Instruction, new: Instruction) -> bool:
-    return replace_instruction(call, new)
+    return replace_instruction(call, make.tuple_of(call, [slice_, rest]))
 
 
 _FEATURE_MULTIPLE = 8

@@ -9,7 +9,6 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import gpu_config, gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir import (
-    Attributes,
     Instruction,
     Module,
     computation_of,
@@ -20,8 +19,8 @@ from hlofuse.ir import (
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, Window, WindowDimension
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES, Shape
 from hlofuse.passes.base import NotRepresentable, Pass, any_change, attempt, find_each, replaced
-from hlofuse.passes.common.make import add, added, bare_element, bitcast, numbers
-from hlofuse.passes.common.shapes import array, labels_of, physical, unmodified_dimensions, window_of
+from hlofuse.passes.common.make import added, bare_element, bitcast, get_tuple_element, numbers
+from hlofuse.passes.common.shapes import array, labels_of, permute, physical, unmodified_dimensions, window_of
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.trace import Recorder
 
@@ -58,10 +57,10 @@ def configure(call: Instruction, config: dict[str, Any]) -> None:
 
 def call_like(call: Instruction, operands: Sequence[Instruction], target: str) -> Instruction:
     """`call` with other operands, in its computation: XLA adds a clone and then gives it its name."""
-    raw = {**call.attributes.without("control-predecessors").raw_items, "custom_call_target": f'"{target}"'}
+    attributes = call.attributes.without("control-predecessors").updated(custom_call_target=f'"{target}"')
     name = call.name if call.attributes.get("custom_call_target") == target else NAMES[target]
     module_of(computation_of(call)).instruction_names.skip((call.name,))
-    new = Instruction(name, call.shape, "custom-call", operands, Attributes(raw=raw))
+    new = Instruction(name, call.shape, "custom-call", operands, attributes)
     return computation_of(call).add_instruction(new)
 
 
@@ -108,9 +107,9 @@ def convolution_shapes(call: Instruction) -> tuple[Shape, Shape, Shape]:
 
 
 def _order(labels: str, first: str, channels: str, last: bool) -> tuple[int, ...]:
-    spatial = [labels.index(c) for c in sorted(c for c in labels if c.isdigit())]
-    a, b = labels.index(first), labels.index(channels)
-    return ((a, *spatial, b) if last else (a, b, *spatial))[::-1]
+    spatial = sorted(filter(str.isdigit, labels))
+    wanted = (first, *spatial, channels) if last else (first, channels, *spatial)
+    return tuple(map(labels.index, wanted))[::-1]
 
 
 def _channels_last(call: Instruction, device: DeviceDescription) -> bool:
@@ -198,7 +197,7 @@ def _rewrite(conv: Instruction) -> bool:
         custom_call_target=f'"{found.target}"',
         backend_config=gpu_config_text("cudnn_conv_backend_config", DEFAULT),
     )
-    return replaced(conv, add(conv, "get-tuple-element", conv.shape, [call], index="0"))
+    return replaced(conv, get_tuple_element(conv, call, 0))
 
 
 def _batch_groups(conv: Instruction) -> int:
@@ -215,9 +214,8 @@ def _in_groups_of_features(conv: Instruction) -> Instruction:
     order = [d for d in range(len(split)) if d != batch]
     order.insert(feature, batch)
     lhs = added(conv, "reshape", array(kind, split), [lhs])
-    transposed = array(kind, [split[d] for d in order])
-    lhs = added(conv, "transpose", transposed, [lhs], dimensions=numbers(order))
-    merged = [split[d] for d in order]
+    merged = list(permute(split, order))
+    lhs = added(conv, "transpose", array(kind, merged), [lhs], dimensions=numbers(order))
     del merged[feature]
     merged[feature] = sizes[feature] * groups
     lhs = added(conv, "reshape", array(kind, merged), [lhs])

@@ -8,7 +8,7 @@ from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import gpu_config, gpu_config_text, printed_number
-from hlofuse.ir import Attributes, Instruction, computation_of, module_of, set_attribute
+from hlofuse.ir import Instruction, computation_of, module_of, set_attribute
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.algebraic.context import broadcast_constant, scalar_constant
 from hlofuse.passes.base import NotRepresentable, replaced
@@ -41,7 +41,7 @@ def call_like(
     call: Instruction, operands: Sequence[Instruction], config: dict[str, Any], shape: Shape
 ) -> Instruction:
     """`call` with other operands and another configuration, in its computation."""
-    attributes = Attributes(raw=dict(call.attributes.without("control-predecessors").raw_items))
+    attributes = call.attributes.without("control-predecessors")
     new = Instruction("cublas-lt-matmul", shape, "custom-call", operands, attributes, called=call.called)
     configure(new, config)
     return computation_of(call).add_instruction(new)
@@ -58,19 +58,14 @@ def _config(dot: Instruction) -> dict[str, Any]:
     frontend = dot.attributes.get("frontend_attributes") or {}
     precision = dot.raw("operand_precision")
     precisions = precision.strip("{}").upper().split(",") if precision else ["DEFAULT", "DEFAULT"]
-    numbers = {
-        "lhs_contracting_dimensions": dims.lhs_contracting,
-        "rhs_contracting_dimensions": dims.rhs_contracting,
-        "lhs_batch_dimensions": dims.lhs_batch,
-        "rhs_batch_dimensions": dims.rhs_batch,
-    }
+    names = "lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch"
     strides = [
         math.prod(o.shape.dimensions[len(dims.lhs_batch) : len(dims.lhs_batch) + 2]) for o in dot.operands
     ]
     return {
         "alpha_real": 1,
         "beta": 0,
-        "dot_dimension_numbers": {name: [str(d) for d in of] for name, of in numbers.items()},
+        "dot_dimension_numbers": {f"{n}_dimensions": [str(d) for d in getattr(dims, n)] for n in names},
         "alpha_imag": 0,
         "precision_config": {"operand_precision": precisions, "algorithm": _UNSET},
         "epilogue": "DEFAULT",

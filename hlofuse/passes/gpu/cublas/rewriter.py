@@ -18,7 +18,7 @@ from hlofuse.passes.base import (
 )
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
-from hlofuse.passes.common.make import add, added, reshaped, transposed
+from hlofuse.passes.common.make import added, reshaped, transposed
 from hlofuse.passes.common.shapes import array, permute, permuted, with_dimensions, without
 from hlofuse.passes.dot.dot_operands import BATCH, CONTRACTING, DotOperand
 from hlofuse.passes.gpu.gemm.propagation import can_handle_gemm
@@ -122,10 +122,9 @@ def _with_workspace(call: Instruction, size: int) -> bool:
     if (aliasing := call.raw("output_to_operand_aliasing")) is not None:
         set_attribute(new, "output_to_operand_aliasing", aliasing.replace("{{}:", "{{0}:"))
     if call.shape.is_array:
-        return replaced(call, add(call, "get-tuple-element", call.shape, [new], index="0"))
+        return replaced(call, make.get_tuple_element(call, new, 0))
     for user in list(call.users):
-        element = add(call, "get-tuple-element", user.shape, [new], index=user.tuple_index)
-        replaced(user, element)
+        replaced(user, make.get_tuple_element(call, new, user.tuple_index))
     return True
 
 

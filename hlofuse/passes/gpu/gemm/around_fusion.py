@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Instruction, Layout, Module, Shape, computation_of, replace
+from hlofuse.ir import Instruction, Module, Shape, computation_of, replace
 from hlofuse.passes.base import Explained, Pass, VisitPass, any_change, attempt, replaced
-from hlofuse.passes.common.dots import DotDimensions, dot_like
+from hlofuse.passes.common.dots import DotDimensions, dot_like, free_dimensions, free_sizes
 from hlofuse.passes.common.make import (
     add,
     added,
@@ -24,7 +23,7 @@ from hlofuse.passes.common.make import (
     transpose,
     zero,
 )
-from hlofuse.passes.common.shapes import array, inserted, with_layout
+from hlofuse.passes.common.shapes import array, inserted, permute, permuted, with_layout
 from hlofuse.passes.gpu.layout_assignment import is_tiny
 from hlofuse.rules.rewrites import SPLIT_K, STRENGTH_REDUCED
 from hlofuse.trace import Recorder
@@ -77,11 +76,12 @@ class _Sizes(NamedTuple):
     def of(cls, dot: Instruction) -> "_Sizes":
         """`GetDotDimensions`."""
         dims = DotDimensions.of(dot)
-        left, right = (o.shape for o in dot.operands)
+        left = dot.operands[0].shape
+        m, n = map(math.prod, free_sizes(dot))
         return cls(
             b=math.prod(left.dimensions[d] for d in dims.lhs_batch),
-            m=math.prod(left.dimensions[d] for d in dims.free(0, left.rank)),
-            n=math.prod(right.dimensions[d] for d in dims.free(1, right.rank)),
+            m=m,
+            n=n,
             k=math.prod(left.dimensions[d] for d in dims.lhs_contracting),
             lhs_bits=_source_bits(dot.operands[0]),
             rhs_bits=_source_bits(dot.operands[1]),
@@ -157,10 +157,10 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
         rhs_contracting=(right_k + 1,),
     )
     kind = sum_type(dot)
-    batch = [left.shape.dimensions[d] for d in new.lhs_batch]
-    free = [left.shape.dimensions[d] for d in new.free(0, left.shape.rank)]
-    free += [right.shape.dimensions[d] for d in new.free(1, right.shape.rank)]
-    product = dot_like(dot, array(kind, [*batch, *free]), left, right, new)
+    batch = permute(left.shape.dimensions, new.lhs_batch)
+    rows = permute(left.shape.dimensions, new.free(0, left.shape.rank))
+    columns = permute(right.shape.dimensions, new.free(1, right.shape.rank))
+    product = dot_like(dot, array(kind, (*batch, *rows, *columns)), left, right, new)
     product.attributes = product.attributes.without("sharding", "frontend_attributes", "backend_config")
     start = zero(dot, kind)
     shape = with_layout(kind, dot.shape.dimensions, dot.shape.minor_to_major)
@@ -217,11 +217,7 @@ class GemmFusionSwapOperands(Pass):
 
 
 def _should_swap(dot: Instruction) -> bool:
-    dims = DotDimensions.of(dot)
-    left, right = (
-        math.prod(o.shape.dimensions[d] for d in dims.free(number, o.shape.rank))
-        for number, o in enumerate(dot.operands)
-    )
+    left, right = map(math.prod, free_sizes(dot))
     if left < _MIN_LEFT_ELEMENTS <= right:
         return True
     computes = [_has_code(o) for o in dot.operands]
@@ -241,18 +237,11 @@ def _swap(dot: Instruction) -> None:
     dims = DotDimensions.of(dot)
     left, right = dot.operands
     batch = len(dims.lhs_batch)
-    of_left = len(dims.free(0, left.shape.rank))
-    of_right = len(dims.free(1, right.shape.rank))
+    of_left, of_right = map(len, free_dimensions(dot))
     start = batch + of_left
     order = (*range(batch), *range(start, start + of_right), *range(batch, start))
-    place = inverse(order)
-    shape = replace(
-        dot.shape,
-        dimensions=tuple(dot.shape.dimensions[d] for d in order),
-        layout=Layout(tuple(place[d] for d in dot.shape.minor_to_major)),
-    )
     swapped = DotDimensions(dims.rhs_batch, dims.lhs_batch, dims.rhs_contracting, dims.lhs_contracting)
-    new = dot_like(dot, shape, right, left, swapped)
+    new = dot_like(dot, permuted(dot.shape, order), right, left, swapped)
     new.attributes = new.attributes.without("sharding", "frontend_attributes")
     back = add(dot, "bitcast", dot.shape, [new])
     dot.replace_all_uses_with(back)
@@ -279,7 +268,7 @@ class DotStrengthReduction(Pass):
         if len(dot.operands) != 2 or "algorithm" in dot.attributes:
             return False
         dims = DotDimensions.of(dot)
-        vectors = [not dims.free(k, o.shape.rank) for k, o in enumerate(dot.operands)]
+        vectors = [not free for free in free_dimensions(dot)]
         types = {dot.element_type, *(o.element_type for o in dot.operands)}
         if not any(vectors) and not (types == {"s32"} and dims.rhs_contracting == (1,)):
             return False
@@ -288,9 +277,7 @@ class DotStrengthReduction(Pass):
 
 def _expand(dot: Instruction) -> Instruction:
     """`ExpandInstruction`."""
-    dims = DotDimensions.of(dot)
-    free = [dims.free(k, o.shape.rank) for k, o in enumerate(dot.operands)]
-    sizes = [[o.shape.dimensions[d] for d in f] for o, f in zip(dot.operands, free, strict=True)]
+    dims, free, sizes = DotDimensions.of(dot), free_dimensions(dot), free_sizes(dot)
     sides = []
     for k, operand in enumerate(dot.operands):
         side = convert(dot, operand, dot.element_type)

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Instruction, Shape, replace
+from hlofuse.passes.common.shapes import permute
 
 NO_SPLIT = 1
 _CONCATENATE_ALIGNMENT = 64
@@ -75,7 +76,7 @@ Orders = dict[Instruction, DimensionOrder]
 def through_bitcast(target: Instruction, source: DimensionOrder) -> Orders | None:
     """The order on the other side of a bitcast, `target` (`GetPropagatedDimOrdersForBitcast`)."""
     shape = target.shape
-    sizes = [shape.dimensions[d] for d in shape.minor_to_major]
+    sizes = permute(shape.dimensions, shape.minor_to_major)
     result = DimensionOrder()
     orders: list[list[int]] = [[] for _ in source.fragments]
     left, at = 1, 0

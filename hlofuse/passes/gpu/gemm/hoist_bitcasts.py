@@ -7,12 +7,12 @@ from itertools import pairwise
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Instruction, Shape, computation_of, reach, replace
+from hlofuse.ir import Computation, Instruction, Shape, computation_of, reach, replace, set_attribute
 from hlofuse.passes.base import VisitPass
 from hlofuse.passes.common.calls import filled
-from hlofuse.passes.common.dots import DotDimensions
+from hlofuse.passes.common.dots import DotDimensions, free_dimensions
 from hlofuse.passes.common.make import derived, numbers
-from hlofuse.passes.common.shapes import common_factors, with_layout
+from hlofuse.passes.common.shapes import common_factors, permute, with_layout
 
 # Exchanging a bitcast with a broadcast or transpose (`xla/backends/gpu/transforms/bitcast_utils.cc`).
 #
@@ -23,8 +23,8 @@ from hlofuse.passes.common.shapes import common_factors, with_layout
 Exchange = tuple[Shape, tuple[int, ...]]
 
 
-def in_memory(shape: Shape) -> list[int]:
-    return [shape.dimensions[d] for d in shape.minor_to_major]
+def in_memory(shape: Shape) -> tuple[int, ...]:
+    return permute(shape.dimensions, shape.minor_to_major)
 
 
 def bitcast_of_broadcast(broadcast: Instruction, result: Shape) -> Exchange | None:
@@ -43,7 +43,7 @@ def bitcast_of_broadcast(broadcast: Instruction, result: Shape) -> Exchange | No
         dims += result.minor_to_major[start:end]
     dims.sort()
     order = [dims.index(d) for d in result.minor_to_major if d in dims]
-    inner = with_layout(shape.element_type, [result.dimensions[d] for d in dims], order)
+    inner = with_layout(shape.element_type, permute(result.dimensions, dims), order)
     return inner, tuple(dims)
 
 
@@ -136,11 +136,10 @@ class HoistFusedBitcasts(VisitPass):
 
 def _has_rows_by_columns(dot: Instruction) -> bool:
     """A product of rows and columns, with elementwise operations and broadcasts alone around it."""
-    dims = DotDimensions.of(dot)
-    sides = [(dims.free(k, o.shape.rank), dims.contracting(k)) for k, o in enumerate(dot.operands)]
-    if any(len(free) != 1 or len(contracting) != 1 for free, contracting in sides):
+    dims, (rows, columns) = DotDimensions.of(dot), free_dimensions(dot)
+    left, right = dims.lhs_contracting, dims.rhs_contracting
+    if any(len(side) != 1 for side in (rows, columns, left, right)):
         return False
-    (rows, left), (columns, right) = sides
     others = computation_of(dot).instructions
     return rows < left and columns > right and all(is_elementwise(i) or i.opcode in _NESTED for i in others)
 
@@ -213,7 +212,7 @@ def _hoist_upwards(bitcast: Instruction, callers: list[Instruction]) -> bool:
             for caller in callers:
                 caller.replace_operand(number, derived(caller, "bitcast", shape, [caller.operands[number]]))
         elif dimensions is not None:
-            i.attributes = i.attributes.updated(dimensions=numbers(dimensions))
+            set_attribute(i, "dimensions", numbers(dimensions))
         i.shape = shape
         if "sharding" in i.attributes:
             i.attributes = i.attributes.without("sharding")
