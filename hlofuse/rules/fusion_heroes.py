@@ -91,10 +91,10 @@ def heroes_verdict(
     release = model.release
     a, b = _hero(first, model).atom, _hero(second, model).atom
     found = heroes_differ(a, b, release)
-    if found is not None and settings.asks(found[0]):
+    if found is not None and settings.enables(found[0]):
         has_old_message = found[0] is TRANSPOSE_AND_REDUCTION and not release.plain_transposes_apart
         return Verdict(*found, "MOF-fusion of a transpose and a reduction" if has_old_message else None)
-    if not release.mlir_emitters and settings.asks(BECOMES_UNTILED):
+    if not release.mlir_emitters and settings.enables(BECOMES_UNTILED):
         tiled = ((first, second, a), (second, first, b))
         for fusion, reader, hero in tiled:
             reads = fusion.opcode == reader.opcode == "fusion" and fusion in reader.operands

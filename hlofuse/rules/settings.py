@@ -22,7 +22,7 @@ class Settings:
     knobs: Mapping[str, float] = field(default_factory=dict)
     disabled: frozenset[str] = frozenset()
 
-    def asks(self, rule: Rule) -> bool:
+    def enables(self, rule: Rule) -> bool:
         return rule.code not in self.disabled
 
     def value(self, knob: Knob) -> float:

@@ -97,8 +97,8 @@ class ShadowGraph:
     def post_order(self) -> list[Instruction]:
         """Operands before users, from nodes without users in id order (`MakeInstructionPostOrder`)."""
         last = self.computation.next_id
-        age = lambda x: self.source[x].id if x in self.source else last  # noqa: E731
-        return self.computation.post_order(starts=sorted(self.computation, key=age))
+        place = lambda x: self.source[x].id if x in self.source else last  # noqa: E731
+        return self.computation.post_order(starts=sorted(self.computation, key=place))
 
     def take_over(self) -> None:
         """Give the instructions the resulting use-list order, where it is complete."""

@@ -97,8 +97,8 @@ class ValueOrder:
         before = self._ordering.is_defined_before
         is_smaller = self._place.get(a.instruction, 0) < self._place.get(b.instruction, 0)
         first, second = (a, b) if is_smaller else (b, a)
-        is_turned = not before(first, second) and before(second, first)
-        return -1 if is_smaller is not is_turned else 1
+        is_reversed = not before(first, second) and before(second, first)
+        return -1 if is_smaller is not is_reversed else 1
 
 
 def _ordered_instructions(module: Module, ordering: HloOrdering) -> Iterator[Instruction]:

@@ -21,7 +21,7 @@ class VariadicOpSplitter(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         batch = int(self.settings.value(MAX_CONCATENATE_OPERANDS))
-        if not self.settings.asks(MANY_OPERANDS) or batch < 2:
+        if not self.settings.enables(MANY_OPERANDS) or batch < 2:
             return False
         changed = False
         for computation in module.non_fusion_computations():
@@ -67,7 +67,7 @@ class SortIotaFusion(Pass):
     name = "sort-iota-fusion"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        if not self.settings.asks(IOTA_INTO_SORT):
+        if not self.settings.enables(IOTA_INTO_SORT):
             return False
         changed = set()
         for computation in module.non_fusion_computations():

@@ -56,7 +56,7 @@ class _Driver(FusionDriver):
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
         found = super().unfusible(computation)
         in_force = self.release.has(SOFTMAX_SHIFT.span, SOFTMAX_SHIFT.code)
-        if in_force and self.state.settings.asks(SOFTMAX_SHIFT):
+        if in_force and self.state.settings.enables(SOFTMAX_SHIFT):
             for instruction in computation.post_order():
                 if instruction not in found and is_softmax_shift(instruction):
                     found[instruction] = Verdict(SOFTMAX_SHIFT)

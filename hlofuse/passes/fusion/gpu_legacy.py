@@ -80,7 +80,7 @@ class _Driver:
         if verdict is not None:
             return verdict, None
         times = self._model.merge_times(producer, producer.users)
-        if times.fused > times.unfused and settings.asks(SLOWER):
+        if times.fused > times.unfused and settings.enables(SLOWER):
             return Verdict(SLOWER, time_figures(times)), None
         return Verdict(MERGED, time_figures(times)), None
 

@@ -62,7 +62,7 @@ class _Driver:
         for producer in reversed(self._computation.post_order()):
             if producer.computation is None:
                 continue
-            if producer.opcode == "constant" and self._settings.asks(IS_CONSTANT):
+            if producer.opcode == "constant" and self._settings.enables(IS_CONSTANT):
                 self._refuse(producer, None, Verdict(IS_CONSTANT, message=f"{producer.name} is a constant."))
                 continue
             if producer.fusion_kind == "kCustom":
@@ -76,7 +76,7 @@ class _Driver:
 
     def _fuse_siblings(self, parent: Instruction) -> bool:
         scalar = parent.shape.is_array and parent.shape.is_effective_scalar
-        if scalar and self._settings.asks(IS_SCALAR):
+        if scalar and self._settings.enables(IS_SCALAR):
             operands = ", ".join(o.name for o in parent.operands)
             message = f"Operand {parent.name} = {parent.opcode}({operands}) is not profitable"
             self._refuse(parent, None, Verdict(IS_SCALAR, message=message))

@@ -112,15 +112,19 @@ class _LoopDriver:
     def _refusal(
         self, kernel: Instruction, consumer: Instruction, found: dict[Instruction, None]
     ) -> Rule | None:
-        asks = self._settings.asks
+        enables = self._settings.enables
         large = rules.MAX_ELEMENTS_SLICED if rules.is_joined(kernel) else rules.MAX_ELEMENTS
         elements = self._limit(large, rules.MAX_ELEMENTS_SLICED)
         instructions = self._limit(rules.MAX_INSTRUCTIONS, rules.MAX_INSTRUCTIONS_SLICED)
         if not rules.feeds_only(kernel, consumer, self._views):
             return rules.OTHER_USERS
-        if outputs_of(kernel)[0].shape.element_count > elements and asks(rules.LARGE_KERNEL):
+        if outputs_of(kernel)[0].shape.element_count > elements and enables(rules.LARGE_KERNEL):
             return rules.LARGE_KERNEL
-        if kernel.opcode == "fusion" and instruction_count(kernel) > instructions and asks(rules.LONG_KERNEL):
+        if (
+            kernel.opcode == "fusion"
+            and instruction_count(kernel) > instructions
+            and enables(rules.LONG_KERNEL)
+        ):
             return rules.LONG_KERNEL
         if not self._unlike_ones and not rules.is_row_major(kernel):
             return rules.NOT_ROW_MAJOR
@@ -129,7 +133,7 @@ class _LoopDriver:
         for operand in kernel.operands:
             shared = self._unlike_ones or operand.opcode == "parameter"
             if shared and any(u is not kernel and u in found for u in operand.users):
-                return rules.SHARED_PARAMETER if asks(rules.SHARED_PARAMETER) else None
+                return rules.SHARED_PARAMETER if enables(rules.SHARED_PARAMETER) else None
         return None
 
     def _limit(self, whole: Knob, sliced: Knob) -> float:
@@ -140,7 +144,7 @@ class _LoopDriver:
         first = kernels[start]
         whole_and_unfused = not self._sliced and first.opcode != "fusion"
         most = self._settings.value(rules.MAX_OUTPUTS_UNFUSED if whole_and_unfused else rules.MAX_OUTPUTS)
-        limited = self._settings.asks(rules.TOO_MANY)
+        limited = self._settings.enables(rules.TOO_MANY)
         outputs = pointers = cost = 0
         for end in range(start, len(kernels)):
             kernel = kernels[end]

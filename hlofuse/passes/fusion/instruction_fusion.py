@@ -49,7 +49,7 @@ class InstructionFusion(ReleasePass):
 
 
 class FusionDriver:
-    """One run of the pass: walks, asks, applies, records. Targets override the hooks."""
+    """One run of the pass: walks, enables, applies, records. Targets override the hooks."""
 
     rules: tuple[Callable[[CandidatePair], Verdict | None], ...] = BASE_RULES
     """Asked in order; the first that settles the pair decides, and if none does it is allowed."""
@@ -85,7 +85,7 @@ class FusionDriver:
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
         """Producers refused before any pair is looked at (`ComputeGloballyUnfusible`)."""
-        if not self.state.settings.asks(CANNOT_BE_DUPLICATED):
+        if not self.state.settings.enables(CANNOT_BE_DUPLICATED):
             return {}
         may_fuse = lambda consumer, number: self.should_fuse(consumer, number).allows  # noqa: E731
         found = globally_unfusible(computation, may_fuse)
