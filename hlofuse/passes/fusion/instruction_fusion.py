@@ -49,7 +49,7 @@ class InstructionFusion(ReleasePass):
 
 
 class FusionDriver:
-    """One run of the pass: walks, enables, applies, records. Targets override the hooks."""
+    """One run of the pass: walks, asks, applies, records. Targets override the hooks."""
 
     rules: tuple[Callable[[CandidatePair], Verdict | None], ...] = BASE_RULES
     """Asked in order; the first that settles the pair decides, and if none does it is allowed."""
