@@ -168,29 +168,22 @@ def _explain(copies: dict[Index, Instruction], reason: str, because: Because) ->
 
 
 def deep_copy(
-    x: Instruction, indices: Collection[Index] | None, added: dict[Index, Instruction]
+    x: Instruction,
+    indices: Collection[Index] | None,
+    added: dict[Index, Instruction],
+    index: Index = (),
 ) -> Instruction:
     """A tuple of copies of the leaves of `x` at `indices` (None: all) and of the others as they are
-    (`HloComputation::DeepCopyInstruction`). `added` learns of the copies."""
+    (`HloComputation::DeepCopyInstruction`). `added` learns of the copies; `index` is the place of `x`."""
+    if x.shape.is_array and (indices is None or index in indices):
+        added[index] = make.added(x, "copy", x.shape, [x])
+        return added[index]
     if not x.shape.is_tuple:
-        return _leaf(x, (), indices, added)
-    levels: list[tuple[Instruction, Index, list[Instruction]]] = [(x, (), [])]
-    while True:
-        source, index, elements = levels[-1]
-        shapes = source.shape.tuple_shapes
-        if len(elements) < len(shapes):
-            k = len(elements)
-            element = make.bare_element(source, source, k)
-            if element.shape.is_tuple:
-                levels.append((element, (*index, k), []))
-            else:
-                elements.append(_leaf(element, (*index, k), indices, added))
-            continue
-        levels.pop()
-        whole = make.added(source, "tuple", Shape.tuple_of([e.shape for e in elements]), elements)
-        if not levels:
-            return whole
-        levels[-1][2].append(whole)
+        return x
+    elements = []
+    for k in range(len(x.shape.tuple_shapes)):
+        elements.append(deep_copy(make.bare_element(x, x, k), indices, added, (*index, k)))
+    return make.added(x, "tuple", Shape.tuple_of([e.shape for e in elements]), elements)
 
 
 def copy_for_users(x: Instruction, indices: Collection[Index]) -> dict[Index, Instruction]:
@@ -198,15 +191,6 @@ def copy_for_users(x: Instruction, indices: Collection[Index]) -> dict[Index, In
     users, copies = list(x.users), dict[Index, Instruction]()
     replace_users(users, x, deep_copy(x, indices, copies))
     return copies
-
-
-def _leaf(
-    leaf: Instruction, index: Index, indices: Collection[Index] | None, added: dict[Index, Instruction]
-) -> Instruction:
-    if not leaf.shape.is_array or (indices is not None and index not in indices):
-        return leaf
-    copy = added[index] = make.added(leaf, "copy", leaf.shape, [leaf])
-    return copy
 
 
 @dataclass(frozen=True)
