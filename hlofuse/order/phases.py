@@ -56,13 +56,12 @@ class Evidence:
         """ReshapeMover's phase where there is only one layout: dimensions of size one rarely have others."""
         return Phase.SIMPLIFIED_AGAIN if x.shape.true_rank < 2 and not x.shape.is_tuple else Phase.LAYOUTS
 
-    def are_missing_before(self, x: Instruction, count: int) -> bool:
-        """True if the program had operations right before it that added or dropped dimensions of size one."""
+    def are_missing_before(self, x: Instruction) -> bool:
+        """True if two operations before it in the program added or dropped dimensions of size one."""
         stem, number = name_before_renaming(x)
         first = self._last.get(stem, 0) // 2 + 1 if x in self.named else 0
-        return number - count >= first and all(
-            (stem, number - k) not in self._names for k in range(1, count + 1)
-        )
+        before = {(stem, number - 1), (stem, number - 2)}
+        return number - 2 >= first and before.isdisjoint(self._names)
 
 
 class Entry(NamedTuple):
@@ -100,7 +99,7 @@ def _is_broadcast_after_reshape(e: Evidence, x: Instruction) -> bool:
     source = x.operands[0]
     if source.opcode != "bitcast" and source.shape.dimensions:
         return True  # two broadcasts, a reshape between them, became one
-    return not source.shape.dimensions and source not in e.named and e.are_missing_before(x, 2)
+    return not source.shape.dimensions and source not in e.named and e.are_missing_before(x)
 
 
 def _is_negated_sum(e: Evidence, x: Instruction) -> bool:

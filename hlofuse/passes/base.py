@@ -65,11 +65,10 @@ class ReleasePass(Pass):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DevicePass(Pass):
+class DevicePass(ReleasePass):
     """A pass that a list may name without a device, and that cannot run so."""
 
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
-    release: Release = field(compare=False, repr=False)
 
     def required_device(self) -> DeviceDescription:
         if self.device is None:

@@ -1,7 +1,7 @@
 """Facts about a module, each with its evidence, which `hlofuse.inputs` collects."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from hlofuse.ir.record import Record
 from .stage import Stage
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
 
 Source = Literal["default", "text", "directory", "stamp", "asked"]
-SOURCES: tuple[Source, ...] = ("default", "text", "directory", "stamp", "asked")  # The weakest first
+SOURCES: tuple[Source, ...] = get_args(Source)  # The weakest first
 _SHOWN = 5
 
 

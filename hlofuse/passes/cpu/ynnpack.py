@@ -250,7 +250,7 @@ class _Growing(Struct):
     def run(self, computation: Computation, starts: frozenset[str]) -> bool:
         starters = [i for i in reversed(computation.post_order()) if i.opcode in starts]
         for start in starters:
-            if start in self._fused or not is_supported(start, self._release) or not is_preferred(start):
+            if start in self._fused or not is_supported(start, self._release):
                 continue
             self._fused.add(start)
             fusion = create_fusion(start, "kCustom", "ynn_")

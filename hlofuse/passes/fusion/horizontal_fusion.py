@@ -11,7 +11,7 @@ from hlofuse.ir.fusing import computation_of, fuse_in_place_of, merge_fusion_int
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.horizontal import join_fusions
 from hlofuse.ir.record import Record
-from hlofuse.ir.shape import Shape, type_number
+from hlofuse.ir.shape import type_number
 from hlofuse.passes.base import DevicePass, any_change
 from hlofuse.releases import Release
 from hlofuse.rules import horizontal_fusion as rules
@@ -301,14 +301,11 @@ class _InputDriver(Record):
         return std_sorted(reductions, self._is_before)
 
     def _is_before(self, a: Instruction, b: Instruction) -> bool:
-        x, y = self._input(a), self._input(b)
+        x, y = hero_input_shape(a, self.model), hero_input_shape(b, self.model)
         if x.key_ignoring_element_type == y.key_ignoring_element_type:
             return instruction_count(a) < instruction_count(b)
         # XLA's comparison says yes where only the layout differs.
         return (x.rank, x.dimensions) <= (y.rank, y.dimensions)
-
-    def _input(self, instruction: Instruction) -> Shape:
-        return hero_input_shape(instruction, self.model)
 
     def _as_fusion(self, reduction: Instruction) -> Instruction:
         if reduction.opcode == "fusion":
