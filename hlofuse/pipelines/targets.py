@@ -198,7 +198,7 @@ def before_fusion(
     release: Release = AROUND_FUSION,
 ) -> tuple[Pipeline, ...]:
     """The passes of `target` before its fusion passes; empty where unknown for it or the device."""
-    return _passes(TARGETS[target].front, device, flags, release)
+    return _passes(TARGETS[target].front if target in TARGETS else None, device, flags, release)
 
 
 def after_fusion(
@@ -208,7 +208,7 @@ def after_fusion(
     release: Release = AROUND_FUSION,
 ) -> tuple[Pipeline, ...]:
     """The passes of `target` after its fusion passes, up to the final module; empty where unknown."""
-    return _passes(TARGETS[target].back, device, flags, release)
+    return _passes(TARGETS[target].back if target in TARGETS else None, device, flags, release)
 
 
 def _passes(
