@@ -63,9 +63,7 @@ def layout_copy(candidate: WrapCandidate) -> Answer:
     return {"from": str(instruction.operands[0].shape), "to": str(instruction.shape)}
 
 
-@condition(
-    "FW004", "A convolution that Eigen does not support is wrapped", allows=True, span=Span("0.11")
-)
+@condition("FW004", "A convolution that Eigen does not support is wrapped", allows=True, span=Span("0.11"))
 def slow_convolution(candidate: WrapCandidate) -> Answer:
     instruction = candidate.instruction
     if instruction.opcode != "convolution":
