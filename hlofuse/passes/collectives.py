@@ -104,7 +104,7 @@ class CollectiveCombiner(Pass):
             x.shape if order is None else permuted(x.shape, order)
             for x, order in zip(chosen, orders, strict=True)
         ]
-        dimensions = {} if dimension is None else {"dimensions": make.numbers([dimension])}
+        dimensions = {} if dimension is None else {"dimensions": [dimension]}
         combined = _like(first, operands, Shape.tuple_of(results), **dimensions)
         _merge_attributes(combined, chosen)
         for k, (x, order) in enumerate(zip(chosen, orders, strict=True)):
@@ -145,11 +145,10 @@ def _is_constrained(module: Module, opcode: str) -> bool:
     return any(x.opcode == opcode and x.raw("constrain_layout") == "true" for x in module.instructions())
 
 
-def _like(x: Instruction, operands: Sequence[Instruction], shape: Shape, **attributes: str) -> Instruction:
+def _like(x: Instruction, operands: Sequence[Instruction], shape: Shape, **attributes: object) -> Instruction:
     """A collective over the same devices without what is known of `x` alone, and not asynchronous."""
     alone = ("metadata", "sharding", "frontend_attributes", "backend_config", "control-predecessors")
-    raw = {key: text for key, text in x.attributes.raw_items.items() if key not in alone}
-    raw |= attributes
+    raw = {**x.attributes.without(*alone).raw_items, **attributes}
     return make.added(
         x, x.opcode.removesuffix("-start"), shape, operands, called=x.called, raw_attributes=raw
     )

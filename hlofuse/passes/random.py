@@ -14,7 +14,6 @@ from .common import make
 from .common.shapes import array
 
 Parts: TypeAlias = "list[_Op]"
-_Attribute: TypeAlias = str | int | Sequence[int]
 
 
 class _Builder:
@@ -30,11 +29,10 @@ class _Builder:
         opcode: str,
         shape: Shape,
         operands: Sequence[_Op] = (),
-        **attributes: _Attribute,
+        **attributes: object,
     ) -> _Op:
         inputs = [o.x for o in operands]
-        raw = {k: make.numbers(v) if isinstance(v, list | tuple) else str(v) for k, v in attributes.items()}
-        return _Op(self, make.add(self._parameter, opcode, shape, inputs, copied_attributes=raw))
+        return _Op(self, make.add(self._parameter, opcode, shape, inputs, copied_attributes=attributes))
 
     def constant(self, element_type: str, value: int) -> _Op:
         return _Op(self, make.scalar(self._parameter, element_type, value))

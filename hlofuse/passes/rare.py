@@ -180,7 +180,7 @@ class _Norm:
         count = make.scalar(self.x, "s32", 1)
         for d in self.others:
             data = self.x.operands[:1]
-            size = make.add(self.x, "get-dimension-size", Shape("s32"), data, dimensions=make.numbers([d]))
+            size = make.add(self.x, "get-dimension-size", Shape("s32"), data, dimensions=[d])
             count = self.product(size, count)
         return make.convert(self.x, count, self.shape.element_type)
 

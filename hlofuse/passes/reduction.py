@@ -236,8 +236,7 @@ class _Scan(Record):
         start = 0 if self.forward else 1
         before = make.part(x, before, start, start + columns, last)
         before = make.broadcast(x, tiled, before, range(rank))
-        every = make.numbers(range(rank + 1))
-        scan = make.add(x, "map", tiled, [within, before], called=x.to_apply, dimensions=every)
+        scan = make.add(x, "map", tiled, [within, before], called=x.to_apply, dimensions=range(rank + 1))
         scan = make.reshape(x, source.shape, scan)
         if self.dimension != last:
             scan = make.transpose(x, scan, permutation)

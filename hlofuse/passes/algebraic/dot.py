@@ -260,7 +260,7 @@ def _swap_operands(c: Context, conv: Instruction) -> bool:
     if unchanged_size <= exchanged:
         return False
     if reversed_:
-        kernel = make.added(kernel, "reverse", kernel.shape, [kernel], dimensions=make.numbers(reversed_))
+        kernel = make.added(kernel, "reverse", kernel.shape, [kernel], dimensions=reversed_)
     new = make.derived(
         conv,
         "convolution",

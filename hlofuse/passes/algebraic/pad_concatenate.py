@@ -57,7 +57,7 @@ def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
 
 
 def _reverse(at: Instruction, operand: Instruction, dimensions: list[int]) -> Instruction:
-    return make.add(at, "reverse", operand.shape, [operand], dimensions=make.numbers(dimensions))
+    return make.add(at, "reverse", operand.shape, [operand], dimensions=dimensions)
 
 
 def handle_reverse(c: Context, x: Instruction) -> bool:

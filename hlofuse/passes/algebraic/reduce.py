@@ -150,7 +150,7 @@ def _of_concatenate(c: Context, reduce: Instruction) -> bool:
     for operand in arg.operands:
         part = make.reduce(reduce, operand, init, reduce.dimensions, function)
         if total is not None:
-            every = make.numbers(range(reduce.shape.rank))
+            every = range(reduce.shape.rank)
             operands = [total, part]
             part = make.add(reduce, "map", reduce.shape, operands, called=function, dimensions=every)
         total = part

@@ -83,7 +83,7 @@ class ReshapeMover(Pass):
         if first.opcode == "reshape":
             moved = make.reshape(i, i.shape, new)
         else:
-            moved = make.add(i, "transpose", i.shape, [new], dimensions=make.numbers(first.dimensions))
+            moved = make.add(i, "transpose", i.shape, [new], dimensions=first.dimensions)
         replace_instruction(i, moved)
         return moved
 

@@ -41,8 +41,7 @@ def handle_slice(c: Context, x: Instruction) -> bool:
             size = operand.shape.dimensions[d]
             starts[d], limits[d] = size - ranges[d].limit, size - ranges[d].start
         new = make.slice_of(x, operand.operands[0], starts, limits, ranges.strides)
-        dimensions = make.numbers(operand.dimensions)
-        return c.become(x, make.add, "reverse", new.shape, [new], dimensions=dimensions)
+        return c.become(x, make.add, "reverse", new.shape, [new], dimensions=operand.dimensions)
     idle = [
         d
         for d, r in enumerate(ranges)

@@ -3,6 +3,7 @@
 attributes (`HloInstruction::AddInstruction`)."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import (
@@ -37,10 +38,10 @@ def added(
     **attributes: object,
 ) -> Instruction:
     """A new instruction in the computation of `at`, with the metadata of `like`. A single computation that is
-    `called` is the one to apply."""
+    `called` is the one to apply. Lists of numbers are written in braces."""
     called = [("to_apply", called)] if isinstance(called, Computation) else called
     given = {**(raw_attributes or {}), **attributes, **{name: _named(name, c) for name, c in called}}
-    raw = {name: str(value) for name, value in given.items()}
+    raw = {name: _written(value) for name, value in given.items()}
     if opcode == "convolution" and name is None:
         window = raw.get("window", "")
         dilations = (("lhs_dilate", "-base-dilated"), ("rhs_dilate", "-window-dilated"))
@@ -57,6 +58,10 @@ def added(
 def _named(attribute: str, computation: Computation) -> str:
     name = f"%{computation.name}"
     return f"{{{name}}}" if attribute == "called_computations" else name
+
+
+def _written(value: Any) -> str:
+    return numbers(value) if type(value) in (list, tuple, range) else str(value)
 
 
 def add(
@@ -134,7 +139,7 @@ def broadcast(
     operand: Instruction,
     dimensions: Sequence[int],
 ) -> Instruction:
-    return add(at, "broadcast", shape, [operand], dimensions=numbers(dimensions))
+    return add(at, "broadcast", shape, [operand], dimensions=dimensions)
 
 
 def reshape(at: Instruction, shape: Shape, operand: Instruction) -> Instruction:
@@ -161,7 +166,7 @@ def transpose(
     at: Instruction, operand: Instruction, permutation: Sequence[int], shape: Shape | None = None
 ) -> Instruction:
     shape = shape or permuted(operand.shape, permutation)
-    return add(at, "transpose", shape, [operand], dimensions=numbers(permutation))
+    return add(at, "transpose", shape, [operand], dimensions=permutation)
 
 
 def unary(
@@ -232,7 +237,7 @@ def dynamic_slice(
     at: Instruction, operand: Instruction, starts: Sequence[Instruction], sizes: Sequence[int]
 ) -> Instruction:
     shape = with_dimensions(operand.shape, sizes)
-    return add(at, "dynamic-slice", shape, [operand, *starts], dynamic_slice_sizes=numbers(sizes))
+    return add(at, "dynamic-slice", shape, [operand, *starts], dynamic_slice_sizes=sizes)
 
 
 def dynamic_update_slice(
@@ -271,7 +276,7 @@ def concatenate(at: Instruction, operands: Sequence[Instruction], dimension: int
     sizes = list(operands[0].shape.dimensions)
     sizes[dimension] = sum(o.shape.dimensions[dimension] for o in operands)
     shape = with_dimensions(operands[0].shape, sizes)
-    return add(at, "concatenate", shape, operands, dimensions=numbers([dimension]))
+    return add(at, "concatenate", shape, operands, dimensions=[dimension])
 
 
 def reduce(
@@ -282,7 +287,7 @@ def reduce(
     function: Computation,
 ) -> Instruction:
     shape = without(operand.shape, dimensions)
-    return add(at, "reduce", shape, [operand, init], called=function, dimensions=numbers(dimensions))
+    return add(at, "reduce", shape, [operand, init], called=function, dimensions=dimensions)
 
 
 def reduce_window(
@@ -344,7 +349,7 @@ def copied(operand: Instruction, shape: Shape) -> Instruction:
 
 def transposed(operand: Instruction, permutation: Sequence[int], shape: Shape) -> Instruction:
     """`MakeTransposeHlo`, with a layout of one's own."""
-    return derived(operand, "transpose", shape, [operand], dimensions=numbers(permutation))
+    return derived(operand, "transpose", shape, [operand], dimensions=permutation)
 
 
 def scalar_computation(

@@ -18,10 +18,10 @@ from hlofuse.passes.base import (
 )
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
-from hlofuse.passes.common.make import add, added, numbers, reducer, reshaped, zero, zeros
-from hlofuse.passes.common.shapes import array, numbers_of, with_dimensions, without
+from hlofuse.passes.common.make import add, added, reducer, reshaped, zero, zeros
+from hlofuse.passes.common.shapes import array, is_sorted, numbers_of, with_dimensions, without
 from hlofuse.trace import Recorder
-from .dot_operands import CONTRACTING, FREE, DotOperand, dimensions_of, product_sizes
+from .dot_operands import BATCH, CONTRACTING, FREE, DotOperand, dimensions_of, product_sizes
 from .shape_tracker import ShapeTracker
 
 
@@ -79,38 +79,19 @@ class DotDimensionMerger(VisitPass):
     opcodes = ("dot",)
 
     def handle(self, dot: Instruction) -> bool:
-        dims = DotDimensions.of(dot)
-        count = len(dims.lhs_batch)
-        left, right = dot.operands
-        if count < 2:
+        sides = [DotOperand.of(dot, side) for side in (0, 1)]
+        count = len(sides[0].groups[BATCH])
+        if count < 2 or not all(map(_side_by_side, dot.operands, sides)):
             return False
-        sides = ((left.shape, dims.lhs_batch), (right.shape, dims.rhs_batch))
-        if not all(_side_by_side(shape, batch) for shape, batch in sides):
-            return False
-        lhs_first, rhs_first = dims.lhs_batch[0], dims.rhs_batch[0]
-        merged = DotDimensions(
-            lhs_batch=(lhs_first,),
-            rhs_batch=(rhs_first,),
-            lhs_contracting=_shift(dims.lhs_contracting, lhs_first, count - 1),
-            rhs_contracting=_shift(dims.rhs_contracting, rhs_first, count - 1),
-        )
-        new = dot_like(
-            dot,
-            _merged_shape(dot.shape, 0, count),
-            reshaped(left, _merged_shape(left.shape, lhs_first, count)),
-            reshaped(right, _merged_shape(right.shape, rhs_first, count)),
-            merged,
-        )
+        pairs = zip(dot.operands, sides, strict=True)
+        lhs, rhs = (reshaped(o, _merged_shape(o.shape, s.groups[BATCH][0], count)) for o, s in pairs)
+        merged = dimensions_of(*(side.collapsed(BATCH) for side in sides))
+        new = dot_like(dot, _merged_shape(dot.shape, 0, count), lhs, rhs, merged)
         return replaced(dot, add(dot, "reshape", dot.shape, [new]))
 
 
-def _side_by_side(shape: Shape, batch: Sequence[int]) -> bool:
-    expected = range(batch[0], batch[0] + len(batch))
-    return [*batch] == [*expected] and neighbours(shape, batch)
-
-
-def _shift(dimensions: Sequence[int], start: int, shift: int) -> tuple[int, ...]:
-    return tuple(d if d < start else d - shift for d in dimensions)
+def _side_by_side(operand: Instruction, dims: DotOperand) -> bool:
+    return dims.is_consecutive(BATCH) and neighbours(operand.shape, dims.groups[BATCH])
 
 
 def _merged_shape(shape: Shape, first: int, count: int) -> Shape:
@@ -171,17 +152,8 @@ def _is_unsorted(dot: Instruction) -> bool:
     if not all(o.shape.is_row_major for o in dot.operands):
         return False
     dims = DotDimensions.of(dot)
-    sides = (dims.lhs_contracting, dims.rhs_contracting)
-    (left, left_unsorted), (right, right_unsorted) = (
-        (_are_neighbours(s), list(s) != sorted(s)) for s in sides
-    )
-    if not sides[0]:
-        return False
-    return (
-        (left and left_unsorted and not right)
-        or (right and right_unsorted and not left)
-        or (left and left_unsorted and right and right_unsorted)
-    )
+    movable = [s for s in map(dims.contracting, (0, 1)) if _are_neighbours(s)]
+    return bool(movable) and not any(map(is_sorted, movable))
 
 
 def _are_neighbours(dimensions: Sequence[int]) -> bool:
@@ -346,23 +318,21 @@ def _dense(
     ranges = SliceRanges(SliceRange(0, n, 1) for n in bounds)
     group_starts = added(x, "slice", with_dimensions(ends.shape, bounds), [ends], slice=ranges)
     none = zeros(x, with_dimensions(ends.shape, [*bounds[:-1], 1]))
-    starts = added(
-        x, "concatenate", sizes.shape, [none, group_starts], dimensions=numbers([sizes.shape.rank - 1])
-    )
+    starts = added(x, "concatenate", sizes.shape, [none, group_starts], dimensions=[sizes.shape.rank - 1])
 
     laid = [*x.shape.dimensions[:place], groups, *x.shape.dimensions[place:]]
     wide, mask = array(kind, laid), array("pred", laid)
-    of_sizes = numbers(range(sizes.shape.rank))
+    of_sizes = range(sizes.shape.rank)
     first = added(x, "broadcast", wide, [starts], dimensions=of_sizes)
     count = added(x, "iota", array(kind, [x.shape.dimensions[ragged]]), [], iota_dimension="0")
-    row = added(x, "broadcast", wide, [count], dimensions=numbers([ragged + 1]))
+    row = added(x, "broadcast", wide, [count], dimensions=[ragged + 1])
     is_after = added(x, "compare", mask, [first, row], direction="LE")
     end = added(x, "broadcast", wide, [ends], dimensions=of_sizes)
     is_before = added(x, "compare", mask, [row, end], direction="LT")
     is_in = added(x, "and", mask, [is_after, is_before])
 
     rows = [d if d < place else d + 1 for d in range(x.shape.rank)]
-    each = added(x, "broadcast", array(x.element_type, laid), [x], dimensions=numbers(rows))
+    each = added(x, "broadcast", array(x.element_type, laid), [x], dimensions=rows)
     return added(x, "select", each.shape, [is_in, each, zeros(x, each.shape)])
 
 
@@ -385,4 +355,4 @@ def _moved_first(x: Instruction, dimension: int) -> Instruction:
     order = [*range(x.shape.rank)]
     order[0], order[dimension] = dimension, 0
     shape = with_dimensions(x.shape, [x.shape.dimensions[d] for d in order])
-    return added(x, "transpose", shape, [x], dimensions=numbers(order))
+    return added(x, "transpose", shape, [x], dimensions=order)

@@ -13,7 +13,7 @@ from hlofuse.ir import Computation, Instruction, Module, Record, computation_of,
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import Pass, any_change
-from hlofuse.passes.common.make import added, derived, numbers
+from hlofuse.passes.common.make import added, derived
 from hlofuse.passes.common.shapes import array
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.trace import Recorder
@@ -65,7 +65,7 @@ def merge(group: Sequence[Usage], on_left: bool) -> tuple[Instruction, list[Inst
     sizes = list(dims[0].sizes)
     sizes[place] = sum(d.sizes[place] for d in dims)
     shape = array(chained[0].element_type, sizes)
-    whole = derived(shared, "concatenate", shape, chained, dimensions=numbers([place]))
+    whole = derived(shared, "concatenate", shape, chained, dimensions=[place])
     product = _product(shared, whole, shared_dims, DotOperand(tuple(sizes), dims[0].groups), on_left, group)
     results, start = [], 0
     for usage, other, other_dims in zip(group, chained, dims, strict=True):

@@ -25,16 +25,11 @@ from hlofuse.passes.base import (
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.make import derived
-from hlofuse.passes.common.shapes import array, is_identity, labels_of, numbers_of, permute, without
+from hlofuse.passes.common.shapes import array, is_identity, labels_of, permute, without
 from hlofuse.rules.rewrites import WIDENED
 from hlofuse.trace import Recorder
 
 # Products with a vector as ones with a thin matrix (`xla/hlo/transforms/simplifiers/gemv_rewriter.cc`).
-
-_OF_DOT = (
-    *("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims"),
-    *("operand_precision", "algorithm"),
-)
 
 
 @dataclass(frozen=True)
@@ -46,7 +41,8 @@ class GemvRewriter(VisitPass):
 
     def handle(self, dot: Instruction) -> bool:
         lhs, rhs = dot.operands
-        of_lhs, of_rhs = _is_matrix(dot, lhs, "lhs"), _is_matrix(dot, rhs, "rhs")
+        dims = DotDimensions.of(dot)
+        of_lhs, of_rhs = (len(dims.free(side, o.shape.rank)) == 1 for side, o in enumerate((lhs, rhs)))
         vector = rhs if of_lhs else lhs
         # The matrix keeps its layout; unless bitcasts are made, it has to be the usual one, too.
         shapes = [i.shape for i in ((vector, dot) if self.layout_sensitive else (lhs, rhs, dot))]
@@ -58,15 +54,9 @@ class GemvRewriter(VisitPass):
         sizes = list(dot.shape.dimensions)
         sizes.insert(len(sizes) if of_lhs else len(sizes) - 1, 1)
         operands = [lhs, matrix] if of_lhs else [matrix, rhs]
-        given = dot.attributes.given(*_OF_DOT)
+        given = {**dims.raw(), **dot.attributes.given("operand_precision", "algorithm")}
         product = make.added(dot, "dot", array(dot.element_type, sizes), operands, raw_attributes=given)
         return replaced(dot, make.added(dot, opcode, dot.shape, [product]))
-
-
-def _is_matrix(dot: Instruction, operand: Instruction, side: str) -> bool:
-    """True if it has a dimension that is neither batch nor contracting."""
-    given = [numbers_of(dot, f"{side}_{kind}_dims") for kind in ("batch", "contracting")]
-    return operand.shape.rank == sum(map(len, given)) + 1
 
 
 _UNCONVERTED = frozenset("f8e4m3fn f8e5m2 f8e4m3fnuz f8e5m2fnuz".split())

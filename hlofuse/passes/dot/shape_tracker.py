@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.common.make import added, numbers
+from hlofuse.passes.common.make import added
 from hlofuse.passes.common.shapes import array, is_identity, permute, permuted
 
 View = tuple[tuple[int, int], ...]
@@ -306,7 +306,7 @@ class ShapeTracker(Struct):
                 current = added(source, kind, array(current.element_type, values), [current])
             else:
                 shape = permuted(current.shape, values)
-                current = added(source, kind, shape, [current], dimensions=numbers(values))
+                current = added(source, kind, shape, [current], dimensions=values)
         return current
 
     def uncombined_steps(self) -> list[Step]:

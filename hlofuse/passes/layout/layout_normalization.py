@@ -15,7 +15,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import set_called
 from hlofuse.passes.common.evaluation import reinterpreted
 from hlofuse.passes.common.literals import values_of
-from hlofuse.passes.common.make import add, added, bitcast, copied, copy_of, derived, numbers, transposed
+from hlofuse.passes.common.make import add, added, bitcast, copied, copy_of, derived, transposed
 from hlofuse.passes.common.shapes import (
     aligned,
     array,
@@ -75,7 +75,7 @@ def _canonicalize(broadcast: Instruction) -> None:
     result = array(shape.element_type, broadcast.shape.dimensions)
     replaced(
         broadcast,
-        added(moved, "broadcast", result, [moved], like=operand, dimensions=numbers(sorted(places))),
+        added(moved, "broadcast", result, [moved], like=operand, dimensions=sorted(places)),
     )
 
 
@@ -92,12 +92,12 @@ def normalized_scatter(scatter: Instruction, inputs: Sequence[Instruction]) -> I
     inserted = set(a.get("inserted_window_dims", ()))
     places = [-1 if d in inserted else next(window) for d in range(operand.shape.rank)]
     moved = permute(places, to_memory)
-    raw = dict(a.raw_items)
-    raw["update_window_dims"] = numbers(p for p in moved if p >= 0)
-    raw["inserted_window_dims"] = numbers(d for d, p in enumerate(moved) if p < 0)
-    raw["scatter_dims_to_operand_dims"] = numbers(in_operand[d] for d in a["scatter_dims_to_operand_dims"])
+    raw = dict[str, object](a.raw_items)
+    raw["update_window_dims"] = [p for p in moved if p >= 0]
+    raw["inserted_window_dims"] = [d for d, p in enumerate(moved) if p < 0]
+    raw["scatter_dims_to_operand_dims"] = [in_operand[d] for d in a["scatter_dims_to_operand_dims"]]
     at = int(a["index_vector_dim"])
-    raw["index_vector_dim"] = str(in_indices[at] if at < len(in_indices) else at)
+    raw["index_vector_dim"] = in_indices[at] if at < len(in_indices) else at
     shapes = [i.shape for i in inputs[:count]]
     shape = Shape.tuple_of(shapes) if scatter.shape.is_tuple else shapes[0]
     for name in ("metadata", "sharding", "frontend_attributes", "control-predecessors"):
@@ -236,7 +236,7 @@ class _Visitor:
     def _dynamic_slice(self, hlo: Instruction) -> bool:
         order = to_memory(hlo.shape)
         source, *starts = hlo.operands
-        sizes = numbers(hlo.attributes["dynamic_slice_sizes"][d] for d in order)
+        sizes = [hlo.attributes["dynamic_slice_sizes"][d] for d in order]
         inputs = [normal_input(source), *(starts[d] for d in order)]
         return self._added(hlo, inputs, dynamic_slice_sizes=sizes)
 
@@ -248,7 +248,7 @@ class _Visitor:
     def _concatenate(self, hlo: Instruction) -> bool:
         inputs = _normal_inputs(hlo)
         at = to_memory(hlo.shape).index(hlo.dimensions[0])
-        return self._derived(hlo, inputs, dimensions=numbers([at]))
+        return self._derived(hlo, inputs, dimensions=[at])
 
     def _reduce_window(self, hlo: Instruction) -> bool:
         if hlo.shape.is_tuple:
@@ -268,7 +268,7 @@ class _Visitor:
         operand = hlo.operands[0]
         place = inverse(to_memory(hlo.shape))
         dims = [place[d] for d in permute(hlo.dimensions, to_memory(operand.shape))]
-        return self._added(hlo, [normal_input(operand)], dimensions=numbers(dims))
+        return self._added(hlo, [normal_input(operand)], dimensions=dims)
 
     def _iota(self, hlo: Instruction) -> bool:
         at = to_memory(hlo.shape).index(int(hlo.attributes["iota_dimension"]))
@@ -290,7 +290,7 @@ class _Visitor:
         if hlo.opcode == "transpose" and list(dims) == sorted(dims):
             return replaced(hlo, maybe_bitcast(source, hlo.shape))
         shape = physical(hlo.shape)
-        return self._done(hlo, derived(hlo, "transpose", shape, [source], dimensions=numbers(dims)))
+        return self._done(hlo, derived(hlo, "transpose", shape, [source], dimensions=dims))
 
     def _copy(self, hlo: Instruction) -> bool:
         return self._transpose(hlo) if hlo.shape.is_array else self._default(hlo)
@@ -299,7 +299,7 @@ class _Visitor:
         source = normal_input(hlo.operands[0])
         place = inverse(to_memory(hlo.shape))
         dims = sorted(place[d] for d in hlo.dimensions)
-        return self._done(hlo, derived(hlo, "reverse", source.shape, [source], dimensions=numbers(dims)))
+        return self._done(hlo, derived(hlo, "reverse", source.shape, [source], dimensions=dims))
 
     def _pad(self, hlo: Instruction) -> bool:
         operand, value = hlo.operands

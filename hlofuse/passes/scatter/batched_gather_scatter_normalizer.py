@@ -36,8 +36,8 @@ class BatchedGatherScatterNormalizer(RewritePass):
         operands[at] = _with_batch(x, operands[at], of_indices)
         attributes = {
             **x.attributes.given(*_COPIED),
-            names[2]: make.numbers(targets),
-            names[3]: make.numbers(sorted((*taken, *batch))),
+            names[2]: targets,
+            names[3]: sorted((*taken, *batch)),
         }
         if x.raw("indices_are_sorted") == "true" and is_sorted(of_indices) and is_sorted(targets):
             attributes["indices_are_sorted"] = "true"  # `GetUpdatedIndicesAreSorted`
@@ -86,7 +86,7 @@ def _expand(x: Instruction) -> Instruction:
     single = array("s32", (*found.dimensions, 1))
     parts = [make.reshape(x, single, make.get_tuple_element(x, window, d + 1)) for d in range(rank)]
     base = make.broadcast(x, x.shape, init, ())
-    every = make.numbers(range(rank))
+    every = range(rank)
     return make.add(
         x,
         "scatter",

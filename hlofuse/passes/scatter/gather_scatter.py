@@ -83,11 +83,11 @@ def _simplified_gather(gather: Instruction, order: Sequence[int]) -> Instruction
         "gather",
         array(operand.element_type, [flat.shape.dimensions[0], *taken]),
         [moved(operand, order), flat],
-        offset_dims=make.numbers(range(1, operand.shape.rank + 1)),
+        offset_dims=range(1, operand.shape.rank + 1),
         collapsed_slice_dims="{}",
-        start_index_map=make.numbers([order.index(d) for d in mapped]),
+        start_index_map=[order.index(d) for d in mapped],
         index_vector_dim=1,
-        slice_sizes=make.numbers(taken),
+        slice_sizes=taken,
         copied_attributes=attributes,
     )
     result = moved(result, [0, *(d + 1 for d in inverse(tuple(order)))])
@@ -240,9 +240,9 @@ def _simplified_scatter(
         Shape.maybe_tuple_of([b.shape for b in bases]),
         [*bases, indices, *updates],
         called=scatter.to_apply,
-        update_window_dims=make.numbers(range(1, bases[0].shape.rank + 1)),
+        update_window_dims=range(1, bases[0].shape.rank + 1),
         inserted_window_dims="{}",
-        scatter_dims_to_operand_dims=make.numbers([order.index(d) for d in targets]),
+        scatter_dims_to_operand_dims=[order.index(d) for d in targets],
         index_vector_dim=1,
         copied_attributes=attributes,
     )
@@ -341,7 +341,6 @@ def _body(
         parts.append(reshaped(part, sizes))
         old.append(slice_at(base, start, sizes))
     valid = _validity(bases[0], start, sizes)
-    numbers = make.numbers(range(len(sizes)))
     for k, part in enumerate(parts):
         value = make.add(
             part,
@@ -349,7 +348,7 @@ def _body(
             part.shape,
             [*old, *parts],
             called=_result_of(scatter.to_apply, k),
-            dimensions=numbers,
+            dimensions=range(len(sizes)),
         )
         chosen = make.select(part, valid, value, old[k])
         bases[k] = make.dynamic_update_slice(part, bases[k], chosen, scalars(start))

@@ -34,7 +34,7 @@ def decompose_packed(topk: Instruction, greater: Computation) -> None:
     keys = packed.masked("or", packed.with_sign_flipped(bits), _INDEX)
     last = whole.rank - 1
     keys = packed.add("xor", whole, keys, packed.add("iota", whole, iota_dimension=last))
-    ordered = make.added(topk, "sort", whole, [keys], called=greater, dimensions=make.numbers([last]))
+    ordered = make.added(topk, "sort", whole, [keys], called=greater, dimensions=[last])
     columns = SliceRanges(SliceRange(0, size, 1) for size in indices.dimensions)
     first = packed.add("slice", indices, ordered, slice=columns)
     high = packed.masked("and", packed.with_sign_flipped(first), ~_INDEX)
@@ -123,9 +123,8 @@ def _decompose(topk: Instruction) -> None:
     attributes = {"is_stable": "true"} if is_stable(topk) else {}
 
     def sort(shape: Shape, operands: list[Instruction]) -> Instruction:
-        place = make.numbers([last])
         return make.add(
-            topk, "sort", shape, operands, called=function, copied_attributes=attributes, dimensions=place
+            topk, "sort", shape, operands, called=function, copied_attributes=attributes, dimensions=[last]
         )
 
     def first(x: Instruction, index: int) -> Instruction:
