@@ -4,7 +4,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 from msgspec import Struct
 
@@ -253,51 +253,22 @@ def is_argument_of_extreme(reduce: Instruction, *, greatest: bool) -> bool:
     element_type = reduce.operands[2].element_type
     if start is None or start != bounds(element_type)[not greatest]:
         return False
-    root = reduce.to_apply.root
-    if root.opcode != "tuple" or [o.opcode for o in root.operands] != ["select", "select"]:
+    better = ("or", ("GT" if greatest else "LT", 0, 2), ("NE", 0, 0))
+    tie = ("and", ("EQ", 0, 2), ("LT", 1, 3))
+    chosen = ("tuple", ("select", better, 0, 2), ("select", ("or", better, tie), 1, 3))
+    return _matches(reduce.to_apply.root, chosen)
+
+
+def _matches(x: Instruction, pattern: Any) -> bool:
+    """True for the parameter of that number, or the opcode or direction of comparison with such operands.
+    Those of `or` may be exchanged."""
+    if isinstance(pattern, int):
+        return x.opcode == "parameter" and x.parameter_number == pattern
+    name, *operands = pattern
+    if name != x.raw("direction", x.opcode) or len(operands) != len(x.operands):
         return False
-    better = "GT" if greatest else "LT"
-    first, second = root.operands
-    if not _is_better(first.operands[0], better):
-        return False
-    if not _picks(first, 0, 2) or not _picks(second, 1, 3):
-        return False
-    chosen = second.operands[0]
-    if chosen.opcode != "or":
-        return False
-    return any(_is_better(a, better) and _is_tie(b) for a, b in both_orders(chosen))
-
-
-def _picks(select: Instruction, yes: int, no: int) -> bool:
-    return _is_parameter(select.operands[1], yes) and _is_parameter(select.operands[2], no)
-
-
-def _is_parameter(x: Instruction, number: int) -> bool:
-    return x.opcode == "parameter" and x.parameter_number == number
-
-
-def _compares(
-    x: Instruction,
-    a: int,
-    b: int,
-    direction: str,
-) -> bool:
-    if x.opcode != "compare" or x.raw("direction") != direction:
-        return False
-    return _is_parameter(x.operands[0], a) and _is_parameter(x.operands[1], b)
-
-
-def _is_better(x: Instruction, direction: str) -> bool:
-    if x.opcode != "or":
-        return False
-    return any(_compares(p, 0, 2, direction) and _compares(q, 0, 0, "NE") for p, q in both_orders(x))
-
-
-def _is_tie(x: Instruction) -> bool:
-    if x.opcode != "and":
-        return False
-    equal, earlier = x.operands
-    return _compares(equal, 0, 2, "EQ") and _compares(earlier, 1, 3, "LT")
+    orders = both_orders(x) if name == "or" else (x.operands,)
+    return any(all(map(_matches, order, operands)) for order in orders)
 
 
 def remove_chain(c: Context, last: Instruction) -> bool:
