@@ -6,7 +6,7 @@ from functools import partial
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir import Instruction, Module, Shape, with_trait
 from hlofuse.ir.literal import ELIDED
-from hlofuse.ir.removing import is_dead
+from hlofuse.ir.removing import is_dead, remove_with_unused_operands
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import NotRepresentable, Pass, any_change
 from hlofuse.passes.common import make
@@ -118,12 +118,5 @@ def _fold(i: Instruction, unknown: _UnknownElements, recorder: Recorder) -> bool
             recorder.skipped(i, "its value, which XLA computes, is not computed here")
         return False
     i.replace_all_uses_with(constant)
-    dead = [i]
-    while dead:
-        instruction = dead.pop()
-        if instruction.computation is None:
-            continue
-        operands = list(instruction.operands)
-        instruction.computation.remove_instruction(instruction)
-        dead += [o for o in operands if is_dead(o)]
+    remove_with_unused_operands(i, has_side_effect)
     return True
