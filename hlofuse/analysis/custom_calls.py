@@ -62,14 +62,12 @@ def is_inlined(instruction: Instruction) -> bool:
     """A call that the program does not ask to keep, and that is no task of the CPU's threads."""
     if instruction.opcode != "call" or "backend_config" in instruction.attributes:
         return False
-    attributes = instruction.attributes.get("frontend_attributes") or {}
-    return attributes.get("inlineable") not in _LATER
+    return instruction.frontend_attributes.get("inlineable") not in _LATER
 
 
 def is_flagged(x: Instruction, names: tuple[str, ...]) -> bool:
     """True if one of these frontend attributes is set to true (`IsTrueVal`)."""
-    attributes = x.attributes.get("frontend_attributes") or {}
-    return any(str(attributes.get(name)).lower() in ("true", "1", "yes") for name in names)
+    return any(str(x.frontend_attributes.get(name)).lower() in ("true", "1", "yes") for name in names)
 
 
 def retains_elements(x: Instruction) -> bool:

@@ -208,7 +208,7 @@ SMALL_CALL = "xla_cpu_small_call"
 
 def is_small_call(instruction: Instruction) -> bool:
     """True for a call that is one kernel: what it calls is compiled into it (`EmitCallThunk`)."""
-    return instruction.opcode == "call" and is_flagged(instruction, (SMALL_CALL,))
+    return instruction.opcode == "call" and instruction.frontend_attributes.get(SMALL_CALL) == "true"
 
 
 def launched_computations(of: Module | Instruction, *, branches: bool = True) -> list[Computation]:

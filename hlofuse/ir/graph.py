@@ -226,6 +226,12 @@ class Instruction:
         return tuple(value)
 
     @property
+    def frontend_attributes(self) -> dict[str, str]:
+        """The values of `frontend_attributes` by name; empty where it has none."""
+        found: dict[str, str] = self.attributes.get("frontend_attributes")
+        return found or {}
+
+    @property
     def tuple_index(self) -> int:
         return int(self.raw("index") or 0)
 

@@ -116,7 +116,7 @@ class CollectiveCombiner(Pass):
 
 
 def _key(x: Instruction, by_dimension: bool = False) -> tuple[Hashable, ...] | None:
-    frontend = x.attributes.get("frontend_attributes") or {}
+    frontend = x.frontend_attributes
     own = (frontend.get("combiner_key"), frontend.get("collective_group_key") or None)
     if x.opcode == "collective-permute":
         return (x.raw("source_target_pairs"), None, own)
@@ -183,7 +183,7 @@ def _merge_attributes(combined: Instruction, chosen: Sequence[Instruction]) -> N
     """`MergeFrontendAttributes` and `MergeMetadata`."""
     values = dict[str, set[str]]()
     for x in chosen:
-        for key, value in (x.attributes.get("frontend_attributes") or {}).items():
+        for key, value in x.frontend_attributes.items():
             values.setdefault(key, set()).add(value)
     if values:
         text = ",".join(f"{key}={quote(','.join(sorted(values[key])))}" for key in sorted(values))

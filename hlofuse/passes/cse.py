@@ -153,9 +153,9 @@ class _OneComputation(Struct):
 
     def _rekey(self, instruction: Instruction) -> Hashable:
         operands = [self._operand_key(o) for o in instruction.operands]
-        frontend = instruction.attributes.get("frontend_attributes") or {}
-        # Shardy's sharding (`kShardingFrontendAttrName`).
-        shardy = frontend.get("xla.sdy.sharding") if self._options.release.compares_shardy else None
+        shardy = None
+        if self._options.release.compares_shardy:  # its sharding (`kShardingFrontendAttrName`)
+            shardy = instruction.frontend_attributes.get("xla.sdy.sharding")
         what = (self._keys.instruction(instruction, layouts=self._options.layout_sensitive), shardy)
         if instruction.opcode in COMMUTATIVE_OPCODES:
             return (what, frozenset(operands))

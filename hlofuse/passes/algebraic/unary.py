@@ -177,14 +177,13 @@ def handle_conditional(c: Context, conditional: Instruction) -> bool:
     if predicate.operands[0].element_type != "pred" or len(conditional.called_computations) != 2:
         return False
     zero, one = conditional.called_computations
-    attributes = {n: v for n, v in conditional.attributes.raw_items.items() if n != "branch_computations"}
     new = make.add(
         conditional,
         "conditional",
         conditional.shape,
         [predicate.operands[0], conditional.operands[2], conditional.operands[1]],
         called=[("true_computation", one), ("false_computation", zero)],
-        copied_attributes={n: v for n, v in attributes.items() if n in ("sharding", "frontend_attributes")},
+        copied_attributes=conditional.attributes.given("sharding", "frontend_attributes"),
     )
     return c.replace(conditional, new)
 

@@ -43,8 +43,7 @@ class ConvertMemoryPlacementToInternalAnnotations(Pass):
         for i in [i for c in module.non_fusion_computations() for i in c.post_order()]:
             if custom_call_target(i) != "annotate_device_placement":
                 continue
-            attributes = i.attributes.get("frontend_attributes") or {}
-            target = _MOVES.get(attributes.get("_xla_buffer_placement", ""))
+            target = _MOVES.get(i.frontend_attributes.get("_xla_buffer_placement", ""))
             if target is not None:
                 (source,) = i.operands
                 move = make.add(i, "custom-call", source.shape, [source], custom_call_target=f'"{target}"')

@@ -383,8 +383,7 @@ def _adds_to_zeros(scatter: Instruction) -> bool:
 
 
 def _attribute(x: Instruction, name: str) -> str:
-    text: str = (x.attributes.get("frontend_attributes") or {}).get(f"xla.sdy.{name}", "")
-    return text
+    return x.frontend_attributes.get(f"xla.sdy.{name}", "")
 
 
 def _shardings(x: Instruction, name: str) -> list[_Sharding]:

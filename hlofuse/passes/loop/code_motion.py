@@ -93,13 +93,12 @@ class WhileLoopInvariantCodeMotion(Pass):
 
 def _repeats(loop: Instruction) -> bool:
     body, trips = body_of(loop), trip_count(loop)
-    hints = loop.attributes.get("frontend_attributes") or {}
     is_single = trips is not None and trips <= 1
     return (
         loop.shape.is_tuple
         and body.root.opcode == "tuple"
         and not is_single
-        and "_xla_disable_loop_instr_hoisting" not in hints
+        and "_xla_disable_loop_instr_hoisting" not in loop.frontend_attributes
         and not any(i.opcode == "domain" or custom_call_target(i) in _BARRIERS for i in body)
     )
 

@@ -88,7 +88,7 @@ def _remove_loop(loop: Instruction, recorder: Recorder) -> bool:
     if trips == 0:
         substituted(loop, loop.operands[0])
         return True
-    attributes = loop.attributes.get("frontend_attributes") or {}
+    attributes = loop.frontend_attributes
     if trips != 1 or attributes.get("inlineable") in ("false", "xla_late"):
         return False
     if attributes.get("skip-simplify-while-loops_trip-count-one") == "true":

@@ -55,7 +55,7 @@ def _config(dot: Instruction) -> dict[str, Any]:
     dims = DotDimensions.of(dot)
     if dot.raw("algorithm") is not None:
         raise NotRepresentable("a product by a given algorithm")
-    frontend = dot.attributes.get("frontend_attributes") or {}
+    frontend = dot.frontend_attributes
     precision = dot.raw("operand_precision")
     precisions = precision.strip("{}").upper().split(",") if precision else ["DEFAULT", "DEFAULT"]
     names = "lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch"
