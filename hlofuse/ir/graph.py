@@ -348,6 +348,10 @@ class Instruction:
         """Instructions that must run after this one without being users."""
         return self._control[1] if self._control is not None else ()
 
+    @property
+    def has_control_dependencies(self) -> bool:
+        return self._control is not None and any(self._control)
+
     def add_control_dependency_to(self, successor: Instruction) -> None:
         """This must run before `successor` (`HloInstruction::AddControlDependencyTo`)."""
         if successor not in self.control_successors:

@@ -37,9 +37,7 @@ def is_dead(instruction: Instruction) -> bool:
 
 def is_safely_removable(instruction: Instruction, *, ignore_control_dependencies: bool = False) -> bool:
     """True if no instruction waits for it and no caller would have to follow (`IsSafelyRemovable`)."""
-    if not ignore_control_dependencies and (
-        instruction.control_predecessors or instruction.control_successors
-    ):
+    if not ignore_control_dependencies and instruction.has_control_dependencies:
         return False
     return instruction.opcode != "parameter" or instruction.fusion_around is not None
 
@@ -165,7 +163,7 @@ def replace_instruction(
         return False
     if relay_control_dependencies:
         move_control_dependencies(old, new)
-    elif old.control_predecessors or old.control_successors:
+    elif old.has_control_dependencies:
         return False
     metadata = old_raw.get("metadata")
     if metadata and metadata != new_raw.get("metadata") and old.op_name and not new.op_name:

@@ -130,7 +130,7 @@ def _key(x: Instruction, by_dimension: bool = False) -> tuple[Hashable, ...] | N
     if x.opcode == "all-gather":
         return (devices, dimension, own)
     function = x.to_apply
-    if x.control_predecessors or x.control_successors:
+    if x.has_control_dependencies:
         return None
     if len(function.parameters) != 2 or len(function.instructions) != 3:
         return None

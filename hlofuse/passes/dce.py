@@ -67,9 +67,9 @@ def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:
         return False
     if fusion.raw("output_to_operand_aliasing") or fusion.fusion_kind == "kCustom" or fusion.is_root:
         return False
-    if fusion.control_predecessors or fusion.control_successors:
+    if fusion.has_control_dependencies or not fusion.users:
         return False
-    if not fusion.users or any(u.opcode != "get-tuple-element" for u in fusion.users):
+    if any(u.opcode != "get-tuple-element" for u in fusion.users):
         return False
     used = {u.tuple_index for u in fusion.users}
     used |= {k for k, o in enumerate(root.operands) if has_side_effect(o)}

@@ -39,7 +39,7 @@ def _eliminate(x: Instruction) -> bool:
         return False
     is_parameter = x.opcode == "parameter"
     if is_parameter:
-        if not x.users or x.control_predecessors or x.control_successors:
+        if not x.users or x.has_control_dependencies:
             return False
     elif not is_safely_removable(x):
         return False

@@ -66,7 +66,7 @@ def instruction_count(instruction: Instruction) -> int:
 
 def is_horizontal_candidate(instruction: Instruction, model: KernelModel) -> bool:
     """A loop, or an operation that could be one (`IsFusibleCandidate`)."""
-    if instruction.control_predecessors or instruction.control_successors:
+    if instruction.has_control_dependencies:
         return False
     if is_nested_variadic_reduction(instruction, model):
         return False

@@ -35,7 +35,7 @@ class HloConstantFolding(Pass):
 
 
 def _is_foldable(i: Instruction) -> bool:
-    if i.opcode in _NEVER or i.opcode in _STAYS or i.control_predecessors or i.control_successors:
+    if i.opcode in _NEVER or i.opcode in _STAYS or i.has_control_dependencies:
         return False
     if not _has_constant(i) or not all(map(_is_constant, i.operands)):
         return False

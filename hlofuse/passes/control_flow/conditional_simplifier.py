@@ -115,7 +115,7 @@ def _give_only(x: Instruction, remaining: list[int]) -> None:
 
 def _remove(x: Instruction) -> bool:
     """`TryRemoveConditional`"""
-    if x.control_predecessors or x.control_successors or has_side_effect(x):
+    if x.has_control_dependencies or has_side_effect(x):
         return False
     count = len(x.called_computations)
     if count == 1:

@@ -303,7 +303,7 @@ def _classes(computation: Computation, *, tracked: bool) -> dict[Key, list[Usage
     """Products by an operand that they could share; each is in two classes (`BuildEquivalenceClasses`)."""
     classes: dict[Key, list[Usage]] = defaultdict(list)
     for dot in computation:
-        if dot.opcode != "dot" or dot.control_predecessors or dot.control_successors:
+        if dot.opcode != "dot" or dot.has_control_dependencies:
             continue
         empty = any(0 in i.shape.dimensions for i in (dot, *dot.operands))
         # Ahead of DotDecomposer an operand may be a scalar; XLA asks for its last dimension.
@@ -383,7 +383,7 @@ def _shorten(start: Instruction) -> None:
     tracker = ShapeTracker.of(producer.shape.dimensions)
     chain = []
     current = start
-    while current.opcode in _SHAPES and not (current.control_predecessors or current.control_successors):
+    while current.opcode in _SHAPES and not current.has_control_dependencies:
         tracker.append(current)
         chain.append(current)
         if len(current.users) != 1:

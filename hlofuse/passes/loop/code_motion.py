@@ -11,7 +11,7 @@ from hlofuse.passes.common.make import elements
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.rules.rewrites import INVARIANT
 from hlofuse.trace import Recorder
-from .parts import body_of, carried_unchanged, condition_of, loops_of, new_loop
+from .parts import body_of, carried_unchanged, condition_of, elements_read, loops_of, new_loop
 from .trip_count import trip_count
 
 # Constants that a loop carries are made in the loop (`xla/service/while_loop_constant_sinking.cc`).
@@ -46,8 +46,8 @@ class WhileLoopConstantSinking(Pass):
         carried = [g.tuple_index for g in carried_unchanged(body)]
         wanted = [k for k in carried if init.operands[k].opcode == "constant"]
         into_body = [k for k in wanted if len(body.root.operands[k].users) > 1]
-        readers = [u for u in condition.parameters[0].users if u.opcode == "get-tuple-element" and u.users]
-        into_condition = [k for k in wanted if any(r.tuple_index == k for r in readers)]
+        tested = {r.tuple_index for r in elements_read(condition.parameters[0]) if r.users}
+        into_condition = [k for k in wanted if k in tested]
         if into_body:
             body = clone_computation(body, "sunk")
         if into_condition:
@@ -63,8 +63,8 @@ class WhileLoopConstantSinking(Pass):
                     if operand is element and not (user is body.root and number == k):
                         user.replace_operand(number, constant)
         for k in into_condition:
-            for element in list(condition.parameters[0].users):
-                if element.opcode == "get-tuple-element" and element.tuple_index == k and element.users:
+            for element in elements_read(condition.parameters[0]):
+                if element.tuple_index == k and element.users:
                     element.replace_all_uses_with(copied(init.operands[k], element, ".sunk"))
                     condition.remove_instruction(element)
         return True

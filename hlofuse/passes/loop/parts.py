@@ -28,6 +28,10 @@ def is_element(x: Instruction, source: Instruction, index: int) -> bool:
     return x.opcode == "get-tuple-element" and x.operands[0] is source and x.tuple_index == index
 
 
+def elements_read(source: Instruction) -> list[Instruction]:
+    return [u for u in source.users if u.opcode == "get-tuple-element"]
+
+
 def carried_unchanged(body: Computation) -> list[Instruction]:
     """Elements that the body passes on as it got them (`GetInvariantGTEsForWhileBody`)."""
     parameter = body.parameters[0]
@@ -38,10 +42,6 @@ def only_elements_are_read(loop: Instruction) -> bool:
     """`AllWhileParamConsumersGte`."""
     parts = (body_of(loop), condition_of(loop))
     return all(u.opcode == "get-tuple-element" for c in parts for u in c.parameters[0].users)
-
-
-def is_removable(x: Instruction) -> bool:
-    return not x.control_predecessors and not x.control_successors
 
 
 def new_loop(
@@ -63,14 +63,14 @@ def drop_unused(computation: Computation) -> None:
     for i in reversed(computation.post_order()):
         if i.users or i.is_root or i.opcode == "parameter" or has_side_effect(i):
             continue
-        if is_removable(i):
+        if not i.has_control_dependencies:
             computation.remove_instruction(i)
 
 
 def remove_dead(loop: Instruction) -> bool:
     """`TryRemoveDeadWhileParams`."""
     body = body_of(loop)
-    if not is_removable(loop) or not loop.shape.is_tuple or body.root.opcode != "tuple":
+    if loop.has_control_dependencies or not loop.shape.is_tuple or body.root.opcode != "tuple":
         return False
     size = len(loop.shape.tuple_shapes)
     if not size or not only_elements_are_read(loop):
@@ -161,8 +161,7 @@ def keep(loop: Instruction, indices: Sequence[int], instead: Mapping[int, int] |
     for part in parts:
         parameter = part.parameters[0]
         parameter.shape = shape
-        readers = [u for u in parameter.users if u.opcode == "get-tuple-element"]
-        for reader in readers:
+        for reader in elements_read(parameter):
             if reader.tuple_index in place:
                 set_tuple_index(reader, place[reader.tuple_index])
         drop_unused(part)
@@ -181,15 +180,11 @@ def keep(loop: Instruction, indices: Sequence[int], instead: Mapping[int, int] |
 def remove_duplicates(loop: Instruction) -> bool:
     """`TryRemoveRepeatedWhileTupleIndices`: the same value carried twice."""
     init, body = loop.operands[0], body_of(loop)
-    if not is_removable(loop) or init.opcode != "tuple" or body.root.opcode != "tuple":
+    if loop.has_control_dependencies or init.opcode != "tuple" or body.root.opcode != "tuple":
         return False
     if not only_elements_are_read(loop):
         return False
-    unchanged = grouped(
-        (init.operands[k], k)
-        for k, o in enumerate(body.root.operands)
-        if is_element(o, body.parameters[0], k)
-    )
+    unchanged = grouped((init.operands[x.tuple_index], x.tuple_index) for x in carried_unchanged(body))
     first = _merge(loop, unchanged.values(), from_init=True)
     init, body = first.operands[0], body_of(first)
     updated = grouped(
@@ -207,8 +202,8 @@ def _merge(loop: Instruction, duplicates: Iterable[list[int]], *, from_init: boo
     for part in (body_of(loop), condition_of(loop)):
         parameter = part.parameters[0]
         survivors = {}
-        for reader in list(parameter.users):
-            if reader.opcode != "get-tuple-element" or reader.tuple_index not in duplicate_of:
+        for reader in elements_read(parameter):
+            if reader.tuple_index not in duplicate_of:
                 continue
             index = duplicate_of[reader.tuple_index]
             if index not in survivors:

@@ -2,6 +2,7 @@
 
 from hlofuse.analysis.custom_calls import has_side_effect, retains_elements
 from hlofuse.ir import Instruction, Module, computation_of
+from hlofuse.passes.algebraic.context import scalar_constant
 from hlofuse.passes.base import Pass, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import copied, inline
@@ -10,9 +11,9 @@ from hlofuse.rules.rewrites import SINGLE_ITERATION
 from hlofuse.trace import Recorder
 from .parts import (
     body_of,
+    carried_unchanged,
     condition_of,
-    is_element,
-    is_removable,
+    elements_read,
     loops_of,
     remove_dead,
     remove_duplicates,
@@ -62,19 +63,12 @@ def _propagate_constants(loop: Instruction) -> bool:
     init, body = loop.operands[0], body_of(loop)
     if init.opcode != "tuple" or body.root.opcode != "tuple":
         return False
-    parameter = body.parameters[0]
-    constants = {
-        k: init.operands[k]
-        for k, o in enumerate(body.root.operands)
-        if is_element(o, parameter, k)
-        and o.shape.is_array
-        and not o.shape.dimensions
-        and init.operands[k].opcode == "constant"
-    }
+    unchanged = [x.tuple_index for x in carried_unchanged(body)]
+    constants = {k: init.operands[k] for k in unchanged if scalar_constant(init.operands[k])}
     changed = False
     for part in (condition_of(loop), body):
-        for reader in list(part.parameters[0].users):
-            if reader.opcode == "get-tuple-element" and reader.tuple_index in constants:
+        for reader in elements_read(part.parameters[0]):
+            if reader.tuple_index in constants:
                 reader.replace_all_uses_with(copied(constants[reader.tuple_index], reader))
                 changed = True
     return changed
@@ -82,7 +76,7 @@ def _propagate_constants(loop: Instruction) -> bool:
 
 def _remove_loop(loop: Instruction, recorder: Recorder) -> bool:
     """`TryRemoveWhileLoop`: no iteration, or one."""
-    if not is_removable(loop) or any(has_side_effect(i) for i in condition_of(loop)):
+    if loop.has_control_dependencies or any(has_side_effect(i) for i in condition_of(loop)):
         return False
     trips = trip_count(loop)
     if trips == 0:
