@@ -162,6 +162,11 @@ class Shape:
         """The tuple of several shapes, or the only shape itself (`ShapeUtil::MakeMaybeTupleShape`)."""
         return shapes[0] if len(shapes) == 1 else cls.tuple_of(shapes)
 
+    @property
+    def results(self) -> tuple[Shape, ...]:
+        """The shapes of a tuple's elements; of anything else, that itself."""
+        return self.tuple_shapes if self.is_tuple else (self,)
+
     @cached_property
     def is_array(self) -> bool:
         return self.element_type not in OTHER_TYPES

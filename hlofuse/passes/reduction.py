@@ -149,7 +149,7 @@ class ScanExpander(VisitPass):
         dimension, carried = scan.dimensions[0], int(scan.attributes["num_carries"])
         inputs, inits = scan.operands[: -carried or None], scan.operands[len(scan.operands) - carried :]
         length = inputs[0].shape.dimensions[dimension]
-        shapes = scan.shape.tuple_shapes if scan.shape.is_tuple else (scan.shape,)
+        shapes = scan.shape.results
         outputs = shapes[: len(shapes) - carried]
 
         def step(values: Sequence[Instruction], carries: Sequence[Instruction]) -> list[Instruction]:
@@ -189,7 +189,7 @@ class ScanExpander(VisitPass):
             empty = [make.zeros(scan, s) for s in outputs]
             after = counted_loop(scan, [*inits, *inputs, *empty], body, length, "s64")
             results = [*after[carried + len(inputs) :], *after[:carried]]
-        return replaced(scan, make.tuple_of(scan, results) if scan.shape.is_tuple else results[0])
+        return replaced(scan, make.result_of(scan, results))
 
 
 def _of_scalars(function: Computation, module: Module) -> Computation:

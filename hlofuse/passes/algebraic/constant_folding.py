@@ -1,10 +1,10 @@
 """Operations on constants become constants (`xla/hlo/transforms/simplifiers/hlo_constant_folding.cc`)."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from functools import partial
 
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.ir import Instruction, Module, Shape, with_trait
+from hlofuse.ir import Instruction, Module, with_trait
 from hlofuse.ir.literal import ELIDED
 from hlofuse.ir.removing import is_dead, remove_with_unused_operands
 from hlofuse.matching.key import Keys
@@ -77,16 +77,16 @@ class _UnknownElements:
         if i.opcode == "get-tuple-element" and source.opcode == "tuple":
             source = source.operands[i.tuple_index]
             return source if _is_elided(source) else None
-        if not any(map(_is_elided, i.operands)) or not all(s.rank for s in _arrays(i.shape)):
+        if not any(map(_is_elided, i.operands)) or not all(s.rank for s in i.shape.results):
             return None  # no text leaves out the element of a scalar
         given = sum(o.shape.element_count for o in i.operands)
-        if max(given, *(s.element_count for s in _arrays(i.shape))) > MOST_FOLDED:
+        if max(given, *(s.element_count for s in i.shape.results)) > MOST_FOLDED:
             return None
         key = (i.computation, self._key(i))
         result = self._results.get(key)
         if result is None or result.computation is None:
-            constants = [make.add(i, "constant", shape, payload=ELIDED) for shape in _arrays(i.shape)]
-            result = self._results[key] = _joined(i, constants)
+            constants = [make.add(i, "constant", shape, payload=ELIDED) for shape in i.shape.results]
+            result = self._results[key] = make.result_of(i, constants)
         return result
 
     def _key(self, x: Instruction) -> Hashable:
@@ -99,20 +99,12 @@ def _is_elided(operand: Instruction) -> bool:
     return operand.opcode == "constant" and operand.literal.is_elided
 
 
-def _arrays(shape: Shape) -> Sequence[Shape]:
-    return shape.tuple_shapes if shape.is_tuple else (shape,)
-
-
-def _joined(i: Instruction, constants: Sequence[Instruction]) -> Instruction:
-    return make.tuple_of(i, constants) if i.shape.is_tuple else constants[0]
-
-
 def _fold(i: Instruction, unknown: _UnknownElements, recorder: Recorder) -> bool:
     try:
         constant = unknown.result(i)
         if constant is None:
-            constants = map(partial(make.constant, i), _arrays(i.shape), evaluate(i))
-            constant = _joined(i, list(constants))
+            constants = map(partial(make.constant, i), i.shape.results, evaluate(i))
+            constant = make.result_of(i, list(constants))
     except (CannotEvaluate, NotRepresentable):
         if i.opcode in _NOT_EVALUATED:
             recorder.skipped(i, "its value, which XLA computes, is not computed here")

@@ -22,10 +22,9 @@ from .dot import change_window
 
 
 def handle_reduce(c: Context, reduce: Instruction) -> bool:
-    several = reduce.shape.is_tuple
     count = len(reduce.operands) // 2
     arg = reduce.operands[0]
-    shapes = reduce.shape.tuple_shapes if several else [reduce.shape]
+    shapes = reduce.shape.results
     shape = shapes[0]
     values = []
     if 0 in (arg.shape.element_count, shape.element_count):
@@ -37,8 +36,8 @@ def handle_reduce(c: Context, reduce: Instruction) -> bool:
         arrays = zip(shapes, reduce.operands[:count], strict=True)
         values = [make.reshape(reduce, s, v) for s, v in arrays]
     if values:
-        return c.replace(reduce, make.tuple_of(reduce, values) if several else values[0])
-    if c.options.layout_sensitive or several:
+        return c.become(reduce, make.result_of, values)
+    if c.options.layout_sensitive or reduce.shape.is_tuple:
         return False
     rewrites = (
         _of_negate,

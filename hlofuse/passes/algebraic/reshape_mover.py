@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Instruction, Module, computation_of
+from hlofuse.ir import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import Pass, replaced, visit_module
@@ -216,8 +216,7 @@ def _without_ones(x: Instruction) -> bool:
     if any(o.opcode not in _NARROWED for o in x.operands):
         return False
     narrow = {o: _narrowed(o) for o in dict.fromkeys(x.operands)}
-    new = x.clone([narrow[o] for o in x.operands], shape=shape)
-    computation_of(x).add_instruction(new)
+    new = make.copy_of(x, [narrow[o] for o in x.operands], shape)
     return replaced(x, make.added(x, "reshape", x.shape, [new]))
 
 

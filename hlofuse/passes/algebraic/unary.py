@@ -164,8 +164,7 @@ def handle_map(c: Context, x: Instruction) -> bool:
 def handle_sort(c: Context, sort: Instruction) -> bool:
     first = sort.operands[0]
     if first.shape.element_count == 0 or first.shape.dimensions[sort.dimensions[0]] <= 1:
-        several = len(sort.operands) > 1
-        return c.replace(sort, make.tuple_of(sort, sort.operands) if several else first)
+        return c.become(sort, make.result_of, sort.operands)
     return False
 
 

@@ -191,7 +191,7 @@ def _reduce_window(x: Instruction, *given: Elements) -> list[Elements]:
     half = len(given) // 2
     arrays, totals = given[:half], list(given[half:])
     window = window_of(x)
-    sizes = (x.shape.tuple_shapes or (x.shape,))[0].dimensions
+    sizes = x.shape.results[0].dimensions
     steps = math.prod(sizes) * math.prod(w.size for w in window)
     if steps > _MOST_STEPS or not arrays[0].size:
         raise CannotEvaluate

@@ -300,6 +300,11 @@ def tuple_of(at: Instruction, elements: Sequence[Instruction]) -> Instruction:
     return add(at, "tuple", Shape.tuple_of([e.shape for e in elements]), elements)
 
 
+def result_of(x: Instruction, values: Sequence[Instruction]) -> Instruction:
+    """The values in the form of what `x` gives: a tuple, or the only one."""
+    return tuple_of(x, values) if x.shape.is_tuple else values[0]
+
+
 def get_tuple_element(at: Instruction, source: Instruction, index: int) -> Instruction:
     return add(at, "get-tuple-element", source.shape.tuple_shapes[index], [source], index=index)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hlofuse.analysis.custom_calls import has_side_effect, is_inlined
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir import Computation, Instruction, Module, Shape, callees, reach, with_trait
-from hlofuse.ir.fusing import computation_of, set_tuple_index
+from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass, RewritePass
 from hlofuse.passes.common import make
@@ -190,7 +190,7 @@ class ConditionalCanonicalizer(RewritePass):
                 x.replace_operand(number, make.tuple_of(x, [operand]))
                 changed = True
         if not x.shape.is_tuple:
-            new = computation_of(x).add_instruction(x.clone(shape=Shape.tuple_of([x.shape])))
+            new = make.copy_of(x, x.operands, Shape.tuple_of([x.shape]))
             replace_instruction(x, make.get_tuple_element(x, new, 0))
             changed = True
         return changed

@@ -109,7 +109,7 @@ class Partition:
             found = [followed or ()] * max(len(x.shape.tuple_shapes), 1)
         else:  # every device computes the whole
             settled = x.opcode not in _PER_DEVICE and not has_side_effect(x)
-            found = [((),) * s.rank for s in x.shape.tuple_shapes or (x.shape,)]
+            found = [((),) * s.rank for s in x.shape.results]
         self._shardings[x] = found
         return settled and (found is None or self._part(x.shape, found) is not None)
 
@@ -233,8 +233,7 @@ class Partition:
                     element.replace_all_uses_with(x.operands[element.tuple_index])
                     entry.remove_instruction(element)
                 if x.users or x is entry.root:
-                    inner = make.tuple_of(x, x.operands) if x.shape.is_tuple else x.operands[0]
-                    x.replace_all_uses_with(inner)
+                    x.replace_all_uses_with(make.result_of(x, x.operands))
                 entry.remove_instruction(x)
         written = self._module.attributes.get("entry_computation_layout")
         result = _laid_out(entry.root.shape, written[1]) if written else entry.root.shape
@@ -300,7 +299,7 @@ class ShardingRule(Record):
 
 def sharding_rule(x: Instruction) -> ShardingRule | None:
     """None for operations of which only the partitioner knows what devices exchange."""
-    shape = x.shape.tuple_shapes[0] if x.shape.is_tuple else x.shape
+    shape = x.shape.results[0]
     places = list(range(shape.rank))
     ranks = [o.shape.rank for o in x.operands]
     dimensions = list(x.dimensions)

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hlofuse.ir import Computation, Instruction, Module, computation_of
+from hlofuse.ir import Computation, Instruction, Module
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.passes.base import (
     Explained,
@@ -56,7 +56,7 @@ def _move_down(x: Instruction) -> bool:
     if not all(_is_lossless(o, of) for o in constants):
         return False
     operands = [o.operands[0] if o.opcode == "convert" else _convert(o, of) for o in x.operands]
-    moved = _clone(x, operands, of)
+    moved = make.copy_of(x, operands, x.shape.with_element_type(of))
     return replaced(x, add(x, "convert", x.shape, [moved]))
 
 
@@ -76,13 +76,8 @@ def _move_up(computation: Computation) -> bool:
         for operand in x.operands:
             operands.append(_convert(operand, of))
             work.appendleft(operands[-1])
-        changed |= replaced(convert, _clone(x, operands, of))
+        changed |= replaced(convert, make.copy_of(x, operands, x.shape.with_element_type(of)))
     return changed
-
-
-def _clone(x: Instruction, operands: list[Instruction], element_type: str) -> Instruction:
-    new = x.clone(operands, shape=x.shape.with_element_type(element_type))
-    return computation_of(x).add_instruction(new)
 
 
 def _convert(x: Instruction, element_type: str) -> Instruction:

@@ -40,10 +40,6 @@ def initial_values_of(reduce: Instruction) -> list[Instruction]:
     return reduce.operands[len(reduce.operands) // 2 :]
 
 
-def results_of(reduce: Instruction) -> tuple[Shape, ...]:
-    return reduce.shape.tuple_shapes if reduce.shape.is_tuple else (reduce.shape,)
-
-
 def kind_of(reduce: Instruction) -> Reduction:
     """`GetReductionKindAndContiguousComponents`."""
     return reduction_of(reduce.operands[0].shape, reduce.dimensions)[0]
@@ -141,7 +137,7 @@ class ReductionDegenerateDimRemover(VisitPass):
             return False
         remaining = [d for d, size in enumerate(sizes) if size != 1]
         dimensions = [k for k, d in enumerate(remaining) if d in reduce.dimensions]
-        inputs, results = inputs_of(reduce), results_of(reduce)
+        inputs, results = inputs_of(reduce), reduce.shape.results
         if not dimensions:
             return replaced(reduce, add(reduce, "bitcast", results[0], [inputs[0]]))
         flat = [added(i, "bitcast", without_ones(i.shape), [i]) for i in inputs]
@@ -158,7 +154,7 @@ class ReductionLayoutNormalizer(VisitPass):
     opcodes = ("reduce",)
 
     def handle(self, reduce: Instruction) -> bool:
-        inputs, results = inputs_of(reduce), results_of(reduce)
+        inputs, results = inputs_of(reduce), reduce.shape.results
         first = inputs[0].shape
         if any(i.shape.minor_to_major != first.minor_to_major for i in inputs):
             return False
@@ -322,7 +318,7 @@ def _equalize(reduce: Instruction) -> bool:
 
 def _decompose(reduce: Instruction) -> bool:
     inputs = inputs_of(reduce)
-    wanted, expected = results_of(reduce), _default_shapes(reduce, inputs)
+    wanted, expected = reduce.shape.results, _default_shapes(reduce, inputs)
     if [s.key for s in wanted] == [s.key for s in expected]:
         return False
     new = reduce_like(reduce, Shape.maybe_tuple_of(expected), inputs, reduce.dimensions)

@@ -349,9 +349,7 @@ class LayoutAssignment(Requests):
 
 def at_most_rank_1(shape: Shape) -> bool:
     """`IsAtMostRank1`."""
-    if shape.is_tuple:
-        return all(at_most_rank_1(s) for s in shape.tuple_shapes)
-    return not shape.is_array or shape.rank <= 1
+    return all(leaf.rank <= 1 for _, leaf in shape.leaves())
 
 
 def _is_smaller_part(concatenate: Instruction, part: Instruction) -> bool:

@@ -180,6 +180,5 @@ def row_major_everywhere(shape: Shape) -> Shape:
 
 
 def same_layouts(a: Shape, b: Shape) -> bool:
-    if a.is_tuple:
-        return all(same_layouts(x, y) for x, y in zip(a.tuple_shapes, b.tuple_shapes, strict=True))
-    return not a.is_array or a.minor_to_major == b.minor_to_major
+    leaves = zip(a.leaves(), b.leaves(), strict=True)
+    return all(x.minor_to_major == y.minor_to_major for (_, x), (_, y) in leaves)

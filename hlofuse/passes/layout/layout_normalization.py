@@ -98,8 +98,7 @@ def normalized_scatter(scatter: Instruction, inputs: Sequence[Instruction]) -> I
     raw["scatter_dims_to_operand_dims"] = [in_operand[d] for d in a["scatter_dims_to_operand_dims"]]
     at = int(a["index_vector_dim"])
     raw["index_vector_dim"] = in_indices[at] if at < len(in_indices) else at
-    shapes = [i.shape for i in inputs[:count]]
-    shape = Shape.tuple_of(shapes) if scatter.shape.is_tuple else shapes[0]
+    shape = Shape.maybe_tuple_of([i.shape for i in inputs[:count]])
     for name in ("metadata", "sharding", "frontend_attributes", "control-predecessors"):
         raw.pop(name, None)
     new = derived(scatter, "scatter", shape, inputs, **raw)

@@ -188,8 +188,7 @@ def _cut(scatter: Instruction, sizes: Sequence[int]) -> Instruction:
     count = len(scatter.operands) // 2
     bases = [_slice_from_start(o, sizes) for o in scatter.operands[:count]]
     new = scatter.clone([*bases, *scatter.operands[count:]], name="scatter")
-    shapes = [b.shape for b in bases]
-    new.shape = Shape.tuple_of(shapes) if scatter.shape.is_tuple else shapes[0]
+    new.shape = Shape.maybe_tuple_of([b.shape for b in bases])
     return computation_of(scatter).add_instruction(new)
 
 

@@ -294,7 +294,7 @@ def _expanded(scatter: Instruction) -> Instruction:
         state = [*results, indices, *(_updates(scatter, u) for u in updates)]
         body = partial(_body, scatter)
         results = counted_loop(scatter, state, body, indices.shape.dimensions[0])[:count]
-    return make.tuple_of(scatter, results) if scatter.shape.is_tuple else results[0]
+    return make.result_of(scatter, results)
 
 
 def _indices(scatter: Instruction, indices: Instruction) -> Instruction:

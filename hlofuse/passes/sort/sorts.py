@@ -76,8 +76,7 @@ def _expand(sort: Instruction) -> bool:
     compare = _with_parameters(compare, place)
     shape = replace(sort.operands[0].shape, element_type="s32")
     counter = added(sort, "iota", shape, [], iota_dimension=dimension)
-    shapes = sort.shape.tuple_shapes if sort.shape.is_tuple else (sort.shape,)
-    new = sort.clone([*sort.operands, counter], shape=Shape.tuple_of([*shapes, shape]))
+    new = sort.clone([*sort.operands, counter], shape=Shape.tuple_of([*sort.shape.results, shape]))
     new.called = [("to_apply", compare)]
     new.attributes = new.attributes.without("is_stable", "sharding", "to_apply").updated(
         to_apply=f"%{compare.name}"
