@@ -128,17 +128,13 @@ class TupleSimplifier(Pass):
 
 
 def _whole_tuple(instruction: Instruction) -> Instruction | None:
-    source: Instruction | None = None
-    for number, element in enumerate(instruction.operands):
-        if element.opcode != "get-tuple-element" or element.tuple_index != number:
-            return None
-        if source is None:
-            source = element.operands[0]
-            if source.shape.key_ignoring_layout != instruction.shape.key_ignoring_layout:
-                return None
-        elif source is not element.operands[0]:
-            return None
-    return source
+    elements = instruction.operands
+    if any(e.opcode != "get-tuple-element" or e.tuple_index != k for k, e in enumerate(elements)):
+        return None
+    sources = {e.operands[0] for e in elements}
+    source = sources.pop() if len(sources) == 1 else None
+    same = source and source.shape.key_ignoring_layout == instruction.shape.key_ignoring_layout
+    return source if same else None
 
 
 def _element(instruction: Instruction) -> Instruction | None:

@@ -7,7 +7,7 @@ from hlofuse.ir import Instruction, Module, Shape, computation_of
 from hlofuse.ir.removing import is_safely_removable, replace_instruction
 from hlofuse.rules.rewrites import BATCH_NORM
 from hlofuse.trace import Recorder
-from .base import Explained, Pass, RewritePass, any_change, attempt, rewrite_each, substituted, visit
+from .base import Explained, Pass, RewritePass, any_change, attempt, substituted, visit
 from .common import make
 from .common.shapes import array, descending
 from .dce import HloDCE
@@ -134,17 +134,6 @@ def _inline(x: Instruction) -> bool:
 # Batch normalization in plain operations (`xla/service/batchnorm_expander.cc`).
 
 
-class BatchNormExpander(Pass):
-    name = "batchnorm_expander"
-
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return rewrite_each(module, _NORMS, _expand, recorder, Explained(BATCH_NORM))
-
-
-def _expand(x: Instruction) -> bool:
-    return substituted(x, _NORMS[x.opcode](_Norm(x), *x.operands))
-
-
 class _Norm:
     """Writes the operations of a batch normalization in front of it."""
 
@@ -253,3 +242,12 @@ _NORMS: dict[str, Callable[..., Instruction]] = {
     "batch-norm-grad": _Norm.gradient,
 }
 _SIDES = ("scalar_lhs", "scalar_rhs")
+
+
+class BatchNormExpander(RewritePass):
+    name = "batchnorm_expander"
+    opcodes = tuple(_NORMS)
+    explained = Explained(BATCH_NORM)
+
+    def handle(self, x: Instruction) -> bool:
+        return substituted(x, _NORMS[x.opcode](_Norm(x), *x.operands))

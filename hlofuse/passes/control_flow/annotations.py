@@ -39,17 +39,17 @@ class ConvertMemoryPlacementToInternalAnnotations(Pass):
     name = "convert-memory-placement-to-internal-annotations"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for i in [i for c in module.non_fusion_computations() for i in c.post_order()]:
-            if custom_call_target(i) != "annotate_device_placement":
-                continue
-            target = _MOVES.get(i.frontend_attributes.get("_xla_buffer_placement", ""))
-            if target is not None:
-                (source,) = i.operands
-                move = make.add(i, "custom-call", source.shape, [source], custom_call_target=f'"{target}"')
-                replace_instruction(i, move)
-                changed = True
-        return changed
+        every = [i for c in module.non_fusion_computations() for i in c.post_order()]
+        return any_change(_move(i) for i in every if custom_call_target(i) == "annotate_device_placement")
+
+
+def _move(annotation: Instruction) -> bool:
+    target = _MOVES.get(annotation.frontend_attributes.get("_xla_buffer_placement", ""))
+    source = annotation.operands[0]
+    return target is not None and replace_instruction(
+        annotation,
+        make.add(annotation, "custom-call", source.shape, [source], custom_call_target=f'"{target}"'),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
