@@ -223,9 +223,19 @@ def rewrite_each(
     return changed
 
 
-def find_each(module: Module, wanted: Callable[[Instruction], object]) -> list[Instruction]:
-    """The instructions outside fusions that are wanted, callees first, in the order of their creation."""
-    return [x for c in module.non_fusion_computations() for x in c if wanted(x)]
+def find_each(
+    module: Module,
+    wanted: Callable[[Instruction], object],
+    order: Callable[[Computation], Iterable[Instruction]] = iter,
+) -> list[Instruction]:
+    """The instructions outside fusions that are wanted, callees first, in the order of their creation or
+    another."""
+    return [x for c in module.non_fusion_computations() for x in order(c) if wanted(x)]
+
+
+def accept_order(computation: Computation) -> list[Instruction]:
+    """Operands before users, what nothing reads first, whatever its id (`HloComputation::Accept`)."""
+    return computation.post_order(starts=[*computation.unreachable_roots(), computation.root])
 
 
 def expand_each(

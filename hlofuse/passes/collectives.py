@@ -228,8 +228,8 @@ class AllReduceReassociate(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         if _is_constrained(module, "all-reduce"):
             return False
-        found = (x for c in module.non_fusion_computations() for x in c.post_order())
-        return any_change(self._join(x, recorder) for x in found if x.opcode in _REDUCTIONS)
+        found = find_each(module, lambda x: x.opcode in _REDUCTIONS, Computation.post_order)
+        return any_change(self._join(x, recorder) for x in found)
 
     def _join(self, x: Instruction, recorder: Recorder) -> bool:
         chains = [_chain(o) for o in x.operands]

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from hlofuse.ir import Computation, Instruction, Module, Record, Shape, computation_of, module_of
 from hlofuse.rules.rewrites import RANDOM_BITS
 from hlofuse.trace import Recorder
-from .base import Explained, NotRepresentable, Pass, expand_each, substituted
+from .base import Explained, NotRepresentable, Pass, expand_each, find_each, substituted
 from .common import make
 from .common.shapes import array
 
@@ -242,8 +242,7 @@ class RngBitGeneratorExpander(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         generators = {}
-        computations = module.non_fusion_computations()
-        found = [i for c in computations for i in c.post_order() if i.opcode == "rng-bit-generator"]
+        found = find_each(module, lambda x: x.opcode == "rng-bit-generator", Computation.post_order)
 
         def expand(x: Instruction) -> None:
             if x.shape.tuple_shapes[1].element_type in ("pred", "c64", "c128"):

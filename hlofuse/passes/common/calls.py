@@ -14,6 +14,7 @@ from hlofuse.ir import (
 )
 from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.removing import move_control_dependencies, set_attribute
+from hlofuse.passes.base import accept_order
 from .literals import scalar_of
 
 
@@ -121,8 +122,7 @@ def inline(call: Instruction) -> dict[Instruction, Instruction]:
     computation, body = computation_of(call), call.to_apply
     module = module_of(computation)
     clones = {}
-    # An instruction without readers comes first, whatever its id (`HloComputation::Accept`).
-    for inner in body.post_order(starts=[*body.unreachable_roots(), body.root]):
+    for inner in accept_order(body):
         if inner.opcode == "parameter":
             clones[inner] = call.operands[inner.parameter_number]
             module.note_replacement(inner, clones[inner])

@@ -14,7 +14,7 @@ from hlofuse.analysis.custom_calls import (
     partitions_of,
 )
 from hlofuse.analysis.memory_scheduler import breadth_first
-from hlofuse.ir import Instruction, Module, computation_of, module_of
+from hlofuse.ir import Computation, Instruction, Module, computation_of, module_of
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import Pass, any_change, find_each
 from hlofuse.passes.common import make
@@ -39,8 +39,8 @@ class ConvertMemoryPlacementToInternalAnnotations(Pass):
     name = "convert-memory-placement-to-internal-annotations"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        every = [i for c in module.non_fusion_computations() for i in c.post_order()]
-        return any_change(_move(i) for i in every if custom_call_target(i) == "annotate_device_placement")
+        every = find_each(module, custom_call_target, Computation.post_order)
+        return any_change(_move(x) for x in every if custom_call_target(x) == "annotate_device_placement")
 
 
 def _move(annotation: Instruction) -> bool:

@@ -16,11 +16,11 @@ from hlofuse.passes.base import (
     Pass,
     RewritePass,
     VisitPass,
+    accept_order,
     expand_each,
     find_each,
     replaced,
     substituted,
-    visit,
 )
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
@@ -173,31 +173,22 @@ class TransposeFolding(Pass):
     into_convolutions: bool = False
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        found = []
-        convolutions = []
+        every = find_each(module, self._foldable, accept_order)
+        found = [(x, self._foldable(x)) for x in sorted(every, key=lambda x: x.opcode, reverse=True)]
+        for x, sides in found:
+            fold = _fold if x.opcode == "dot" else _fold_into_convolution
+            fold(x, sides)
+        return bool(found)
 
-        def look(x: Instruction) -> None:
-            if x.opcode == "convolution" and any(o.opcode == "transpose" for o in x.operands):
-                convolutions.append(x)
-            if x.opcode != "dot" or len(x.operands) != 2:
-                return
-            if any(o.shape.rank < 2 for o in x.operands):
-                return
-            can_fold = self.can_fold or _is_row_column
-            moved = [o.opcode == "transpose" and not is_identity(o.dimensions) for o in x.operands]
-            sides = [side for side in (0, 1) if moved[side] and can_fold(x, side)]
-            if sides:
-                found.append((x, sides))
-
-        for computation in module.non_fusion_computations():
-            visit(computation, look)
-        for dot, sides in found:
-            _fold(dot, sides)
-        if not self.into_convolutions:
-            return bool(found)
-        for convolution in convolutions:
-            _fold_into_convolution(convolution)
-        return bool(found or convolutions)
+    def _foldable(self, x: Instruction) -> list[int]:
+        """The operands of a product whose transposes it can take in."""
+        moved = [side for side, o in enumerate(x.operands) if o.opcode == "transpose"]
+        if x.opcode == "convolution":
+            return moved if self.into_convolutions else []
+        if x.opcode != "dot" or len(x.operands) != 2 or any(o.shape.rank < 2 for o in x.operands):
+            return []
+        can_fold = self.can_fold or _is_row_column
+        return [side for side in moved if not is_identity(x.operands[side].dimensions) and can_fold(x, side)]
 
 
 def _is_row_column(dot: Instruction, side: int) -> bool:
@@ -222,18 +213,16 @@ def _fold(dot: Instruction, sides: list[int]) -> None:
     replace_instruction(dot, new)
 
 
-def _fold_into_convolution(convolution: Instruction) -> None:
+def _fold_into_convolution(convolution: Instruction, sides: list[int]) -> None:
     """`FoldTransposeIntoConvolution`."""
     operands, labels = list(convolution.operands), labels_of(convolution)
-    sides = [labels.lhs, labels.rhs]
-    for side, operand in enumerate(convolution.operands):
-        if operand.opcode == "transpose":
-            operands[side] = operand.operands[0]
-            sides[side] = "".join(
-                label for _, label in sorted(zip(operand.dimensions, sides[side], strict=True))
-            )
+    texts = [labels.lhs, labels.rhs]
+    for side in sides:
+        operand = operands[side]
+        operands[side] = operand.operands[0]
+        texts[side] = "".join(label for _, label in sorted(zip(operand.dimensions, texts[side], strict=True)))
     new = make.copy_of(convolution, operands)
-    set_attribute(new, "dim_labels", ConvolutionDimensionNumbers(sides[0], sides[1], labels.output))
+    set_attribute(new, "dim_labels", ConvolutionDimensionNumbers(texts[0], texts[1], labels.output))
     replace_instruction(convolution, new)
 
 

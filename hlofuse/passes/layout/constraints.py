@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from hlofuse.ir import Computation, Instruction, Module, Record, Shape
-from hlofuse.passes.base import visit
+from hlofuse.passes.base import accept_order
 from hlofuse.passes.common.shapes import descending
 
 Index = tuple[int, ...]  # The way to an element of a tuple
@@ -27,7 +27,8 @@ class Buffers:
         self._forwarded = dict[Instruction, frozenset[Buffer]]()
         self._aliases = dict[Buffer, list[tuple[Instruction, Index]]]()
         for computation in module.non_fusion_computations():
-            visit(computation, self._define)
+            for instruction in accept_order(computation):
+                self._define(instruction)
             for instruction in computation:
                 for index, buffer in self._seen[instruction].items():
                     self._aliases.setdefault(buffer, []).append((instruction, index))
@@ -56,7 +57,7 @@ class Buffers:
             self._forwarded[instruction] = result
         return bool(result) and not result.isdisjoint(self._seen[instruction.operands[operand]].values())
 
-    def _define(self, instruction: Instruction) -> bool:
+    def _define(self, instruction: Instruction) -> None:
         opcode = instruction.opcode
         defined = dict[Index, Buffer]()
         seen = dict[Index, Buffer]()
@@ -77,7 +78,6 @@ class Buffers:
             for index, shape in instruction.shape.subshapes():
                 seen[index] = defined[index] = self._new(instruction, index, shape)
         self._defined[instruction], self._seen[instruction] = defined, seen
-        return False
 
     def _new(self, instruction: Instruction, index: Index, shape: Shape) -> Buffer:
         buffer = Buffer(len(self.all), instruction, index, shape)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir import Computation, Instruction, Module, Record, Shape, computation_of, module_of
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
-from hlofuse.passes.base import Pass, ReleasePass, expand_each, substituted, visit
+from hlofuse.passes.base import Pass, ReleasePass, accept_order, expand_each, find_each, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import array, ranges_of
@@ -76,14 +76,8 @@ class TopkDecomposer(ReleasePass):
     of_calls: bool = True
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        found = []
-
-        def look(x: Instruction) -> None:
-            if x.opcode == "topk" or (self.of_calls and is_topk_call(x)):
-                found.append(x)
-
-        for computation in module.non_fusion_computations():
-            visit(computation, look)
+        def is_found(x: Instruction) -> bool:
+            return x.opcode == "topk" or (self.of_calls and is_topk_call(x))
 
         def handle(topk: Instruction) -> None:
             if is_packed(topk) and self.release.packs_narrow_topk:
@@ -91,7 +85,7 @@ class TopkDecomposer(ReleasePass):
             else:
                 _decompose(topk)
 
-        return expand_each(found, handle, recorder)
+        return expand_each(find_each(module, is_found, accept_order), handle, recorder)
 
 
 def is_topk_call(x: Instruction) -> bool:
