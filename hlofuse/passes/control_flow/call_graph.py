@@ -45,11 +45,8 @@ def _by_id(computation: Computation) -> list[Instruction]:
     assert module is not None
     if len(callers) < 2:
         return list(callers)
-    place = {c: k for k, c in enumerate(module.computations)}
-    return sorted(
-        callers,
-        key=lambda i: (place.get(i.computation, -1) if i.computation is not None else -1, i.id),
-    )
+    place: dict[Computation | None, int] = {c: k for k, c in enumerate(module.computations)}
+    return sorted(callers, key=lambda i: (place.get(i.computation, -1), i.id))
 
 
 def _replace(caller: Instruction, which: Computation | None) -> list[Computation]:

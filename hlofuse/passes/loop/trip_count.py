@@ -48,12 +48,24 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
     if counter is None:
         counter = len(shapes)
         shapes.append(array(element_type))
-    form = _Form(loop, steps, counter)
+    place = counter
+
+    def old_tuple(x: Instruction) -> Instruction:
+        """The old loop's tuple by that of the new one."""
+        parts = []
+        for k, shape in enumerate(loop.shape.tuple_shapes):
+            value = make.get_tuple_element(x, x, k)
+            if k in steps:
+                count = make.get_tuple_element(x, x, place)
+                value = _binary("add", shape, value, _binary("multiply", shape, count, copied(steps[k], x)))
+            parts.append(value)
+        return make.tuple_of(x, parts)
+
     # XLA clones the body once more for its new root, which shows in names.
     body = clone_computation(body)
     condition = clone_computation(condition_of(loop))
     for part in (body, condition):
-        replace_parameter(part, Shape.tuple_of(shapes), form.old_tuple)
+        replace_parameter(part, Shape.tuple_of(shapes), old_tuple)
     new_body = clone_computation(body)
     module_of(body).remove_computation(body)
     parameter = new_body.parameters[0]
@@ -70,32 +82,8 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
         new_init = make.tuple_of(loop, [*values, make.scalar(loop, element_type, 0)])
     new_body.root = make.tuple_of(root, carried)
     new = new_loop(loop, new_init, condition, new_body)
-    substituted(loop, form.old_tuple(new))
+    substituted(loop, old_tuple(new))
     return new
-
-
-class _Form:
-    """The mapping from the new loop's tuple to the old one's."""
-
-    def __init__(
-        self,
-        loop: Instruction,
-        steps: dict[int, Instruction],
-        counter: int,
-    ) -> None:
-        self._shapes = loop.shape.tuple_shapes
-        self._steps = steps
-        self._counter = counter
-
-    def old_tuple(self, x: Instruction) -> Instruction:
-        parts = []
-        for k, shape in enumerate(self._shapes):
-            value = make.get_tuple_element(x, x, k)
-            if (step := self._steps.get(k)) is not None:
-                count = make.get_tuple_element(x, x, self._counter)
-                value = _binary("add", shape, value, _binary("multiply", shape, count, copied(step, x)))
-            parts.append(value)
-        return make.tuple_of(x, parts)
 
 
 def _binary(opcode: str, shape: Shape, a: Instruction, b: Instruction) -> Instruction:
