@@ -2,7 +2,7 @@
 
 from hlofuse.ir import Instruction, computation_of
 from hlofuse.passes.common import make
-from hlofuse.passes.common.shapes import array, numbers_of
+from hlofuse.passes.common.shapes import array, numbers_of, others
 from .context import Context, is_of_parameters
 
 
@@ -87,7 +87,7 @@ def _where_to_join(lhs: Instruction, rhs: Instruction) -> tuple[int, int] | None
         return None
     window = numbers_of(lhs, "update_window_dims")
     batching = numbers_of(lhs, "scatter_indices_batching_dims")
-    free = [d for d in range(lhs.operands[2].shape.rank) if d not in window]
+    free = others(lhs.operands[2].shape.rank, window)
     first: tuple[int, int] | None = None
     unequal: tuple[int, int] | None = None
     for d in reversed(range(a.rank)):

@@ -9,7 +9,7 @@ from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import replace_users
 from hlofuse.passes.common.literals import bounds, scalar_of
-from hlofuse.passes.common.shapes import array, is_sorted, unmodified_dimensions
+from hlofuse.passes.common.shapes import array, is_sorted, others, unmodified_dimensions
 from .context import (
     Context,
     equivalent,
@@ -122,10 +122,9 @@ def _of_reshape(c: Context, reduce: Instruction) -> bool:
     source, function = arg.operands[0], reduce.to_apply
     pairs = unmodified_dimensions(source.shape, arg.shape)
     back = {b: a for a, b in pairs}
-    remaining = [d for d in range(arg.shape.rank) if d not in reduce.dimensions]
+    remaining = others(arg.shape.rank, reduce.dimensions)
     if all(d in back for d in remaining):
-        stay = {back[d] for d in remaining}
-        dimensions = [d for d in range(source.shape.rank) if d not in stay]
+        dimensions = others(source.shape.rank, {back[d] for d in remaining})
         return c.become(reduce, make.reduce, source, init, dimensions, function)
     once = len(arg.users) == 1 or c.options.unconditional_reduce_of_transpose
     if once and all(d in back for d in reduce.dimensions):

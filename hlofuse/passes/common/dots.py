@@ -6,7 +6,7 @@ from functools import lru_cache
 from hlofuse.ir import Instruction, Record, Shape, computation_of
 from hlofuse.ir.attributes.parsers import parse_value
 from .make import add, numbers
-from .shapes import array
+from .shapes import array, others
 
 
 class DotDimensions(Record):
@@ -30,8 +30,7 @@ class DotDimensions(Record):
 
     def free(self, operand: int, rank: int) -> tuple[int, ...]:
         """Dimensions neither batch nor contracting (`GetNonContractingDims`)."""
-        others = sum(self.fixed(operand), ())
-        return tuple(d for d in range(rank) if d not in others)
+        return tuple(others(rank, sum(self.fixed(operand), ())))
 
     def moved(self, *places: Mapping[int, int]) -> Iterator[list[list[int]]]:
         """Batch dimensions of both operands, then contracting ones, where `places` has them."""

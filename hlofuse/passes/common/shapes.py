@@ -1,7 +1,7 @@
 """Shapes to make new instructions of, and how the dimensions of a reshape correspond."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -36,9 +36,14 @@ def with_dimensions(shape: Shape, dimensions: Sequence[int]) -> Shape:
     return array(shape.element_type, dimensions)
 
 
+def others(rank: int, dimensions: Container[int]) -> list[int]:
+    """All dimensions but these, in order."""
+    return [d for d in range(rank) if d not in dimensions]
+
+
 def without(shape: Shape, dimensions: Sequence[int]) -> Shape:
     """`shape` without these dimensions, the others lying as they did (`ShapeUtil::DeleteDimensions`)."""
-    remaining = [d for d in range(shape.rank) if d not in dimensions]
+    remaining = others(shape.rank, dimensions)
     order = [remaining.index(d) for d in shape.minor_to_major if d in remaining]
     return with_layout(shape.element_type, [shape.dimensions[d] for d in remaining], order)
 

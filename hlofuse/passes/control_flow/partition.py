@@ -14,7 +14,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, inline
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.literals import scalar_of
-from hlofuse.passes.common.shapes import numbers_of, unmodified_dimensions, with_layout
+from hlofuse.passes.common.shapes import numbers_of, others, unmodified_dimensions, with_layout
 from hlofuse.trace import Recorder
 from .call_graph import CallInliner, FlattenCallGraph
 
@@ -324,7 +324,7 @@ def sharding_rule(x: Instruction) -> ShardingRule | None:
         return ShardingRule([[pairs.get(d, WHOLE) for d in range(ranks[0])]], factors)
     if x.opcode == "reduce" and all(o.opcode == "constant" for o in x.operands if not o.shape.rank):
         every = [list(range(rank)) for rank in ranks]
-        return ShardingRule(every, [d for d in range(ranks[0]) if d not in dimensions])
+        return ShardingRule(every, others(ranks[0], dimensions))
     if x.opcode == "dot":
         return _rule_of_product(x, ranks)
     if x.opcode == "convolution":

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, with_trait
-from hlofuse.passes.common.shapes import aligned, ones_moved, permute, relaid, without
+from hlofuse.passes.common.shapes import aligned, ones_moved, others, permute, relaid, without
 from .constraints import (
     Buffer,
     BufferConstraint,
@@ -43,9 +43,8 @@ def goes_depth_first(instruction: Instruction) -> bool:
 
 
 def row_reduction_order(order: Order, reduce: Instruction) -> Order:
-    reduced = reduce.dimensions
-    remaining = [d for d in range(reduce.operands[0].shape.rank) if d not in reduced]
-    return (*reversed(reduced), *(remaining[d] for d in order))
+    remaining = others(reduce.operands[0].shape.rank, reduce.dimensions)
+    return (*reversed(reduce.dimensions), *(remaining[d] for d in order))
 
 
 def matching_order(
@@ -69,8 +68,8 @@ def matching_order(
 
 def broadcast_operand_order(order: Order, broadcast: Instruction) -> Order:
     """`GetBroadcastLayoutFromOutput`: the dimensions that come from the operand, as they lie."""
-    others = [d for d in range(broadcast.shape.rank) if d not in broadcast.dimensions]
-    return without(relaid(broadcast.shape, order), others).minor_to_major
+    added = others(broadcast.shape.rank, broadcast.dimensions)
+    return without(relaid(broadcast.shape, order), added).minor_to_major
 
 
 class Requests:

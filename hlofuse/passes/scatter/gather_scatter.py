@@ -25,7 +25,7 @@ from hlofuse.passes.common.index_vectors import (
     without_dimensions,
 )
 from hlofuse.passes.common.make import reducer
-from hlofuse.passes.common.shapes import array, is_identity, numbers_of, permute
+from hlofuse.passes.common.shapes import array, is_identity, numbers_of, others, permute
 from hlofuse.trace import Recorder
 
 
@@ -251,7 +251,7 @@ def _simplified_scatter(
 def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
     """One update below the other, each with all dimensions of the result (`FlattenAndTransposeUpdates`)."""
     window = numbers_of(scatter, "update_window_dims")
-    outer = [d for d in range(updates.shape.rank) if d not in window]
+    outer = others(updates.shape.rank, window)
     updates = moved(updates, [*outer, *window])
     sizes = list(updates.shape.dimensions)
     if len(outer) != 1:
@@ -312,7 +312,7 @@ def _indices(scatter: Instruction, indices: Instruction) -> Instruction:
 def _updates(scatter: Instruction, updates: Instruction) -> Instruction:
     """One update below the other (`PermuteScatterAndWindowDims`, `AdjustScatterDims`)."""
     window = numbers_of(scatter, "update_window_dims")
-    outer = [d for d in range(updates.shape.rank) if d not in window]
+    outer = others(updates.shape.rank, window)
     moved = make.transpose(updates, updates, [*outer, *window])
     count = len(_outer(scatter))
     sizes = moved.shape.dimensions
