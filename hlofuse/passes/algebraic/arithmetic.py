@@ -2,7 +2,6 @@
 
 import math
 
-from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import Value, scalar_of, values_of
@@ -21,6 +20,7 @@ from .context import (
     is_signed_integer,
     is_spread_scalar,
     scalar_constant,
+    single_value,
 )
 from .gather_scatter import sum_of_scatters
 
@@ -30,14 +30,14 @@ def handle_add(c: Context, add: Instruction) -> bool:
     if c.is_absorbed(add, 0, other=True):
         return True
     if lhs.opcode == "constant" != rhs.opcode:
-        return c.binary(add, "add", rhs, lhs, add.shape)
+        return c.binary(add, "add", rhs, lhs)
     for inner, place in (("add", 1), ("subtract", 0)):
         constants = constants_of_both(lhs, rhs, inner, place) if c.may_reassociate(add) else None
         if constants is not None:
             a, c1, c2 = constants
             total = spread(add, make.binary(add, "add", c1, c2))
             operands = (a, total) if inner == "add" else (total, a)
-            return c.binary(add, inner, *operands, add.shape)
+            return c.binary(add, inner, *operands)
     exact = is_integral(add)
     for x, other in both_orders(add):
         if other.opcode == "subtract" and other.operands[1] is x and exact:
@@ -99,7 +99,7 @@ def _distribute(c: Context, add: Instruction) -> bool:
             continue
         if is_integral(add) or is_power_of_two(factor):
             total = make.binary(lhs, "add", a, b, add.shape)
-            c.binary(add, "multiply", total, factor, add.shape)
+            c.binary(add, "multiply", total, factor)
             return True
         return False
     return False
@@ -117,7 +117,7 @@ def handle_subtract(c: Context, sub: Instruction) -> bool:
         negative = make.unary(constant, "negate", constant)
         if rhs.opcode == "broadcast":
             negative = make.broadcast(constant, rhs.shape, negative, rhs.dimensions)
-        return c.binary(sub, "add", lhs, negative, sub.shape)
+        return c.binary(sub, "add", lhs, negative)
     if not exact:
         return False
     if rhs.opcode == "subtract" and rhs.operands[0] is lhs and c.replace_if_compatible(sub, rhs.operands[1]):
@@ -159,7 +159,7 @@ def handle_multiply(c: Context, multiply: Instruction) -> bool:
         c1, c2 = broadcast_constant(factor), broadcast_constant(rhs)
         if c1 is not None and c2 is not None:
             product = _product(multiply, c1, c2)
-            return c.binary(multiply, "multiply", a, product, multiply.shape)
+            return c.binary(multiply, "multiply", a, product)
     if may_reassociate and lhs.opcode == "exponential" == rhs.opcode:
         total = make.binary(multiply, "add", lhs.operands[0], rhs.operands[0], multiply.shape)
         return c.become(multiply, make.unary, "exponential", total)
@@ -192,12 +192,12 @@ def _join_constants(c: Context, multiply: Instruction) -> bool:
     if left and right:
         product = _product(multiply, left[1], right[1])
         inner = make.binary(multiply, "multiply", left[0], right[0], multiply.shape)
-        c.binary(multiply, "multiply", inner, product, multiply.shape)
+        c.binary(multiply, "multiply", inner, product)
         return True
     for inner_, constant in ((left, rhs), (right, lhs)):
         if inner_ and constant.opcode == "constant":
             product = _product(multiply, inner_[1], constant)
-            c.binary(multiply, "multiply", inner_[0], product, multiply.shape)
+            c.binary(multiply, "multiply", inner_[0], product)
             return True
     return False
 
@@ -213,7 +213,7 @@ def _constant_into_broadcast(c: Context, multiply: Instruction) -> bool:
     factor = constant if not b.shape.dimensions else make.broadcast(multiply, b.shape, constant, ())
     new = make.binary(multiply, "multiply", b, factor)
     wide = make.broadcast(multiply, multiply.shape, new, op.dimensions)
-    return c.binary(multiply, "multiply", a, wide, multiply.shape)
+    return c.binary(multiply, "multiply", a, wide)
 
 
 def _scaled(multiply: Instruction, *, bare: bool) -> tuple[Instruction, Instruction, Instruction] | None:
@@ -240,14 +240,14 @@ def handle_divide(c: Context, divide: Instruction) -> bool:
             difference = make.binary(divide, "subtract", a.operands[0], b.operands[0], divide.shape)
             return c.become(divide, make.unary, "exponential", difference)
         negated = make.unary(divide, "negate", b.operands[0], divide.shape)
-        return c.binary(divide, "multiply", a, make.unary(b, "exponential", negated), divide.shape)
+        return c.binary(divide, "multiply", a, make.unary(b, "exponential", negated))
     if b.opcode == "power":
         base, exponent = b.operands
         power_ = make.binary(b, "power", base, make.unary(b, "negate", exponent))
-        return c.binary(divide, "multiply", a, power_, divide.shape)
+        return c.binary(divide, "multiply", a, power_)
     if b.opcode in ("sqrt", "rsqrt") and len(b.users) == 1 and a is not b:
         other = make.unary(b, "rsqrt" if b.opcode == "sqrt" else "sqrt", b.operands[0], divide.shape)
-        return c.binary(divide, "multiply", a, other, divide.shape)
+        return c.binary(divide, "multiply", a, other)
     if is_integral(divide):
         return False
     return _divide_by_constant(c, divide) or _divide_by_broadcast(c, divide) or _nested(c, divide)
@@ -255,8 +255,7 @@ def handle_divide(c: Context, divide: Instruction) -> bool:
 
 def _power_of_two(b: Instruction) -> int | None:
     """The exponent where `b` is 2^k, perhaps broadcast."""
-    constant = b if is_constant_effective_scalar(b) else broadcast_effective_constant(b)
-    value = scalar_of(constant)
+    value = single_value(b)
     if value is None or value <= 0 or int(value) & (int(value) - 1):
         return None
     return int(value).bit_length() - 1
@@ -288,7 +287,7 @@ def _divide_by_constant(c: Context, divide: Instruction) -> bool:
         inverse = make.constant(constant, constant.shape, [_inverse(v) for v in values])
     if b is not constant:
         inverse = make.broadcast(b, b.shape, inverse, b.dimensions)
-    return c.binary(divide, "multiply", a, inverse)
+    return c.become(divide, make.binary, "multiply", a, inverse)
 
 
 def _inverse(value: Value) -> Value:
@@ -311,7 +310,7 @@ def _divide_by_broadcast(c: Context, divide: Instruction) -> bool:
         return False
     inverse = make.binary(wide, "divide", make.scalar_like(b, 1), b)
     spread = make.broadcast(wide, divide.shape, inverse, wide.dimensions)
-    return c.binary(divide, "multiply", a, spread, divide.shape)
+    return c.binary(divide, "multiply", a, spread)
 
 
 def _nested(c: Context, divide: Instruction) -> bool:
@@ -323,12 +322,12 @@ def _nested(c: Context, divide: Instruction) -> bool:
     if below is not None:
         bottom = make.binary(divide, "multiply", below, bottom)
     if below is not None or above is not None:
-        return c.binary(divide, "divide", top, bottom)
+        return c.become(divide, make.binary, "divide", top, bottom)
     if a.opcode == "convert" and a.operands[0].element_type == "pred" and is_spread_scalar(b):
         scalar = b.operands[0]
         inverse = make.binary(divide, "divide", make.scalar_like(scalar, 1), scalar)
         spread = make.broadcast(b, divide.shape, inverse, ())
-        return c.binary(divide, "multiply", spread, a)
+        return c.become(divide, make.binary, "multiply", spread, a)
     return False
 
 

@@ -14,7 +14,7 @@ from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, Shape
 from hlofuse.passes.base import replaced
 from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import Value, bounds, scalar_of, values_of
+from hlofuse.passes.common.literals import Real, Value, bounds, scalar_of, values_of
 from hlofuse.passes.common.shapes import is_identity, ones_moved, permute
 from hlofuse.releases import Release
 
@@ -72,10 +72,9 @@ class Context(Struct):
         """Replace `old` by `form(old, …)`, a function of `make`."""
         return self.replace(old, form(old, *how, **more))
 
-    def binary(
-        self, old: Instruction, opcode: str, a: Instruction, b: Instruction, shape: Shape | None = None
-    ) -> bool:
-        return self.replace(old, make.binary(old, opcode, a, b, shape))
+    def binary(self, old: Instruction, opcode: str, a: Instruction, b: Instruction) -> bool:
+        """Replace `old` by an operation of its own shape."""
+        return self.become(old, make.binary, opcode, a, b, old.shape)
 
     def broadcast(
         self,
@@ -164,13 +163,15 @@ def broadcast_effective_constant(x: Instruction) -> Instruction | None:
     return broadcast_constant(x, is_constant_effective_scalar)
 
 
+def single_value(x: Instruction) -> Real | None:
+    """The value of a constant of one element, perhaps broadcast."""
+    return scalar_of(x if is_constant_effective_scalar(x) else broadcast_effective_constant(x))
+
+
 def is_power_of_two(x: Instruction) -> bool:
     """±2^k, or a broadcast of it (`IsAllFpConstantPowerOf2`)."""
-    constant = x if is_constant_effective_scalar(x) else broadcast_effective_constant(x)
-    value = scalar_of(constant)
-    if value is None or not math.isfinite(value):
-        return False
-    return abs(math.frexp(value)[0]) == 0.5
+    value = single_value(x)
+    return value is not None and math.isfinite(value) and abs(math.frexp(value)[0]) == 0.5
 
 
 def is_integral(x: Instruction) -> bool:

@@ -90,7 +90,7 @@ def _as_product(c: Context, dot: Instruction) -> bool:
     if rank != rhs.shape.rank:
         places = [*range(batch), *range(lhs.shape.rank, rank)]
         right = make.broadcast(dot, dot.shape, right, places)
-    return c.binary(dot, "multiply", left, right, dot.shape)
+    return c.binary(dot, "multiply", left, right)
 
 
 def _as_reduction(c: Context, dot: Instruction) -> bool:

@@ -65,12 +65,12 @@ def handle_power(c: Context, power: Instruction) -> bool:
         product = make.binary(power, "multiply", lhs.operands[0], rhs, power.shape)
         return c.become(power, make.unary, "exponential", product)
     if is_all(rhs, 2):
-        return c.binary(power, "multiply", lhs, lhs, power.shape)
+        return c.binary(power, "multiply", lhs, lhs)
     if is_all(rhs, 3):
         square = make.binary(power, "multiply", lhs, lhs, power.shape)
-        return c.binary(power, "multiply", lhs, square, power.shape)
+        return c.binary(power, "multiply", lhs, square)
     if is_all(rhs, -1):
-        return c.binary(power, "divide", make.scalar_like(lhs, 1), lhs, power.shape)
+        return c.binary(power, "divide", make.scalar_like(lhs, 1), lhs)
     if is_all(rhs, 0.5) and is_non_negative(lhs):
         return c.become(power, make.unary, "sqrt", lhs, power.shape)
     return False
