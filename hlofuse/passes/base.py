@@ -270,9 +270,9 @@ def visit_module(
 
 
 class VisitPass(Pass):
-    """A pass that is `visit_module` with its own `handle` on every instruction of `opcodes`."""
+    """A pass that is `visit_module` with its own `handle` on every instruction of `opcodes`, None for all."""
 
-    opcodes: ClassVar[Iterable[str]]
+    opcodes: ClassVar[Iterable[str] | None] = None
     explained: ClassVar[Explained | None] = None
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -286,7 +286,17 @@ class RewritePass(VisitPass):
     """The same with `rewrite_each`."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return rewrite_each(module, frozenset(self.opcodes), self.handle, recorder, self.explained)
+        return rewrite_each(module, frozenset(self.opcodes or ()), self.handle, recorder, self.explained)
+
+
+class ExpandPass(VisitPass):
+    """The same with what is wanted before any is rewritten, in the order of creation."""
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return expand_each(find_each(module, self.is_wanted), self.handle, recorder, self.explained)
+
+    def is_wanted(self, x: Instruction, /) -> object:
+        raise NotImplementedError
 
 
 def visit(

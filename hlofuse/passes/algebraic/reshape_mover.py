@@ -7,7 +7,7 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.matching.key import Keys
-from hlofuse.passes.base import Pass, replaced, visit_module
+from hlofuse.passes.base import Pass, VisitPass, replaced
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import is_identity, is_sorted, unmodified_by_reshape, without_ones
 from hlofuse.releases import AROUND_FUSION, Release
@@ -200,24 +200,21 @@ def _sink(group: list[Instruction], sources: list[Instruction]) -> None:
 _NARROWED = frozenset("reshape broadcast gather reduce reduce-window concatenate iota".split())
 
 
-class DegenerateDimensionRewriter(Pass):
+class DegenerateDimensionRewriter(VisitPass):
     """Elementwise operations run without dimensions of size 1 (asked)."""
 
     name = "degenerate-dimension-rewriter"
+    opcodes = None
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, None, _without_ones, recorder)
-
-
-def _without_ones(x: Instruction) -> bool:
-    shape = without_ones(x.shape)
-    if not 0 < shape.rank < x.shape.rank or not is_elementwise(x):
-        return False
-    if any(o.opcode not in _NARROWED for o in x.operands):
-        return False
-    narrow = {o: _narrowed(o) for o in dict.fromkeys(x.operands)}
-    new = make.copy_of(x, [narrow[o] for o in x.operands], shape)
-    return replaced(x, make.added(x, "reshape", x.shape, [new]))
+    def handle(self, x: Instruction) -> bool:
+        shape = without_ones(x.shape)
+        if not 0 < shape.rank < x.shape.rank or not is_elementwise(x):
+            return False
+        if any(o.opcode not in _NARROWED for o in x.operands):
+            return False
+        narrow = {o: _narrowed(o) for o in dict.fromkeys(x.operands)}
+        new = make.copy_of(x, [narrow[o] for o in x.operands], shape)
+        return replaced(x, make.added(x, "reshape", x.shape, [new]))
 
 
 def _narrowed(x: Instruction) -> Instruction:

@@ -114,19 +114,16 @@ class ShardingRemover(Pass):
         changed = False
         for computation in module.computations:
             for x in reversed(computation.post_order()):
-                if x.opcode == "custom-call":
-                    if changes_shape(x):
-                        recorder.skipped(x, "a program partitioned by hand, before the partitioner ran")
-                    else:
-                        changed |= _remove(x, str(x.attributes.get("custom_call_target")))
+                if changes_shape(x):
+                    recorder.skipped(x, "a program partitioned by hand, before the partitioner ran")
+                else:
+                    changed |= _remove(x, custom_call_target(x))
         return changed
 
 
 def changes_shape(x: Instruction) -> bool:
     """True if `x` goes from an array to one device's part of it or back: only the partitioner can say how."""
-    if x.opcode != "custom-call" or x.attributes.get("custom_call_target") not in _LEFT:
-        return False
-    return x.shape.dimensions != x.operands[0].shape.dimensions
+    return custom_call_target(x) in _LEFT and x.shape.dimensions != x.operands[0].shape.dimensions
 
 
 def _remove(call: Instruction, target: str) -> bool:
@@ -161,7 +158,6 @@ class OptimizationBarrierExpander(Pass):
             operand, computation = barrier.operands[0], computation_of(barrier)
             move_control_dependencies(barrier, operand)
             barrier.replace_all_uses_with(operand)
-            barrier.drop_all_control_dependencies()
             computation.remove_instruction(barrier)
             recorder.rewrite(computation.name, [barrier.name], [operand], _REASON)
         return bool(barriers)

@@ -8,12 +8,11 @@ from hlofuse.ir import Instruction, Module, Shape, replace
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import (
+    ExpandPass,
     NotRepresentable,
     Pass,
     VisitPass,
     any_change,
-    expand_each,
-    find_each,
     replaced,
 )
 from hlofuse.passes.common import make
@@ -25,29 +24,27 @@ from .dot_operands import BATCH, CONTRACTING, FREE, DotOperand, dimensions_of, p
 from .shape_tracker import ShapeTracker
 
 
-class DotDecomposer(Pass):
+class DotDecomposer(ExpandPass):
     """Dots of batch dimensions first, one contracted and one free dimension (`dot_decomposer.cc`)."""
 
     name = "dot_decomposer"
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        dots = find_each(module, lambda x: x.opcode == "dot" and len(x.operands) == 2)
-        found = [x for x in dots if not all(_is_canonical(x, side) for side in (0, 1))]
-        return expand_each(found, _canonicalize, recorder)
+    def is_wanted(self, x: Instruction) -> bool:
+        is_product = x.opcode == "dot" and len(x.operands) == 2
+        return is_product and not all(_is_canonical(x, side) for side in (0, 1))
+
+    def handle(self, dot: Instruction) -> bool:
+        batch = range(len(DotDimensions.of(dot).lhs_batch))
+        left, left_contracted = _operand(dot, 0)
+        right, right_contracted = _operand(dot, 1)
+        new = new_dot(dot, [left, right], [batch, batch], [[left_contracted], [right_contracted]])
+        return replace_instruction(dot, make.reshape(dot, dot.shape, new))
 
 
 def _is_canonical(dot: Instruction, side: int) -> bool:
     batch, contracting = DotDimensions.of(dot).fixed(side)
     free_at_most_one = len(batch) + 2 >= dot.operands[side].shape.rank
     return len(contracting) == 1 and free_at_most_one and batch == tuple(range(len(batch)))
-
-
-def _canonicalize(dot: Instruction) -> None:
-    batch = range(len(DotDimensions.of(dot).lhs_batch))
-    left, left_contracted = _operand(dot, 0)
-    right, right_contracted = _operand(dot, 1)
-    new = new_dot(dot, [left, right], [batch, batch], [[left_contracted], [right_contracted]])
-    replace_instruction(dot, make.reshape(dot, dot.shape, new))
 
 
 def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
@@ -137,36 +134,30 @@ class DotDimensionNormalizer(VisitPass):
         return dims, tracker.chain(head)
 
 
-class DotDimensionSorter(Pass):
+class DotDimensionSorter(ExpandPass):
     """`dot_dimension_sorter`: where that does not put the other operand's out of order
     (`xla/backends/gpu/transforms/dot_dimension_sorter.cc`)."""
 
     name = "dot_dimension_sorter"
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        found = find_each(module, lambda x: x.opcode == "dot" and _is_unsorted(x))
-        return expand_each(found, _sort, recorder)
+    def is_wanted(self, dot: Instruction) -> bool:
+        if dot.opcode != "dot" or not all(o.shape.is_row_major for o in dot.operands):
+            return False
+        dims = DotDimensions.of(dot)
+        movable = [s for s in map(dims.contracting, (0, 1)) if _are_neighbours(s)]
+        return bool(movable) and not any(map(is_sorted, movable))
 
-
-def _is_unsorted(dot: Instruction) -> bool:
-    if not all(o.shape.is_row_major for o in dot.operands):
-        return False
-    dims = DotDimensions.of(dot)
-    movable = [s for s in map(dims.contracting, (0, 1)) if _are_neighbours(s)]
-    return bool(movable) and not any(map(is_sorted, movable))
+    def handle(self, dot: Instruction) -> bool:
+        dims = DotDimensions.of(dot)
+        key = dims.lhs_contracting if _are_neighbours(dims.lhs_contracting) else dims.rhs_contracting
+        permutation = [d - min(key) for d in key]
+        left, right = (tuple(s[k] for k in permutation) for s in (dims.lhs_contracting, dims.rhs_contracting))
+        new = replace(dims, lhs_contracting=left, rhs_contracting=right)
+        return replaced(dot, dot_like(dot, dot.shape, dot.operands[0], dot.operands[1], new))
 
 
 def _are_neighbours(dimensions: Sequence[int]) -> bool:
     return bool(dimensions) and max(dimensions) - min(dimensions) == len(dimensions) - 1
-
-
-def _sort(dot: Instruction) -> None:
-    dims = DotDimensions.of(dot)
-    key = dims.lhs_contracting if _are_neighbours(dims.lhs_contracting) else dims.rhs_contracting
-    permutation = [d - min(key) for d in key]
-    left, right = (tuple(s[k] for k in permutation) for s in (dims.lhs_contracting, dims.rhs_contracting))
-    new = replace(dims, lhs_contracting=left, rhs_contracting=right)
-    replaced(dot, dot_like(dot, dot.shape, dot.operands[0], dot.operands[1], new))
 
 
 class DynamicDimensionSimplifier(Pass):
@@ -258,14 +249,16 @@ _CLEAN_UPS = (
 )
 
 
-class RaggedDotRewriter(Pass):
+class RaggedDotRewriter(ExpandPass):
     """`ragged_dot_rewriter`, where no library takes such products."""
 
     name = "ragged_dot_rewriter"
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        found = find_each(module, lambda x: x.opcode == "ragged-dot")
-        return expand_each(found, lambda x: replace_instruction(x, _as_dot(x)), recorder)
+    def is_wanted(self, x: Instruction) -> bool:
+        return x.opcode == "ragged-dot"
+
+    def handle(self, x: Instruction) -> bool:
+        return replace_instruction(x, _as_dot(x))
 
 
 def _as_dot(x: Instruction) -> Instruction:

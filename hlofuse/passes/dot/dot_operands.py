@@ -12,12 +12,12 @@ from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
 from hlofuse.ir.removing import replace_instruction, set_attribute
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES
 from hlofuse.passes.base import (
+    ExpandPass,
     Explained,
     Pass,
     RewritePass,
     VisitPass,
     accept_order,
-    expand_each,
     find_each,
     replaced,
     substituted,
@@ -134,14 +134,21 @@ def _wider(*types: str) -> str:
     return max(reversed(types), key=_precision)
 
 
-class BatchDotSimplifier(Pass):
+class BatchDotSimplifier(ExpandPass):
     """Products without batch dimensions of size 1 (`batch_dot_simplification.cc`)."""
 
     name = "batch-dot-simplification"
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        found = find_each(module, lambda x: x.opcode == "dot" and _trivial(x))
-        return expand_each(found, _simplify, recorder)
+    def is_wanted(self, x: Instruction) -> object:
+        return x.opcode == "dot" and _trivial(x)
+
+    def handle(self, dot: Instruction) -> bool:
+        trivial, numbers = _trivial(dot), DotDimensions.of(dot)
+        operands = [make.reshaped(o, without(o.shape, trivial)) for o in dot.operands]
+        batch = range(len(numbers.lhs_batch) - len(trivial))
+        contracting = [[numbers.contracting(k)[0] - len(trivial)] for k in (0, 1)]
+        new = new_dot(dot, operands, [batch, batch], contracting)
+        return replace_instruction(dot, make.reshaped(new, dot.shape))
 
 
 def _trivial(dot: Instruction) -> list[int]:
@@ -151,15 +158,6 @@ def _trivial(dot: Instruction) -> list[int]:
     if numbers.lhs_batch != in_order or numbers.rhs_batch != in_order or len(numbers.lhs_contracting) != 1:
         return []
     return [d for d in in_order if dot.operands[0].shape.dimensions[d] == 1]
-
-
-def _simplify(dot: Instruction) -> None:
-    trivial, numbers = _trivial(dot), DotDimensions.of(dot)
-    operands = [make.reshaped(o, without(o.shape, trivial)) for o in dot.operands]
-    batch = range(len(numbers.lhs_batch) - len(trivial))
-    contracting = [[numbers.contracting(k)[0] - len(trivial)] for k in (0, 1)]
-    new = new_dot(dot, operands, [batch, batch], contracting)
-    replace_instruction(dot, make.reshaped(new, dot.shape))
 
 
 @dataclass(frozen=True)

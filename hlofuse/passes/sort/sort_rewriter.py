@@ -9,7 +9,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir import Instruction, Module, Record, Shape
 from hlofuse.ir.texts import packaged
-from hlofuse.passes.base import Pass, expand_each, find_each, replaced
+from hlofuse.passes.base import ExpandPass, Pass, find_each, replaced
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.make import added, derived
 from hlofuse.passes.common.shapes import with_layout
@@ -296,33 +296,31 @@ def _result(sort: Instruction, call: Instruction, by: Comparator) -> Instruction
     return derived(sort, "tuple", Shape.tuple_of([e.shape for e in elements]), elements)
 
 
-class EstimateCubSortScratchSize(Pass):
+class EstimateCubSortScratchSize(ExpandPass):
     """`deviceless-estimate-cub-sort-scratch-size`: calls of CUB's radix sort as XLA:GPU emits them
     (`xla/backends/gpu/transforms/estimate_cub_sort_scratch_size.cc`). CUB needs a second place for keys and
     values, and at most 5% more for large arrays, which depends on the device and is left out."""
 
     name = "deviceless-estimate-cub-sort-scratch-size"
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        found = find_each(module, lambda x: custom_call_target(x) == UNASSIGNED)
-        return expand_each(found, _assign, recorder)
+    def is_wanted(self, x: Instruction) -> bool:
+        return custom_call_target(x) == UNASSIGNED
 
-
-def _assign(call: Instruction) -> None:
-    keys = call.operands[0].shape
-    rows = keys.element_count // keys.dimensions[-1]
-    descending = "true" if "true" in (call.raw("backend_config") or "") else "false"
-    kind = "pairs" if len(call.operands) == 2 else "keys"
-    results = [o.shape for o in call.operands]
-    offsets = 4 * (rows + 1) if rows > 1 else 0
-    scratch = with_layout("u8", [sum(s.byte_size for s in results) + offsets], [0])
-    new = derived(
-        call,
-        "custom-call",
-        Shape.tuple_of([*results, scratch]),
-        call.operands,
-        custom_call_target=f'"xla.gpu.ext.cub_sort_{kind}"',
-        api_version="API_VERSION_TYPED_FFI",
-        backend_config=f"{{descending = {descending}, batch_size = {rows} : i64}}",
-    )
-    replaced(call, new)
+    def handle(self, call: Instruction) -> bool:
+        keys = call.operands[0].shape
+        rows = keys.element_count // keys.dimensions[-1]
+        descending = "true" if "true" in (call.raw("backend_config") or "") else "false"
+        kind = "pairs" if len(call.operands) == 2 else "keys"
+        results = [o.shape for o in call.operands]
+        offsets = 4 * (rows + 1) if rows > 1 else 0
+        scratch = with_layout("u8", [sum(s.byte_size for s in results) + offsets], [0])
+        new = derived(
+            call,
+            "custom-call",
+            Shape.tuple_of([*results, scratch]),
+            call.operands,
+            custom_call_target=f'"xla.gpu.ext.cub_sort_{kind}"',
+            api_version="API_VERSION_TYPED_FFI",
+            backend_config=f"{{descending = {descending}, batch_size = {rows} : i64}}",
+        )
+        return replaced(call, new)
