@@ -1,6 +1,6 @@
 """Removes dead instructions (`xla/hlo/transforms/simplifiers/hlo_dce.cc`)."""
 
-from hlofuse.analysis.custom_calls import has_side_effect, retains_elements
+from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect, retains_elements
 from hlofuse.ir import Computation, Instruction, Module, Shape, callees, reach
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands, replace_instruction
@@ -53,7 +53,7 @@ def remove_dead_instructions(computation: Computation, recorder: Recorder) -> bo
 def _can_remove(instruction: Instruction) -> bool:
     if instruction.opcode == "parameter" or not is_dead(instruction) or not is_safely_removable(instruction):
         return False
-    if instruction.attributes.get("custom_call_target") == "Sharding":
+    if custom_call_target(instruction) == "Sharding":
         operand = instruction.operands[0]
         if operand.is_root or operand.opcode == "parameter" or len(operand.users) != 1:
             return False

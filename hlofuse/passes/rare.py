@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
 from hlofuse.ir import Instruction, Module, Shape, computation_of
 from hlofuse.ir.removing import is_safely_removable, replace_instruction
 from hlofuse.rules.rewrites import BATCH_NORM
@@ -35,7 +35,7 @@ class ZeroSizedHloElimination(Pass):
 def _eliminate(x: Instruction) -> bool:
     if x.opcode == "constant" or x.shape.dynamic_dimensions:
         return False
-    if has_side_effect(x) and x.attributes.get("custom_call_target") != _GLOBAL_SHAPE:
+    if has_side_effect(x) and custom_call_target(x) != _GLOBAL_SHAPE:
         return False
     is_parameter = x.opcode == "parameter"
     if is_parameter:

@@ -52,22 +52,17 @@ def handle_dot(c: Context, dot: Instruction) -> bool:
     if any(x.shape.element_count == 0 for x in (dot, *dot.operands)):
         zero = make.scalar(dot, dot.element_type, 0)
         return c.broadcast(dot, zero)
-    supported = dot.raw("algorithm") in _SUPPORTED
-    if supported and c.options.dot_to_multiply and not DotDimensions.of(dot).lhs_contracting:
+    supported, dims = dot.raw("algorithm") in _SUPPORTED, DotDimensions.of(dot)
+    if supported and c.options.dot_to_multiply and not dims.lhs_contracting:
         return _as_product(c, dot)
     is_on = c.options.dot_strength_reduction and (
         c.release.cpu_sums_products or not c.options.executing_on_cpu
     )
     if supported and is_on:
-        only = [_has_nothing_else(dot, side) for side in (0, 1)]
+        only = [not dims.free(side, o.shape.rank) for side, o in enumerate(dot.operands)]
         if all(only) or (any(only) and not c.options.executing_on_cpu):
             return _as_reduction(c, dot)
     return _drop_ones(c, dot) or _drop_transposes(c, dot)
-
-
-def _has_nothing_else(dot: Instruction, side: int) -> bool:
-    rank = dot.operands[side].shape.rank
-    return not DotDimensions.of(dot).free(side, rank)
 
 
 def _normalize(dot: Instruction, side: int) -> Instruction:

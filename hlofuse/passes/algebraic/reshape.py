@@ -49,8 +49,8 @@ def handle_bitcast(c: Context, bitcast: Instruction) -> bool:
         handle_bitcast(c, bitcast.operands[0])
     inner = bitcast.operands[0]
     if inner.opcode == "bitcast":
-        new = as_bitcast(c, bitcast, inner.operands[0])
-        if new is None:
+        new = make.add(bitcast, "bitcast", bitcast.shape, inner.operands)
+        if not c.replace(bitcast, new):
             return False
         bitcast = new
     source = bitcast.operands[0]
@@ -69,10 +69,9 @@ def handle_bitcast(c: Context, bitcast: Instruction) -> bool:
     return False
 
 
-def as_bitcast(c: Context, old: Instruction, operand: Instruction | None = None) -> Instruction | None:
-    """`old` as a bitcast of `operand`, its own where none is given (`ReplaceWithBitcast`)."""
-    new = make.add(old, "bitcast", old.shape, [operand or old.operands[0]])
-    return new if c.replace(old, new) else None
+def as_bitcast(c: Context, old: Instruction, operand: Instruction | None = None) -> bool:
+    """`old` becomes a bitcast of `operand`, its own where none is given (`ReplaceWithBitcast`)."""
+    return c.become(old, make.add, "bitcast", old.shape, [operand or old.operands[0]])
 
 
 def bitcasting_operand(c: Context, x: Instruction) -> Instruction | None:
@@ -110,7 +109,7 @@ def _move_before_unary(c: Context, bitcast: Instruction) -> bool:
     if len({i.element_type for i in (bitcast, unary, inner, source)}) > 1:
         return False
     new = make.copy_of(unary, [source], source.shape)
-    return as_bitcast(c, bitcast, new) is not None
+    return as_bitcast(c, bitcast, new)
 
 
 def handle_bitcast_convert(c: Context, x: Instruction) -> bool:
@@ -124,7 +123,7 @@ def handle_bitcast_convert(c: Context, x: Instruction) -> bool:
             return c.replace(x, make.concatenate(inner[0], inner, operand.dimensions[0]))
     becomes_bitcast = c.options.bitcast_convert_as_bitcast and c.release.bitcast_converts_become_bitcasts
     if c.options.layout_sensitive and becomes_bitcast and bitcast_convert_is_bitcast(x):
-        return as_bitcast(c, x) is not None
+        return as_bitcast(c, x)
     return c.replace_if_compatible(x, operand)
 
 
@@ -152,7 +151,7 @@ def handle_reshape(c: Context, reshape: Instruction) -> bool:
     if not sensitive and _move_before_update(c, reshape):
         return True
     source = bitcasting_operand(c, reshape)
-    return source is not None and as_bitcast(c, reshape, source) is not None
+    return source is not None and as_bitcast(c, reshape, source)
 
 
 def _reshape_of_iota(c: Context, reshape: Instruction) -> bool:

@@ -25,7 +25,7 @@ def handle_transpose(c: Context, transpose: Instruction) -> bool:
     if _moves_only_ones(transpose):
         return c.become(transpose, make.reshape, transpose.shape, operand)
     if c.options.layout_sensitive and transpose_is_bitcast(transpose):
-        return as_bitcast(c, transpose) is not None
+        return as_bitcast(c, transpose)
     return simplify_transpose_of_broadcast(c, transpose, permutation)
 
 
@@ -88,7 +88,7 @@ def handle_copy(c: Context, copy: Instruction) -> bool:
     layouts = (copy.shape.layout, operand.shape.layout)
     stays_in_memory = len({layout.suffix for layout in layouts if layout is not None}) <= 1
     if stays_in_memory and (source_of_bitcast := bitcasting_operand(c, copy)) is not None:
-        return as_bitcast(c, copy, source_of_bitcast) is not None
+        return as_bitcast(c, copy, source_of_bitcast)
     is_moved = operand.opcode == "reshape" and len(operand.users) == 1
     if is_moved and reshape_is_bitcast(operand.shape, copy.shape):
         return c.replace(copy, make.copy_of(operand, [operand.operands[0]], copy.shape))

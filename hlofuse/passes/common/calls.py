@@ -101,7 +101,7 @@ def hand_on_metadata(call: Instruction, inlined: Instruction, module: Module) ->
         if x.opcode in _CONTROL_FLOW:
             pending += [y for computation in x.called_computations for y in computation]
         own = x.attributes.get("metadata") or OpMetadata()
-        name = _operand_of(prefix, own.op_name or "")
+        name = _prefixed(prefix, own.op_name or "")
         frame = module.stack_frames.join(given.stack_frame_id, own.stack_frame_id)
         if (name, frame) != (own.op_name or "", own.stack_frame_id):
             metadata = replace(own, op_name=name or None, stack_frame_id=frame)
@@ -110,7 +110,7 @@ def hand_on_metadata(call: Instruction, inlined: Instruction, module: Module) ->
     return changed
 
 
-def _operand_of(prefix: str, name: str) -> str:
+def _prefixed(prefix: str, name: str) -> str:
     inner = name.removeprefix("/").removesuffix("/")
     if inner.startswith(prefix) or len(prefix) + len(inner) >= _LONGEST_NAME:
         return name

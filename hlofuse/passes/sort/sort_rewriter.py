@@ -83,7 +83,7 @@ def _canonical_parameter(x: Instruction) -> int | None:
     is_zero, zero, value = zeroed.operands
     if not (_compares(is_nan, "NE", value) and is_nan.operands[1] is value):
         return None
-    if not (_compares(is_zero, "EQ", value) and _is_zero(is_zero.operands[1]) and _is_zero(zero)):
+    if not _compares(is_zero, "EQ", value) or scalar_of(is_zero.operands[1]) != 0 or scalar_of(zero) != 0:
         return None
     if nan.opcode != "constant" or (number := scalar_of(nan)) is None or number == number:
         return None
@@ -92,10 +92,6 @@ def _canonical_parameter(x: Instruction) -> int | None:
 
 def _compares(x: Instruction, direction: str, first: Instruction) -> bool:
     return x.opcode == "compare" and x.raw("direction") == direction and x.operands[0] is first
-
-
-def _is_zero(x: Instruction) -> bool:
-    return scalar_of(x) == 0
 
 
 def _constant(source: Instruction, shape: Shape, text: str) -> Instruction:
