@@ -11,7 +11,7 @@ from hlofuse.ir.opcodes import values, with_trait
 from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.ir.stack_frames import SourceLocation
 from .async_ops import fused_collective, is_async_end
-from .custom_calls import is_annotation, is_flagged
+from .custom_calls import is_annotation
 from .elementwise import moves_no_data
 
 _SAME_VALUE = values("bitcast convert copy copy-done copy-start opt-barrier reshape")

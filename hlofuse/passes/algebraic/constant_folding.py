@@ -110,5 +110,5 @@ def _fold(i: Instruction, unknown: _UnknownElements, recorder: Recorder) -> bool
             recorder.skipped(i, "its value, which XLA computes, is not computed here")
         return False
     i.replace_all_uses_with(constant)
-    remove_with_unused_operands(i, has_side_effect)
+    remove_with_unused_operands(i)
     return True
