@@ -177,18 +177,33 @@ _SUMS = ("add", "subtract")
 
 
 def _distributed(x: Instruction) -> Instruction:
-    """Weights, or a mask that leaves 0, times each term of a sum; other values as they are."""
-    if is_masked(x):
-        weights, total = x.operands[:2]
-        weights = make.convert(x, weights, x.element_type)
-    elif x.opcode == "multiply":
-        total, weights = sorted(x.operands, key=lambda o: o.opcode not in _SUMS)
-    else:
+    """Weights, or a mask that leaves 0, with each term of a sum or an operand; other values as they are."""
+    is_mask = is_masked(x)
+    if x.opcode != "multiply" and not is_mask:
         return x
-    terms = total.operands if total.opcode in _SUMS and len(total.users) == 1 else [total]
-    if x.opcode == "multiply" and terms == [total]:
+    place = int(is_mask or x.operands[1].opcode in _SUMS)
+    total = x.operands[place]
+    if is_mask and total.opcode == "dot":
+        return _masked(x, total)
+    if total.opcode not in _SUMS or len(total.users) > 1:
         return x
-    return fold(x, total.opcode, [make.binary(x, "multiply", t, weights) for t in terms])
+    terms = [make.copy_of(x, x.operands) for _ in total.operands]
+    for new, term in zip(terms, total.operands, strict=True):
+        new.replace_operand(place, term)
+    return fold(x, total.opcode, terms)
+
+
+def _masked(x: Instruction, product: Instruction) -> Instruction:
+    """The product with an operand that the mask of `x` has masked: a NaN that it hides stays hidden."""
+    mask = spread_factor(x.operands[0])
+    for side, factor in enumerate(labelled(product)):
+        if {*mask[1]} <= {*factor[1]}:
+            value = factor[0]
+            test = over(mask[0], mask, factor[1], sizes_of(factor))
+            new = make.copy_of(product, product.operands)
+            new.replace_operand(side, make.select(x, test, value, make.zeros(x, value.shape)))
+            return new
+    return x
 
 
 def product_of_sums(x: Instruction, opcode: str) -> bool:
@@ -197,7 +212,7 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
     if not is_total(x) or x.element_type not in FLOATING_TYPES or len(value.users) > 1:
         return False
     if opcode == "dot" and (value := _distributed(value)).opcode in _SUMS:  # as of a bias
-        terms = [make.copy_of(o, o.operands) if o.opcode in PRODUCTS else o for o in value.operands]
+        terms = [make.copy_of(o, o.operands) if o.operands else o for o in value.operands]
         sums = [make.copy_of(x, [t, x.operands[1]]) for t in terms]
         total = make.binary(x, value.opcode, sums[0], sums[1])
         found = [product_of_sums(s, opcode) for s in sums]

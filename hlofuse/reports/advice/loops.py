@@ -57,7 +57,8 @@ def replace_state(loop: Instruction, state: list[Instruction]) -> None:
     for element in list(loop.users):
         if element.opcode == "get-tuple-element" and element not in state:
             element.replace_all_uses_with(state[element.tuple_index])
-    loop.replace_all_uses_with(make.tuple_of(loop, state))
+    if loop.is_root or any(u.opcode != "get-tuple-element" for u in loop.users):
+        loop.replace_all_uses_with(make.tuple_of(loop, state))
 
 
 def _in_shape(x: Instruction, shape: Shape) -> Instruction:
