@@ -12,7 +12,6 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds
 from hlofuse.passes.common.shapes import (
     array,
-    inserted,
     numbers_of,
     ranges_of,
     with_dimensions,
@@ -432,32 +431,54 @@ def _combined(
 
 
 def _scatter_stacked(x: Instruction) -> bool:
-    """Sums over the same segments become one of stacked values."""
-    indices, updates = x.operands[1:] if len(x.operands) == 3 else (x, x)
-    if not combines_by(x, "add") or not x.users:
+    """Sums over the same segments become one, of values with their columns side by side."""
+    if not x.users or not _is_sum_of_rows(x):
         return False
     same = [x]
-    form = x.attributes.without("to_apply", "metadata")
-    for u in indices.users:
-        fits = u.users and u.opcode == "scatter" and u.operands[1] is indices and combines_by(u, "add")
-        fits = fits and (u.shape, u.operands[2].shape) == (x.shape, updates.shape)
-        fits = fits and u.attributes.without("to_apply", "metadata") == form
+    for u in x.operands[1].users:
+        fits = u.users and u.opcode == "scatter" and u.operands[1] is x.operands[1] and _is_sum_of_rows(u)
+        fits = fits and u.element_type == x.element_type and _segments_of(u) == _segments_of(x)
         if fits and not any(depends_on(u, v) or depends_on(v, u) for v in same):
             same.append(u)
     if len(same) < 2:
         return False
 
-    def stacked(k: int) -> Instruction:
-        parts, last = [u.operands[k] for u in same], x.operands[k].shape.rank
-        return make.concatenate(x, [make.reshape(x, inserted(p.shape, last, [1]), p) for p in parts], last)
+    def joined(k: int) -> Instruction:
+        parts = list[Instruction]()
+        for u in same:
+            value = u.operands[k]
+            sizes = list(value.shape.dimensions)
+            del sizes[value.shape.rank - len(numbers_of(u, "update_window_dims")) :]
+            sizes.append(value.shape.element_count // prod(sizes))
+            parts.append(make.reshape(x, with_dimensions(value.shape, sizes), value))
+        return make.concatenate(x, parts, parts[0].shape.rank - 1)
 
-    init = stacked(0)
-    new = make.copy_of(x, [init, indices, stacked(2)], init.shape)
-    windows = [*numbers_of(x, "update_window_dims"), updates.shape.rank]
-    new.attributes = new.attributes.updated(update_window_dims=make.numbers(windows))
-    for k, u in enumerate(same):
-        u.replace_all_uses_with(make.reshape(x, u.shape, make.part(x, new, k, k + 1, x.shape.rank)))
+    init = joined(0)
+    updates = joined(2)
+    operands = [init, x.operands[1], updates]
+    new = make.copy_of(x, operands, init.shape)
+    new.attributes = new.attributes.updated(update_window_dims=make.numbers([updates.shape.rank - 1]))
+    start = 0
+    for u, part in zip(same, init.operands, strict=True):
+        end = start + part.shape.dimensions[-1]
+        columns = make.part(x, new, start, end, init.shape.rank - 1)
+        u.replace_all_uses_with(make.reshape(x, u.shape, columns))
+        start = end
     return True
+
+
+def _segments_of(x: Instruction) -> object:
+    return x.attributes.without("to_apply", "metadata", "update_window_dims")
+
+
+def _is_sum_of_rows(x: Instruction) -> bool:
+    """True for a sum over segments whose rows are the last dimensions of what it reads and writes."""
+    window = numbers_of(x, "update_window_dims")
+    places = numbers_of(x, "inserted_window_dims") + numbers_of(x, "input_batching_dims")
+    last = x.operands[-1].shape.rank
+    is_first = sorted(places) == [*range(x.shape.rank - len(window))]
+    is_last = window == tuple(range(last - len(window), last))
+    return is_first and is_last and len(x.operands) == 3 and combines_by(x, "add")
 
 
 _STEPS = 64  # places in a window that are written one by one
