@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cache, partial
+from math import inf
 from time import process_time
 from typing import Any
 
 from hlofuse.account import Account, Observed, observed_replay
-from hlofuse.account.account import least_saving, replaces_all, share_of_change
+from hlofuse.account.account import least_saving, replaces_all, saving_in_cache, share_of_change
 from hlofuse.account.measured import share
 from hlofuse.account.replaying import compiled as compiled_with
 from hlofuse.account.replaying import final_account
@@ -121,7 +122,7 @@ def of_recipes(
                 continue
             findings = list(attempt[1])
             accounts = situation.facts.account_replayed, final_account(attempt[0])
-            trial = _stated(*accounts, "replayed")
+            trial = _stated(*accounts, "replayed", recipe.unrolls and written is None)
             touched = share_of_change(*accounts) if trial.has_no_time else 0.0
         elif budget is None and (around := tried_around(recipe, findings, observed, cutter)) is not None:
             trial, findings = around
@@ -132,9 +133,18 @@ def of_recipes(
         yield _of_recipe(recipe, findings, trial or UNKNOWN, situation, touched)
 
 
-def _stated(before: Account, after: Account, how: str) -> Trial:
-    """The trial of a change, without a small gain that may be an error of the estimates on a CPU."""
+def _stated(
+    before: Account,
+    after: Account,
+    how: str,
+    unrolls: bool,
+) -> Trial:
+    """The trial of a change, without a small gain that may be an error of the estimates on a CPU, and
+    without one that rests on iterations which pass on in registers what the cache held before."""
     trial = trial_of(before.totals, after.totals, how, (before, after))
+    in_cache = saving_in_cache(before, after) if unrolls else 0.0
+    if in_cache > (1 - _UNPROVED) * (trial.us_saved or inf):
+        return replace(trial, us_saved=None, scaled_us_saved=None, has_more_code=True)
     return trial if least_saving(before, after) > 0 else _of_large_gain(trial, may_lose=False)
 
 
@@ -204,7 +214,7 @@ def _tried_in_written(
         if base is not None and after is not None:
             before = original if replaces_all(after[1], base[1], original) else base[1]
             found = replace(found, touched=share_of_change(before, after[1]))
-            yield found, _stated(before, after[1], "replayed from before optimizations")
+            yield found, _stated(before, after[1], "replayed from before optimizations", found.recipe.unrolls)
 
 
 class Rewritten(Record):
