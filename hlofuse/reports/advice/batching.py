@@ -558,8 +558,7 @@ def _recurrence(at: Instruction, a: Instruction, b: Instruction) -> tuple[Instru
 
 
 def carry(
-    loop: Instruction,
-    first: Sequence[Instruction],
+    loop: Instruction, first: Sequence[Instruction]
 ) -> tuple[list[Instruction], list[Instruction], Instruction]:
     """Further elements of the state: these in the body, all after the loop, and the body's new root."""
     size = len(loop.shape.tuple_shapes)
@@ -567,9 +566,7 @@ def carry(
     init = make.tuple_of(loop, [*loop.operands[0].operands, *first])
     _, given = (replace_parameter(part, init.shape) for part in (condition_of(loop), body))
     inside = [make.get_tuple_element(body.root, given, size + k) for k in range(len(first))]
-    root = body.root
-    body.root = make.tuple_of(root, [*root.operands, *inside])
-    body.remove_instruction(root)
+    body.root = make.tuple_of(body.root, [*body.root.operands, *inside])
     new = new_loop(loop, init, condition_of(loop), body)
     after = make.elements(new, range(size + len(first)))
     replace_state(loop, after[:size])
@@ -648,7 +645,7 @@ def _rows_to_sum(x: Instruction) -> tuple[list[Instruction], list[Instruction]]:
     rows = [x]
     sums = list[Instruction]()
     for user in computation_of(x).post_order():
-        own = [o for o in user.operands if o in rows and (user.users or user.is_root)]
+        own = [o for o in user.operands if o in rows]
         others = [o for o in user.operands if o not in rows]
         if own and user.opcode in ELEMENTWISE_OPCODES and all(map(is_constant, others)):
             rows.append(user)

@@ -57,8 +57,7 @@ def replace_state(loop: Instruction, state: list[Instruction]) -> None:
     for element in list(loop.users):
         if element.opcode == "get-tuple-element" and element not in state:
             element.replace_all_uses_with(state[element.tuple_index])
-    if loop.is_root or {u.opcode for u in loop.users} - {"get-tuple-element"}:
-        loop.replace_all_uses_with(make.tuple_of(loop, state))
+    loop.replace_all_uses_with(make.tuple_of(loop, state))
 
 
 def _in_shape(x: Instruction, shape: Shape) -> Instruction:
