@@ -137,15 +137,20 @@ def terms_of(x: Instruction, opcode: str = "add") -> list[Instruction]:
 
 
 def _multiplied(x: Instruction) -> list[Labelled]:
-    """The factors of an elementwise product. A quotient by what is spread is a product with its inverse."""
+    """The factors of an elementwise product, also of an outer one that a matrix product without a sum forms.
+    A quotient by what is spread is a product with its inverse."""
     if x.opcode == "divide":
         below, own = spread_factor(x.operands[1])
         if len(own) < x.shape.rank and below.element_type == x.element_type:
             inverse = make.binary(x, "divide", make.scalar_like(below, 1), below)
             return [*_multiplied(x.operands[0]), (inverse, own)]
-    if x.opcode != "multiply":
-        return [spread_factor(x)]
-    return [f for o in x.operands for f in _multiplied(o)]
+    if x.opcode == "multiply":
+        return [f for o in x.operands for f in _multiplied(o)]
+    value, own = spread_factor(x)
+    factors = _multiplied(value) if value is not x else [(value, own)]
+    if value.opcode == "dot" and not DotDimensions.of(value).lhs_contracting:
+        factors = labelled(value)
+    return [(v, [own[d] for d in labels]) for v, labels in factors]
 
 
 _FRESH = count(1000)  # labels of dimensions that no result has
@@ -228,17 +233,15 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
             outer.append(factor)  # the same in all summands
         else:
             inner.append(term)
-    if opcode == "dot":
-        factors = _weighted(value, inner, labels)
-    elif value.opcode == opcode or not opcode:
+    weighted = _weighted(value, inner, labels) if opcode == "dot" else []
+    factors = weighted
+    if not weighted and (value.opcode == "multiply" or not opcode):
         factors = _factors(value, fold(value, "multiply", inner or [value]), labels)
-    else:
-        return False
     if not factors:
         return False
     remaining = [d for d in labels if d not in x.dimensions]
     summed_up = contracted(value, factors[0], factors[1], remaining)
-    if opcode == "multiply" and summed_up[0].opcode != "dot":
+    if opcode and not weighted and (opcode == "multiply") != (summed_up[0].opcode == "dot"):
         return False
     summed_up = reduce(partial(on_both, value, "multiply"), outer, summed_up)
     return replace(x, over(value, summed_up, remaining, sizes_of((value, labels))))

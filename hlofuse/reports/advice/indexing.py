@@ -38,6 +38,7 @@ INDEXING = (
     Recipe("scale-not-diagonal", "Multiply by the vector, not by diag(v)"),
     Recipe("use-the-structure", "Slice, sum up or index: a formula writes this matrix"),
     Recipe("solve-small-by-cofactors", "Solve 2 or 3 equations by a formula, not by a factorization"),
+    Recipe("solve-not-invert", "Solve for what the inverse multiplies: it has fewer columns"),
     Recipe("solve-triangular", "Use solve_triangular or cho_solve: half of this matrix is 0"),
     Recipe("window-by-dimension", "Take a window over each dimension in turn, not over all at once"),
     Recipe("add-the-shifts", "Add shifted products: each channel is convolved by itself"),

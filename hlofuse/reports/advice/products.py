@@ -1,6 +1,7 @@
 """Products, and sums of them, before optimizations: written in another way with the same values."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -249,7 +250,7 @@ def _scale_each(x: Instruction) -> bool:
 
 def _small_first(x: Instruction) -> bool:
     """A product of three in the better order; one with a sum of such products or diagonals term by term."""
-    if reorder(x) or _solve_later(x) or _multiply_filters(x):
+    if reorder(x) or _multiply_filters(x):
         return True
     sums = [o.opcode in ("add", "subtract") and len(o.users) == 1 for o in x.operands]
     for side, value in enumerate(x.operands):
@@ -267,29 +268,49 @@ def _small_first(x: Instruction) -> bool:
     return False
 
 
-def _solve_later(x: Instruction) -> bool:
-    """(A⁻¹·B)·C becomes A⁻¹·(B·C), which solves for fewer columns; A is triangular."""
-    solved, c = x.operands
-    order = solved.shape.rank - 2
-    dims = DotDimensions.of(x)
-    is_first = dims.lhs_contracting == (order + 1,) and dims.lhs_batch == tuple(range(order))
-    is_call = "trsm" in (solved.raw("custom_call_target") or "")
-    side, left = ("backend_config", "side = 76") if is_call else ("left_side", "true")  # LAPACK's L
-    if not is_first or left not in (solved.raw(side) or "") or len(solved.users) > 1:
-        return False
-    sizes = solved.shape.dimensions
-    columns = x.shape.element_count // prod(sizes[:-1])
-    if 2 * columns > sizes[-1]:
-        return False
-    product = make.copy_of(x, [solved.operands[1], c])
-    given = make.reshape(x, with_dimensions(solved.shape, [*sizes[:-1], columns]), product)
-    new = make.copy_of(solved, [solved.operands[0], given], given.shape)
-    if is_call:
-        first, second = solved.attributes["operand_layout_constraints"]
-        layouts = f"{{{first}, {replaced(second, dimensions=given.shape.dimensions)}}}"
-        new.attributes = new.attributes.updated(operand_layout_constraints=layouts)
-    _solve_later(product)
-    return replace(x, make.reshape(x, x.shape, new))
+def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
+    """(A⁻¹·B)·C becomes A⁻¹·(B·C), and C·(A⁻¹·B) becomes (C·A⁻¹)·B, which solve for fewer columns. A is
+    triangular. Nothing but the `reader` of the first may read what is solved."""
+    factors = labelled(x)
+    result = [*range(x.shape.rank)]
+    sizes = sizes_of(*factors)
+    for (solved, labels), (c, own) in (factors, factors[::-1]):
+        is_call = "trsm" in (solved.raw("custom_call_target") or "")
+        side, left = ("backend_config", "side = 76") if is_call else ("left_side", "true")  # LAPACK's L
+        if left not in (solved.raw(side) or "") or not {*solved.users} <= {x, reader}:
+            continue
+        *batch, row, column = labels
+        free = [d for d in own if d not in labels]
+        order = [*batch, row, *free]
+        columns = prod(sizes[d] for d in free)
+        if min(row, column) >= 0 or 2 * columns > sizes[column]:
+            continue
+        inner = solved.operands[1], labels
+        given = (c, own) if row < 0 else contracted(x, inner, (c, own), result)
+        shape = with_dimensions(solved.shape, [*solved.shape.dimensions[:-1], columns])
+        right = make.reshape(x, shape, over(x, given, order, sizes))
+        new = make.copy_of(solved, [solved.operands[0], right], right.shape)
+        if is_call:
+            first, second = solved.attributes["operand_layout_constraints"]
+            layouts = f"{{{first}, {replaced(second, dimensions=right.shape.dimensions)}}}"
+            new.attributes = new.attributes.updated(operand_layout_constraints=layouts)
+        if row < 0:
+            new.attributes = new.attributes.updated(**_flipped(solved))
+        found = make.reshape(x, array(x.element_type, [sizes[d] for d in order]), new), order
+        if row < 0:
+            found = given = contracted(x, inner, found, result)
+        replace(x, over(x, found, result, sizes))
+        _solve_later(given[0], solved)
+        return True
+    return False
+
+
+def _flipped(x: Instruction) -> dict[str, str]:
+    """What says, with the transposed matrix, which matrix a triangular system has."""
+    if text := x.raw("transpose_a"):
+        return {"transpose_a": "TRANSPOSE" if text.startswith("NO") else "NO_TRANSPOSE"}
+    text = str(x.raw("backend_config"))
+    return {"backend_config": re.sub(r"(?<=trans_x = )(78|84)", lambda m: str(162 - int(m[0])), text)}  # N, T
 
 
 class _Triangle(NamedTuple):
@@ -776,5 +797,6 @@ RESTATED = {
     "multiply-not-sum": Rewriting("reduce", partial(product_of_sums, opcode="multiply")),
     "sum-before-the-product": Rewriting("reduce", partial(product_of_sums, opcode="dot")),
     "multiply-the-small-first": Rewriting("dot", _small_first),
+    "solve-not-invert": Rewriting("dot", _solve_later),
     "group-not-repeat": Rewriting("dot", multiply_unrepeated),
 }
