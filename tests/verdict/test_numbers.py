@@ -232,6 +232,9 @@ def test_what_is_left_out_for_time_is_said(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.skipped
     assert found.suggestions == ()
     assert phrases.suggestions_title(found, 0).startswith("No suggestions: some trials were left out")
+    smaller = Suggestion("code", "in parts", "", (), 1, replace(candidates.UNKNOWN, temporary_saved=3 << 30))
+    left = replace(found, skipped=0, is_ranked=True, slower=(smaller,))
+    assert "saves time; one frees 3.22 GB" in phrases.suggestions_title(left, 0)
     ranking = rank(observed.replay.input, observed.replay.config)
     assert not module.verdict(observed, facts, ranking=ranking).skipped
 

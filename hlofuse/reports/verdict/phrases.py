@@ -235,6 +235,8 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     if not suggested and not v.is_ranked:
         return "No suggestions: no recipe applies and saves anything (what-if tries rules)"
     if not suggested:
+        if saved := max((s.trial.temporary_saved or 0 for s in v.slower), default=0):
+            return f"No suggestion saves time; one frees {bytes_text(saved)} in more time: memory INPUT"
         rest = "" if v.has_unoptimized else "; most need the module before optimizations"
         return f"No suggestions: no recipe or flag that was tried saves anything{rest}"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""
