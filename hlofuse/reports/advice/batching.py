@@ -640,6 +640,51 @@ def sum_in_carry(loop: Instruction) -> bool:
     return False
 
 
+def keep_last(loop: Instruction) -> bool:
+    """Results that are stacked, of which only the last is read, are carried, or are what the loop carries."""
+    if (batch := Batch.of(loop)) is None:
+        return False
+    for element in list(loop.users):
+        last = _last_rows(element, list(range(element.shape.rank)))
+        is_whole = last and element.shape.dimensions[0] == batch.trips
+        part = batch.written(element.tuple_index) if is_whole else None
+        if part is None:
+            continue
+        shape = with_dimensions(element.shape, element.shape.dimensions[1:])
+        row = part.through("reshape")
+        own = [k for k, x in enumerate(batch.body.root.operands) if x is row]
+        _, after, root = carry(loop, [] if own else [make.zeros(loop, shape)])
+        if not own:
+            root.replace_operand(len(after) - 1, make.reshape(root, shape, part))
+        for x, order in last:
+            one = make.reshape(
+                x, with_dimensions(shape, [1, *shape.dimensions]), after[own[0] if own else -1]
+            )
+            replace(x, make.transpose(x, one, order))
+        keep_last(after[0].operands[0])
+        return True
+    return False
+
+
+def _last_rows(x: Instruction, order: list[int]) -> list[tuple[Instruction, list[int]]]:
+    """All that reads `x`, whose dimensions are these of a stack, as parts of its last row; else none."""
+    found = list[tuple[Instruction, list[int]]]()
+    for user in x.users:
+        if user.opcode == "transpose":
+            inner = _last_rows(user, [order[d] for d in user.dimensions])
+            if not inner:
+                return []
+            found += inner
+            continue
+        along = order.index(0) if user.opcode == "slice" and order else -1
+        size = x.shape.dimensions[along] if along >= 0 else 0
+        is_row = user.shape.is_array and user.shape.element_count * size == x.shape.element_count
+        if not is_row or ranges_of(user)[along].start != size - 1:
+            return []
+        found.append((user, order))
+    return found
+
+
 def _rows_to_sum(x: Instruction) -> tuple[list[Instruction], list[Instruction]]:
     """`x` and values computed row by row from it, and their sums over rows; none if others read them."""
     rows = [x]
@@ -669,4 +714,5 @@ BATCHED = {
     "compute-before-the-loop": Rewriting("while", _compute_before, "gpu"),
     "hoist-the-product": Rewriting("while", hoist_products),
     "sum-in-the-carry": Rewriting("while", sum_in_carry),
+    "return-the-carry": Rewriting("while", keep_last),
 }

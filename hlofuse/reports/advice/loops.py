@@ -300,6 +300,7 @@ LOOPS = (
     Recipe("compute-before-the-loop", "Compute before the loop what no iteration changes"),
     Recipe("hoist-the-product", "Multiply for all iterations at once, before the loop"),
     Recipe("sum-in-the-carry", "Sum in the carry, not over stacked results"),
+    Recipe("return-the-carry", "Return the carry: of what the loop stacks, only the last is read"),
     Recipe("associative-scan", "Use associative_scan: h = a·h + b is linear"),
     Recipe("select-not-branch", "Use where for small branches", _conditionals, choose_result),
 )
