@@ -239,6 +239,21 @@ def test_what_is_left_out_for_time_is_said(monkeypatch: pytest.MonkeyPatch) -> N
     assert not module.verdict(observed, facts, ranking=ranking).skipped
 
 
+def test_exposed_gathers_of_a_loop_name_the_flag_that_overlaps_them() -> None:
+    def flags(kind: str, runs: int, us: float, *own: str) -> list[str]:
+        gather = SimpleNamespace(exchange=SimpleNamespace(kind=kind), runs=runs, exposed=(us, True))
+        account: Any = SimpleNamespace(totals=replace(MOVED, measured_us=100.0), collectives=[gather])
+        return [s.flag for s in candidates.of_pipelining(account, own)]
+
+    [flag] = flags("all-gather", 16, 5.1)
+    assert flag == "--xla_gpu_enable_pipelined_all_gather=true"
+    assert flags("reduce-scatter", 16, 5.1) == ["--xla_gpu_enable_pipelined_all_reduce=true"]
+    # XLA 0.11.1 takes longer with such a flag for the all-reduces of a backward scan.
+    others = (("all-gather", 1, 50.0), ("all-gather", 16, 4.9), ("all-reduce", 16, 50.0))
+    assert not any(flags(*other) for other in others)
+    assert not flags("all-gather", 16, 50.0, flag)
+
+
 MOVED = Totals(20, Cost(), launches=30, modelled_us=90.0, floor_us=10.0, measured_us=200.0)
 PLAIN = replace(MOVED, measured_us=None)
 GAINS = [

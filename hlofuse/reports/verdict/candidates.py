@@ -392,6 +392,26 @@ def of_flags(
         yield Suggestion("flag", text, rule, (), 0, trial, flag=flag, touched=touched)
 
 
+_PIPELINED = {"all-gather": "all_gather", "reduce-scatter": "all_reduce"}
+"""Collectives that XLA can start an iteration earlier or end one later, and the end of the flag for it."""
+
+
+def of_pipelining(account: Account, own: tuple[str, ...]) -> Iterator[Suggestion]:
+    """The flags that overlap collectives of loops with other iterations, where kernels hide too little."""
+    waits = dict[str, float]()
+    for c in account.collectives:
+        kind = _PIPELINED.get(c.exchange.kind)
+        if kind is not None and c.runs > 1 and c.exposed is not None:
+            flag = f"--xla_gpu_enable_pipelined_{kind}=true"
+            waits[flag] = waits.get(flag, 0.0) + c.exposed[0]
+    total = account.totals.us or inf
+    flags = [f for f, us in waits.items() if us >= _GAIN_OF_FLAG * total and f not in own]
+    if flags:
+        text = "Overlap the collectives of a loop with its other iterations"
+        share = sum(waits[f] for f in flags) / total
+        yield Suggestion("flag", text, "", (), 0, UNKNOWN, flag=" ".join(flags), touched=share)
+
+
 def comparable_times(before: Account, after: Account) -> bool:
     """False where work that has only a lower bound moved to other kernels."""
     return before.bounded_work == after.bounded_work or before.times is not None

@@ -24,6 +24,7 @@ _SUGGESTIONS = 3
 _KERNELS = 5
 _TOP = 14  # lines above the functions, with more than one kind of collective
 _LEAST = 7  # lines of advice without suggestions, and of two kernels
+_LITTLE = 0.1  # the part of the time up to which a gain does not outweigh what was not tried
 _PAIR = 4  # lines of two kernels with theirs
 _CODE = 2  # lines of code of the first suggestion
 _FUNCTIONS = 5
@@ -59,7 +60,8 @@ def print_screen(
     functions = v.functions.rows[: _FUNCTIONS if limit else None]
     room = _LINES - len(top) - len(functions) - bool(functions) - bool(details)
     first = len([*suggestion_lines(v, 1, width, code=False)]) + (v.together is None)
-    first += 0 if v.suggestions else len([*_untried(v, width)])  # then the only advice
+    if max((s.trial.us_saved or 0.0 for s in v.suggestions), default=0.0) < _LITTLE * (v.totals.us or 0.0):
+        first += len([*_untried(v, width)])  # then it is the larger part of the advice
     spare = min(len(functions) - 2, first + _PAIR + 1 - room)
     if limit and spare > 0:
         functions, room = functions[:-spare], room + spare

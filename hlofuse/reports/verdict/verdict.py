@@ -32,6 +32,7 @@ from .candidates import (
     comparable,
     of_barriers,
     of_flags,
+    of_pipelining,
     of_recipes,
     of_rules,
     of_written,
@@ -85,6 +86,7 @@ def verdict(
     if tries and about_all:
         suggestions += of_flags(observed, facts, written, budget)
         suggestions += of_barriers(observed, facts) if budget.allows() else ()
+        suggestions += of_pipelining(account, config.build.flags) if config.build.backend == "gpu" else ()
         if ranking is None and budget.allows():
             join = partial(share, facts.account_replayed.module)
             input = observed.replay.input
