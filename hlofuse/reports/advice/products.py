@@ -306,7 +306,7 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
 
 
 def _flipped(x: Instruction) -> dict[str, str]:
-    """What says, with the transposed matrix, which matrix a triangular system has."""
+    """The attribute that says which matrix a triangular system has, for the transposed one."""
     if text := x.raw("transpose_a"):
         return {"transpose_a": "TRANSPOSE" if text.startswith("NO") else "NO_TRANSPOSE"}
     text = str(x.raw("backend_config"))
