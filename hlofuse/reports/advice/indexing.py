@@ -52,6 +52,7 @@ INDEXING = (
     Recipe("take-first", "Take the rows first, then work on them"),
     Recipe("index-all-rows", "Index whole rows by all ids at once, not by vmap or by element"),
     Recipe("reshape-not-segments", "Reshape equal segments"),
+    Recipe("segment-sum-not-masks", "Use segment_sum: each label is masked and summed apart"),
     Recipe("one-segment-sum", "Stack what is summed over the same segments"),
     Recipe("triangular-cumsum", "Sum by a triangular matrix"),
     Recipe("scan-not-cumsum", "Sum row by row in a scan, not by cumsum"),

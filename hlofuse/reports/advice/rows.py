@@ -9,7 +9,7 @@ from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, Record
 from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import bounds
+from hlofuse.passes.common.literals import bounds, integer_of
 from hlofuse.passes.common.shapes import (
     array,
     numbers_of,
@@ -48,6 +48,7 @@ from .written import (
     replace,
     rest_of,
     row_written,
+    spread,
     starts_at,
 )
 
@@ -481,6 +482,42 @@ def _is_sum_of_rows(x: Instruction) -> bool:
     return is_first and is_last and len(x.operands) == 3 and combines_by(x, "add")
 
 
+def _masked_sum(x: Instruction) -> tuple[Instruction, Instruction | None, int | None] | None:
+    """The labels and values of a sum over all places with one label, and this; without values they are
+    counted. None for another operation."""
+    value = x.operands[0]
+    if not is_total(x) or not (is_masked(value) or value.opcode == "convert"):
+        return None
+    test, dims = spread(value.operands[0])
+    rank = test.shape.rank
+    is_plain = dims == [*range(rank), *[None] * (value.shape.rank - rank)] and rank > 0
+    if test.raw("direction") != "EQ" or not is_plain or tuple(x.dimensions) != tuple(range(rank)):
+        return None
+    found = [(labels, integer_of(spread(n)[0])) for labels, n in (test.operands, test.operands[::-1])]
+    labels, number = next(((i, n) for i, n in found if n is not None), (x, None))
+    return labels, value.operands[1] if is_masked(value) else None, number
+
+
+def _sum_segments(x: Instruction) -> bool:
+    """Sums that a mask for each label takes become one sum over segments."""
+    labels, summands, number = _masked_sum(x) or (x, None, None)
+    if number is None or not x.users:
+        return False
+    readers = (r for t in labels.users for m in (t, *t.users) for v in m.users for r in v.users)
+    equal = (r for r in dict.fromkeys(readers) if r.opcode == "reduce" and r.shape == x.shape and r.users)
+    found = [(r, own[2]) for r in equal if (own := _masked_sum(r)) and own[:2] == (labels, summands)]
+    numbers = {n for _, n in found if n is not None}
+    if len(numbers) < _FEWEST or min(numbers) < 0 or max(numbers) >= 2 * len(numbers):
+        return False
+    rows = summands or make.broadcast(x, x.operands[0].shape, make.scalar(x, x.element_type, 1), ())
+    sums = _sums_at(x, labels, rows, max(numbers) + 1, 0)
+    for r, n in found:
+        if n is not None:
+            replace(r, make.part(r, sums, n, n + 1))
+    return True
+
+
+_FEWEST = 4  # masks that are worth one sum over segments
 _STEPS = 64  # places in a window that are written one by one
 
 
@@ -719,6 +756,7 @@ ROWS = {
     "index-all-rows": Rewriting("scatter gather", _index_rows, "tpu"),
     "window-not-scatter": Rewriting("scatter gather", _window),
     "slice-the-windows": Rewriting("reduce", _slice_windows),
+    "segment-sum-not-masks": Rewriting("reduce", _sum_segments),
     "one-segment-sum": Rewriting("scatter", _scatter_stacked, "gpu"),
     "write-at-once": Rewriting("dynamic-update-slice scatter", _write_at_once),
     "update-the-rows": Rewriting("scatter", add_to_rows),
