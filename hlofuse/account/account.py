@@ -19,6 +19,7 @@ from hlofuse.analysis.kernels import (
 )
 from hlofuse.analysis.launches import CommandBuffers, LaunchKind, is_asynchronous, launch_of
 from hlofuse.cost.tpu import TpuDevice
+from hlofuse.format.units import bytes_text
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir import Computation, Instruction, Module, Record, replace
 from hlofuse.ir.grouping import unmatched
@@ -110,6 +111,11 @@ class Totals(Record):
     def vmem_bytes(self) -> int:
         """Bytes that do not come from a TPU's HBM or go there."""
         return max(self.cost.bytes_accessed - (self.hbm_bytes or 0), 0)
+
+    @property
+    def moved_text(self) -> str:
+        """Bytes read and written; `≥ ` where those of a custom call are not known."""
+        return bytes_text(self.cost.bytes_accessed, self.cost.unknown)
 
     @property
     def lacking_bytes(self) -> int:

@@ -21,9 +21,9 @@ def quantity(value: float, unit: str = "") -> str:
     return f"{sign}{digits} {unit_text}" if unit_text else f"{sign}{digits}"
 
 
-def bytes_text(value: float) -> str:
-    """Bytes, decimal: `8.39 MB`."""
-    return quantity(value, "B")
+def bytes_text(value: float, at_least: int = False) -> str:
+    """Bytes, decimal: `8.39 MB`; `≥ ` before a lower bound."""
+    return f"{'≥ ' if at_least else ''}{quantity(value, 'B')}"
 
 
 def memory_text(size: int) -> str:

@@ -58,7 +58,8 @@ def upgraded(options: ReplayOptions, to: str | None, compiled: ReplayOptions | N
             other = others.get(name) or (next(iter(others.values())) if len(others) == 1 else None)
             config_of = partial(_config, one, loaded)
             assert loaded.config is not None
-            found.append(upgrade(name, loaded.input, loaded.config.release, new, config_of, other))
+            sides = loaded.config.release, new, config_of, other, loaded.attach
+            found.append(upgrade(name, loaded.input, *sides))
             heads.append(head_of(loaded))
             progress(number, len(requests))
     found.sort(key=lambda f: f.worst_first)

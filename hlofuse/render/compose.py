@@ -8,7 +8,7 @@ from typing import Any
 from hlofuse.account import Account
 from hlofuse.analysis.kernels import kernels
 from hlofuse.compilation import Compilation
-from hlofuse.format import bytes_text, plural, shorten
+from hlofuse.format import plural, shorten
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module, replace
 from .build import Builder, kernel_numbers
 from .labels import lookup, part_number, role
@@ -136,19 +136,18 @@ def _panel_title(computation: Computation) -> str:
 
 
 def _totals(module: Module) -> str:
-    totals = Account(module).totals
-    return f"{plural(totals.kernels, 'kernel')}, {bytes_text(totals.cost.bytes_accessed)} moved"
+    t = Account(module).totals
+    return f"{plural(t.kernels, 'kernel')}, {t.moved_text} moved"
 
 
 def _change(pair: ModulePair) -> str:
     before, after = pair.totals or (Account(pair.before).totals, Account(pair.after).totals)
     head = f"{pair.title}: " if pair.same_names else ""
-    moved = before.cost.bytes_accessed, after.cost.bytes_accessed
     drawn = len(kernels(pair.after))
     note = f" ({drawn:,} drawn, as fusion leaves them)" if drawn != after.kernels else ""
     return (
         f"{head}{before.kernels:,} → {plural(after.kernels, 'kernel')}{note}, "
-        f"{bytes_text(moved[0])} → {bytes_text(moved[1])} moved"
+        f"{before.moved_text} → {after.moved_text} moved"
     )
 
 

@@ -172,7 +172,7 @@ def headline(m: ModuleStatistics) -> tuple[str, ...]:
         plural(t.kernels, "kernel"),
         *([plural(t.launches, "launch", "launches")] if t.launches != t.kernels else []),
         *([f"{us_text(t.measured_us)} measured"] if t.measured_us is not None else []),
-        f"{bytes_text(t.cost.bytes_accessed)} moved",
+        f"{t.moved_text} moved",
         f"{quantity(t.cost.flops)} FLOP",
         f"{quantity(t.cost.transcendentals)} transcendentals",
     )

@@ -11,6 +11,7 @@ from hlofuse.account.replaying import account_on
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, compile
 from hlofuse.format import change_percent, fields, plural, printable, us_text
 from hlofuse.format.terminal import indented, print_rest, print_rows
+from hlofuse.ir.graph import Module
 from hlofuse.ir.record import Record
 from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release
@@ -46,6 +47,8 @@ class Upgrade(Record):
     is_modelled: bool  # Times are by XLA's cost model, not by rates of a CPU
     compiled: Totals | None = None
     """Launches of the program as compiled by the new release; None if that is not available."""
+    own: Totals | None = None
+    """Totals of XLA's own final module next to the input, by the old release; None without one."""
 
     @property
     def final(self) -> Totals:
@@ -79,11 +82,14 @@ def upgrade(
     new: Release,
     config_of: ConfigOf,
     compiled: Compilation | None = None,
+    attach: Callable[[Compilation], None] | None = None,
 ) -> Upgrade:
     """Replay `input` by both releases and, where the results differ, by the old one with each change alone,
     or, where none alone does anything, by the new one without each. `compiled` is the replay of the program
-    as the new release brings it to the input of fusion."""
+    as the new release brings it to the input of fusion. `attach` joins a replay with XLA's own module."""
     first, second = (observed_replay(input, config_of(release)) for release in (old, new))
+    if attach is not None:
+        attach(first.replay)
     comparison = compare_builds(first, second)
     considered = differences(first.replay.target, (old.name, new.name))
     before, after = _totals(first.replay, new), _totals(second.replay, new)
@@ -108,6 +114,7 @@ def upgrade(
         considered,
         first.replay.config.device is not None,
         _totals(compiled, new) if compiled is not None else None,
+        _totals(first.replay, old, first.replay.final) if first.replay.has_xla_final else None,
     )
 
 
@@ -120,11 +127,9 @@ def _inside(done: Compilation) -> set[EdgeNames]:
     return edges_inside(Facts(done))
 
 
-def _totals(done: Compilation, release: Release) -> Totals:
-    build = done.config.build
-    return account_on(
-        done.final, done.config.device, build.backend, release, build.flags, is_final=True
-    ).totals
+def _totals(done: Compilation, release: Release, final: Module | None = None) -> Totals:
+    build, module = done.config.build, final or done.replayed_final
+    return account_on(module, done.config.device, build.backend, release, build.flags, is_final=True).totals
 
 
 def upgrade_json(found: Sequence[Upgrade], old: str, new: str) -> dict[str, Any]:
@@ -137,7 +142,11 @@ def upgrade_json(found: Sequence[Upgrade], old: str, new: str) -> dict[str, Any]
         "modules": [
             {
                 **fields(f, "name same"),
-                **fields(f, "totals_from=before totals_to=after totals_compiled=compiled", totals_json),
+                **fields(
+                    f,
+                    "totals_from=before totals_to=after totals_compiled=compiled totals_xla=own",
+                    totals_json,
+                ),
                 "change_us": f.change_us,
                 "causes": [
                     {**_difference(c.difference), "undone": c.is_undone, "totals": totals_json(c.totals)}
@@ -180,10 +189,12 @@ def headline(found: Upgrade, old: str, new: str) -> str:
     end = f", {changed}" if (changed := change_text(found)) else ""
     if old == new and found.compiled is None:
         return f"Nothing to compare: both releases are XLA {old}; give --from or --to."
+    same = releases = f"Two compilations by XLA {old}"
+    if old != new:
+        same, releases = f"XLA {old} and {new}", f"From XLA {old} to {new}"
     if found.same and _launches(found.final) == _launches(found.after):
         what = "fusions" if found.compiled is None else "kernels"
-        return f"XLA {old} and {new} create the same {what}: {launched}."
-    releases = f"From XLA {old} to {new}" if old != new else f"Two compilations by XLA {old}"
+        return f"{same} create the same {what}: {launched}."
     return f"{releases}: {launched}{end}."
 
 
@@ -194,6 +205,14 @@ def compiled_line(found: Upgrade) -> str:
     fusion = figures(found.before, found.after)[0]
     earlier = figures(found.after, found.compiled)[0]
     return f"Fusion passes alone: {_count_text(fusion)}; passes before fusion: {earlier}."
+
+
+def own_line(found: Upgrade, old: str) -> str:
+    """The figures of XLA's own module, where the replays that are compared have others; else empty."""
+    own, replayed = found.own, found.before
+    if own is None or (launched := figures(own, own)) == figures(replayed, replayed):
+        return ""
+    return f"Replayed figures; the final module of XLA {old} in the dump has {_launch_text(*launched)}."
 
 
 def cause_phrases(cause: Cause, found: Upgrade) -> tuple[str, str]:
@@ -263,8 +282,7 @@ def _print_one(
     console.print(f"{found.name}: {headline(found, old, new)}", style="bold")
     if found.is_modelled and old != new:
         console.print(f"Times of both releases are by XLA {new}'s cost model.", style="dim")
-    line = compiled_line(found)
-    if line:
+    for line in filter(None, (own_line(found, old), compiled_line(found))):
         console.print(line)
     if found.same:
         return

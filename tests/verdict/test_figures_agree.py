@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,3 +142,16 @@ def _equal(one: float | None, other: float | None) -> bool:
     if one is None or other is None:
         return one is other
     return abs(one - other) <= 0.011 if isinstance(one, float) else one == other
+
+
+def test_every_command_counts_a_final_module_that_is_not_replayed(hlofuse: Run, tmp_path: Path) -> None:
+    folder = shutil.copytree(ROOT / "samples" / "tutorial" / "slow" / "loss", tmp_path / "loss")
+    head, root, rest = (path := folder / "after_optimizations.hlo").read_text().rpartition("  ROOT ")
+    path.write_text(f"{head}  %extra = s32[512]{{0}} copy(%ids.1)\n{root}{rest}")
+    calls = "explain", "kernels", "what-if", "timeline", "upgrade --to 0.12.0.1", f"diff {folder}"
+    found = [json.loads(hlofuse(c.split()[0], folder, *c.split()[1:], "--format", "json").out) for c in calls]
+    (passes,), (upgraded,) = found[3]["films"], found[4]["modules"]
+    wholes = [*(f["totals"] for f in found[:3]), upgraded["totals_xla"], found[5]["before"]["totals"]]
+    assert all(_equal(whole[key], wholes[0][key]) for whole in wholes for key in TOTALS)
+    assert [upgraded["totals_from"]["kernels"] + 1, passes["last"]["kernels"]] == [wholes[0]["kernels"]] * 2
+    assert f"{wholes[0]['kernels']} kernels in XLA's final module" in hlofuse("kernels", folder).out

@@ -59,7 +59,8 @@ def _profile(
         raise HlofuseError(f"{printable(name)}: {NO_MEASURED_TIME}")
     us, measured_us = (None if us is None else round(us, 2) for us in (totals.us, totals.measured_us))
     moved, memory, has_floors = totals.cost.bytes_accessed, totals.memory_bytes, totals.is_floor
-    sums = Figures(totals.kernels, moved, us, measured_us, memory, totals.devices, has_floors)
+    sides = totals.devices, has_floors, totals.cost.unknown
+    sums = Figures(totals.kernels, moved, us, measured_us, memory, *sides)
     loops = outermost_loops(module)
     largest = account.memory.peak[:1] if memory is not None else []
     at_peak = where_is(module, largest[0].instruction, root) if largest else Where()

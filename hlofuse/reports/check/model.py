@@ -66,6 +66,7 @@ class Figures:
     devices: int = field(default=1, compare=False)
     """Devices that the program is yet to be divided over; in no baseline."""
     has_floors: bool = field(default=False, compare=False)  # `us` has lower bounds in it; in no baseline
+    unknown: int = field(default=0, compare=False)  # Custom calls whose bytes are not known; in no baseline
 
 
 class Profile(Record):

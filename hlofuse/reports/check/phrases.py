@@ -12,7 +12,7 @@ MOST_KERNELS = 8  # Kernels of one side that are listed for a finding
 
 def figures(f: Figures) -> str:
     """`4 kernels, 21.0 MB, est. 12.3 µs`; `15.1 µs measured` where there is a profile."""
-    parts = [plural(f.kernels, "kernel"), bytes_text(f.bytes)]
+    parts = [plural(f.kernels, "kernel"), bytes_text(f.bytes, f.unknown)]
     if f.us is not None:
         parts.append(f"est. {us_text(f.us, f.has_floors)}")
     if f.measured_us is not None:

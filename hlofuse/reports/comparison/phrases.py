@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hlofuse.account import Totals
-from hlofuse.format import bytes_text, change_percent, plural, printable, quantity, us_text
+from hlofuse.format import change_percent, plural, printable, quantity, us_text
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.costs import worth_text
 from .model import ChangedEdge, Comparison
@@ -35,10 +35,11 @@ def figures_line(d: Comparison) -> str:
     moved = x.cost.bytes_accessed, o.cost.bytes_accessed
     parts = [
         f"{x.kernels:,} → {plural(o.kernels, 'kernel')}{share(x.kernels, o.kernels)}",
-        f"{bytes_text(moved[0])} → {bytes_text(moved[1])} moved{share(*moved)}",
+        f"{x.moved_text} → {o.moved_text} moved{share(*moved)}",
     ]
     if x.us is not None and o.us is not None:
-        parts.append(f"est. {us_text(x.us)} → {us_text(o.us)}{share(x.us, o.us)}")
+        old, new = us_text(x.us, x.is_floor), us_text(o.us, o.is_floor)
+        parts.append(f"est. {old} → {new}{share(x.us, o.us)}")
     elif work(x) != work(o):
         parts.append(f"{quantity(work(x))} → {quantity(work(o))} operations{share(work(x), work(o))}")
     return "    ".join(parts)
@@ -55,11 +56,10 @@ def figures(before: Totals, after: Totals, *, arrows: bool = False) -> tuple[str
     def both(old: str, new: str) -> str:
         return f"{old} → {new}" if arrows or old != new else new
 
-    moved = bytes_text(before.cost.bytes_accessed), bytes_text(after.cost.bytes_accessed)
     time = ""
     if before.us is not None and after.us is not None:
         time = both(us_text(before.us, before.is_floor), us_text(after.us, after.is_floor))
-    return both(f"{before.kernels:,}", f"{after.kernels:,}"), both(*moved), time
+    return both(f"{before.kernels:,}", f"{after.kernels:,}"), both(before.moved_text, after.moved_text), time
 
 
 def decisions_line(d: Comparison) -> str:

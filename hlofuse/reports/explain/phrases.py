@@ -30,7 +30,7 @@ def result_line(e: Explanation) -> str:
     parts = [
         f"{plural(b.kernels, 'kernel')} → {a.kernels:,}",
         *([f"{b.launches:,} → {plural(a.launches, 'launch', 'launches')}"] if loops_count else []),
-        f"{bytes_text(b.cost.bytes_accessed)} → {bytes_text(a.cost.bytes_accessed)} moved",
+        f"{b.moved_text} → {a.moved_text} moved",
         f"{quantity(b.cost.flops)} → {quantity(a.cost.flops)} FLOP",
     ]
     if b.us is not None and a.us is not None:

@@ -78,6 +78,7 @@ def kernel_selection(
         tuple(found),
         call_us=account.sums.call_us,
         functions=functions_of(account),
+        from_xla=replay is not None and replay.has_xla_final,
     )
 
 

@@ -100,6 +100,7 @@ class KernelSelection(Record):
     call_us: float = 0.0
     """Microseconds of the call of the program and of its loops, on a CPU; part of the total."""
     functions: Functions = Functions()  # The shares of the user's functions; none of a selection
+    from_xla: bool = False  # The kernels are those of XLA's own final module, next to the input
 
     def only(self, name: str, meant: Container[str]) -> "KernelSelection":
         """The selection of the kernels that a name means, by their names at the end of fusion."""

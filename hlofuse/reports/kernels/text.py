@@ -23,6 +23,7 @@ _PASSES = 2  # other than those of fusion, of one kernel
 def result_line(s: KernelSelection) -> str:
     """The number of kernels, their stage, and their estimated time."""
     when = "after fusion, replayed" if s.replayed else "as in the dump"
+    when = "in XLA's final module" if s.from_xla else when
     line = f"{plural(len(s.kernels), 'kernel')} {when}"
     if s.selected is not None:
         own = f"{len(s.kernels):,} of {plural(s.launched, 'kernel')}"

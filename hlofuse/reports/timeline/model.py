@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeAlias
 
 from hlofuse.account.measured import Measured
-from hlofuse.analysis.kernels import Loop, kernels, outermost_loops
+from hlofuse.analysis.kernels import Loop, outermost_loops
+from hlofuse.analysis.launches import launches
 from hlofuse.diff import Changed, Kind, ModuleDiff, Moved, diff
 from hlofuse.format import plural, printable, ranges
 from hlofuse.inputs.dump_directory import (
@@ -22,6 +24,7 @@ from hlofuse.inputs.dump_directory import (
     is_corpus_case,
     require_case,
 )
+from hlofuse.inputs.identity import identify_file
 from hlofuse.inputs.many import dump_text, picked_case
 from hlofuse.ir import HlofuseError, Instruction, Module, Record, grouped, parse_module
 from hlofuse.matching.structure import TRIVIAL
@@ -124,7 +127,7 @@ class DumpSequence(Record):
     dumps: tuple[PassDump, ...]
     notes: tuple[str, ...] = ()  # Gaps and doubles in the numbers
     final_copy: Path | None = None
-    """Another copy of a corpus folder's last dump; its time is the same where files kept it."""
+    """Another copy of a corpus folder's dump after fusion; its time is the same where files kept it."""
 
 
 def dump_sequences(
@@ -163,7 +166,8 @@ def _of_module(module: DumpedModule) -> DumpSequence:
 
 
 def _of_case(folder: Path) -> DumpSequence:
-    """`before.hlo`, `NN-PIPELINE.PASS.hlo`…, `after.hlo` of a corpus, which is the last of those again."""
+    """`before.hlo`, `NN-PIPELINE.PASS.hlo`…, `after.hlo` of a corpus, which is the last of those again, and
+    XLA's final module where there is one."""
     before = corpus_file(folder, "before")
     assert before is not None
     steps = []
@@ -173,6 +177,9 @@ def _of_case(folder: Path) -> DumpSequence:
             steps.append(PassDump(path, int(m[1]), m[2] or "", m[3]))
     after = corpus_file(folder, "after")
     last = [PassDump(after, after="after")] if after is not None and not steps else []
+    final = corpus_file(folder, "after_optimizations")
+    if final is not None:
+        last.append(PassDump(final, after="after_optimizations"))
     frames = (PassDump(before, after="before"), *steps, *last)
     return DumpSequence(folder.resolve().name, frames, final_copy=after or before)
 
@@ -205,10 +212,10 @@ def written_at(sequence: DumpSequence) -> tuple[list[int], str]:
     """When each dump was written, in ns; none, and why, where file times are not those of XLA's writing."""
     try:
         times = [os.stat(f.path).st_mtime_ns for f in sequence.dumps]
-        is_unchanged = sequence.final_copy is None or os.stat(sequence.final_copy).st_mtime_ns == times[-1]
+        is_unchanged = sequence.final_copy is None or os.stat(sequence.final_copy).st_mtime_ns in times
     except OSError:
         return [], "a dump was removed while it was read"
-    if not is_unchanged or sequence.final_copy == sequence.dumps[-1].path:
+    if not is_unchanged or sequence.final_copy in {f.path for f in sequence.dumps}:
         return [], "file times are not those of XLA's dumps (copied files)"
     if any(a > b for a, b in pairwise(times)):
         return [], "file times are not in pass order (copied or unpacked files)"
@@ -217,6 +224,7 @@ def written_at(sequence: DumpSequence) -> tuple[list[int], str]:
     return times, ""
 
 
+_Last: TypeAlias = tuple[PassDump, str, Module, Size]  # The last dump that could be read
 Watch = Callable[[int, ModuleDiff], None]
 """For every dump that shows something new, but the first: its number, and how it differs."""
 
@@ -226,8 +234,8 @@ def timeline(
 ) -> PassTimeline:
     """The changes of each pass since the last readable dump; an unreadable one is a step with a problem."""
     times, why_none = written_at(sequence)
-    steps = []
-    last: tuple[PassDump, str, Module] | None = None
+    steps, backend = [], ""
+    last: _Last | None = None
     for k, dump in enumerate(sequence.dumps):
         seconds = (times[k] - times[k - 1]) / 1e9 if times and k else None
         since = last[0] if last is not None else None
@@ -238,15 +246,17 @@ def timeline(
         except HlofuseError as e:
             steps.append(Step(dump, since, problem=_problem(e, dump), seconds=seconds))
         else:
+            backend = backend if last is not None else identify_file(module).backend.value or ""
+            size = last[3] if last is not None and same else _size(module, backend)
             try:
                 found = diff(last[2], module) if last is not None and not same else None
-                steps.append(_step(dump, module, last, found, seconds))
+                steps.append(_step(dump, module, size, last, found, seconds))
                 if watch is not None and found is not None:
                     watch(k, found)
             except HlofuseError as e:  # a text that reads well and makes no sense
                 problem = f"not comparable: {e!s}"
-                steps.append(Step(dump, since, problem=problem, after=_size(module), seconds=seconds))
-            last = (dump, text, module)
+                steps.append(Step(dump, since, problem=problem, after=size, seconds=seconds))
+            last = (dump, text, module, size)
         if progress is not None:
             progress(k + 1, len(sequence.dumps))
     return PassTimeline(sequence.label, tuple(steps), (*sequence.notes, *_damage(steps)), why_none)
@@ -276,20 +286,20 @@ def _problem(error: HlofuseError, dump: PassDump) -> str:
 def _step(
     dump: PassDump,
     module: Module,
-    last: tuple[PassDump, str, Module] | None,
+    size: Size,
+    last: _Last | None,
     found: ModuleDiff | None,
     seconds: float | None,
 ) -> Step:
     if last is None or found is None:
-        size = _size(module)
         before = size if last is not None else None
         return Step(dump, last[0] if last else None, before=before, after=size, seconds=seconds)
     opcodes = _opcodes(last[2], module)
     return Step(
         dump,
         last[0],
-        before=_size(last[2]),
-        after=_size(module),
+        before=last[3],
+        after=size,
         opcodes=opcodes,
         rewrites=tuple(_rewrites(found)),
         fusions=_ranked(str(c.kind) for c in found.fusions),
@@ -301,11 +311,10 @@ def _step(
     )
 
 
-def _size(module: Module) -> Size:
+def _size(module: Module, backend: str) -> Size:
     fusions = sum(i.opcode == "fusion" for i in module.instructions())
-    return Size(
-        sum(len(c) for c in module.computations), len(kernels(module)), fusions, outermost_loops(module)
-    )
+    launched = len(launches(module, backend))
+    return Size(sum(len(c) for c in module.computations), launched, fusions, outermost_loops(module))
 
 
 def _opcodes(before: Module, after: Module) -> tuple[tuple[str, int, int], ...]:

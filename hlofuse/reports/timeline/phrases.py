@@ -116,6 +116,6 @@ def headline(timeline: PassTimeline) -> str:
 
 
 TIMES_NOTE = (
-    "A time is the interval between two dumps. It includes passes that changed nothing and wrote no dump."
+    "A time is the interval between two dumps. It includes the passes between them that wrote no dump."
 )
 BEFORE_NOTE = "“before P”: by passes without a dump of their own before pipeline P."

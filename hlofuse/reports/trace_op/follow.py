@@ -216,7 +216,7 @@ def location_of(i: Instruction) -> Location:
 
 
 def _kernel(i: Instruction) -> FinalKernel:
-    outer = outermost(i)
+    outer = i.called[0][1].root if i.opcode == "async-start" and i.called else i
     inside = [x.opcode for x in computed_in(outer)] if outer.opcode == "fusion" else []
     return FinalKernel(outer.name, outer.opcode, outer.fusion_kind, tuple(inside), outer.computation_name)
 
@@ -256,15 +256,12 @@ def is_applied(i: Instruction) -> bool:
 
 
 def with_replayed_passes(sequence: DumpSequence, config: ReplayConfig) -> DumpSequence:
-    """The sequence with the module before optimizations and XLA's final one, if they lie in its folder. XLA's
-    passes before fusion are repeated on the former; those after fusion where the latter is missing."""
+    """The sequence with the module before optimizations, if it lies in its folder. XLA's passes before fusion
+    are repeated on it; those after fusion where XLA's final module is missing."""
     dumps = sequence.dumps
     first = Companions(dumps[0].path).before_optimizations
     if first is not None and first not in {d.path for d in dumps}:
         dumps = (*_before(first, config), *dumps)
-    last = dumps[0].path.with_name("after_optimizations.hlo")
-    if last.is_file():
-        return replace(sequence, dumps=(*dumps, PassDump(last, after="after_optimizations")))
     return replace(sequence, dumps=(*dumps, *_after(dumps[-1], config)))
 
 
@@ -281,6 +278,8 @@ def _before(path: Path, config: ReplayConfig) -> list[PassDump]:
 
 
 def _after(last: PassDump, config: ReplayConfig) -> list[PassDump]:
+    if last.after == "after_optimizations":
+        return []
     try:
         input = CompilationInput(load(last.path), stage=Stage.FUSED)
         return _changes(input, Stage.SCHEDULED, config, last.path)

@@ -51,7 +51,7 @@ def totals_line(t: Totals) -> str:
     vmem = f"≥ {bytes_text(t.vmem_temporary_bytes)} VMEM"
     if t.vmem_temporary_bytes:
         peak = f"{peak} + {vmem}" if peak else f", {vmem} temporary"
-    moved = f"{'≥ ' if t.cost.unknown else ''}{bytes_text(t.cost.bytes_accessed)} moved"
+    moved = f"{t.moved_text} moved"
     if t.hbm_bytes is not None:
         vmem = f" + {bytes_text(t.vmem_bytes)} VMEM" if t.vmem_bytes else ""
         moved = f"{bytes_text(t.hbm_bytes)} HBM{vmem} moved"

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hlofuse.account import Totals
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.format import bytes_text, printable, us_text
+from hlofuse.format import printable, us_text
 from hlofuse.format.terminal import GAP, indented, plain_table, print_rows
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.phrases import floors_and_copies
@@ -142,7 +142,7 @@ def _sweep_row(s: Sweep, p: Point) -> tuple[str, ...]:
 
 
 def _totals(t: Totals, xla: Totals | None) -> tuple[str, ...]:
-    moved, time = bytes_text(t.cost.bytes_accessed), us_text(t.us) if t.us is not None else ""
+    moved, time = t.moved_text, us_text(t.us, t.is_floor) if t.us is not None else ""
     if xla is not None:
         moved += share(xla.cost.bytes_accessed, t.cost.bytes_accessed)
         if xla.us is not None and t.us is not None:
