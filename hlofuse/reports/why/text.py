@@ -191,7 +191,7 @@ def _print_kernel(s: Story, equal: int, console: Console, seen: set[object]) -> 
             continue
         rule = own[0][1]
         title = f"{code}, as above" if code in seen else f"{printable(rule.title or rule.message)} ({code})"
-        indented(console, f"Apart from {names(tuple(fresh), 2)}: {title}.")
+        indented(console, f"Not fused with {names(tuple(fresh), 2)}: {title}.")
         # Nothing has shown here that a flag saves time.
         if rule.advice and "XLA_FLAGS" not in rule.advice and code not in seen:
             indented(console, printable(advice_line(rule)))
