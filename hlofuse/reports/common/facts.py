@@ -127,10 +127,10 @@ class Facts:
 
     @cached_property
     def _final(self) -> dict[str, Instruction]:
-        return {i.name: i for i in self.replay.final.instructions()}
+        return {i.name: i for i in self.replay.replayed_final.instructions()}
 
     def created_after_fusion(self, added: Instruction) -> tuple[CreatedBy, ...]:
-        """The rewrites after fusion that added an instruction; empty if XLA's final module has another."""
+        """The rewrites after fusion that added an instruction; empty if the replay has another."""
         own = self._final.get(added.name)
         sources = tuple(o.name for o in added.operands)
         if own is None or sources != tuple(o.name for o in own.operands):

@@ -69,8 +69,8 @@ def print_screen(
         functions, room = (), room + len(functions) + 1
     code = _CODE if room >= max(_LEAST + 2, first + _PAIR) + _CODE or not limit else 0
     most = max(1, min(limit, _SUGGESTIONS, (room - _LEAST - code) // 2)) if limit else 0
-    while most > 1 and v.rounding and len([*suggestion_lines(v, most, width, code=code > 0)]) > room - _PAIR:
-        most -= 1  # for the line of changes that lose digits, which may save more
+    while most > 1 and len([*suggestion_lines(v, most, width, code=code > 0)]) > room - _PAIR:
+        most -= 1  # whole entries, and those of all together and of fewer digits, which may save more
     rest = list[tuple[str, str]]()
     if tried:
         rest += advice_lines(v, width, most, code=code > 0)
