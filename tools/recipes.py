@@ -7,7 +7,7 @@ figures are read from XLA's own modules. Exit status 1 if a figure differs or th
 --write writes the tables, the modules that the tests replay (tests/recipes/data.tar.xz) and the index.
 
 PYTHON is an interpreter with JAX and its plugin for CUDA, or libtpu for a TPU; RELEASE says which jaxlib
-that is.
+that is. `--device v5e` takes every page: a row of the table may say that the change does not pay there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -48,6 +48,8 @@ FILES = {"before.hlo": "input.hlo", "after.hlo": "fused.hlo"}
 """Of a capture, and what they are called in the data of a recipe."""
 FINAL = {"after_optimizations.hlo": "final.hlo"}
 """The same, for a TPU, whose passes are not replayed."""
+TPU = "v5e"
+"""Has a row on each page whose program XLA:TPU compiles."""
 UNOPTIMIZED = {"before_optimizations.hlo": "unoptimized.hlo"}
 """The same, for the side before of a recipe that is changed before optimizations."""
 HEAD = "| device | XLA | kernels | launches | moved | time |\n|---|---|---|---|---|---|\n"
@@ -64,6 +66,8 @@ class Figures:
     unknown: bool = False
     """It holds library calls whose bytes and time are unknown."""
     temporary: int = 0
+    is_floor: bool = False
+    """`us` is a lower bound: XLA:TPU has no estimate for some kernels."""
 
     def pays_against(self, before: Figures, speedup: float = 1.0) -> bool:
         """True if there are fewer kernels, launches or bytes, or less time, and the time is not longer; or a
@@ -162,7 +166,8 @@ def xla_figures(file: Path, device: str, xla: str) -> Figures:
     if device == "cpu":
         return figures_of(Account(module, backend="cpu", is_final=True).totals)
     if device in tpu_devices():
-        return figures_of(TpuAccount(module, device, is_final=True).totals)
+        totals = TpuAccount(module, device, is_final=True).totals
+        return replace(figures_of(totals), is_floor=totals.is_floor)
     times = KernelTimes(load_device(device), release_of(xla))
     return figures_of(times.account(module, is_final=True).totals)
 
@@ -171,11 +176,14 @@ def row_of(device: str, xla: str, before: Figures, after: Figures, speedup: floa
     """A line of the table; `speedup` is measured, for a device without a model of time."""
     moved = f"{bytes_text(before.moved)} → {bytes_text(after.moved)}"
     if before.us is not None and after.us is not None:
-        time = f"{_us(before.us)} → {_us(after.us)} µs"
+        bounds = ["≥ " * figures.is_floor for figures in (before, after)]
+        time = f"{bounds[0]}{_us(before.us)} → {bounds[1]}{_us(after.us)} µs"
     else:
         time = f"{speedup:.1f}×" if speedup is not None and speedup > 1.1 else "–"
     if before.unknown or after.unknown:
-        moved = time = "–"
+        moved = "–"
+        time = time if device in tpu_devices() else "–"
+    time += ", XLA's estimate" * (device in tpu_devices())
     kernels, launches = f"{before.kernels} → {after.kernels}", f"{before.launches:,} → {after.launches:,}"
     return f"| {device} | {xla} | {kernels} | {launches} | {moved} | {time} |"
 
@@ -282,14 +290,16 @@ def write_data(found: dict[str, dict[str, dict[str, Path]]]) -> None:
     """XLA's modules at the input of fusion and after it, for each recipe, device and side."""
     with tarfile.open(DATA) as tar:
         members = {m.name: f.read() for m in tar if (f := tar.extractfile(m)) is not None}
-    names = {p.name for p in pages()} - set(found)
-    members = {n: data for n, data in members.items() if n.partition("/")[0] in names}
+    compiled = {f"{name}/{device}" for name, folders in found.items() for device in folders}
+    devices = {p.name: p.devices for p in pages()}
+    old = [n for n in members if n.partition("/")[0] in devices and n.rsplit("/", 2)[0] not in compiled]
+    members = {n: members[n] for n in old}
     for name, folders in found.items():
         for device, sides in folders.items():
             for side in SIDES:
-                more = UNOPTIMIZED if side == "before" and name in WRITTEN else {}
-                more = more | (FINAL if device in tpu_devices() else {})
-                for file, own in (FILES | more).items():
+                files = FINAL if device in tpu_devices() else FILES
+                is_changed = side == "before" and name in WRITTEN and device in devices[name]
+                for file, own in (files | (UNOPTIMIZED if is_changed else {})).items():
                     members[f"{name}/{device}/{side}/{own}"] = (sides[side] / file).read_bytes()
     with io.BytesIO() as buffer:
         with tarfile.open(fileobj=buffer, mode="w") as tar:
@@ -307,6 +317,7 @@ def index() -> str:
         "",
         "Changes to a program, each with the figures of XLA's own compilation before and after.",
         "Times are those of kernels; in loops on a GPU waits for the host come on top.",
+        "Those of a TPU are XLA:TPU's own estimates: cycles over the clock, `≥` where a kernel has none.",
         "The last column was measured on an H200.",
         "",
     ]
@@ -334,8 +345,9 @@ def main() -> int:
     folders: dict[str, dict[str, dict[str, Path]]] = {p.name: {} for p in chosen}
     status = 0
     with tempfile.TemporaryDirectory() as scratch:
-        for device in dict.fromkeys(d for p in chosen for d in p.devices if not a.device or d in a.device):
-            of_device = [p for p in chosen if device in p.devices]
+        listed = dict.fromkeys(d for p in chosen for d in (*p.devices, TPU))
+        for device in (d for d in listed if d in a.device or (not a.device and d != TPU)):
+            of_device = [p for p in chosen if device in (*p.devices, TPU)]
             seen = dict.fromkeys(p.name for p in of_device)
             for page, sides in compiled(of_device, device, Path(scratch), python=a.python):
                 before, after = (
@@ -347,6 +359,7 @@ def main() -> int:
                 rows[page.name][device], folders[page.name][device] = row, sides
                 pays = after.pays_against(before, speedup or 1.0)
                 same = a.write or without_release(row) == without_release(page.rows.get(device, ""))
+                pays |= device not in page.devices
                 note = "" if pays else "  DOES NOT PAY"
                 note += "" if same else f"\n    the page has {page.rows.get(device)}"
                 status |= not (pays and same)
@@ -354,10 +367,11 @@ def main() -> int:
             status |= bool(seen)
         if a.write:
             for page in chosen:
-                if set(rows[page.name]) == set(page.devices):
-                    write_table(page, [rows[page.name][d] for d in page.devices])
+                found = page.rows | rows[page.name]
+                if set(page.devices) <= set(found):
+                    write_table(page, [found[d] for d in dict.fromkeys((*page.devices, *found))])
                     write_measured(page)
-            write_data({p.name: folders[p.name] for p in chosen if set(rows[p.name]) == set(p.devices)})
+            write_data(folders)
             (DOCS / "README.md").write_text(index(), encoding="utf-8")
     return status
 

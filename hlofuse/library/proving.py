@@ -21,6 +21,7 @@ from hlofuse.pipelines.flags import joined
 from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.facts import place_of
+from hlofuse.reports.common.recipe_page import is_faster_on_a_tpu
 from hlofuse.reports.verdict.candidates import UNKNOWN, rewritten
 from hlofuse.reports.verdict.model import Suggestion, Verdict
 from hlofuse.reports.verdict.phrases import COMPILED, VALUES
@@ -33,10 +34,6 @@ from .questions import Explain
 _SEARCHED = 12_000  # instructions of a module that takes about 3 s
 _JUDGED = 3  # suggestions whose values are compared
 _LARGE = 0.001  # of all bytes: a kernel without a time that may matter
-_SLOWER = frozenset(
-    "add-the-shifts barrier-before-the-update compute-in-parts update-as-one-vector use-the-structure".split()
-)
-"""Recipes whose pages take longer on a v5e (libtpu 0.0.46.3): named for a TPU with proof alone."""
 _SECONDS = 60.0  # for a run of a program on the CPU
 _VMEM = "--xla_tpu_scoped_vmem_limit_kib"
 _OWN_VMEM_KIB = 16_384  # XLA:TPU's own limit
@@ -55,7 +52,8 @@ def tried_verdict(report: Program, options: Explain) -> Verdict | None:
 
 
 def _with_candidates(report: Program, v: Verdict) -> Verdict:
-    """A TPU's verdict with the changes that may apply, not tried; a large module is not searched."""
+    """A TPU's verdict with the changes that may apply, not tried; a large module is not searched.
+    Recipes whose pages show no gain for a v5e are left out."""
     try:
         written = report.before_optimizations("explain").module
     except HlofuseError:
@@ -63,7 +61,10 @@ def _with_candidates(report: Program, v: Verdict) -> Verdict:
     if sum(1 for _ in written.instructions()) > _SEARCHED:
         return v
     candidates = _candidates(report, v, prepared(written))
-    found = {s.recipe or s.flag: s for s, _ in candidates if s.recipe not in _SLOWER}
+    found = dict[str, Suggestion]()
+    for s, _ in candidates:
+        if not s.recipe or is_faster_on_a_tpu(s.recipe) is not False:
+            found[s.recipe or s.flag] = s
     return replace(v, untried=tuple(sorted(found.values(), key=_most_touched)))
 
 

@@ -62,3 +62,24 @@ def recipe_page(name: str) -> RecipePage:
         fields[key] = re.sub(r"(?<!\n)\n(?!\n)", " ", fields[key])
     fields["figures"] = fields.pop("rest").strip()
     return RecipePage(name, **fields)
+
+
+def is_faster_on_a_tpu(name: str) -> bool | None:
+    """True if a recipe's page shows less time for a v5e, False if it shows none; None where it does not say.
+    Two lower bounds show it by the part of the time that is known."""
+    row = re.search(r"\| v5e \|.*\| (.+) → (.+) µs", recipe_page(name).figures)
+    if row is None:
+        return None
+    before, after = row.groups()
+    ratio = _number(after) / _number(before)
+    if ratio < 0.98:
+        return None if _BOUND in after else True
+    is_open = _BOUND in before and (_BOUND not in after or ratio == 1)
+    return None if is_open else False
+
+
+_BOUND = "≥ "  # Before a time that leaves out kernels
+
+
+def _number(time: str) -> float:
+    return float(time.removeprefix(_BOUND).replace(",", ""))
