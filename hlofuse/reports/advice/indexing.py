@@ -31,6 +31,7 @@ def _read_maximum(x: Instruction) -> bool:
 
 INDEXING = (
     Recipe("take-not-onehot", "Index the table: a one-hot product reads all"),
+    Recipe("onehot-not-take", "Multiply by a one-hot array: a TPU's gather takes whole tiles"),
     Recipe("multiply-the-small-first", "Multiply in the order that takes fewest operations"),
     Recipe("group-not-repeat", "Group the rows that one value multiplies, do not repeat it"),
     Recipe("add-the-small-products", "Write products of small matrices, or of few columns, as sums"),
