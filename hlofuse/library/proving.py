@@ -21,7 +21,7 @@ from hlofuse.pipelines.flags import joined
 from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.facts import place_of
-from hlofuse.reports.common.recipe_page import is_faster_on_a_tpu
+from hlofuse.reports.common.recipe_page import gains_nothing_on_a_tpu
 from hlofuse.reports.verdict.candidates import UNKNOWN, rewritten
 from hlofuse.reports.verdict.model import Suggestion, Verdict
 from hlofuse.reports.verdict.phrases import COMPILED, VALUES
@@ -63,7 +63,7 @@ def _with_candidates(report: Program, v: Verdict) -> Verdict:
     candidates = _candidates(report, v, prepared(written))
     found = dict[str, Suggestion]()
     for s, _ in candidates:
-        if not s.recipe or is_faster_on_a_tpu(s.recipe) is not False:
+        if not s.recipe or not gains_nothing_on_a_tpu(s.recipe):
             found[s.recipe or s.flag] = s
     return replace(v, untried=tuple(sorted(found.values(), key=_most_touched)))
 

@@ -128,13 +128,14 @@ def _take(
     if not is_total(x):
         return False
     factors = [(value, labels), (make.scalar(x, x.element_type, 1), list[int]())]
+    pair = value.operands[:2]
     is_weighted = is_masked(value) or value.opcode == "multiply"
-    if is_product and (not is_weighted or any(map(is_constant, value.operands[:2]))):
+    if is_product and (not is_weighted or any(map(is_constant, pair))):
         return False
     if is_product:
-        factors = [(o, labels) for o in value.operands[:2]]
-    elif is_weighted and min(len(spread_factor(o)[1]) for o in value.operands[:2]) < len(labels):
-        factors = [spread_factor(o) for o in value.operands[:2]]
+        factors = [(o, labels) for o in pair]
+    elif is_weighted and min(len(spread_factor(o)[1]) for o in pair) < len(labels):
+        factors = [spread_factor(o) for o in pair]
     return _at_indices(x, factors, [d for d in labels if d not in x.dimensions])
 
 
@@ -249,17 +250,18 @@ def _one_slice(x: Instruction) -> _Places | None:
     along = [d for d, n in enumerate(x.shape.dimensions) if n != whole.shape.dimensions[d]]
     if len(along) != 1:
         return None
-    indices = make.iota(x, array("s32", [x.shape.dimensions[along[0]]]), 0)
-    first = None if starts else ranges_of(x)[along[0]]
+    d = along[0]
+    size = x.shape.dimensions[d]
+    indices = make.iota(x, array("s32", [size]), 0)
+    first = None if starts else ranges_of(x)[d]
     if first is not None:
         indices = make.binary(x, "multiply", indices, make.scalar_like(indices, first.stride))
         start = make.scalar(x, "s32", first.start)
     else:
-        start = starts[along[0]]  # XLA moves the slice inside
-        most = whole.shape.dimensions[along[0]] - x.shape.dimensions[along[0]]
-        start = make.convert(x, _limited(start, most), "s32")
+        start = _limited(starts[d], whole.shape.dimensions[d] - size)  # XLA moves the slice inside
+        start = make.convert(x, start, "s32")
     indices = make.binary(x, "add", indices, make.broadcast(x, indices.shape, start, ()))
-    return _Places(along[0], indices, {}, along)
+    return _Places(d, indices, {}, along)
 
 
 def _take_first(
@@ -393,7 +395,8 @@ def _window(x: Instruction) -> bool:
     if found is None or found.repeat != 1 or found.step < 1:
         return False
     table = x.operands[0]
-    sizes = (x.operands[2].shape if x.opcode == "scatter" else x.shape).dimensions
+    rows = x.operands[2] if x.opcode == "scatter" else x
+    sizes = rows.shape.dimensions
     size = table.shape.dimensions[along]
     last = None if found.starts else found.first + (sizes[along] - 1) * found.step
     if last is not None and (last >= size or found.first < 0):
@@ -403,19 +406,19 @@ def _window(x: Instruction) -> bool:
         old = make.dynamic_slice(x, table, starts, sizes)
         if x.opcode == "gather":
             return replace(x, old)
-        update = _combined(x, old, x.operands[2])
+        update = _combined(x, old, rows)
         return update is not None and replace(x, make.dynamic_update_slice(x, table, update, starts))
     if last is None:
         return False
     if x.opcode == "gather":
         return replace(x, make.part(x, table, found.first, last + 1, along, found.step))
     places = found.first, size - last - 1, along, found.step - 1
-    spread_out = make.padded(x, x.operands[2], *places)
+    spread_out = make.padded(x, rows, *places)
     if combines_by(x, "add"):
         return replace(x, make.binary(x, "add", table, spread_out))
     if x.to_apply.root is not x.to_apply.parameters[1]:
         return False
-    given = x.operands[2].shape.with_element_type("pred")
+    given = rows.shape.with_element_type("pred")
     ones = make.broadcast(x, given, make.add(x, "constant", array("pred"), payload="true"), ())
     return replace(x, make.select(x, make.padded(x, ones, *places), spread_out, table))
 

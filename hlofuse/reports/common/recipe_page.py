@@ -64,22 +64,13 @@ def recipe_page(name: str) -> RecipePage:
     return RecipePage(name, **fields)
 
 
-def is_faster_on_a_tpu(name: str) -> bool | None:
-    """True if a recipe's page shows less time for a v5e, False if it shows none; None where it does not say.
-    Two lower bounds show it by the part of the time that is known."""
-    row = re.search(r"\| v5e \|.*\| (.+) → (.+) µs", recipe_page(name).figures)
+def gains_nothing_on_a_tpu(name: str) -> bool:
+    """True if a recipe's page shows no less time for a v5e. A lower bound before shows nothing; two lower
+    bounds do, by the part of the time that is known."""
+    row = re.search(r"\| v5e \|.*\| (≥ )?(\S+) → (≥ )?(\S+) µs", recipe_page(name).figures)
     if row is None:
-        return None
-    before, after = row.groups()
-    ratio = _number(after) / _number(before)
-    if ratio < 0.98:
-        return None if _BOUND in after else True
-    is_open = _BOUND in before and (_BOUND not in after or ratio == 1)
-    return None if is_open else False
-
-
-_BOUND = "≥ "  # Before a time that leaves out kernels
-
-
-def _number(time: str) -> float:
-    return float(time.removeprefix(_BOUND).replace(",", ""))
+        return False
+    has_bound, before, remains_bound, after = row.groups()
+    is_less = float(after.replace(",", "")) < 0.98 * float(before.replace(",", ""))
+    is_open = has_bound and (not remains_bound or before == after)
+    return not is_less and not is_open

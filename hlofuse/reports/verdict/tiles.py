@@ -16,7 +16,7 @@ from hlofuse.reports.common.model import Place
 
 _LANES = 128
 _VIEWS = ("bitcast", "get-tuple-element", "tuple")
-_LEAST = 0.02  # the part of all bytes from which padding is worth a line
+_LEAST = 0.02  # the part of all bytes from which padding or copies are worth a line
 _Row = dict[str, Any]
 
 
@@ -94,14 +94,15 @@ def _lengthened(shape: Shape) -> str:
     return ", ".join(found)
 
 
-def tile_lines(t: Tiles) -> Iterator[str]:
-    """The padding with its worst array, and the largest copy that only changes a layout."""
+def tile_lines(t: Tiles, moved: int) -> Iterator[str]:
+    """The padding with its worst array, and the largest copy that only changes a layout; `moved`: all bytes."""
     if t.share > _LEAST:
         a = t.arrays[0]
         part = f"{100 * t.share:.0f}% of bytes"
         yield f"Padding: {part}; most{_where(a)}: {a['shape']}, {a['padded']} (+{100 * a['share']:,.0f}%)"
-    if t.copies:
-        c, total = t.copies[0], bytes_text(sum(c["bytes"] for c in t.copies))
+    copied = sum(c["bytes"] for c in t.copies)
+    if copied > _LEAST * moved:
+        c, total = t.copies[0], bytes_text(copied)
         wanted = f"{' → '.join(c['layouts'])} for {printable(c['reader'] or 'the result')}"
         yield f"Layout copies: {len(t.copies):,}, {total}; most{_where(c)}: {wanted}"
     if t.products:
