@@ -124,7 +124,7 @@ SCREENS = {
     "one suggestion, two functions": state(suggested(1), functions=functions(2)),
 }
 PADDED = {"name": "a", "source": "m.py:1", "shape": "f32[8,100]", "padded": "100 → 128 lanes", "share": 0.28}
-COPIED = {"name": "c", "source": None, "layouts": ["{0,1}", "{1,0}"], "reader": None, "bytes": 2000}
+COPIED = {"name": "c", "source": None, "layouts": ["{0,1}", "{1,0}"], "reader": None, "bytes": 200001}
 PRECISE = {"name": "p", "source": "m.py:3", "passes": 6, "time_us": 1.0}
 TILES = Tiles(0.25, [PADDED], [COPIED, COPIED], [PRECISE, PRECISE | {"passes": 3}])
 NEAR = Tiles(0.02, [PADDED], [COPIED | {"source": "m.py:2", "reader": "dot.1"}], [PRECISE | {"passes": 3}])

@@ -95,7 +95,7 @@ def _lengthened(shape: Shape) -> str:
 
 
 def tile_lines(t: Tiles, moved: int) -> Iterator[str]:
-    """The padding with its worst array, and the largest copy that only changes a layout; `moved`: all bytes."""
+    """The padding with its worst array, and the largest copy that only changes a layout, of bytes `moved`."""
     if t.share > _LEAST:
         a = t.arrays[0]
         part = f"{100 * t.share:.0f}% of bytes"
