@@ -15,6 +15,7 @@ from hlofuse.format import bytes_text, printable
 from hlofuse.format.paths import portable, scopes_of, shown_file, source_in_function
 from hlofuse.ir import HlofuseError, Instruction, Module, PrintOptions, Record, callees, grouped, reach
 from hlofuse.ir.names import own_name
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.text.printer import print_computation, print_instruction
 from hlofuse.matching.kernels import contents
 from hlofuse.matching.pairs import match
@@ -58,8 +59,8 @@ from .model import (
 
 AUTO = "auto"
 _MOST_BYTES, _MOST_BYTES_OF_ALL = 300_000, 1_500_000  # bytes of text
-_STANDS_FOR = frozenset({"CS", "TS"})
-_REMOVED = frozenset({"DC"})
+_STANDS_FOR = values("CS TS")
+_REMOVED = values("DC")
 
 
 class Boxes:

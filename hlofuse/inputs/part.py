@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from hlofuse.format import plural, printable
 from hlofuse.ir import Attributes, Computation, HlofuseError, HloParseError, Instruction, Module, Shape
-from hlofuse.ir.opcodes import OPCODES
+from hlofuse.ir.opcodes import OPCODES, values
 from hlofuse.ir.text.grammar import parse_shape
 from hlofuse.ir.text.patterns import JSON, NAME, PARENTHESES, STRING, ShapeCache, nested_pattern
 from hlofuse.pipelines.identity import Fact
@@ -49,7 +49,7 @@ _MLIR_OPERATION = re.compile(
     r'\s*(?:(%[\w#]+)[\w:, %]* = )?(?!"?func\.ret)(?:"?(?:stablehlo|mhlo|chlo|func|arith)\.|(?=call @))(\w+)'
 )
 _DIALECT = re.compile(r'^[ \t]*%[^=\n]*= "?([a-z_]\w*)\.[a-z_]\w*(?=[ "({<])', re.MULTILINE)
-_DIALECTS_OF_STABLEHLO = frozenset("arith builtin chlo func mhlo sdy shape stablehlo tensor vhlo".split())
+_DIALECTS_OF_STABLEHLO = values("arith builtin chlo func mhlo sdy shape stablehlo tensor vhlo")
 _ANGLES = nested_pattern("<", ">", r'[^<>"\n]++', 6)
 _FOREIGN_VALUE = rf"#(?!(?:{'|'.join(sorted(_DIALECTS_OF_STABLEHLO))}|loc)\b)[\w.]+(?:{_ANGLES})?"
 _FOREIGN_ATTRIBUTE = re.compile(

@@ -8,6 +8,7 @@ from hlofuse.analysis.custom_calls import annotates_sharding, is_inlined
 from hlofuse.compilation import Compilation, ReplayConfig, replay_config
 from hlofuse.format.escape import printable
 from hlofuse.ir import HlofuseError, Instruction, Module, copy_module
+from hlofuse.ir.opcodes import values
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Given, ShownStage, Source
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS, before_fusion
@@ -197,7 +198,7 @@ def _by_order(dump_file: DumpFile, right: Path) -> tuple[Stage, str]:
     return FUSED, "its dump number is greater than that of the fusion input"
 
 
-_EXPANDED = frozenset("batch-norm-training batch-norm-inference batch-norm-grad topk logistic".split())
+_EXPANDED = values("batch-norm-training batch-norm-inference batch-norm-grad topk logistic")
 _RENAMED = re.compile(r".*\.\d+\.0")
 
 
@@ -334,7 +335,7 @@ def lowering_of(module: Module, config: ReplayConfig) -> Compilation:
     return lowering_in_creation_order(module, own)
 
 
-_MOVING = frozenset("parameter constant tuple get-tuple-element copy bitcast".split())
+_MOVING = values("parameter constant tuple get-tuple-element copy bitcast")
 
 
 def _operations(module: Module) -> Counter[str]:

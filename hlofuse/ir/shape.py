@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
+from hlofuse.ir.opcodes import values
 from .record import Record, replace
 
 
@@ -40,11 +41,11 @@ _WIDTHS: dict[str, int] = {
 BIT_WIDTH = _BitWidths(_WIDTHS)
 """Bits of one element (`primitive_util::BitWidth`); pred occupies a byte in memory."""
 ARRAY_TYPES: frozenset[str] = frozenset(BIT_WIDTH)
-OTHER_TYPES: frozenset[str] = frozenset("buffer invalid opaque token tuple".split())
+OTHER_TYPES: frozenset[str] = values("buffer invalid opaque token tuple")
 """Types of what has no elements; any other name is an array's, of a newer XLA where it is not known."""
 FLOATING_TYPES: frozenset[str] = frozenset(t for t in BIT_WIDTH if t[0] in "fb")
 INTEGER_TYPES: frozenset[str] = frozenset(t for t in BIT_WIDTH if t[0] in "su" and t[1:].isdigit())
-COMPLEX_TYPES: frozenset[str] = frozenset({"c64", "c128"})
+COMPLEX_TYPES: frozenset[str] = values("c64 c128")
 ELEMENT_TYPES = """
     invalid pred s8 s16 s32 s64 u8 u16 u32 u64 f16 f32 f64 tuple opaque c64 bf16 token c128 f8e5m2 f8e4m3fn
     s4 u4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 s1 u1 f4e2m1fn f8e8m0fnu buffer f6e3m2fn

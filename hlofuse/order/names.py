@@ -5,14 +5,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import values
 
 _NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
 _NUMBERS_AT_END = re.compile(r"(\.\d+)+$")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 _BODIES = re.compile(r"body|cond|branch_\d+_fun")  # the computations of loops and conditionals
-_FUNCTIONS_OF_SCAN = frozenset({"eval_jaxpr", "closed_call"})
+_FUNCTIONS_OF_SCAN = values("eval_jaxpr closed_call")
 """Functions that the framework creates for parts of a program without jit."""
-_NOT_RENAMED = frozenset({"parameter", "fusion", "custom-call"})
+_NOT_RENAMED = values("parameter fusion custom-call")
 _NAMED = """
     add_any=add cos=cosine div=divide exp=exponential expm1=exponential-minus-one log1p=log-plus-one
     max=maximum min=minimum mul=multiply neg=negate pow=power rem=remainder select_n=select sin=sine

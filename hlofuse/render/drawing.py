@@ -18,6 +18,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from hlofuse.format.escape import printable
 from hlofuse.ir import HlofuseError
+from hlofuse.ir.opcodes import values
 from .scene import Scene, text_width
 
 TIMEOUT = 60.0  # Seconds for one layout. The limits on boxes make a few seconds usual.
@@ -97,13 +98,11 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK = "{http://www.w3.org/1999/xlink}"
-_ELEMENTS = frozenset({"polygon", "polyline", "path", "ellipse"})
-_ATTRIBUTES = frozenset(
-    """
+_ELEMENTS = values("polygon polyline path ellipse")
+_ATTRIBUTES = values("""
     class cx cy d fill fill-opacity font-family font-size font-style font-weight height id points rx ry stroke
     stroke-dasharray stroke-opacity stroke-width text-anchor transform width x y
-    """.split()
-)
+    """)
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 
 # Pointing at a box or an arrow brings it out; it works in a page and does no harm in an image. Opened by

@@ -22,7 +22,7 @@ from hlofuse.ir.attributes.parsers import (
 )
 from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.opcodes import OPCODES
+from hlofuse.ir.opcodes import OPCODES, values
 from hlofuse.ir.record import replace
 from hlofuse.ir.shape import ARRAY_TYPES, OTHER_TYPES
 from hlofuse.ir.unknown import OPAQUE, Unknown
@@ -100,7 +100,7 @@ class _Masked:
             elif new.startswith("HloModule "):
                 new = self._without(new, new.find(","), "header field", MODULE_ATTRIBUTES)
             elif new.startswith("},"):
-                new = self._without(new, 1, "attribute", frozenset({"execution_thread"}))
+                new = self._without(new, 1, "attribute", values("execution_thread"))
             elif new.endswith("{") and (opening := head.fullmatch(new)) is not None:
                 computation = opening[1]
                 computations.add(computation)

@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values, with_trait
 from .shadow_graph import ShadowGraph
 
 # Operations that every user had one of its own of, until the last CSE before fusion merged them: broadcasts
 # of constants (HostOffloadLegalize copies them for each use), transposes before library calls, scatters and
 # gathers (LayoutAssignment copies an operand for each use).
 
-_ANY_LAYOUT = frozenset({"custom-call", "scatter", "gather"})
-_MOVES = frozenset({"bitcast", "transpose"})
-_GROUPED = frozenset({"reduce", "transpose"})
+_ANY_LAYOUT = values("custom-call scatter gather")
+_MOVES = values("bitcast transpose")
+_GROUPED = values("reduce transpose")
 
 
 def split_broadcasts(graph: ShadowGraph) -> None:

@@ -6,6 +6,7 @@ from functools import partial
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir import Instruction, Module, with_trait
 from hlofuse.ir.literal import ELIDED
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import is_dead, remove_with_unused_operands
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import NotRepresentable, Pass, any_change
@@ -15,9 +16,9 @@ from hlofuse.passes.common.evaluation import evaluate
 from hlofuse.trace import Recorder
 
 _NEVER = with_trait("not-folded")
-_STAYS = frozenset({"parameter", "constant", "tuple"})
-_NOT_EVALUATED = frozenset("conditional dot gather scatter".split())
-_COMBINE = frozenset("map reduce reduce-window scatter".split())
+_STAYS = values("parameter constant tuple")
+_NOT_EVALUATED = values("conditional dot gather scatter")
+_COMBINE = values("map reduce reduce-window scatter")
 
 
 class HloConstantFolding(Pass):

@@ -6,6 +6,7 @@ from hlofuse.analysis.custom_calls import has_side_effect, is_inlined
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir import Computation, Instruction, Module, Shape, callees, reach, with_trait
 from hlofuse.ir.fusing import set_tuple_index
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass, RewritePass
 from hlofuse.passes.common import make
@@ -18,11 +19,11 @@ from hlofuse.passes.common.calls import (
 )
 from hlofuse.trace import Recorder
 
-_CHEAP = frozenset(
-    "broadcast concatenate dynamic-slice get-tuple-element reduce reshape pad parameter slice tuple".split()
+_CHEAP = values(
+    "broadcast concatenate dynamic-slice get-tuple-element reduce reshape pad parameter slice tuple"
 )
 _CHANNELS = with_trait("collective") | with_trait("collective-start") | {"recv", "send"}
-_FORWARDING = frozenset({"tuple", "get-tuple-element", "parameter"})
+_FORWARDING = values("tuple get-tuple-element parameter")
 
 
 class ConditionalSimplifier(Pass):

@@ -12,6 +12,7 @@ from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir import Computation, Instruction, Module, Shape, set_attribute, with_trait
 from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
 from hlofuse.ir.merging import merge_fusion
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.algebraic.context import is_of_parameters
 from hlofuse.passes.base import ReleasePass, substituted
 from hlofuse.passes.common import make
@@ -20,11 +21,11 @@ from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.rewrites import LIBRARY
 from hlofuse.trace import Recorder
 
-_TYPES = frozenset("s4 u4 s8 u8 bf16 f16 f32 f64 s32".split())
-_ELEMENTWISE_TYPES = frozenset("f64 f32 bf16 s8 u8".split())
+_TYPES = values("s4 u4 s8 u8 bf16 f16 f32 f64 s32")
+_ELEMENTWISE_TYPES = values("f64 f32 bf16 s8 u8")
 _UNARY = with_trait("ynn-unary")
-_OF_ANGLES = frozenset({"cosine", "sine", "tan"})
-_BINARY = frozenset("add divide maximum minimum multiply power subtract".split())
+_OF_ANGLES = values("cosine sine tan")
+_BINARY = values("add divide maximum minimum multiply power subtract")
 _DOT_TYPES = frozenset(
     {
         ("f64", "f64", "f64"),
@@ -46,14 +47,14 @@ _SUM_TYPES = frozenset(
         ("u8", "s32"),
     }
 )
-_EXTREME_TYPES = frozenset("u8 s8 bf16 f16 f32 f64".split())
+_EXTREME_TYPES = values("u8 s8 bf16 f16 f32 f64")
 _MOST_DIMENSIONS = 8
 _LEAST_ELEMENTS = 4096
 _LEAST_DOT_SIDE = 8
 _LEAST_NARROW_SIDE = 4
 _LEAST_CONVOLUTION_FEATURES = 17
 _LEAST_REDUCED = 32 * 1024
-_FASTER_FUSED = frozenset("multiply bitcast broadcast slice concatenate convert reshape".split())
+_FASTER_FUSED = values("multiply bitcast broadcast slice concatenate convert reshape")
 _DIM_LABELS = "b01f_01io->b01f"
 
 
@@ -217,9 +218,9 @@ def is_convolution_supported(x: Instruction) -> bool:
 _CONFIG = '{"outer_dimension_partitions":[],"fusion_config":{"kind":"__ynn_fusion"}}'
 _MOST_INSTRUCTIONS = 100
 # Fusions start at these; those of dots and convolutions do not grow.
-STARTS = frozenset({"dot", "convolution", "reduce", "reduce-window"})
-_VIEWS = frozenset({"bitcast", "broadcast"})
-_ALONE = frozenset({"dot", "convolution"})
+STARTS = values("dot convolution reduce reduce-window")
+_VIEWS = values("bitcast broadcast")
+_ALONE = values("dot convolution")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir import Computation, Instruction, Module, Shape, replace, with_trait
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.base import Pass, attempt, visit
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, replace_users, set_called
@@ -15,8 +16,8 @@ from hlofuse.trace import Recorder
 
 _LEFT_ALONE = with_trait("float-normalization-leaves")
 # As good in the narrow type: nothing is computed, or a wider one would give something else.
-_NARROW = frozenset("opt-barrier count-leading-zeros shift-right-logical shift-right-arithmetic".split())
-_COLLECTIVE = frozenset({"all-reduce", "reduce-scatter"})
+_NARROW = values("opt-barrier count-leading-zeros shift-right-logical shift-right-arithmetic")
+_COLLECTIVE = values("all-reduce reduce-scatter")
 
 
 @dataclass(frozen=True)
@@ -146,11 +147,11 @@ CPU_KEEPS_BF16 = with_trait("cpu-keeps-bf16")
 
 _MOVES = with_trait("gpu-keeps-bf16")
 _NEGATIONS, _EXTREMA, _BITS = (
-    frozenset({"abs", "negate"}),
-    frozenset({"maximum", "minimum"}),
-    frozenset({"compare", "xor"}),
+    values("abs negate"),
+    values("maximum minimum"),
+    values("compare xor"),
 )
-_HOPPER = frozenset({"add", "multiply", "subtract"})
+_HOPPER = values("add multiply subtract")
 Supports = Callable[[Instruction], bool]
 
 

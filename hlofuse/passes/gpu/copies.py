@@ -7,6 +7,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, 
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir import Computation, Instruction, Module, Shape, reach, replace
 from hlofuse.ir.fusing import append_outputs, computation_of, get_tuple_element
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import DevicePass, Pass, RewritePass, VisitPass, replaced
 from hlofuse.passes.common import make
@@ -19,8 +20,8 @@ from hlofuse.rules.priority_fusion.conditions import MAX_PARAMETERS, over_budget
 from hlofuse.rules.rewrites import COPY_IN_FUSION
 from hlofuse.trace import Recorder
 
-_ONE_ARRAY = frozenset("pad slice dynamic-slice reduce-window reverse".split())
-_STAYS = frozenset({"reduce-precision", "copy", "bitcast-convert"})
+_ONE_ARRAY = values("pad slice dynamic-slice reduce-window reverse")
+_STAYS = values("reduce-precision copy bitcast-convert")
 _UNARY = ELEMENTWISE_UNARY - _STAYS
 
 
@@ -57,7 +58,7 @@ def _clone(user: Instruction, shape: Shape, operands: Sequence[Instruction]) -> 
 
 
 _HOST_SPACE = "S(5)"
-_SEEN_THROUGH = frozenset({"bitcast", "reshape"})
+_SEEN_THROUGH = values("bitcast reshape")
 
 
 class HostOffloader(Pass):

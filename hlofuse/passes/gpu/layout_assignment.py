@@ -8,7 +8,7 @@ from functools import partial
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values, with_trait
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, Shape
 from hlofuse.passes.base import DevicePass
 from hlofuse.passes.common.dots import DotDimensions, free_dimensions, free_sizes
@@ -248,7 +248,7 @@ class _GpuLayouts(LayoutAssignment):
 
 
 _MIN_ROW_ELEMENTS = 32
-_FP8 = frozenset({"f8e4m3fn", "f8e5m2fnuz"})
+_FP8 = values("f8e4m3fn f8e5m2fnuz")
 
 
 def _fortran(shape: Shape) -> Shape:

@@ -2,6 +2,7 @@
 
 from hlofuse.analysis.custom_calls import has_side_effect, retains_elements
 from hlofuse.ir import Instruction, Module, computation_of
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.algebraic.context import scalar_constant
 from hlofuse.passes.base import Pass, substituted
 from hlofuse.passes.common import make
@@ -20,8 +21,8 @@ from .parts import (
 )
 from .trip_count import merge_induction_variables, trip_count
 
-_MESSAGES = frozenset("send send-done recv recv-done".split())
-_WITHOUT_WORK = frozenset({"constant", "get-tuple-element", "tuple"})
+_MESSAGES = values("send send-done recv recv-done")
+_WITHOUT_WORK = values("constant get-tuple-element tuple")
 _COUNTED = tuple("s8 u8 s32 u32 s64 u64".split())
 
 

@@ -5,14 +5,15 @@ from typing import Any, TypeAlias
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, copy_module
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.common.literals import scalar_of
 from .recipe import Finding, Situation
 
 SMALL_BYTES = 1 << 20  # A kernel that moves fewer takes less time than its launch
 MIN_BYTES = 1 << 16  # The smallest array that a suggestion is made for
 MIN_ELEMENTS = 1 << 16  # The same for arrays that are counted in elements
-_FREE = frozenset("bitcast reshape copy transpose broadcast convert".split())
-_COMMUTATIVE = frozenset("add multiply maximum minimum and or".split())
+_FREE = values("bitcast reshape copy transpose broadcast convert")
+_COMMUTATIVE = values("add multiply maximum minimum and or")
 
 
 def value_of(x: Instruction) -> Instruction:

@@ -26,6 +26,7 @@ from hlofuse.ir import (
     replace,
     with_trait,
 )
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.common import make
 from hlofuse.passes.dce import HloDCE
@@ -50,16 +51,14 @@ _GAIN_OF_FLAG = 0.05  # the part of the time that a flag has to save
 _ROUNDING = 1e-9  # the part of the time by which sums of the same numbers differ
 _KINDS = 8  # different places in which a change to a large module is tried
 _TOGETHER = 5  # suggestions that are tried together
-OPTIONAL = frozenset(
-    """
+OPTIONAL = values("""
     small-while-loop-hoisting simplify-while-loops while-loop-invariant-code-motion
     while-loop-constant-sinking dot-library-rewriter gemv-rewriter
     tree_reduction_rewriter reduction-splitter copy_fusion multi_output_fusion computation-deduplicator
     triton-softmax-rewriter triton-gemm-rewriter splitk-rewriter dot-merger dot-strength-reduction
     reshape-mover convert-mover slice-sinker transpose-folding sort-rewriter sort-iota-fusion
     move_copy_to_users logistic-expander
-    """.split()
-)  # Passes that no program needs: XLA compiles to the same values without them
+    """)  # Passes that no program needs: XLA compiles to the same values without them
 SILENT = with_trait("free")
 _UNPROVED = 0.15  # the part of the time below which a gain may be a loss: half of such loops were slower
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
@@ -296,7 +295,7 @@ def _rewrite(module: Module, recipe: str) -> list[Place]:
     return changed
 
 
-_CREATED = frozenset("concatenate pad sort gather scatter select convolution reverse".split())
+_CREATED = values("concatenate pad sort gather scatter select convolution reverse")
 """Operations that passes create, and that a recipe's text is about."""
 
 

@@ -13,6 +13,7 @@ from hlofuse.cost.tiling.constraints import Tiling, backend_config_text
 from hlofuse.ir.fusing import append_producer, convert_to_fusion, merge_extra_output, set_fusion_kind
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.merging import Inside, merge_fusion
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import set_attribute
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_small_constant, may_be_fused
 from hlofuse.rules.priority_fusion.conditions import BITCAST_FIRST, PAYS, SMALL_CONSTANT
@@ -133,10 +134,10 @@ def fuse_constants(
     return changed
 
 
-_NEVER_CANDIDATES = frozenset({"parameter", "tuple", "get-tuple-element"})
-_READ_ACROSS = frozenset({"copy", "transpose"})
+_NEVER_CANDIDATES = values("parameter tuple get-tuple-element")
+_READ_ACROSS = values("copy transpose")
 """Opcodes whose cost depends on the memory order of their operand (`IsReadCoalescedHeuristic`)."""
-_NOT_UPDATED = frozenset({"parameter", "constant", "get-tuple-element"})
+_NOT_UPDATED = values("parameter constant get-tuple-element")
 
 
 class Driver:

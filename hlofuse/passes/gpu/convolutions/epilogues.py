@@ -8,6 +8,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import printed_number
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir import Instruction, Module, set_attribute
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.algebraic.context import broadcast_effective_constant
 from hlofuse.passes.base import NotRepresentable, Pass, attempt, replaced
 from hlofuse.passes.common.literals import scalar_of
@@ -16,7 +17,7 @@ from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 from .rewriter import BIAS_ACTIVATION, FORWARD, FORWARD_GRAPH, call_like, config_of, configure
 
-_NARROWER = frozenset({"f16", "s8"})
+_NARROWER = values("f16 s8")
 _OF_GRAPHS = (9, 0)
 """cuDNN convolves floats of 8 bits on Hopper and later; on Ada its version decides, which no device has."""
 
@@ -40,7 +41,7 @@ class CudnnFusedConvRewriter(Pass):
         return changed
 
 
-_IN_GRAPH = frozenset("abs add clamp compare convert divide maximum multiply reduce select".split())
+_IN_GRAPH = values("abs add clamp compare convert divide maximum multiply reduce select")
 
 
 def _read_narrow(element: Instruction) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir import Computation, Instruction, Module, Shape, replace, set_attribute
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.base import (
     NotRepresentable,
     Pass,
@@ -50,10 +51,10 @@ def with_one_batch(dot: Instruction) -> Instruction:
     return reshaped(new, dot.shape)
 
 
-_TYPES = frozenset("f16 bf16 f32 f64 c64 c128".split())
-_SMALL_IN_KERNELS = frozenset({"f16", "bf16", "f32"})
+_TYPES = values("f16 bf16 f32 f64 c64 c128")
+_SMALL_IN_KERNELS = values("f16 bf16 f32")
 _WORKSPACE, _WORKSPACE_HOPPER = 4 * 1024 * 1024, 32 * 1024 * 1024
-_HANDLED = frozenset("dot multiply add maximum".split())
+_HANDLED = values("dot multiply add maximum")
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class CublasGemmRewriter(ReleasePass):
         def handle(call: Instruction) -> bool:
             return is_call(call) and _lacks_workspace(call) and _with_workspace(call, size)
 
-        return visit(computation, handle, frozenset({"custom-call"}))
+        return visit(computation, handle, values("custom-call"))
 
 
 class CublasGemmRewriterF8(VisitPass):

@@ -19,6 +19,7 @@ from hlofuse.ir import (
     replace,
 )
 from hlofuse.ir.grouping import post_order
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.base import ReleasePass, any_change, attempt, replaced, visit
 from hlofuse.passes.common.calls import filled
 from hlofuse.passes.common.dots import DotDimensions
@@ -34,7 +35,7 @@ from .propagation import DotProperties, added_parameters, can_handle_gemm, carri
 from .tileable import TileableFusion
 
 _MOST_PARAMETERS = 4  # the limit of parameters for one operand of the dot
-_OF_PARTS = frozenset("multiply negate bitcast reshape copy transpose convert broadcast slice".split())
+_OF_PARTS = values("multiply negate bitcast reshape copy transpose convert broadcast slice")
 """Operations that may be done to the parts of a sum (`IsDistributiveOverAddition`)."""
 _CONFIG = gpu_config_text("fusion_backend_config", {"kind": "__triton_gemm"})
 
@@ -62,7 +63,7 @@ class GemmFusion(ReleasePass):
 
         attempted = attempt(handle, recorder)
         computations = product_computations(module, self.release)
-        return any_change(visit(c, attempted, frozenset({"dot"})) for c in computations)
+        return any_change(visit(c, attempted, values("dot")) for c in computations)
 
 
 class _Growing:

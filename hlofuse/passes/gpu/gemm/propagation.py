@@ -4,6 +4,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir import Instruction, Record
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.releases import Release
 from .dimension_order import (
@@ -17,14 +18,12 @@ from .dimension_order import (
     through_bitcast,
 )
 
-_FLOATS = frozenset({"f32", "bf16", "f16", "f64"})
-_FUNCTIONS = frozenset(
-    """
+_FLOATS = values("f32 bf16 f16 f64")
+_FUNCTIONS = values("""
     acos acosh asin asinh atanh cbrt ceil cosine cosh erf exponential exponential-minus-one floor log
     log-plus-one round-nearest-even rsqrt sine sinh sqrt tan tanh
-    """.split()
-)
-_MOVES = frozenset("transpose slice reshape pad concatenate parameter broadcast".split())
+    """)
+_MOVES = values("transpose slice reshape pad concatenate parameter broadcast")
 
 
 def is_elementwise_for_triton(opcode: str, operand_type: str) -> bool:
@@ -82,12 +81,10 @@ def can_handle_gemm(dot: Instruction, device: DeviceDescription) -> bool:
     return (left in INTEGER_TYPES) == (result in INTEGER_TYPES)
 
 
-_ALGORITHMS = frozenset(
-    """
+_ALGORITHMS = values("""
     dot_tf32_tf32_f32 dot_tf32_tf32_f32_x3 dot_f32_f32_f32 dot_bf16_bf16_f32 dot_bf16_bf16_f32_x3
     dot_bf16_bf16_f32_x6 dot_bf16_bf16_f32_x9
-    """.split()
-)
+    """)
 
 
 def _is_data_type(element_type: str, device: DeviceDescription) -> bool:
@@ -157,7 +154,7 @@ def _is_cheap_to_repeat(operand: Instruction) -> bool:
     return all(u.opcode == "slice" for u in operand.users)
 
 
-_NEVER = frozenset("tuple get-tuple-element reduce all-reduce all-reduce-start all-reduce-done pad".split())
+_NEVER = values("tuple get-tuple-element reduce all-reduce all-reduce-start all-reduce-done pad")
 
 
 class DotProperties(Record):
