@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.stack_frames import SourceLocation
 
 _PACKAGES = re.compile(r"(?:site|dist)-packages")
@@ -62,7 +63,7 @@ def source_in_function(source: SourceLocation | None) -> str:
 # `jvp(…)`, `vmap(…)`: what JAX's transformations write around the name of a scope.
 _AROUND = re.compile(r"([A-Za-z_]\w*)\((.*)\)", re.DOTALL)
 # Names of functions, of the computations of control flow, einsum's formulas: no scopes of the program.
-_FUNCTIONS = frozenset("jit pjit core_call closed_call custom_jvp custom_vjp".split())
+_FUNCTIONS = values("jit pjit core_call closed_call custom_jvp custom_vjp")
 _NO_SCOPE = re.compile(
     r"while|body|cond|branch_\d+_fun|closed_call|core_call|checkpoint|remat2?|rematted_computation|"
     r"custom_[jv][vj]p_call|eval_jaxpr|shard_map|pjit|jit|.*<(?:locals|lambda)>.*|.*->.*|"

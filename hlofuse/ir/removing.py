@@ -2,6 +2,7 @@
 
 from collections import deque
 
+from hlofuse.ir.opcodes import values
 from .attributes.attributes import Attributes
 from .graph import Computation, Instruction
 from .opcodes import with_trait
@@ -9,7 +10,7 @@ from .opcodes import with_trait
 # Instructions that do more than compute their result (`HloInstruction::HasSideEffect`).
 
 _ALWAYS = with_trait("side-effect")
-_CONSTRAINED = frozenset("all-to-all all-gather all-reduce reduce-scatter".split())
+_CONSTRAINED = values("all-to-all all-gather all-reduce reduce-scatter")
 _COLLECTIVE = _CONSTRAINED | {"collective-permute"}
 
 

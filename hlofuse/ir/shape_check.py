@@ -4,6 +4,7 @@ the precision of floating-point numbers are not compared; unlisted opcodes may h
 import re
 from collections.abc import Callable, Sequence
 
+from hlofuse.ir.opcodes import values
 from .errors import HloParseError
 from .graph import Instruction, Module
 from .opcodes import with_operands, with_trait
@@ -200,7 +201,7 @@ def _calling(x: Instruction) -> str | None:
 
 
 _UNARY, _BINARY = (with_trait("elementwise") & with_operands(n) for n in (1, 2))
-_UNTYPED = frozenset({"compare", "complex", "stochastic-convert"})  # their result has a type of its own
+_UNTYPED = values("compare complex stochastic-convert")  # their result has a type of its own
 _CHECKS: dict[str, Check] = {
     **dict.fromkeys(_UNARY - {"bitcast-convert"}, _elementwise),
     **dict.fromkeys(_UNTYPED | {"map", "reverse"}, _elementwise),

@@ -13,9 +13,10 @@ from itertools import chain, pairwise
 
 from hlofuse.analysis.elementwise import is_constant
 from hlofuse.ir import Computation, Instruction, Module
+from hlofuse.ir.opcodes import values
 from .names import is_of_call, is_of_program, is_without_op_name, name_before_renaming
 
-_SHARED = frozenset({"broadcast", "constant"})  # stems that the compiler also assigns
+_SHARED = values("broadcast constant")  # stems that the compiler also assigns
 
 
 def named_by_front_end(module: Module) -> frozenset[Instruction]:

@@ -12,6 +12,7 @@ from hlofuse.format import bytes_text, plural, printable, shorten, times
 from hlofuse.format.paths import source_text
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.text.printer import print_instruction
 
 NAME_LIMIT = 30
@@ -103,7 +104,7 @@ def op_count(instructions: Iterable[Instruction]) -> int:
     return sum(i.opcode not in _BOOKKEEPING for i in instructions)
 
 
-_BOOKKEEPING = frozenset("parameter constant tuple get-tuple-element".split())
+_BOOKKEEPING = values("parameter constant tuple get-tuple-element")
 
 
 def traffic(cost: Cost) -> str:

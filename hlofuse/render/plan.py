@@ -17,11 +17,12 @@ from hlofuse.format import bytes_text, plural, shorten
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.ir.errors import any_of
 from hlofuse.ir.grouping import common_length, grouped, post_order
+from hlofuse.ir.opcodes import values
 from .labels import lookup, part_number
 from .scene import HARD_LIMIT, Arrow, Box, Options, Panel
 
 # Bookkeeping that is drawn, if at all, as part of the arrows or of another box.
-_THREADS = frozenset({"get-tuple-element", "constant", "tuple"})
+_THREADS = values("get-tuple-element constant tuple")
 
 
 def units(computation: Computation) -> list[Instruction]:

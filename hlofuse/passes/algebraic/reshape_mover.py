@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Instruction, Module
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import Pass, VisitPass, replaced
@@ -197,7 +198,7 @@ def _sink(group: list[Instruction], sources: list[Instruction]) -> None:
         user.replace_all_uses_with(make.copy_of(user.operands[0], [whole], user.shape))
 
 
-_NARROWED = frozenset("reshape broadcast gather reduce reduce-window concatenate iota".split())
+_NARROWED = values("reshape broadcast gather reduce reduce-window concatenate iota")
 
 
 class DegenerateDimensionRewriter(VisitPass):

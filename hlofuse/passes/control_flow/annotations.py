@@ -15,6 +15,7 @@ from hlofuse.analysis.custom_calls import (
 )
 from hlofuse.analysis.memory_scheduler import breadth_first
 from hlofuse.ir import Computation, Instruction, Module, computation_of, module_of
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import Pass, any_change, find_each
 from hlofuse.passes.common import make
@@ -77,7 +78,7 @@ class ShardyXLA(Pass):
         return remove_annotations(module, _is_shardy) or partition.is_complete
 
 
-_LATER = frozenset({"FuncResultSharding", "PropagationBarrier", "ShardingGroup"})
+_LATER = values("FuncResultSharding PropagationBarrier ShardingGroup")
 """Annotations for `sharding-remover`."""
 
 

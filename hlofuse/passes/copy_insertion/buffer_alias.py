@@ -18,6 +18,7 @@ from hlofuse.analysis.hlo_value import Index, subshape_at
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir import Computation, Instruction, Module, Shape, reach, with_trait
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.base import Pass
 from hlofuse.releases import Release
 from hlofuse.trace import Recorder
@@ -97,7 +98,7 @@ def _space(shape: Shape) -> str:
 #
 _STARTS = with_trait("collective-start") | {"recv", "send"}
 _COLLECTIVES = with_trait("collective")
-_NO_COLLECTIVES = frozenset({"copy-done"})
+_NO_COLLECTIVES = values("copy-done")
 
 
 class LoopScheduleLinearizer(Pass):

@@ -8,6 +8,7 @@ from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.kernels import SMALL_CALL
 from hlofuse.ir import Computation, Instruction, Module, Shape, with_trait
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import bridge_control_dependencies
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
@@ -96,7 +97,7 @@ def partition_counts(shape: Shape, target: int) -> list[int]:
 
 _UNAVAILABLE = (
     with_trait("collective") | with_trait("collective-start") | with_trait("collective-done")
-) | frozenset("custom-call fft infeed outfeed partition-id replica-id scatter sort".split())
+) | values("custom-call fft infeed outfeed partition-id replica-id scatter sort")
 
 
 @dataclass(frozen=True)

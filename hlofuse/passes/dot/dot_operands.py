@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Instruction, Module, Record
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import replace_instruction, set_attribute
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES
 from hlofuse.passes.base import (
@@ -59,7 +60,7 @@ class GemvRewriter(VisitPass):
         return replaced(dot, make.added(dot, opcode, dot.shape, [product]))
 
 
-_UNCONVERTED = frozenset("f8e4m3fn f8e5m2 f8e4m3fnuz f8e5m2fnuz".split())
+_UNCONVERTED = values("f8e4m3fn f8e5m2 f8e4m3fnuz f8e5m2fnuz")
 _TABLE = """
     f16 16 11 bf16 128 8 f32 128 24 f64 1024 53 f8e8m0fnu 128 1 f8e5m2 16 3 f8e5m2fnuz 16 3 f8e4m3fn 9 4
     f8e4m3 8 4 f8e4m3fnuz 8 4 f8e4m3b11fnuz 5 4 f8e3m4 4 5 f6e3m2fn 5 3 f6e2m3fn 3 4 f4e2m1fn 3 2""".split()

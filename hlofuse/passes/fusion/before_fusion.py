@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hlofuse.analysis.call_sites import with_changed_after
 from hlofuse.ir import Computation, Instruction, Module, replace, with_trait
 from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import DevicePass, Pass, ReleasePass
 from hlofuse.rules.fusion_wrapper import RULES, WRAPPED_OPCODES, WrapCandidate
@@ -149,7 +150,7 @@ class CpuFusionWrapper(ReleasePass):
         return changed
 
 
-_WRAPPED = WRAPPED_OPCODES | frozenset("concatenate convolution dot scatter stochastic-convert".split())
+_WRAPPED = WRAPPED_OPCODES | values("concatenate convolution dot scatter stochastic-convert")
 _REASON = "XLA:GPU has code for the operation inside a fusion only"
 
 

@@ -11,6 +11,7 @@ from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir import Computation, Instruction, Module
 from hlofuse.ir.fusing import append_producer, computation_of, fuse_in_place_of
 from hlofuse.ir.merging import merge_fusion
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.base import DevicePass
 from hlofuse.rules.fusion_merger import (
     MERGE_RULES,
@@ -111,7 +112,7 @@ class _Driver:
 # XLA:GPU's instruction fusion before PriorityFusion (`xla/service/gpu/transforms/instruction_fusion.cc`).
 
 
-_CHEAP_IN_HARDWARE = frozenset({"divide", "sqrt", "rsqrt", "exponential"})
+_CHEAP_IN_HARDWARE = values("divide sqrt rsqrt exponential")
 
 
 class _LegacyDriver(FusionDriver):

@@ -7,6 +7,7 @@ from hlofuse.analysis.elementwise import is_fusible
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.ir.names import NameUniquer
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.base import DevicePass, Pass, VisitPass, expand_each, find_each, replaced
 from hlofuse.passes.common.make import added, bare_element, get_tuple_element
 from hlofuse.passes.common.shapes import array
@@ -128,7 +129,7 @@ def _heroes(fusion: Instruction, model: KernelModel) -> str:
     return "_".join(sorted(opcodes)).replace("-", "_")
 
 
-_LEFT = frozenset({"parameter", "custom-call", "fusion"})
+_LEFT = values("parameter custom-call fusion")
 
 
 class RenameInstructions(Pass):

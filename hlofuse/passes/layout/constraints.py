@@ -3,11 +3,12 @@
 from msgspec import Struct
 
 from hlofuse.ir import Computation, Instruction, Module, Record, Shape
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.base import accept_order
 from hlofuse.passes.common.shapes import descending
 
 Index = tuple[int, ...]  # The way to an element of a tuple
-_FORWARDING = frozenset("add-dependency bitcast domain opt-barrier".split())
+_FORWARDING = values("add-dependency bitcast domain opt-barrier")
 
 
 class Buffer(Record, eq=False):

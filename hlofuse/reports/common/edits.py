@@ -12,6 +12,7 @@ from string import ascii_letters
 from typing import Any, NamedTuple, TypeAlias
 
 from hlofuse.format.paths import is_file
+from hlofuse.ir.opcodes import values
 from .recipe_page import recipe_names, recipe_page, recipe_text
 
 _MODULES = {"jnp": "jax.numpy", "lax": "jax.lax", "jax": "jax"}  # a program has its own names
@@ -19,7 +20,7 @@ _DOTTED = re.compile(r"(?<![.\w])(jnp|lax|jax)\.(?=\w)")
 _UNNAMED = re.compile(r"(?<!import )(?<!from )(?<![\w.])jax\.")
 _LETTER = re.compile(r"(?<![.\w])(\*?)([A-Z])\b")
 _NUMBER = re.compile(r"-?[\d.e-]+")
-_METHODS = frozenset("sum mean max min sort argsort argmax var cumsum dot squeeze swapaxes transpose".split())
+_METHODS = values("sum mean max min sort argsort argmax var cumsum dot squeeze swapaxes transpose")
 _OPERATOR_OF = {"matmul": ast.MatMult, "dot": ast.MatMult, "multiply": ast.Mult, "power": ast.Pow}
 _BY_POSITION = ("shift", "num_classes", "axis", "keepdims", "descending")  # in a form by position
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)

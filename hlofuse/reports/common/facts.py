@@ -13,6 +13,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir import Computation, Instruction, Module, replace
+from hlofuse.ir.opcodes import values
 from hlofuse.rules.catalogue import Rule, catalogue
 from .lineage import Lineage, is_view, readers
 from .model import CreatedBy, FinalKernel, Place
@@ -23,7 +24,7 @@ FURTHER_RESULTS = frozenset(
 """Passes that only make one kernel with several results of what those before them have left apart."""
 
 EdgeNames: TypeAlias = tuple[str, str]  # Producer and consumer in the input
-_FREE = frozenset({"bitcast", "constant"})
+_FREE = values("bitcast constant")
 
 
 class Facts:

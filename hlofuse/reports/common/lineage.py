@@ -6,10 +6,11 @@ from hlofuse.analysis.async_ops import is_async_end
 from hlofuse.analysis.custom_calls import hands_on
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.names import Origin, names_in, own_name
+from hlofuse.ir.opcodes import values
 from hlofuse.trace import Event
 from hlofuse.trace.provenance import final_instructions
 
-_VIEWS = frozenset({"bitcast", "get-tuple-element"})
+_VIEWS = values("bitcast get-tuple-element")
 
 
 class Lineage:

@@ -22,6 +22,7 @@ from hlofuse.ir import (
     copy_module,
     replace,
 )
+from hlofuse.ir.opcodes import values
 from hlofuse.memory import assign
 from hlofuse.pipelines.flags import DISABLED, value_of
 from hlofuse.pipelines.stage import Stage
@@ -35,7 +36,7 @@ from hlofuse.reports.verdict.phrases import suggestion_text
 from hlofuse.reports.whatif.model import Trial, trial_of
 from .ideas import argument_name
 
-_OPTIONAL = frozenset({"copy_fusion", "computation-deduplicator"})  # XLA:GPU compiles without these alone
+_OPTIONAL = values("copy_fusion computation-deduplicator")  # XLA:GPU compiles without these alone
 _SCHEDULER = "xla_cpu_scheduler_type"
 _HAS_SCHEDULERS = Span("0.9")
 _LEAST = 0.01  # the part of the memory that a change has to save

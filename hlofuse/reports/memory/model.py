@@ -10,11 +10,12 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format import fields
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module, Record, computation_of
+from hlofuse.ir.opcodes import values
 from hlofuse.memory import Assignment, LiveArray
 from .changes import MemoryChange
 from .ideas import LARGE, Untried, argument_name, ideas, loops_of, opcodes_in
 
-_ORDER = frozenset({"transpose", "copy", "reshape", "bitcast"})
+_ORDER = values("transpose copy reshape bitcast")
 
 
 class AliveArray(Record):

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from hlofuse.format.units import plural, signed, times
+from hlofuse.ir.opcodes import values
 from hlofuse.matching.structure import TRIVIAL
 from .model import PassDump, PassTimeline, Replacement, Size, Step
 
 _SHOWN = 3
-_FOLLOWING = frozenset("operand order root callee control".split())
+_FOLLOWING = values("operand order root callee control")
 """Changes that mostly follow from others: reported where there is nothing else."""
 
 

@@ -15,6 +15,7 @@ from hlofuse.inputs.many import dump_text
 from hlofuse.inputs.ordered import in_creation_order, restore_literals
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir import HlofuseError, Instruction, Module, reach, replace
+from hlofuse.ir.opcodes import values
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.lineage import outermost, through_views
 from hlofuse.reports.common.names import described_by, not_found
@@ -22,8 +23,8 @@ from hlofuse.reports.diff.model import Cluster, summarize
 from hlofuse.reports.timeline.model import DumpSequence, PassDump, read
 from .model import Event, FinalKernel, How, Location, Provenance, Trail
 
-_MOVES_ONLY = frozenset(
-    "bitcast bitcast-convert broadcast concatenate convert copy pad reshape reverse slice transpose".split()
+_MOVES_ONLY = values(
+    "bitcast bitcast-convert broadcast concatenate convert copy pad reshape reverse slice transpose"
 )
 """These say less of a line than what it computes: they are listed last."""
 _SAME_OPERATION = frozenset({Kind.OPERAND, Kind.TYPE, Kind.SHAPE, Kind.LAYOUT, Kind.ANNOTATION})

@@ -6,6 +6,7 @@ from typing import Any
 from hlofuse.account.collectives import Collective, started_by
 from hlofuse.format import bytes_text, fields, more, plural, printable, times, us_json, us_text
 from hlofuse.ir import Instruction, Record, grouped
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.common.shapes import numbers_of, ranges_of
 from hlofuse.reports.common.json import time_kind
 from hlofuse.reports.common.model import Place
@@ -14,7 +15,7 @@ from hlofuse.reports.common.phrases import times_text
 _SHOWN = 3
 _GATHERED = "gathered_bytes is_whole share work?"
 _NEAR = 50  # instructions in which a line is looked for
-_SUMS = frozenset({"all-reduce", "reduce-scatter"})
+_SUMS = values("all-reduce reduce-scatter")
 
 
 class CollectiveRow(Record):

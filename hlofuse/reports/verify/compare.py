@@ -11,6 +11,7 @@ from hlofuse.compilation import Compilation, CompilationInput, ModuleTexts, Repl
 from hlofuse.format.escape import printable
 from hlofuse.inputs.stage import doubt, stage_of
 from hlofuse.ir import Module, grouped, parse_module
+from hlofuse.ir.opcodes import values
 from hlofuse.matching.kernels import KernelKeys
 from hlofuse.passes.fusion.priority_fusion.observers import Disagreement, RecordedOrder
 from hlofuse.trace import Event
@@ -218,7 +219,7 @@ class _Comparison:
         return named, total
 
 
-_LACKS_FIGURES = frozenset({"horizontal_input_fusion"})
+_LACKS_FIGURES = values("horizontal_input_fusion")
 """Passes that report a change of the last computation only: without a dump nothing is known."""
 _UNREPORTED = "unreported"
 """The corpus name of the module after such a pass, taken from the start of the next pipeline."""

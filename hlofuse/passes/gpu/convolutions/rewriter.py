@@ -17,6 +17,7 @@ from hlofuse.ir import (
     set_attribute,
 )
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, Window, WindowDimension
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES, Shape
 from hlofuse.passes.base import NotRepresentable, Pass, any_change, attempt, find_each, replaced
 from hlofuse.passes.common.make import added, bare_element, bitcast, get_tuple_element, numbers
@@ -149,7 +150,7 @@ def _moved(labels: str, shape: Shape) -> str:
     return "".join(labels[d] for d in reversed(shape.minor_to_major))
 
 
-_TYPES = frozenset("f16 bf16 f32 f64".split())
+_TYPES = values("f16 bf16 f32 f64")
 
 
 class ConvRewriter(Pass):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir import Instruction, Module, Shape, computation_of, replace
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.base import Explained, Pass, VisitPass, any_change, attempt, replaced
 from hlofuse.passes.common.dots import DotDimensions, dot_like, free_dimensions, free_sizes
 from hlofuse.passes.common.make import (
@@ -195,7 +196,7 @@ def _split_operand(operand: Instruction, k: int, count: int, padded: int) -> Ins
 
 
 _MIN_LEFT_ELEMENTS = 64
-_MOVES = frozenset("bitcast broadcast constant get-tuple-element parameter reshape transpose".split())
+_MOVES = values("bitcast broadcast constant get-tuple-element parameter reshape transpose")
 
 
 class GemmFusionSwapOperands(Pass):
