@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from hlofuse.format import listing, printable
 from hlofuse.ir import HlofuseError, Module, with_trait
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.unique_ids import ComputationIds, Element, UniqueIds
 from .part import PartError, as_jaxlib_reads, foreign_dialects, read_stablehlo_part
 from .text import read_bytes
@@ -120,7 +121,7 @@ def text_of(value: int | bytes | None) -> str:
 
 
 _COMPUTATION_ID, _ENTRY, _SCHEDULE, _CALLED = 5, 6, 7, 38
-_NOT_LAUNCHED = frozenset("after-all bitcast constant get-tuple-element opt-barrier parameter tuple".split())
+_NOT_LAUNCHED = values("after-all bitcast constant get-tuple-element opt-barrier parameter tuple")
 _RUN_OTHERS = with_trait("control-flow")
 LaunchOrder: TypeAlias = dict[str, tuple[str, list[str]]]
 """Opcode and possible next launches, by launched instruction."""

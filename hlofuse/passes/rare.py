@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
 from hlofuse.ir import Instruction, Module, Shape, computation_of
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import is_safely_removable, replace_instruction
 from hlofuse.rules.rewrites import BATCH_NORM
 from hlofuse.trace import Recorder
@@ -113,7 +114,7 @@ class MapInliner(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         handle = attempt(_inline, recorder)
-        return any_change(visit(c, handle, frozenset({"map"})) for c in list(module.computations))
+        return any_change(visit(c, handle, values("map")) for c in list(module.computations))
 
 
 def _inline(x: Instruction) -> bool:

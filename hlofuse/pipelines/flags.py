@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable
 
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.opcodes import values
 
 DISABLED = "xla_disable_hlo_passes"
 YNN_KINDS = "xla_cpu_experimental_ynn_fusion_type"
@@ -71,7 +72,7 @@ BEFORE_FUSION = tuple(
     xla_cpu_experimental_onednn xla_cpu_experimental_xnn xla_cpu_strict_dot_conv_math
     """.split()
 )  # Prefixes of flags whose passes run before fusion
-DEFAULT_KINDS = frozenset({"reduce", "individual_convolution", "individual_dot"})
+DEFAULT_KINDS = values("reduce individual_convolution individual_dot")
 _CHANGES_FUSION = (
     *_HONOURED,
     *"""

@@ -7,6 +7,7 @@ from functools import cache, lru_cache, partial
 from typing import Any
 
 from hlofuse.ir.errors import HloParseError
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import ARRAY_TYPES, OTHER_TYPES, UNBOUNDED, Layout, Shape
 from hlofuse.ir.text.grammar import parse_attribute
 from hlofuse.ir.text.patterns import (
@@ -37,7 +38,7 @@ from .window import (
 )
 
 METADATA_FIELDS = frozenset(OpMetadata.__struct_fields__)
-LAYOUT_PROPERTIES = frozenset("D T L E S SC P M".split())
+LAYOUT_PROPERTIES = values("D T L E S SC P M")
 LAYOUT_PROPERTY = re.compile(r"([A-Z]++)(?:\([^()]*+\))*+|[#*]\([^()]*+\)", re.ASCII)
 
 

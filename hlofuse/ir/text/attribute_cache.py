@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from hlofuse.ir.attributes.attributes import UNREAD, Attributes
 from hlofuse.ir.graph import Computation
-from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES, OPCODES
+from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES, OPCODES, values
 from hlofuse.ir.record import Record
 from hlofuse.ir.shape import Shape
 from .checks import CHECKS, ONE_DIMENSION, Check, Written
@@ -34,7 +34,7 @@ _KINDS = {
         CALLING,
     ),
 }
-_MAY_LACK_OPERANDS = frozenset("after-all tuple fusion call map custom-call".split())
+_MAY_LACK_OPERANDS = values("after-all tuple fusion call map custom-call")
 # What makes other instructions on the way, or is checked for more than operand counts and attributes.
 _GRAMMAR_ONLY = frozenset(
     "async-start async-update async-done scan domain ragged-dot scaled-dot"

@@ -3,6 +3,7 @@
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import values
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds, scalar_of
@@ -111,7 +112,7 @@ def handle_not(c: Context, x: Instruction) -> bool:
 
 
 # They never fall and bring no value further from zero (`IsNondecreasingSublinear`).
-_SINKS = frozenset("cbrt erf logistic tanh".split())
+_SINKS = values("cbrt erf logistic tanh")
 
 
 def handle_extreme(c: Context, x: Instruction) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hlofuse.ir import Instruction
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
 from .elementwise import CannotEvaluate, Function, array_function
 from .literals import MOST_ELEMENTS, Elements, Value, rounded, values_of
@@ -55,7 +56,7 @@ def _results(x: Instruction, cache: dict[Instruction, Elements], most: int) -> l
     return _CALLS[x.opcode](x, *(elements(o, cache, most) for o in x.operands))
 
 
-_KEEPS_NAN = frozenset({"convert", "copy", "select", "bitcast-convert"})
+_KEEPS_NAN = values("convert copy select bitcast-convert")
 
 
 def _as_elements(x: Instruction, function: Function, *given: Elements) -> Elements:

@@ -20,6 +20,7 @@ from hlofuse.analysis.hlo_value import HloUse, HloValue, Index, shape_tree, subs
 from hlofuse.analysis.in_place import InPlacePair
 from hlofuse.analysis.memory_scheduler import live_ranges
 from hlofuse.ir import Computation, Instruction, Module, Shape, grouped
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import replace_users
@@ -30,7 +31,7 @@ from hlofuse.trace import OnlySkipped, Recorder
 from .removing import remove_copies
 
 Because = Callable[[Instruction, str], None]  # Takes a copy and the reason why it is there
-_NON_COPYABLE = frozenset({"send", "recv", "copy-start"})
+_NON_COPYABLE = values("send recv copy-start")
 _DISJOINT = ("xla_disjoint_read_write_regions", "xla.disjoint_read_write_regions")
 _NO_COPIES = ("xla_disable_while_loop_copies", "xla.disable_while_loop_copies")
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hlofuse.ir import Computation, Instruction, Module
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.passes.base import (
     Explained,
@@ -24,7 +25,7 @@ from hlofuse.passes.common.shapes import array
 from hlofuse.rules.rewrites import LOGISTIC
 from hlofuse.trace import Recorder
 
-_COMMUTES = frozenset("concatenate pad reshape slice transpose".split())
+_COMMUTES = values("concatenate pad reshape slice transpose")
 
 
 class ConvertMover(Pass):
@@ -151,7 +152,7 @@ class ChangeOpDataType(RewritePass):
         return substituted(x, new)
 
 
-_FLOATS = frozenset("f16 bf16 f32 f64".split())
+_FLOATS = values("f16 bf16 f32 f64")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from hlofuse.analysis.custom_calls import PLACEMENTS, custom_call_target, has_side_effect
 from hlofuse.ir import Computation, Instruction, Module, Shape, callees, computation_of, module_of, reach
 from hlofuse.ir.grouping import post_order
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import remove_with_unused_operands
 from hlofuse.passes.base import Pass, substituted
 from hlofuse.passes.common import make
@@ -75,7 +76,7 @@ class WhileLoopConstantSinking(Pass):
 
 
 _BARRIERS = PLACEMENTS | {"SPMDFullToShardShape", "SPMDShardShapeToFull"}
-_NOT_ALONE = frozenset("constant reshape bitcast broadcast iota reverse slice transpose tuple".split())
+_NOT_ALONE = values("constant reshape bitcast broadcast iota reverse slice transpose tuple")
 
 
 class WhileLoopInvariantCodeMotion(Pass):

@@ -8,6 +8,7 @@ from functools import partial
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir import Instruction, Module, Record, Shape
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.texts import packaged
 from hlofuse.passes.base import ExpandPass, Pass, find_each, replaced
 from hlofuse.passes.common.literals import scalar_of
@@ -220,8 +221,8 @@ def _on_blackwell(
 
 
 UNASSIGNED = "xla.gpu.ext.cub_sort_unassigned_scratch_size"
-_KEYS = frozenset("bf16 f16 f32 f64 s8 s16 s32 s64 u8 u16 u32 u64".split())
-_KEYS_OF_PAIRS = frozenset("u8 u16 s32 u32 u64 f32".split())
+_KEYS = values("bf16 f16 f32 f64 s8 s16 s32 s64 u8 u16 u32 u64")
+_KEYS_OF_PAIRS = values("u8 u16 s32 u32 u64 f32")
 _VALUE_BITS = (16, 32, 64)
 
 

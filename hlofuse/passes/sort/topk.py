@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir import Computation, Instruction, Module, Record, Shape, computation_of, module_of
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
+from hlofuse.ir.opcodes import values
 from hlofuse.passes.base import Pass, ReleasePass, accept_order, expand_each, find_each, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
@@ -64,8 +65,8 @@ class _Packed(Record):
         return self.add("xor", x.shape, magnitude, self.masked("shift-right-arithmetic", x, 31))
 
 
-_TOTAL = frozenset("f16 bf16 f32 f64".split())
-_COMPARED = frozenset("bf16 f32 s32 u32".split())
+_TOTAL = values("f16 bf16 f32 f64")
+_COMPARED = values("bf16 f32 s32 u32")
 # Floats compared as integers of their width.
 _AS_INTEGERS = frozenset({("f32", "s32"), ("bf16", "s16")})
 

@@ -7,6 +7,7 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Computation, Instruction, Shape, computation_of, reach
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, replace_parameter
@@ -22,14 +23,12 @@ from .loops import choose_result, plain_counter, replace_state
 from .matching import combines_by, has, is_below_zero, is_constant, is_product, is_total, source
 from .written import Rewriting, fold, gather_rows, indexed, moved, replace, starts_at, written_part
 
-_VIEWS = frozenset("broadcast reshape convert transpose dynamic-slice slice iota constant".split())
+_VIEWS = values("broadcast reshape convert transpose dynamic-slice slice iota constant")
 """Operations of which the loop may as well do its part."""
-_OF_EACH = frozenset(
-    """
+_OF_EACH = values("""
     reshape broadcast transpose slice concatenate reverse sort fft cholesky triangular-solve topk
     reduce reduce-window pad
-    """.split()
-)
+    """)
 """Operations that are the same for arrays with a leading dimension, their attributes aside."""
 _STARTING = ("reduce", "reduce-window", "pad")  # all iterations have the same second half of operands
 _LINEAR = {"add": (1, 1), "subtract": (1, -1), "negate": (-1,)}  # the factors of the operands

@@ -8,6 +8,7 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import CONTROL_FLOW
 from hlofuse.ir import Instruction, Shape, computation_of, grouped, module_of, reach
+from hlofuse.ir.opcodes import values
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, inserted, numbers_of, ranges_of, with_dimensions
@@ -319,7 +320,7 @@ class Together(Batch):
         return self.keys.operation(x), *shapes
 
 
-_STACKED = frozenset("dot reshape broadcast transpose slice reduce concatenate".split())
+_STACKED = values("dot reshape broadcast transpose slice reduce concatenate")
 
 
 def _equivalent(values: Iterable[tuple[int, Instruction]]) -> Iterator[list[tuple[int, Instruction]]]:

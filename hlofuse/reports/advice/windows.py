@@ -10,6 +10,7 @@ import numpy as np
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, computation_of, reach
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import counted_loop
@@ -64,7 +65,7 @@ def is_neutral(x: Instruction, value: Instruction) -> bool:
     return combines_by(x, root.opcode) and given is not None and given == start
 
 
-_OF_GRADIENT = frozenset({"pad", "select-and-scatter"})
+_OF_GRADIENT = values("pad select-and-scatter")
 """Operations by which the gradient of a maximum reads what the maximum does."""
 
 
@@ -175,7 +176,7 @@ def _transform_filter(x: Instruction) -> bool:
     return replace(x, make.transpose(x, found, back))
 
 
-_MIRRORING = frozenset("add subtract multiply divide negate select exponential convert".split())
+_MIRRORING = values("add subtract multiply divide negate select exponential convert")
 
 
 def _mirrors(
@@ -373,8 +374,8 @@ def _extreme(x: Instruction) -> bool:
     return True
 
 
-_NUMBERS = frozenset({"s32", "s64", "u32", "u64"})  # as high as an array is long
-_CHOOSING = frozenset("parameter compare and or not select tuple".split())
+_NUMBERS = values("s32 s64 u32 u64")  # as high as an array is long
+_CHOOSING = values("parameter compare and or not select tuple")
 
 
 def _argmax_below(x: Instruction) -> bool:

@@ -11,6 +11,7 @@ from hlofuse.analysis.kernels import kernel_source
 from hlofuse.format import printable, quantity
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Computation, Instruction, Module, Record, copy_module, grouped, reach, with_trait
+from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED
 from hlofuse.passes.algebraic.context import Options
@@ -29,7 +30,7 @@ from hlofuse.trace import OnlySkipped
 from .matching import combines_by, is_below_zero, is_constant, source
 
 MOST_EVALUATED = 1 << 24  # Elements of an array that a formula writes, and that is worked out
-_INTEGERS = frozenset("s32 u32 s64 s16 u16 u8 s8".split())
+_INTEGERS = values("s32 u32 s64 s16 u16 u8 s8")
 
 
 def prepared(module: Module) -> Module:
@@ -298,7 +299,7 @@ class Rewriting(Record):
 
 _WRITTEN_OUT = 100
 """Operations of one line. 192 convolutions with their updates compiled in 120 s (jaxlib 0.11.1, CPU)."""
-_COSTLY = frozenset("convolution dot dynamic-update-slice scatter sort".split())
+_COSTLY = values("convolution dot dynamic-update-slice scatter sort")
 _STEPS = 1_000_000
 """About 2 s: XLA's evaluator took 2 to 3 µs for each function of a window's element (jaxlib 0.11.1, CPU).
 Sums, products, scatters and elementwise operations on 1,000,000 elements compiled in less than 0.6 s."""
