@@ -141,10 +141,12 @@ def _stated(
     """The trial of a change, without a small gain that may be an error of the estimates on a CPU, and
     without one that rests on iterations which pass on in registers what the cache held before."""
     trial = trial_of(before.totals, after.totals, how, (before, after))
-    in_cache = saving_in_cache(before, after) if unrolls else 0.0
-    if in_cache > (1 - _UNPROVED) * (trial.us_saved or inf):
+    if least_saving(before, after) <= 0:
+        trial = _of_large_gain(trial, may_lose=False)
+    saved = trial.us_saved or 0.0
+    if unrolls and saved > 0 and saving_in_cache(before, after) > (1 - _UNPROVED) * saved:
         return replace(trial, us_saved=None, scaled_us_saved=None, has_more_code=True)
-    return trial if least_saving(before, after) > 0 else _of_large_gain(trial, may_lose=False)
+    return trial
 
 
 def _of_large_gain(trial: Trial, may_lose: bool) -> Trial:
