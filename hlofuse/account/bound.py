@@ -95,6 +95,7 @@ def _place(value: Instruction) -> _Place:
 
 
 def _leaving(kernel: Instruction, kernels: set[Instruction]) -> set[int] | None:
+    """The indices of the results with other readers than these kernels; None for all."""
     if kernel.is_root:
         return None
     found = set[int]()

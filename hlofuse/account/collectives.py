@@ -263,6 +263,7 @@ def collectives_of(
 
 
 def argument_shardings(entry: Computation) -> dict[Instruction, str | None]:
+    """The sharding of the arguments of each instruction, if all that are not replicated have the same."""
     found = dict[Instruction, set[str]]()
     for i in entry.post_order():
         own = {i.raw("sharding") or ""} if i.opcode == "parameter" else set()
@@ -309,6 +310,7 @@ def resharding_of(
 
 
 def _is_move(fusion: Instruction) -> bool:
+    """True for a fusion that only brings one array into another order."""
     if fusion.opcode != "fusion" or len(fusion.operands) != 1:
         return False
     return all(i.opcode in _MOVES or i.opcode == "parameter" for i in fusion.fused_computation)

@@ -45,6 +45,7 @@ class CpuTimes:
     """Estimates on one CPU, of code that one release of XLA emits."""
 
     def __init__(self, release: Release, device: CpuDevice | None = None) -> None:
+        """By the device that the environment chooses, unless one is given."""
         self.device = device or chosen_cpu()
         self._copies = _COPIES_UPDATED_ARRAYS.includes(release.name)
         self._sorts_rows_at_once = _SORTS_ROWS_AT_ONCE.includes(release.name)
@@ -61,6 +62,7 @@ class CpuTimes:
         return None if (work := self.work(kernel, shares)) is None else self.device.us(work, least)
 
     def kind(self, kernel: Instruction) -> str:
+        """The emitter or library that runs a kernel: the kind that its error is of."""
         if is_small_call(kernel):
             return "loop compiled whole"
         verdict = first_verdict(cpu_emitters.RULES, wrapped_operation(kernel) or kernel, AS_XLA)
@@ -264,6 +266,7 @@ def _passed(kernel: Instruction) -> dict[object, float]:
 
 
 def _value(x: Instruction) -> _Value:
+    """The instruction that computes a value, and the value's place in its result."""
     path: tuple[int, ...] = ()
     while x.opcode in ("bitcast", "get-tuple-element"):
         if x.opcode == "get-tuple-element":

@@ -84,6 +84,7 @@ def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float
 
 
 def _states(x: Instruction, precision: re.Pattern[str]) -> bool:
+    """True for a product that asks for such a precision."""
     texts = map(x.attributes.raw, ("operand_precision", "algorithm", "backend_config"))
     return any(precision.search(text or "") for text in texts)
 

@@ -44,6 +44,7 @@ class FunctionShare(Record):
         return sum(self.directions.values())
 
     def amount(self, unit: Unit) -> float:
+        """Microseconds, or bytes."""
         if unit == "bytes":
             return self.bytes_accessed
         return (self.measured_us if unit == "measured" else self.us) or 0.0

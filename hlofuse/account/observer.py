@@ -31,6 +31,7 @@ class _Observer(PassObserver):
         self.model = model
 
     def _timed(self, producer: Instruction, consumers: Sequence[Instruction]) -> list[Instruction]:
+        """The consumers with an estimate; bitcasts are free and have none."""
         if self.model is None:
             return []
         release = self.model.release

@@ -76,6 +76,7 @@ class KernelTimes:
         *,
         is_final: bool = False,
     ) -> Account:
+        """Launches of a module, with times on the device."""
         return Account(module, self.device, self.modelled_us, "gpu", is_final=is_final, buffers=self._buffers)
 
 
@@ -207,6 +208,7 @@ class Costs(KernelTimes):
         producer: Instruction,
         consumer: Instruction,
     ) -> PairDetail | None:
+        """A pair of the final module in full."""
         both = all(may_be_fused(x, self.model.release) for x in (producer, consumer))
         if not both or producer not in consumer.operands:
             return None

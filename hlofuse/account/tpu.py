@@ -32,6 +32,7 @@ class TpuAccount(Account):
         *,
         is_final: bool = False,
     ) -> None:
+        """With times on the device of that name; without on another."""
         super().__init__(module, backend="tpu", is_final=is_final)
         self._counts = CostAnalysis()
         self.tpu = tpu_devices().get(device or "")
@@ -140,6 +141,7 @@ _PARTS = {"highest": 3, "high": 2}  # of bfloat16, in which the MXU takes a floa
 
 
 def mxu_passes(product: Instruction) -> int:
+    """Products of bfloat16 parts that the MXU computes for a product: those of the largest parts."""
     stated = (product.raw("operand_precision") or "").strip("{}").split(",")
     precise = zip(product.operands, stated, strict=False)
     parts = [_PARTS.get(p, 1) if o.element_type == "f32" else 1 for o, p in precise]

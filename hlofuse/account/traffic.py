@@ -24,6 +24,7 @@ class KernelCosts:
         self._counts = CostAnalysis()
 
     def instruction(self, instruction: Instruction) -> Cost:
+        """The cost of one run; for a small call that of all its launches."""
         if is_small_call(instruction):
             runs, _ = self.inside(instruction)
             costs = ([n * x for x in self._own(c)] for c, n in runs.items())
@@ -113,10 +114,12 @@ def _is_in_place(result: Instruction) -> bool:
 
 
 def _written_values(root: Instruction) -> list[Instruction]:
+    """The values written to memory, through views; each once."""
     return list(dict.fromkeys(map(without_views, root.outputs)))
 
 
 def _update_operand(result: Instruction) -> Instruction | None:
+    """The update written into a larger array; None for other operations."""
     if result.opcode == "dynamic-update-slice" and len(result.operands) > 1:
         return result.operands[1]
     if result.opcode == "scatter" and len(result.operands) > 2:
@@ -125,6 +128,7 @@ def _update_operand(result: Instruction) -> Instruction | None:
 
 
 def _bytes_read(parameter: Instruction, in_place: set[Instruction]) -> int:
+    """Bytes of a fusion's parameter that its users read, at most all of it."""
     total, stack, seen = 0, [parameter], {parameter}
     whole = _array_bytes(parameter)
     while stack:

@@ -114,6 +114,7 @@ def _is_added_last(fusion: Instruction, number: int) -> bool:
 def _may_overwrite(
     dataflow: "HloDataflow", operand: Instruction, operand_index: Index, user: Instruction, user_index: Index
 ) -> bool:
+    """The rule of the opcode, for equal shapes."""
     opcode = user.opcode
     if opcode in ("while", "conditional"):
         return True

@@ -52,6 +52,7 @@ def start_of(end: Instruction) -> Instruction | None:
 
 
 def ends_of(start: Instruction) -> Iterator[Instruction]:
+    """The updates and dones that go on with a start."""
     ends = reach([start], lambda x: [u for u in x.users if is_async_end(u.opcode)])
     return islice(ends, 1, None)
 

@@ -26,6 +26,7 @@ _SEQUENTIAL = _ASYNC | with_trait("control-flow")
 
 
 def called_in_order(x: Instruction) -> list[Computation]:
+    """The computations that an instruction calls, a loop's condition first."""
     return [c for _, c in sorted(x.called, key=lambda part: part[0] == "body")]
 
 
@@ -57,6 +58,7 @@ class CallSites:
         return sorted(callers, key=lambda x: (self._order.get(computation_of(x), -1), x.id))
 
     def context(self, computation: Computation) -> CallContext:
+        """In which sense it is called; an unused computation as the entry is."""
         return self._context[computation]
 
     @property
@@ -95,9 +97,11 @@ class CallSites:
         return None
 
     def chain(self, instruction: Instruction) -> Iterable[Instruction]:
+        """The caller of the computation it is in, the caller of that, and so on."""
         return self._ancestors_of(computation_of(instruction)).values()
 
     def _ancestors_of(self, computation: Computation) -> dict[Computation, Instruction]:
+        """The computations around it, each with the instruction in it that leads there, innermost first."""
         found = self._ancestors.get(computation)
         if found is not None:
             return found
@@ -144,6 +148,7 @@ class CallOrder:
         self._since = {computation: next(self._time) for computation in order}
 
     def add(self, computation: Computation) -> None:
+        """It comes last, also if it was there."""
         self._since[computation] = next(self._time)
 
     def call_new(self, computation: Computation) -> None:
@@ -160,6 +165,7 @@ class CallOrder:
 
 
 def caller_of(computation: Computation) -> list[Computation]:
+    """The computation with the first instruction that calls it, if any does."""
     caller = computation.first_caller
     inside = caller.computation if caller is not None else None
     return [inside] if inside is not None else []

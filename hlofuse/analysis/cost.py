@@ -54,6 +54,7 @@ class CostAnalysis:
         self._instructions = dict[Instruction, Cost]()
 
     def instruction(self, instruction: Instruction) -> Cost:
+        """The cost of one execution, with everything it calls."""
         cached = self._instructions.get(instruction)
         if cached is None:
             for _, callee in instruction.called:

@@ -6,6 +6,7 @@ from hlofuse.ir.removing import has_side_effect as has_side_effect
 
 
 def custom_call_target(instruction: Instruction) -> str:
+    """The target of a custom call; empty for anything else."""
     if instruction.opcode != "custom-call":
         return ""
     return str(instruction.attributes.get("custom_call_target") or "")
@@ -37,6 +38,7 @@ CROSSINGS = (f"{SHARDY}GlobalToLocalShape", f"{SHARDY}LocalToGlobalShape")
 
 
 def is_annotation(instruction: Instruction) -> bool:
+    """True for a custom call that nothing is launched for."""
     return custom_call_target(instruction) in _ANNOTATIONS or annotates_sharding(instruction)
 
 

@@ -151,8 +151,10 @@ def is_fusible(instruction: Instruction) -> bool:
 
 
 def is_broadcast_of_constant(x: Instruction) -> bool:
+    """True if every element is the same constant."""
     return x.opcode == "broadcast" and x.operands[0].opcode == "constant"
 
 
 def is_constant(x: Instruction) -> bool:
+    """True if it is a constant, or every element of it is one."""
     return x.opcode == "constant" or is_broadcast_of_constant(x)

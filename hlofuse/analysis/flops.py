@@ -108,6 +108,7 @@ def _hits(
     base: int,
     last: int,
 ) -> int:
+    """The number of n in [0, count) that have offset + n * stride in [0, last] and divisible by base."""
     if stride <= 0:
         return count if 0 <= offset <= last and offset % base == 0 else 0
     low = max(0, -(offset // stride) if offset < 0 else 0)

@@ -182,4 +182,5 @@ class HloAlias:
 
 
 def _at(dataflow: HloDataflow, x: Instruction, index: Index) -> HloValue | None:
+    """The value there; None where the shape has no such element."""
     return dataflow.value_at(x, index) if dataflow.covers(x) and dataflow.has(x, index) else None

@@ -47,6 +47,7 @@ def may_forward(opcode: str) -> bool:
 
 
 def forwards_of(x: Instruction) -> list[Forward]:
+    """The values that an instruction forwards; empty if it defines all of its result."""
     opcode = x.opcode
     operands = x.operands
     if opcode in _WHOLE:
@@ -321,6 +322,7 @@ class HloDataflow:
                     tree[k] = new
 
     def _note_positions(self) -> None:
+        """Tell every value where it has come to."""
         special = {*self._forwards, *self._phi_inputs}
         covered = set(self._computations)
         for computation in [c for c in self.module.computations if c in covered]:

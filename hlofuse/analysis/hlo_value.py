@@ -44,6 +44,7 @@ _tree_of_tuple = lru_cache(maxsize=4096)(ShapeTree)
 
 
 def shape_tree(shape: Shape) -> ShapeTree:
+    """The tree of a shape, one for equal shapes. All that are no tuples share one, which has no shape."""
     return _tree_of_tuple(shape) if shape.is_tuple else _OF_AN_ARRAY
 
 
@@ -96,6 +97,7 @@ class Readers:
         return found
 
     def _users(self, source: Instruction) -> list[Instruction]:
+        """The users that may read its elements."""
         if len(source.users) < _MANY_EDGES:
             return source.users
         users = self._of_elements.get(source)

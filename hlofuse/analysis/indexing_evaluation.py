@@ -64,6 +64,7 @@ def code_duplication(
 
 
 def use_count(instruction: Instruction) -> int:
+    """Users, a fusion counting as many as use its parameter."""
     count = 0
     for user in instruction.users:
         if user.opcode == "fusion":

@@ -88,6 +88,7 @@ def _trips(begin: int, end: int, step: int, direction: str) -> int | None:
 
 
 def _holds(element_type: str, numbers: Iterable[int]) -> bool:
+    """True if the type has all these numbers, so that no conversion or addition changes one."""
     if element_type not in INTEGER_TYPES:
         return False
     bits = int(element_type[1:])
@@ -134,6 +135,7 @@ class _Counter:
         return None
 
     def source(self, x: Instruction, index: int) -> tuple[Instruction, int]:
+        """The instruction that computes the value, and the element of its result."""
         while True:
             opcode = x.opcode
             if index == _WHOLE and x.shape.is_array and x.element_type != "pred":
@@ -162,6 +164,7 @@ class _Counter:
                 return x, index
 
     def _is_carried(self, loop: Instruction, index: int) -> bool:
+        """True if each iteration passes the element on as it got it."""
         body = dict(loop.called)["body"]
         source, place = _Counter(loop, self.types).source(body.root, index)
         return source is body.parameters[0] and place == index
@@ -189,6 +192,7 @@ COLLECTIVES = with_trait("collective") | with_trait("collective-start")
 
 
 def is_kernel(instruction: Instruction) -> bool:
+    """True for an instruction that is launched as work of its own."""
     opcode = instruction.opcode
     if opcode in CONTROL_FLOW:
         return is_small_call(instruction)

@@ -288,6 +288,7 @@ class CommandBuffers:
     """For a condition to be copied to the host and read there, launches not included."""
 
     def holds(self, x: Instruction) -> bool:
+        """True for what a command buffer may hold."""
         return _fit(x, self.commands) != "out"
 
     def host_us(self, launched: Iterable[Instruction]) -> float:

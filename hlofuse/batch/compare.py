@@ -99,6 +99,7 @@ def _profile(name: str, row: Row, kernels: ByModule) -> Profile:
 
 
 def _refused_edges(rows: list[Row]) -> list[RefusedEdge]:
+    """As a replay has them, greatest value first."""
     return [
         RefusedEdge(
             e["rule"],

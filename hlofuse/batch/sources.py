@@ -248,6 +248,7 @@ def _label(path: str) -> str:
 
 
 def _owner(name: str, labels: Container[str]) -> str:
+    """The label that a file begins with; empty for one of no module."""
     return next((name[:n] for n, c in enumerate(name) if c == "." and name[:n] in labels), "")
 
 

@@ -29,6 +29,7 @@ _NAMES = tuple("path module source name producer consumer run".split())  # colum
 
 
 def summary(folder: Path) -> Answer[Sections]:
+    """The summary of a finished run. HlofuseError for a folder that is none."""
     link = opened(folder)
     return _answer(str(folder), {s["title"]: _rows(link, s["sql"]) for s in document("queries")["sections"]})
 

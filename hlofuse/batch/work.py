@@ -83,6 +83,7 @@ def worked(item: Item, task: Task) -> Rows:
 
 
 def failure(item: Item, kind: str, message: str, task: Task) -> Rows:
+    """The rows of a unit that could not be worked out."""
     row = {"key": item.key, "module": item.name, "error": message, "error_kind": kind}
     return {"modules": [row], "work": [{"key": item.key, "limits": task.limits}]}
 

@@ -89,6 +89,7 @@ class CompilationInput(Record):
     """The passes before fusion, repeated on the module before optimizations; None where they were not."""
 
     def order_source(self, target: str) -> OrderSource:
+        """The source of ids and use-lists for a replay on the target."""
         return source_of(self.module, TARGETS[target], self.ids)
 
     def has_open_ties(self, target: str) -> bool:
@@ -184,6 +185,7 @@ class Compilation(Struct):
             fused.passes += run_passes([created], fused.module, Recorder(), observers)
 
     def at(self, stage: Stage) -> Module:
+        """The module at a stage from the input's on."""
         return self.input.module if stage is self.input.stage else self.span(stage).module
 
     @property
@@ -336,10 +338,12 @@ class Checkpoint(Struct):
         return self.earlier.latest() if self.earlier is not None else None
 
     def resume(self) -> Compilation:
+        """A copy of the stored run to go on with."""
         assert self._stored is not None
         return _copied(self._stored)
 
     def note(self, run: Compilation, before_pass: str) -> None:
+        """Store the run if this is the first time that one comes to this pass."""
         if self._stored is None and before_pass == self.before_pass:
             self._stored = _copied(run)
         if self.earlier is not None:

@@ -44,6 +44,7 @@ class ReplayConfig(Record):
         return self.mixed or release_of(self.build.release)
 
     def without_passes(self, names: Iterable[str]) -> ReplayConfig:
+        """The same with these passes disabled around fusion."""
         flags = joined((*self.build.flags, *(f"--{DISABLED}={name}" for name in names)))
         return replace(self, build=replace(self.build, flags=flags))
 

@@ -212,6 +212,7 @@ class Accounts(Record):
         return "estimated" if self.devices is not None else None
 
     def us(self, row: Launched) -> float:
+        """Microseconds of all launches of a kernel in one run."""
         return (row.measured_us if self.timing == "measured" else row.total_us) or 0.0
 
     def change_of(self, change: FusionChange, amount: Callable[[Launched], float]) -> float | None:
@@ -228,6 +229,7 @@ class Accounts(Record):
 
 
 def as_compared(diff: ModuleDiff) -> Accounts:
+    """The accounts of the two compared modules, without times."""
     before, after = Account(diff.before.module), Account(diff.after.module)
     return Accounts(before, after, (before, after))
 

@@ -91,6 +91,7 @@ class Boxes:
         return tuple(self._members.get(box, ()))
 
     def ends_as(self, box: int) -> int:
+        """The box that holds its contents at the last step."""
         path = []
         while box in self._into:
             path.append(box)

@@ -29,6 +29,7 @@ def _parse_spec(spec: str) -> list[tuple[str, _Convert, _Convert]]:
 
 
 def us_json(value: float | None) -> float | None:
+    """Microseconds rounded to a quarter of a nanosecond."""
     return None if value is None else round(value, 5)
 
 

@@ -258,6 +258,7 @@ def name_text(*names: str, style: str = "") -> Text:
 
 
 def print_sections(console: Console, sections: Iterable[tuple[str, str]]) -> None:
+    """Print texts, each below its heading."""
     for heading, text in sections:
         console.print()
         console.print(heading, style="cyan")
@@ -297,6 +298,7 @@ class MarkdownPage(Console):
         return out + "\n" if out else ""
 
     def print(self, *objects: Any, style: Any = None, **_given: Any) -> None:
+        """Add a block for each object."""
         for shown in objects:
             indent = 0
             if isinstance(shown, Padding):

@@ -100,6 +100,7 @@ def ranges(numbers: list[int]) -> str:
 
 
 def more(left: int) -> str:
+    """The last line of a truncated list."""
     return f"… {left:,} more (--limit 0 shows all)"
 
 

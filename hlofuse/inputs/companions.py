@@ -264,6 +264,7 @@ def companions_of(module: Module) -> Companions:
 
 
 def _read_stamp(file: Path) -> Stamp | None:
+    """None for a missing file, or one in another format."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

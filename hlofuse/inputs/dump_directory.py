@@ -278,6 +278,7 @@ class DumpDirectory:
 
 
 def dumped_module(path: Path) -> DumpedModule | None:
+    """All dumps of the module of a dump file; None for another file."""
     file = read_name(path)
     if file is None:
         return None
@@ -290,6 +291,7 @@ def dumped_module(path: Path) -> DumpedModule | None:
 
 
 def case_bytes(folder: Path) -> int:
+    """The size of the module in a folder of a corpus."""
     file = corpus_file(folder, "before")
     return file.stat().st_size if file is not None else 0
 
@@ -320,6 +322,7 @@ def require_case(folder: Path, module: str | None) -> None:
 
 
 def corpus_cases(folder: Path) -> list[Path]:
+    """The folders of a corpus, by name; empty for any other folder."""
     return [p for name in _listed_names(folder) if (p := folder / name).is_dir() and is_corpus_case(p)]
 
 

@@ -85,6 +85,7 @@ class FusionStage(Record):
         return (self.pipeline, *dict(self.more_pipelines))
 
     def is_fused_by(self, file: DumpFile) -> bool:
+        """True for a dump after one of the passes that fuse."""
         first = self.also_before[-1] if self.also_before else self.passes[0]
         return file.pipeline in self.pipelines and file.after in self.passes[self.passes.index(first) :]
 

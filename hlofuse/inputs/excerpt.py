@@ -211,6 +211,7 @@ def _offset(text: str, line: int) -> int:
 
 
 def _surroundings(text: str, module: ModuleLines) -> str:
+    """The kind of the enclosing text; empty if it has only comments."""
     start = _offset(text, module.first)
     before = text[:start].rstrip().rpartition("\n")[2]
     if before.startswith(("```", "~~~")):

@@ -127,6 +127,7 @@ def _depth(line: str) -> int:
 
 
 def _prefix(lines: list[str], first: int, column: int) -> re.Pattern[str] | None:
+    """A pattern for the prefix of each line, numbers generalized; None if only the first has one."""
     text = lines[first][:column]
     if not 0 < len(text) < _LONGEST:
         return None

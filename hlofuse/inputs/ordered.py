@@ -88,6 +88,7 @@ def _frontend_elements(source: Instruction, ids_here: ComputationIds | None, las
 
 
 def _changed(body: Computation) -> list[int]:
+    """The elements that a loop does not hand on as they are."""
     if body.root.opcode != "tuple":
         return list(range(len(body.root.shape.tuple_shapes)))
     return [

@@ -288,6 +288,7 @@ def _called(rest: str) -> Iterator[str]:
 
 
 def _attributes(text: str) -> dict[str, str]:
+    """The attributes of a line, the last one perhaps cut."""
     return dict(_ATTRIBUTE.findall(text))
 
 

@@ -87,6 +87,7 @@ def text_marks(module: Module, backend: str) -> Iterator[Iterator[Shown]]:
 
 
 def _front_end_marks(module: Module, text: str) -> Iterator[Shown]:
+    """Evidence in source tables and metadata, which a front end wrote."""
     if module.stack_frames or "stack_frame_id=" in text:
         yield releases_in(Span("0.8")), "has source tables"
     yield from _shown(marks()["front_ends"], text)
@@ -258,6 +259,7 @@ def _run_text(first: int, last: int) -> str:
 
 
 def _bound(number: int, others: Iterable[int]) -> str:
+    """The series, or the release if others of the series are excluded."""
     named = NAMED[number]
     return named.name if any(NAMED[n].series == named.series for n in others) else named.series
 

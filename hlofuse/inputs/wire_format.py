@@ -142,6 +142,7 @@ def launch_order(data: bytes) -> LaunchOrder:
     found: LaunchOrder = {}
 
     def follow(computation: int) -> tuple[str, str] | None:
+        """The first and the last launch."""
         first = last = ""
         for unique in sequences.get(computation, ()):
             name, opcode, called = instructions[unique]
@@ -175,6 +176,7 @@ def entry_names(data: bytes) -> set[str]:
 
 
 def numbers(data: bytes, number: int) -> Iterator[int]:
+    """The values of a repeated field of a message."""
     for found, value in fields(data):
         if found == number and isinstance(value, int):
             yield value
@@ -213,6 +215,7 @@ _MLIR_START = re.compile(
 
 
 def foreign_form(data: bytes) -> str | None:
+    """MLIR, BYTECODE or PROTO; None for other data."""
     if data.startswith(_BYTECODE_MAGIC):
         return BYTECODE
     if _MLIR_START.match(data[:65536]):

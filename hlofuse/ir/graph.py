@@ -525,6 +525,7 @@ class Computation:
         return None
 
     def find(self, name: str) -> Instruction | None:
+        """The instruction of that name; a linear search."""
         return next((i for i in self if i.name == name), None)
 
     def post_order(
@@ -785,6 +786,7 @@ class Module:
         return self.attributes.raw("is_scheduled") == "true"
 
     def instructions(self) -> Iterator[Instruction]:
+        """Every instruction of every computation."""
         for computation in self.computations:
             yield from computation
 
@@ -819,6 +821,7 @@ class Module:
         return computation
 
     def remove_computation(self, *removed: Computation) -> None:
+        """Remove computations that only these call."""
         for computation in removed:
             for instruction in computation:
                 for _, callee in instruction.called:

@@ -93,6 +93,7 @@ class NameUniquer:
         return f"{root.name}.{_take_next_number(root)}"
 
     def skip_parameter(self, number: int) -> None:
+        """Take the name of the parameter with that number without returning it."""
         root = self._parameters.get(number)
         if root is None:
             self.parameter(number)

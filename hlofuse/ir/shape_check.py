@@ -77,6 +77,7 @@ def _check_result(x: Instruction, expected: Sequence[int]) -> str | None:
 
 
 def _check_elementwise(x: Instruction, operands: Sequence[Instruction]) -> str | None:
+    """No implicit broadcast: operands have the dimensions of the result."""
     shape = x.shape
     for o in operands:
         if o.shape is not shape and not _dimensions_agree(o.shape, shape):

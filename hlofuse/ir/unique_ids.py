@@ -61,6 +61,7 @@ class UniqueIds(Struct):
 
 
 def _name_elements(computation: Computation, ids: ComputationIds) -> None:
+    """Name the get-tuple-elements that the text folded into operands."""
     for instruction in computation:
         if instruction.opcode != "get-tuple-element" or instruction.name in ids.by_name:
             continue

@@ -96,6 +96,7 @@ class Judgement(Record):
     differences: tuple[Difference, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
+        """As JSON values, without the texts."""
         both = {"a": self.a, "b": self.b}
         sides = {k: s and {"kernels": s.kernels, "instructions": s.instructions} for k, s in both.items()}
         return {"schema": "hlofuse.judge/3", **to_builtins(self), **sides}

@@ -120,6 +120,7 @@ class Keys:
         return found
 
     def attributes(self, attributes: Attributes) -> AttributeTexts:
+        """The attributes that count, sorted by name."""
         return self._counted(attributes, self.strictness)[1]
 
     def attributes_number(self, attributes: Attributes, strictness: Strictness) -> int:

@@ -345,6 +345,7 @@ class _Counterparts:
         self._waiting = list[tuple[Computation, Computation]]()
 
     def find(self, one: Module, other: Module) -> dict[Instruction, Instruction] | None:
+        """The pairs, or None where the modules differ."""
         self._pair_computations(one.entry, other.entry)
         while self._waiting:
             if not self._match(*self._waiting.pop()):
@@ -380,6 +381,7 @@ class _Counterparts:
         return True
 
     def _match_dead(self, some: list[Instruction], others: list[Instruction]) -> bool:
+        """Match dead instructions, operands before users, so that the operands have counterparts."""
         if len(some) != len(others):
             return False
         readers = grouped((tuple(b.operands), b) for b in others)

@@ -73,6 +73,7 @@ class Similarity:
         )
 
     def _reconsider(self, b: int, a: int) -> None:
+        """Pairs that may have lost their last rival."""
         for x in self.scores.pop(b, ()):
             if self.m.backward[x] < 0:
                 for y, score in self.scores[~x].items():
@@ -129,6 +130,7 @@ class Similarity:
         new: Iterable[int],
         key: Callable[[Graph, int], Hashable],
     ) -> Iterator[tuple[int, int]]:
+        """All pairs with the same key, where it is not shared by too many."""
         sides = [
             grouped((key(graph, i), i) for i in indices)
             for graph, indices in ((self.m.before, old), (self.m.after, new))

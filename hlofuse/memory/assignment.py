@@ -204,6 +204,7 @@ class _Assigner:
         return space != _HOST and (self._backend != "tpu" or not space)
 
     def _pitch(self, space: int) -> int:
+        """Temporary arrays begin at multiples of it."""
         return _HBM_ALIGNMENT if self._backend == "tpu" and not space else self._alignment
 
     def _in_order(self) -> list[HloBuffer]:
@@ -377,6 +378,7 @@ def _peak_of_trace(blocks: Iterable[Block]) -> int:
 
 
 def _is_of_kernel(value: HloValue) -> bool:
+    """True if a kernel writes it, not the scalar core."""
     x = value.instruction
     is_carried = x.opcode in ("while", "conditional", "parameter")
     return not is_carried and not all(i.shape.is_effective_scalar for i in (x, *x.operands))

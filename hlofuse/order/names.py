@@ -57,6 +57,7 @@ def stem(x: Instruction) -> str:
 
 
 def number(x: Instruction) -> int:
+    """The number of the name; 0 if it has none."""
     return name_before_renaming(x).number
 
 

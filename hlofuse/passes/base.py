@@ -71,6 +71,7 @@ class DevicePass(ReleasePass):
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
 
     def required_device(self) -> DeviceDescription:
+        """HlofuseError where there is none."""
         if self.device is None:
             raise HlofuseError(f"{self.name} needs a device")
         return self.device
@@ -279,6 +280,7 @@ class VisitPass(Pass):
         return visit_module(module, self.opcodes, self.handle, recorder, explained=self.explained)
 
     def handle(self, x: Instruction, /) -> bool:
+        """Rewrite the instruction; True if it did."""
         raise NotImplementedError
 
 

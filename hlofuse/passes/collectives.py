@@ -204,6 +204,7 @@ def _merge_attributes(combined: Instruction, chosen: Sequence[Instruction]) -> N
 
 
 def _common_name(names: Sequence[str]) -> str:
+    """The common scopes once, then each name's rest."""
     if len(set(names)) == 1:
         return names[0]
     shared = 0
@@ -364,6 +365,7 @@ class AsyncCollectiveCreator(Pass):
 
 
 def _aliasing(x: Instruction) -> dict[str, str]:
+    """The operands whose memory holds the results."""
     if x.opcode == "collective-permute" and x.raw("slice_sizes"):  # written into an operand
         first = 1
     elif x.opcode == "all-reduce":

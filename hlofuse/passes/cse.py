@@ -176,6 +176,7 @@ class _OneComputation(Struct):
 
 
 def _look(instruction: Instruction) -> Hashable:
+    """Equal for any two that are the same, and cheap to compute."""
     operands = frozenset([o for o in instruction.operands if o.opcode != "iota"])
     # Large bodies with the same inputs differ near their results, where it costs nothing to look.
     inside = [o.opcode for o in instruction.fused_root.operands] if instruction.opcode == "fusion" else ()

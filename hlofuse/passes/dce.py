@@ -138,6 +138,7 @@ def _whole_tuple(instruction: Instruction) -> Instruction | None:
 
 
 def _element(instruction: Instruction) -> Instruction | None:
+    """The source of a chain of get-tuple-elements, if known."""
     path = []
     source = instruction
     while source.opcode == "get-tuple-element":

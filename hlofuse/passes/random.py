@@ -79,6 +79,7 @@ class _Op:
         return self.b.op("select", yes.x.shape, [self, yes, no])
 
     def broadcast(self, sizes: Sequence[int]) -> _Op:
+        """The scalar for each element."""
         return self.b.op("broadcast", array(self.type, sizes), [self], dimensions=())
 
     def reshape(self, sizes: Sequence[int]) -> _Op:

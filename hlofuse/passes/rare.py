@@ -144,6 +144,7 @@ class _Norm:
         self.others = [d for d in range(self.shape.rank) if d != self.feature]
 
     def wide(self, a: Instruction) -> Instruction:
+        """A value for each feature, for each element."""
         return make.broadcast(self.x, descending(self.shape), a, [self.feature])
 
     def constant(self, value: float) -> Instruction:
@@ -164,6 +165,7 @@ class _Norm:
         return self.op("multiply", a, b)
 
     def deviation(self, variance: Instruction, epsilon: Instruction) -> Instruction:
+        """Its reciprocal."""
         return make.unary(self.x, "rsqrt", self.op("add", variance, epsilon))
 
     def count(self) -> Instruction:

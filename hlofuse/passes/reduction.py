@@ -153,6 +153,7 @@ class ScanExpander(VisitPass):
         outputs = shapes[: len(shapes) - carried]
 
         def step(values: Sequence[Instruction], carries: Sequence[Instruction]) -> list[Instruction]:
+            """Results of one iteration, then what it carries on."""
             rows = [make.reshape(v, without(v.shape, [dimension]), v) for v in values]
             function = scan.to_apply
             call = make.add(rows[0], "call", function.root.shape, [*rows, *carries], called=function)

@@ -221,10 +221,12 @@ class OfReleases(Record):
 
 
 def since(release: str, *steps: str | Pass) -> OfReleases:
+    """The passes that this release and later ones run."""
     return OfReleases(Span(since=release), steps)
 
 
 def until(release: str, *steps: str | Pass) -> OfReleases:
+    """The passes that this release and earlier ones run."""
     return OfReleases(Span(until=release), steps)
 
 

@@ -142,10 +142,12 @@ def _is_default(flag: str) -> bool:
 
 
 def value_of(flags: Iterable[str], name: str) -> str | None:
+    """The value of a flag; None where it is not among them."""
     return next((f.partition("=")[2] for f in flags if _name(f) == name), None)
 
 
 def number_of(flags: Iterable[str], name: str, default: int) -> int:
+    """The value of a flag that is a number; the default where it is not among them or not a number."""
     try:
         return int(value_of(flags, name) or default)
     except ValueError:

@@ -60,6 +60,7 @@ class Plot:
         )
 
     def point(self, at: Position, color: str, tooltip: str) -> None:
+        """A ring."""
         x, y = at
         look = f'stroke="{color}" stroke-width="2" fill="#ffffff"'
         self._mark(f'<circle cx="{x:.2f}" cy="{-y:.2f}" r="{_RADIUS:g}" {look}/>', tooltip)
@@ -87,6 +88,7 @@ class Plot:
         self._svg.append(f'<g class="node">{title}{shape}</g>\n')
 
     def line(self, places: Sequence[Position], color: str, *, width: float = 1.0) -> None:
+        """Straight segments from place to place."""
         for x, y in places:
             self._reach(x, y, x, y)
         points = quoteattr(" ".join(f"{x:.2f},{-y:.2f}" for x, y in places))

@@ -53,6 +53,7 @@ class Builder(Struct):
         return [shorten(name, limit) for name in (final, i.name) if name is not None]
 
     def figures(self, kernel: Instruction) -> str:
+        """Time, where it is known, and traffic."""
         return ", ".join(filter(None, (self.times.get(kernel.name), traffic(self.costs.instruction(kernel)))))
 
     def key(self) -> str:

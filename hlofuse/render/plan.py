@@ -92,6 +92,7 @@ def plan(module: Module, options: Options) -> Plan:
 
 
 def _look_up_names(module: Module, names: Iterable[str]) -> tuple[set[Instruction | Computation], set[int]]:
+    """The fusions, computations, and numbers of parts in a list of names."""
     things: set[Instruction | Computation] = set()
     numbers: set[int] = set()
     for name in names:
@@ -283,6 +284,7 @@ def _scope_span(scopes: Sequence[tuple[str, ...]]) -> str:
 
 
 def _stem(name: str) -> str:
+    """The name without its number: layers of one kind share it."""
     return _DIGITS.sub("", name)
 
 
@@ -368,6 +370,7 @@ class Plan(Struct):
 
 
 def fitting_fusions(fusions: list[Instruction], room: int, notices: list[str]) -> set[Instruction]:
+    """The requested fusions that fit into a picture."""
     found = set()
     for fusion in fusions:
         inside = inner_boxes(fusion)

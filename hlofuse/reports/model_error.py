@@ -100,6 +100,7 @@ def _best_bandwidth(rows: list[Launched]) -> float | None:
 
 
 def print_model_error(e: ModelError, console: Console, limit: int) -> None:
+    """The sums, then kernel by kernel."""
     console.print(_summary(e), style="bold")
     print_lines(console, profile_lines(e.measured), 0)
     shown = e.kernels[: limit or None]

@@ -179,12 +179,14 @@ def headline(m: ModuleStatistics) -> tuple[str, ...]:
 
 
 def kernel_figures(k: KernelStatistics) -> tuple[str, str]:
+    """Bytes and FLOP of one launch."""
     if k.row.cost.unknown:
         return "unknown", "unknown"
     return bytes_text(k.row.cost.bytes_accessed), quantity(k.row.cost.flops + k.row.cost.transcendentals)
 
 
 def kind_and_place(kernel: KernelStatistics) -> str:
+    """The kind of a fusion, the layer and the line."""
     where = ": ".join(filter(None, (kernel.layer, kernel.source)))
     return " ".join(filter(None, (kernel.row.instruction.fusion_kind, where)))
 

@@ -216,6 +216,7 @@ def own_line(found: Upgrade, old: str) -> str:
 
 
 def cause_phrases(cause: Cause, found: Upgrade) -> tuple[str, str]:
+    """The difference, and its effect alone."""
     d = cause.difference
     what = f"{d.name}: {d.title}" if d.kind == "rule" else d.title
     what += f" (XLA {d.releases})" if d.releases else ""
@@ -232,6 +233,7 @@ def unexplained(found: Upgrade) -> str:
 
 
 def cause_text(found: Upgrade) -> str:
+    """The codes and names of the causes, briefly."""
     if found.same:
         return "earlier passes" if found.final.kernels != found.after.kernels else ""
     return ", ".join(c.difference.name for c in found.causes) or "several changes together"
@@ -242,6 +244,7 @@ def row(found: Upgrade) -> tuple[str, ...]:
 
 
 def summary(all_found: Sequence[Upgrade], old: str, new: str) -> str:
+    """Over many modules."""
     changed = [f for f in all_found if not f.same]
     slower = sum((f.change_us or 0) > 0.005 for f in all_found)
     faster = sum((f.change_us or 0) < -0.005 for f in all_found)

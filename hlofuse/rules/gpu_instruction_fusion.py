@@ -170,6 +170,7 @@ FUSIBLE_RULES = (
 
 
 def _reduction_hero(pair: GpuPair) -> Any:
+    """The hero of a producer that is a parallel reduction; None for other producers."""
     summary = pair.state.model.summary(pair.producer)
     return summary.roots[0].hero[0] if summary.is_reduction else None
 

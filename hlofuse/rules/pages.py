@@ -48,6 +48,7 @@ def _values(knob: Knob) -> str:
 
 
 def releases_text(span: Span) -> str:
+    """The releases that have a rule, in a sentence; empty for all."""
     if span == ANY:
         return ""
     if span.since == span.until:

@@ -65,6 +65,7 @@ def _takes_in(
 
 
 def _tile(x: Instruction) -> int:
+    """Elements of a tile; 1 without tiles."""
     layout = x.shape.layout
     return math.prod(layout.tiles[0] if layout is not None and layout.tiles else ())
 
@@ -84,6 +85,7 @@ def _joins_sublanes(x: Instruction) -> bool:
 
 
 def _adds_ones(x: Instruction) -> bool:
+    """True for a reshape of a vector to one row or column."""
     sizes = tuple(n for n in x.shape.dimensions if n > 1)
     return x.opcode == "reshape" and x.operands[0].shape.dimensions == sizes
 

@@ -48,6 +48,7 @@ class Action(Record):
         return not self.opcodes or not set(self.opcodes).isdisjoint(opcodes)
 
     def run(self, module: Module) -> bool:
+        """Run it on the module in place; True if that changed anything."""
         return self.step.run(module, Recorder())
 
 
@@ -138,6 +139,7 @@ def default_ops(module: Module, target: str, device: DeviceDescription | None) -
 
 
 def module_hash(module: Module) -> str:
+    """The same for modules of the same text, on any machine."""
     return sha256(print_module(module).encode()).hexdigest()[:16]
 
 

@@ -40,6 +40,7 @@ class Provenance:
         module.listeners.append(self)
 
     def begin_pass(self, name: str) -> None:
+        """Attribute later changes to the pass of this name."""
         self._pass = name
 
     def end(self) -> None:

@@ -40,9 +40,11 @@ class Event(NamedTuple):
     """Of the producer, then of each consumer or the fusion; of a rewrite those of `added`. Not in JSON."""
 
     def origin(self, number: int) -> Origin:
+        """The origin of the producer (0), or of a consumer (1 and on)."""
         return self.origins[number] if number < len(self.origins) else NO_ORIGIN
 
     def created_names(self) -> Iterator[tuple[str, Origin]]:
+        """The names that instructions have from this event on, with their origins."""
         if self.event == "rewrite":
             yield from zip(self.added, self.origins, strict=False)
         elif self.fusion is not None:

@@ -695,6 +695,7 @@ def _sorted_length(kernel: Instruction) -> int:
 
 
 def _sort(kernel: Instruction) -> Work:
+    """Comparisons of all rows, and the bytes that each moves."""
     shape, length = kernel.operands[0].shape, _sorted_length(kernel)
     compared = shape.element_count * math.log2(max(length, 2))
     several = "one" if len(kernel.operands) == 1 else "more"

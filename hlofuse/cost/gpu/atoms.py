@@ -124,6 +124,7 @@ class AtomTable:
         return atom
 
     def region_flops(self, computation: Computation) -> float:
+        """Flops of one evaluation of a called computation, summed in its order."""
         cached = self._regions.get(computation)
         if cached is None:
             cached = 0.0

@@ -32,6 +32,7 @@ class FusionConfig(NamedTuple):
 
 
 def fusion_config(instruction: Instruction) -> FusionConfig | None:
+    """The config; None where the instruction has no backend config."""
     text = instruction.raw("backend_config")
     return None if text is None else _parse(text)
 

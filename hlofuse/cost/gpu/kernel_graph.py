@@ -59,6 +59,7 @@ class KernelGraph:
 
 
 def leaves(root: Instruction) -> list[Instruction]:
+    """The elements of a tuple, and of tuples in it; of another root itself."""
     return [x for o in root.operands for x in leaves(o)] if root.opcode == "tuple" else [root]
 
 
@@ -150,6 +151,7 @@ def reduction_groups(
 
 
 def _outputs_reached(graph: KernelGraph, outputs: Sequence[Instruction]) -> dict[Instruction, list[int]]:
+    """For the instructions that outputs depend on, the numbers of these outputs."""
     onwards = partial(_operands, graph)
     return grouped((node, k) for k, output in enumerate(outputs) for node in reach([output], onwards))
 

@@ -63,6 +63,7 @@ class FusionAnalysis:
         return max([o.storage_bits for o in self.operands()], default=8)
 
     def operands(self) -> Sequence[ShapeFacts]:
+        """The arrays read by the kernel."""
         return self._facts.operands
 
     @property
@@ -193,6 +194,7 @@ def _concatenate(kernel: FusionAnalysis, hero: Atom) -> Launch:
 
 
 def widest_operand(concatenate: Atom) -> tuple[int, ShapeFacts]:
+    """The concatenated dimension, and the operand with the largest size in it."""
     dimension = int((concatenate.attributes[0] or "{0}").strip("{}"))
     return dimension, max(concatenate.operands, key=lambda o: o.dimensions[dimension])
 

@@ -129,9 +129,11 @@ class KernelModel:
                 of_operand.answers.pop(instruction, None)
 
     def launch(self, instruction: Instruction) -> Launch:
+        """Emitter kind and launch dimensions of a single instruction."""
         return self._launcher.launch(instruction, self.summary(instruction))
 
     def kernel(self, instruction: Instruction) -> FusionAnalysis:
+        """The facts that decide its emitter."""
         return self._launcher.kernel(instruction, self.summary(instruction))
 
     def pair_launch(
@@ -153,6 +155,7 @@ class KernelModel:
         return cached
 
     def pair(self, producer: Instruction, consumer: Instruction) -> SummaryPair:
+        """The structure of the two, with their shared operands."""
         cached = self._summary_of
         first = cached.get(producer) or self.summary(producer)
         return self._find_pair(producer, first, consumer, cached.get(consumer) or self.summary(consumer))
@@ -230,6 +233,7 @@ def operand_reads(model: KernelModel, instruction: Instruction) -> list[OperandR
 
 
 def pair_operand_reads(model: KernelModel, producer: Instruction, consumer: Instruction) -> list[OperandRead]:
+    """The reads of the consumer with the producer fused in: its own operands, then the producer's."""
     estimate, pair = model.pair_time(producer, consumer), model.pair(producer, consumer)
     outer, inner, each = pair_reads(pair)
     reads = [(consumer.operands[k], pair.consumer.operands[k]) for k in outer]

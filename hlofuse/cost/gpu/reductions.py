@@ -46,6 +46,7 @@ def reduction_of(operand: Shape, reduced: Dims) -> tuple[Reduction, bool]:
 
 
 def neighbours(shape: Shape, dimensions: Sequence[int]) -> bool:
+    """True if nothing lies between these dimensions in memory."""
     if len(dimensions) <= 1:
         return True
     position = inverse(shape.minor_to_major)

@@ -31,6 +31,7 @@ class Launcher:
         return cached
 
     def kernel(self, instruction: Instruction, summary: Summary) -> FusionAnalysis:
+        """The facts that decide the launch of a single instruction."""
         return FusionAnalysis(self._device, self._release, (instruction,), summary)
 
     def pair_launch(

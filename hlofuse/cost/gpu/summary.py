@@ -65,6 +65,7 @@ class Summary:
         return total
 
     def common_with_root(self, parameter: int) -> float:
+        """The common reads of a fusion's parameter and its root, in step."""
         return self.root_utilization[0] if 0 in self.parameter_uses[parameter] else 0.0
 
 

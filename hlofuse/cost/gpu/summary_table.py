@@ -284,6 +284,7 @@ class SummaryTable:
         self._count = 0
 
     def find(self, instruction: Instruction) -> Summary:
+        """The summary; a fusion's from its current computation."""
         config = fusion_config(instruction)
         if instruction.opcode == "fusion":
             return self._fusion_summary(instruction, config)
@@ -312,6 +313,7 @@ class SummaryTable:
         return cached
 
     def _visited(self, fusion: Instruction) -> _Visit:
+        """A visit of all that the fusion holds, which goes on with the one from before it grew."""
         body = fusion.fused_computation
         order = body.post_order()
         order.reverse()
@@ -328,6 +330,7 @@ class SummaryTable:
         self._visits.pop(fusion, None)
 
     def forget_module(self) -> None:
+        """Drop what is kept of a finished module."""
         self._visits.clear()
 
     def _assign_number(self, summary: Summary, config: FusionConfig | None) -> Summary:

@@ -73,6 +73,7 @@ class Timing:
         coalesced: bool,
         blocks: int,
     ) -> int:
+        """Ticks of reading so many bytes of each operand."""
         blocks = min(blocks, self.saturating_blocks)
         return sum(
             [self.read(o.size, total, 0 if coalesced else o.element_bytes, blocks) for o, total in reads]

@@ -51,6 +51,7 @@ class _Traversal(KernelGraph):
         return roots
 
     def outputs_used_elsewhere(self) -> list[Instruction]:
+        """Results of the producer with users other than the consumer."""
         producer, consumer = self.parts
         used = set()
         for user in producer.users:

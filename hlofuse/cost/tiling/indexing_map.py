@@ -115,6 +115,7 @@ class _Draft:
             self.results = [simplifier.simplify(e) for e in self.results]
 
     def _simplify_constraints(self) -> bool:
+        """True if a constraint changed; those that always hold are dropped."""
         simplifier = Simplifier(self.bounds)
         old, self.constraints, changed = self.constraints, {}, False
         for expr, interval in old.items():

@@ -251,6 +251,7 @@ class OpKinds:
 
     def operand_kind(self, instruction: Instruction) -> OpKind:
         # The analysis meets a dot earlier than other operands.
+        """The kind of an array read by a fusion."""
         opcode = "dot" if instruction.opcode in ("dot", "scaled-dot") else ""
         key = (instruction.shape, opcode)
         kind = self._of_operand.get(key)

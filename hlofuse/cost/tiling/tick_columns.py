@@ -39,6 +39,7 @@ def seconds(value: Number) -> Ticks:
 
 
 def _round_ticks(ticks: Floats) -> Ticks:
+    """Fractional ticks, rounded as in absl, through seconds."""
     rest, whole = np.modf(ticks / TICKS_PER_SECOND)
     result: Ticks = whole.astype(np.int64) * TICKS_PER_SECOND + half_away(rest * TICKS_PER_SECOND)
     return result

@@ -65,6 +65,7 @@ class Columns(Struct, eq=False):
         return found
 
     def padded(self, expr: Expr) -> Value:
+        """The value rounded up to a power of two."""
         found = self._padded.get(expr)
         if found is None:
             found = self._padded[expr] = power_of_two_ceil(self.value(expr))
@@ -113,6 +114,7 @@ class Columns(Struct, eq=False):
 
 
 def _plain(mask: Mask) -> Mask:
+    """A bool where the mask is the same for all, which saves combining arrays."""
     return True if np.all(mask) else mask
 
 
@@ -157,6 +159,7 @@ NO_TILE = -1
 
 
 def output_nodes(analysis: Analysis, values: Columns, blocks: Column) -> list[Column]:
+    """For each output and tiling the position of the written node; NO_TILE if there is none."""
     count = len(blocks)
     last = len(analysis.nodes) - 1
     result = []

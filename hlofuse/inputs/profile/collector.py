@@ -53,6 +53,7 @@ def fields_of(data: Bytes, starts: Ints, ends: Ints) -> Iterator[Fields]:
 
 
 def varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
+    """The numbers at some offsets, and the end of each."""
     byte = data[at].astype(np.int64)
     value, at = byte & 127, at + 1
     longer = np.flatnonzero(byte > 127)
@@ -165,6 +166,7 @@ def kind_of(plane: str) -> DeviceKind:
 
 
 def has_instructions(plane: str, line: str) -> bool:
+    """True for a line with events to count."""
     kind = kind_of(plane)
     return line == "XLA Ops" if kind == "tpu" else kind == "cpu" or not line.startswith(_DERIVED)
 
@@ -257,6 +259,7 @@ class Collector:
         return found
 
     def modules(self) -> tuple[ProfiledModule, ...]:
+        """The programs that ran, slowest first."""
         modules = dict[Label, dict[str, list[tuple[Key, Ints]]]]()
         self._name_what_graphs_start()
         for key, durations in self._sorted_durations():

@@ -77,6 +77,7 @@ def _covered_us(
     file: Path | None,
     ran: ProfiledModule,
 ) -> float:
+    """The time in a profile of instructions with names in this file."""
     text = decode(read_bytes(file), str(file), as_module=False) if file is not None else ""
     names = {*re.findall(r"(?m)^ *(?:ROOT )?%?([\w.-]+) = ", text)}
     return sum(t.total_us for name, t in ran.times.items() if name in names)

@@ -60,6 +60,7 @@ class Attributes(Mapping[str, Any]):
         return self._text
 
     def raw(self, name: str, default: str | None = None) -> str | None:
+        """The value's text as written."""
         raw = self._raw
         return (self.raw_items if raw is None else raw).get(name, default)
 
@@ -107,6 +108,7 @@ class Attributes(Mapping[str, Any]):
         return Attributes(raw={**self.raw_items, **changes})
 
     def without(self, *names: str) -> "Attributes":
+        """A copy lacking these names."""
         return Attributes(raw={k: v for k, v in self.raw_items.items() if k not in names})
 
     def __eq__(self, other: object) -> bool:

@@ -221,6 +221,7 @@ class Builder(Operands):
         scope.computation.append_parsed(instruction)
 
     def shared_attributes(self, raw: dict[str, Any]) -> Attributes:
+        """One object for each distinct list of attributes."""
         key = tuple(raw.items())
         spec = self.shared.get(key)
         if spec is None:

@@ -45,6 +45,7 @@ class ReadCache:
         self.has_operand_numbers = True
 
     def opcode(self, text: str) -> Opcode:
+        """The reading rule of an opcode, cached."""
         how = form(text)
         if how is None:
             raise FastPathMiss

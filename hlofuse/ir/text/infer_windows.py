@@ -21,6 +21,7 @@ def output_size(size: int, dimension: WindowDimension) -> int:
 
 
 def reduce_window(given: Given) -> Shape:
+    """Infer one result for each input."""
     window = _window_of(given)
     return Shape.maybe_tuple_of([_moved(s, window) for s in given.shapes[: len(given.shapes) // 2]])
 

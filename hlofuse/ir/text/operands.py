@@ -59,6 +59,7 @@ class Operands(ABC):
         return signature(name) is not None
 
     def nested_operand(self, operand: OperandNode, scope: Scope) -> Instruction:
+        """An instruction written as an operand, with all nested in it; iterative."""
         assert operand.call is not None
         ready = dict[int, Instruction]()
         stack = [(operand, False)]

@@ -49,6 +49,7 @@ def print_computation(computation: Computation, options: PrintOptions | None = N
 
 
 def print_instruction(instruction: Instruction, options: PrintOptions | None = None) -> str:
+    """The text of one instruction, without ROOT."""
     chosen = options
     if chosen is None:
         chosen = _DEFAULT if instruction.computation is None else _options_of(instruction.computation)

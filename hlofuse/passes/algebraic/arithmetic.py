@@ -268,6 +268,7 @@ def _restore_sign(
     amount: int,
     zero: Instruction,
 ) -> bool:
+    """The operation on the absolute value, the sign put back."""
     a = x.operands[0]
     negative = make.compare(x, "LT", a, zero)
     absolute = make.select(x, negative, make.unary(x, "negate", a), a)

@@ -52,6 +52,7 @@ def handle_compare(c: Context, compare: Instruction) -> bool:
 
 
 def _portable(lhs: Instruction, rhs: Instruction, direction: str | None) -> bool | None:
+    """The answer, if it does not depend on the values."""
     unsigned = lhs.element_type[0] == "u" or lhs.element_type == "pred"
     if direction in ("LT", "GE") and is_all(rhs, 0) and (unsigned or is_non_negative(lhs)):
         return direction == "GE"
@@ -150,6 +151,7 @@ def handle_extreme(c: Context, x: Instruction) -> bool:
 
 
 def _clamps(c: Context, x: Instruction) -> bool:
+    """max(lower, min(y, upper)) with lower < upper is a clamp."""
     inner_opcode = "minimum" if x.opcode == "maximum" else "maximum"
     for bound, inner in both_orders(x):
         outer_constant = broadcast_effective_constant(bound)
@@ -197,6 +199,7 @@ def handle_select(c: Context, select: Instruction) -> bool:
 
 
 def _select_part(c: Context, select: Instruction) -> bool:
+    """A select of an array or the array with a part updated is an update by a select of parts."""
     condition, *values = select.operands
     for update, base in (values[::-1], values):
         if update.opcode != "dynamic-update-slice" or update.operands[0] is not base or len(update.users) > 1:

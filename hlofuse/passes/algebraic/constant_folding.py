@@ -54,6 +54,7 @@ def _has_constant(i: Instruction) -> bool:
 
 
 def _is_constant(operand: Instruction) -> bool:
+    """A constant, a broadcast of one, or a counter; or a tuple of such."""
     if operand.opcode == "tuple":
         return all(map(_is_constant, operand.operands))
     if operand.opcode == "broadcast":

@@ -156,6 +156,7 @@ def is_spread_scalar(x: Instruction) -> bool:
 
 
 def iota_size(iota: Instruction) -> int:
+    """The numbers that it counts."""
     return iota.shape.dimensions[int(iota.attributes["iota_dimension"])]
 
 
@@ -320,6 +321,7 @@ def _moves_a_one(x: Instruction) -> bool:
 
 
 def _effective(transpose: Instruction) -> Sequence[int]:
+    """The permutation without the one dimension of size 1, if there is one."""
     sizes = transpose.operands[0].shape.dimensions
     if sizes.count(1) != 1:
         return transpose.dimensions

@@ -276,6 +276,7 @@ def _swap_operands(c: Context, conv: Instruction) -> bool:
 
 
 def _stays(w: WindowDimension, size: int) -> bool:
+    """A dimension of groups, or one that is summed whole."""
     if w.window_reversal or w.padding_low or w.padding_high or w.window_dilation != 1:
         return False
     is_group = w.base_dilation == w.size and w.stride == w.size - 1
@@ -283,6 +284,7 @@ def _stays(w: WindowDimension, size: int) -> bool:
 
 
 def _other(w: WindowDimension, size: int) -> WindowDimension:
+    """The window as the input is laid over the filter."""
     grown = (size - 1) * w.base_dilation - (w.size - 1) * w.window_dilation
     return WindowDimension(
         size,

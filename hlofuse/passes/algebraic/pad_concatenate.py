@@ -30,6 +30,7 @@ def handle_pad(c: Context, pad: Instruction) -> bool:
 
 
 def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
+    """Pad only the dimensions that need it, then broadcast."""
     whole = pad.operands[0]
     padded = [d for d, p in enumerate(config) if p.low or p.high or p.interior]
     if whole.opcode != "broadcast" or len(whole.users) > 1 or len(padded) == len(config):
@@ -43,6 +44,7 @@ def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
 
 
 def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
+    """A pad that adds, then a slice that takes away."""
     operand = pad.operands[0]
     more = (PaddingDimension(max(0, p.low), max(0, p.high), p.interior) for p in config)
     grown = PaddingConfig(more)
@@ -118,6 +120,7 @@ def handle_concatenate(c: Context, x: Instruction) -> bool:
 
 
 def _join_slices(operands: list[Instruction], dimension: int) -> list[Instruction]:
+    """Slices of one array that lie side by side are one slice."""
     joined = []
     k = 0
     while k < len(operands):
@@ -149,6 +152,7 @@ def _join_slices(operands: list[Instruction], dimension: int) -> list[Instructio
 
 
 def _as_pad(c: Context, x: Instruction) -> bool:
+    """Two pieces, one of them a scalar everywhere."""
     (dimension,) = x.dimensions
     wide = [is_spread_scalar(o) for o in x.operands]
     if not any(wide):

@@ -240,6 +240,7 @@ def _as_reduce(c: Context, x: Instruction, window: Window) -> bool:
 
 
 def _with_padded_operand(c: Context, x: Instruction, window: Window) -> bool:
+    """A pad, also a converted one, becomes the window's."""
     operand, init = x.operands
     pad = operand.past("convert")
     if pad.opcode != "pad":

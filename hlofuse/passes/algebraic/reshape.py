@@ -209,6 +209,7 @@ def _move_before_update(c: Context, reshape: Instruction) -> bool:
 
 
 def _hoist_transpose(c: Context, reshape: Instruction) -> bool:
+    """reshape(transpose(reshape(x))) that joins whole runs is transpose(reshape(x))."""
     transpose = reshape.operands[0]
     if transpose.opcode != "transpose" or transpose.operands[0].opcode != "reshape":
         return False

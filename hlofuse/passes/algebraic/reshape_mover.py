@@ -150,6 +150,7 @@ class SliceSinker(Pass):
 
 
 def _source(i: Instruction, number: int) -> Instruction:
+    """The array that the operand, a slice, is taken from."""
     return i.operands[number].operands[0]
 
 
@@ -219,6 +220,7 @@ class DegenerateDimensionRewriter(VisitPass):
 
 
 def _narrowed(x: Instruction) -> Instruction:
+    """The same elements without dimensions of size 1."""
     shape = without_ones(x.shape)
     remaining = [d for d, size in enumerate(x.shape.dimensions) if size != 1]
     if x.opcode == "broadcast" and len(x.dimensions) < shape.rank and set(x.dimensions) <= set(remaining):

@@ -243,6 +243,7 @@ def _combine_indices(
     bound: int,
     at: Instruction,
 ) -> Instruction:
+    """The outer index and the inner one, which does not go beyond its bounds."""
     low, high = make.scalar_like(inner, 0), make.scalar_like(inner, bound)
     clamped = make.add(inner, "clamp", inner.shape, [low, inner, high])
     return make.binary(at, "add", index, make.convert(inner, clamped, index.element_type))
@@ -315,6 +316,7 @@ def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
 
 
 def _replace_by_pad(c: Context, x: Instruction) -> bool:
+    """An update at a known place of an array of one value is a pad."""
     base, update, *starts = x.operands
     if any(not scalar_constant(s) for s in starts) or len(starts) != base.shape.rank:
         return False

@@ -49,11 +49,13 @@ def _converted(kind: str, result: str) -> Function:
 
 
 def _each(function: Function, operands: int = 1) -> Function:
+    """A function of single values, applied to each."""
     found = np.frompyfunc(function, operands, 1)
     return lambda *given: np.asarray(found(*given), object)
 
 
 def _bare(a: Elements, bits: int) -> Elements:
+    """The bits of integers as numbers from 0 on."""
     return a.astype("u8") & np.uint64((1 << bits) - 1)
 
 

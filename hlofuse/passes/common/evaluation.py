@@ -85,6 +85,7 @@ def _iota(x: Instruction) -> Elements:
 
 
 def _spread(sizes: Sequence[int], own: Sequence[int], given: Elements) -> Elements:
+    """An array along its own dimensions of a larger one."""
     return np.broadcast_to(given.reshape([n if d in own else 1 for d, n in enumerate(sizes)]), sizes)
 
 
@@ -167,6 +168,7 @@ def _rows(x: Instruction, values: Elements) -> Elements:
 
 
 def _reduce(x: Instruction, *given: Elements) -> list[Elements]:
+    """By a function of elementwise operations, element after element."""
     half = len(given) // 2
     totals = list(given[half:])
     rows = [_rows(x, values) for values in given[:half]]

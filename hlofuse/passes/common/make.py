@@ -102,10 +102,12 @@ def _copy_sharding(new: Instruction, source: Instruction) -> None:
 
 
 def numbers(values: Iterable[int]) -> str:
+    """A list of numbers as an attribute shows it."""
     return "{" + ",".join(map(str, values)) + "}"
 
 
 def constant(at: Instruction, shape: Shape, values: Sequence[Value]) -> Instruction:
+    """NotRepresentable for values that cannot be written."""
     rounded = literals.rounded(shape.element_type, values)
     text = literals.text_of(shape, rounded.tolist()) if rounded is not None else None
     if text is None:

@@ -200,6 +200,7 @@ def aligned(source: Shape, result: Shape) -> Shape | None:
 
 
 def numbers_of(x: Instruction, name: str) -> tuple[int, ...]:
+    """A list of numbers; none where the attribute is not there."""
     return tuple(x.attributes.get(name, ()))
 
 

@@ -72,6 +72,7 @@ def _results(shape: Shape, config: InputOutputAlias) -> dict[str, list[tuple[int
 def _matched(
     results: list[tuple[int, Index]], arguments: list[tuple[int, Argument]]
 ) -> list[tuple[Index, Argument]]:
+    """Pairs of equal size, the largest first."""
     results, arguments = _largest_first(results), _largest_first(arguments)
     found = []
     i = k = 0

@@ -65,6 +65,7 @@ def _may_update_in_place(x: Instruction) -> bool:
 
 
 def _indexed_shape(x: Instruction) -> Shape | None:
+    """The array that is divided: the result or its first element."""
     shape = x.shape
     for _ in range(2):
         if shape.is_tuple:

@@ -359,6 +359,7 @@ class _Order:
         self._reached = dict[Instruction, set[Instruction]]()
 
     def connected(self, a: Instruction, b: Instruction) -> bool:
+        """A product of an array and itself is so with itself."""
         return a is b or b in self._from(a) or a in self._from(b)
 
     def add(self, product: Instruction, parts: Sequence[Instruction]) -> None:

@@ -25,6 +25,7 @@ def compact(sizes: Sequence[int]) -> View:
 
 
 def of_dimensions(sizes: Sequence[int], dimensions: Sequence[int]) -> View:
+    """These dimensions of a row-major array."""
     return tuple((math.prod(sizes[d + 1 :]), sizes[d]) for d in dimensions)
 
 
@@ -45,6 +46,7 @@ def joined(parts: Sequence[View]) -> View:
 
 
 def normalized(view: View) -> View:
+    """By falling strides."""
     return joined([tuple(sorted(view, key=lambda part: -part[0]))])
 
 
@@ -80,6 +82,7 @@ def split(view: View, sizes: Sequence[int]) -> list[View] | None:
 
 
 def sorted_transposed(view: View) -> tuple[list[int], list[int]]:
+    """The view as a reshape of the array followed by a transpose."""
     order = sorted(range(len(view)), key=lambda k: -view[k][0])
     permutation = [0] * len(view)
     for place, k in enumerate(order):
@@ -212,6 +215,7 @@ class ShapeTracker(Struct):
         fold(self.views)
 
     def transpose_first(self, permutation: Sequence[int]) -> None:
+        """Put a transpose ahead of everything."""
         if is_identity(permutation):
             return
         back = self.inverted()
@@ -356,6 +360,7 @@ def zipped(trackers: Sequence[ShapeTracker]) -> ShapeTracker:
 
 
 def _lineage(instruction: Instruction) -> dict[Instruction, None]:
+    """The instruction and what it is made of, while that is one."""
     found = {instruction: None}
     while len(instruction.operands) == 1:
         instruction = instruction.operands[0]

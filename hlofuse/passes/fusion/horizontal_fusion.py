@@ -60,6 +60,7 @@ class HorizontalLoopFusion(DevicePass):
 
 
 def _views(release: Release) -> tuple[str, ...]:
+    """Operations without a kernel that are looked past."""
     return ("get-tuple-element", "bitcast") if release.joins_unlike_loops else ("get-tuple-element",)
 
 

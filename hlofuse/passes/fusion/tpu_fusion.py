@@ -56,6 +56,7 @@ def _ends(computation: Computation) -> set[Instruction]:
 
 
 def _is_larger(x: Instruction, product: Instruction) -> bool:
+    """True for a product with one reader, and with more work."""
     is_product = x.opcode == "convolution" and len(x.users) == 1
     return is_product and convolution_flops(x) > convolution_flops(product)
 

@@ -114,6 +114,7 @@ def _comes_back(value: Instruction, is_entry: bool) -> bool:
 
 
 def _readers(value: Instruction) -> Iterator[Instruction]:
+    """The users of a value, and its elements where it is put into a tuple."""
     for user in list(value.users):
         if user.opcode == "tuple" and not user.is_root and user.operands.count(value) == 1:
             yield from _elements(user, user.operands.index(value))

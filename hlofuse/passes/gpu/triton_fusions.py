@@ -207,6 +207,7 @@ class _Matcher(Record):
 
 
 def _is_splat(instruction: Instruction) -> bool:
+    """A broadcast of a scalar constant or of a parameter."""
     if instruction.opcode != "broadcast":
         return False
     source = instruction.operands[0]

@@ -352,5 +352,6 @@ def at_most_rank_1(shape: Shape) -> bool:
 
 
 def _is_smaller_part(concatenate: Instruction, part: Instruction) -> bool:
+    """True if another operand of a concatenate is longer."""
     d = concatenate.dimensions[0]
     return any(o.shape.dimensions[d] > part.shape.dimensions[d] for o in concatenate.operands)

@@ -43,6 +43,7 @@ class Buffers:
         return self._defined[instruction]
 
     def of(self, instruction: Instruction) -> dict[Index, Buffer]:
+        """The buffers of its value, its own and others."""
         return self._seen[instruction]
 
     def aliases(self, buffer: Buffer) -> list[tuple[Instruction, Index]]:

@@ -83,6 +83,7 @@ def remove_dead(loop: Instruction) -> bool:
 
 
 def _used_elements(loop: Instruction, size: int) -> set[int]:
+    """Elements with an effect outside of themselves and of other unused elements."""
     body, condition = body_of(loop), condition_of(loop)
     after = set(range(size))
     if not loop.is_root and all(u.opcode == "get-tuple-element" for u in loop.users):

@@ -106,6 +106,7 @@ class Counter(Record):
 
 
 def counter_of(loop: Instruction) -> Counter | None:
+    """The counter of a loop whose bounds are constants; None for any other loop."""
     index = induction_variable(loop)
     init_tuple = loop.operands[0]
     if index is None or init_tuple.opcode != "tuple":

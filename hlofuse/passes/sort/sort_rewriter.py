@@ -122,6 +122,7 @@ def radix_keys(operand: Instruction, key_type: str) -> Instruction:
 def packed_pairs(
     sort: Instruction, keys: Instruction, values: Instruction, by: Comparator
 ) -> Sequence[Instruction]:
+    """The keys to sort by, and each key and value side by side in one number."""
     make = partial(derived, sort)
     keys_ = radix_keys(keys, by.key_type)
     packed = keys_.shape.with_element_type(str(by.value_type))
@@ -185,6 +186,7 @@ def _is_beyond(
     size: int,
     device: DeviceDescription,
 ) -> bool:
+    """True beyond the sizes of a table: of one row, between numbers of rows by cores, and from so many on."""
     found = _TABLES[table]
     if bits == 8:
         least, few, most = found["bytes"]

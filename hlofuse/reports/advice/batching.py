@@ -97,6 +97,7 @@ class Batch:
                     self.computed[x] = found
 
     def over_all(self, x: Instruction) -> Instruction:
+        """A value with the leading dimension."""
         return self.computed[x] if x in self.computed else self._repeated(self.fixed[x])
 
     def changed(self) -> list[tuple[int, Instruction]]:

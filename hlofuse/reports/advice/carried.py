@@ -92,6 +92,7 @@ def update_stack(loop: Instruction) -> bool:
 
 
 def _is_of_row(x: Instruction, stack: Instruction) -> bool:
+    """True for a change of one row, whose indices lie side by side."""
     if x.shape.dimensions != stack.shape.dimensions[1:]:
         return False
     return x.opcode != "scatter" or (
@@ -165,6 +166,7 @@ def compute_again(loop: Instruction) -> bool:
 
 
 def _reads_of(backward: Batch | None, stack: Instruction, shape: Shape) -> list[Instruction]:
+    """The parts of an array that each iteration of a loop reads; none if it reads others."""
     if backward is None:
         return []
     elements = (u for u in backward.given.users if backward.init[u.tuple_index] is stack)
@@ -296,6 +298,7 @@ class Together(Batch):
         return False
 
     def parts(self, whole: Instruction, lanes: Sequence[Instruction]) -> list[Instruction]:
+        """The values that are joined."""
         found, start = list[Instruction](), 0
         for x in lanes:
             end = start + self._one(x.shape).dimensions[0]

@@ -56,6 +56,7 @@ def on_both(
     a: Labelled,
     b: Labelled,
 ) -> Labelled:
+    """An operation on each pair of elements."""
     order = sorted({*a[1], *b[1]})
     sizes = sizes_of(a, b)
     left, right = (over(x, one, order, sizes) for one in (a, b))

@@ -54,6 +54,7 @@ def plain_counter(loop: Instruction) -> Counter | None:
 
 
 def replace_state(loop: Instruction, state: list[Instruction]) -> None:
+    """Have all that reads the loop read these elements."""
     for element in list(loop.users):
         if element.opcode == "get-tuple-element" and element not in state:
             element.replace_all_uses_with(state[element.tuple_index])
@@ -94,6 +95,7 @@ class _Unrolling:
         return self._iterations(self._loop, list(self._loop.operands[0].operands))
 
     def replace_loop(self) -> None:
+        """Have a loop of fewer iterations in place of this one."""
         loop, init = self._loop, self._loop.operands[0].operands
         trips = self._counter.trips // self._times
         shapes = list(loop.shape.tuple_shapes)

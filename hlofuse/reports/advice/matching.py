@@ -30,10 +30,12 @@ def value_of(x: Instruction) -> Instruction:
 
 
 def reader(user: Instruction) -> Instruction:
+    """A user, or what a library fusion computes."""
     return user.fused_root if user.opcode == "fusion" else user
 
 
 def is_product(x: Instruction) -> bool:
+    """True for a matrix product, whoever computes it."""
     if x.opcode == "custom-call":
         return "gemm" in (x.raw("custom_call_target") or "")
     return x.opcode == "dot" or (x.opcode == "fusion" and any(i.opcode == "dot" for i in x.fused_computation))
@@ -131,11 +133,13 @@ def has(instructions: Iterable[Instruction], *opcodes: str) -> bool:
 
 
 def is_constant(x: Instruction, value: int | None = None) -> bool:
+    """True for a scalar constant, broadcast or not."""
     constant = source(x)
     return constant.opcode == "constant" and (value is None or scalar_of(constant) == value)
 
 
 def is_below_zero(x: Instruction) -> bool:
+    """True for the test whether a number is negative."""
     return x.opcode == "compare" and x.raw("direction") == "LT" and is_constant(x.operands[1], 0)
 
 

@@ -65,6 +65,7 @@ def _parts_of(
     cache: dict[Instruction, Elements],
     depth: int = 0,
 ) -> Iterator[Term]:
+    """The parts whose sum a matrix is; else CannotEvaluate."""
     with suppress(CannotEvaluate):
         yield elements(x, cache, MOST_EVALUATED), None, None
         return
@@ -366,6 +367,7 @@ def _viewed(x: Instruction, gathered: Instruction) -> Instruction:
 
 
 def _solve_small(x: Instruction) -> bool:
+    """Two or three equations are solved by cofactors."""
     matrix, given, result, upper = _factorized(x) or (x, x, x, x)
     if matrix is x or matrix.shape.dimensions[-1] not in (2, 3):
         return False
@@ -525,6 +527,7 @@ def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None
 
 
 def _sum_once(x: Instruction) -> bool:
+    """Sums of arrays of one shape, scaled and added, become one sum."""
     if any(u.opcode == "add" for u in x.users):
         return False
     terms = terms_of(x)
@@ -644,6 +647,7 @@ _AS_IT_IS = ("custom-call", "bitcast-convert", "rng-bit-generator", "infeed", "o
 
 
 def _compute_narrow(x: Instruction) -> bool:
+    """All that is computed in float64 from float32 is computed in float32."""
     if x.element_type != "f64" or x.operands[0].element_type != "f32":
         return False
     module = module_of(computation_of(x))
@@ -693,6 +697,7 @@ def _is_default(x: Instruction) -> bool:
 
 
 def _round_operands(x: Instruction) -> bool:
+    """Operands in float32 are rounded to bfloat16, and their products are summed in float32."""
     lhs, rhs = (make.convert(x, o, "bf16") for o in x.operands)
     return _is_default(x) and replace(x, dot_like(x, x.shape, lhs, rhs, DotDimensions.of(x)))
 

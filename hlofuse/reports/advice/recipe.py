@@ -22,6 +22,7 @@ class Situation:
         return [i for opcode in opcodes for i in self._by_opcode.get(opcode, ())]
 
     def unfused(self, *opcodes: str) -> list[Instruction]:
+        """The instructions with these opcodes that are in no library fusion."""
         return [i for i in self.of(*opcodes) if i.fusion_around is None]
 
     def refusals(self, *rules: str) -> Iterator[Refusal]:

@@ -25,6 +25,7 @@ from .written import replace, rest_of
 
 
 def _scaled_later(s: Situation) -> Iterable[Finding]:
+    """Sums that are multiplied by a constant in another kernel."""
     for r in s.refusals("PF009"):
         sources = ([source(o).opcode != "constant" for o in x.operands] for x in s.inside(r.consumer))
         if any(sum(own) > 1 for own in sources):  # else nothing else has to stay in the kernel
@@ -157,6 +158,7 @@ def _normalizes(x: Instruction) -> bool:
 
 
 def _statistics(s: Situation) -> Iterator[Finding]:
+    """Results that the program uses to normalize, together."""
     root = s.module.entry.root
     results = dict.fromkeys(root.operands) if root.opcode == "tuple" else ()
     found = [r.name for r in results if _normalizes(without_bitcasts(r))]

@@ -55,6 +55,7 @@ from .written import (
 
 
 def _leaves_out(indices: Instruction, classes: int) -> bool:
+    """True for indices that a formula writes, of which one is no class: its row is 0."""
     found = formula_values(indices)
     return found is not None and bool(((found < 0) | (found >= classes)).any())
 
@@ -378,6 +379,7 @@ def _rows_of(x: Instruction) -> tuple[Numbers, int] | None:
 
 
 def _segments(x: Instruction) -> bool:
+    """Sums of equal segments become a sum over an axis."""
     found, along = _rows_of(x) or (None, 0)
     updates = x.operands[2]
     count, *rest = x.shape.dimensions
@@ -629,6 +631,7 @@ def _row_read(
     rows: Sequence[tuple[int, Instruction]],
     along: int,
 ) -> Instruction | None:
+    """The rows that a slice reads of those written so far, or None."""
     place = ranges_of(u)[along]
     fits = (part for start, part in rows if (start, part.shape) == (place.start, u.shape))
     return next(fits, None) if place.stride == 1 else None

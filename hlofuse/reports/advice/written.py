@@ -211,6 +211,7 @@ def row_written(x: Instruction) -> tuple[int, int, Instruction] | None:
 
 
 def fold(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:
+    """All parts by one operation, from the first on."""
     return reduce(lambda total, part: make.binary(at, opcode, total, part), parts)
 
 
@@ -219,6 +220,7 @@ def counted(x: Instruction) -> int | None:
 
 
 def formula_values(x: Instruction, cache: dict[Instruction, Elements] | None = None) -> "Elements | None":
+    """The elements of an array that a formula writes; None for others."""
     with suppress(CannotEvaluate):
         return elements(x, cache or {}, MOST_EVALUATED)
     return None
@@ -343,6 +345,7 @@ def _is_constant(x: Instruction, constants: set[Instruction]) -> bool:
 
 
 def _steps(x: Instruction) -> int:
+    """Applications of a function to an element of a window."""
     if x.opcode != "reduce-window" or not x.shape.is_array:
         return 0
     return x.shape.element_count * math.prod(d.size for d in window_of(x))

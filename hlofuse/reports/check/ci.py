@@ -167,6 +167,7 @@ def _physical(where: Where) -> dict[str, Any]:
 
 
 def _fingerprint(f: Finding) -> str:
+    """The same for the same kernels wherever lines move."""
     parts = [f.code.value, f.module, f.where.file, f.where.function]
     parts += sorted(k.what for k in f.before) + sorted(k.what for k in f.now)
     return sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]

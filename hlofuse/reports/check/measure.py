@@ -36,6 +36,7 @@ def profile_of_result(
     device: DeviceDescription | None,
     root: Path,
 ) -> Profile:
+    """The profile of a module that is fused already."""
     return _profile(name, account, target, device.name if device is not None else None, "", root)
 
 
@@ -124,6 +125,7 @@ def _place(replay: Compilation, name: str, final: str, root: Path) -> Where:
 
 
 def between(kernels: tuple[BaselineKernel, ...], refused_edges: list[RefusedEdge]) -> tuple[RefusedEdge, ...]:
+    """Refused edges between these kernels, or else between them and any other."""
     names = {k.input_name for k in kernels}
     both = [h for h in refused_edges if h.kernels <= names]
     return tuple(both or [h for h in refused_edges if h.kernels & names])

@@ -142,6 +142,7 @@ def turning_text(d: PairDetail, *, forbidden: bool) -> str:
 
 
 def cost_heading(*, forbidden: bool) -> str:
+    """Whose figures these are, and what for."""
     return "by XLA's cost model" + (" if the rule allowed it" if forbidden else "")
 
 

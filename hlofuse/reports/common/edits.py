@@ -216,6 +216,7 @@ class _Program:
         return ast.get_source_segment(self.text, node) or ""
 
     def changed(self, recipe: str, places: Sequence[Place], number: int) -> str | None:
+        """The program with a form at each place; None where that is no other program."""
         spans = set()
         for node, found, after in places:
             new = self.written(after[min(number, len(after) - 1)], found)
@@ -270,6 +271,7 @@ class _Program:
         return _LETTER.sub(letter, form).replace("(, ", "(").replace(", )", ")")
 
     def _as_operand(self, new: str, node: ast.expr) -> str:
+        """In parentheses where an operator stands next to it."""
         top, parent, (first, last) = _expression(new), self.parents[node], self._span(node)
         same = type(getattr(top, "op", None)) is type(getattr(node, "op", 0))
         is_operand = isinstance(parent, _OPERATORS) or getattr(parent, "func", None) is node

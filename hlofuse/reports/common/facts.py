@@ -261,6 +261,7 @@ def edges_inside(facts: Facts) -> set[EdgeNames]:
 
 
 def kernels_of(facts: Facts) -> dict[str, set[str]]:
+    """The final kernels of each operation of the input."""
     out: dict[str, set[str]] = {}
     for kernel in facts.launched_after:
         for member in facts.lineage.members(kernel):

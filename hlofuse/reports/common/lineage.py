@@ -45,6 +45,7 @@ class Lineage:
                     self._kernels.setdefault(name, {})[x.name] = None
 
     def origin(self, name: str) -> str:
+        """The instruction of the input that yields what the instruction of this name yields."""
         found = self._created.get(name)
         return found[1] if found is not None else name
 
@@ -76,6 +77,7 @@ class Lineage:
         return self.final(origin)
 
     def created_names(self) -> Iterable[str]:
+        """The names of all instructions that passes made."""
         return self._created.keys()
 
     def first_event(self, name: str) -> int:

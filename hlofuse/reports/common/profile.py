@@ -97,6 +97,7 @@ def _device_lines(devices: Sequence[DeviceTime]) -> Iterator[str]:
 
 
 def _label(module: ProfiledModule, modules: Sequence[ProfiledModule]) -> str:
+    """Its name, with the program id where several have that name."""
     alone = sum(m.name == module.name for m in modules) == 1
     return printable(module.name if alone else module.label)
 

@@ -101,6 +101,7 @@ def _notes(head: Added | Removed) -> tuple[bool, bool]:
 
 
 def _replacements(diff: ModuleDiff, heads: set[Instruction]) -> dict[Instruction, Instruction]:
+    """Removed to added, where a user has the one in place of the other."""
     out: dict[Instruction, Instruction] = {}
     for edit in diff.edits:
         if isinstance(edit, Changed) and edit.because:
@@ -226,6 +227,7 @@ def _kernels_by_source(account: Account, accounts: Accounts) -> dict[str, _Costs
 
 
 def _pattern(change: FusionChange) -> object:
+    """A key equal for changes that are reported once."""
 
     def ops(instructions: Iterable[Instruction]) -> tuple[str, ...]:
         return tuple(sorted(i.opcode for i in instructions if i.opcode != "parameter"))

@@ -169,6 +169,7 @@ def detail(d: Detail) -> str:
 
 
 def value(text: str | None) -> str:
+    """A value, cut where it is too long."""
     return "none" if text is None else shorten(text, LONGEST_VALUE)
 
 
@@ -214,6 +215,7 @@ def side_of(fusions: Iterable[Instruction], others: Sequence[Instruction]) -> st
 
 
 def what_happened(change: FusionChange) -> str:
+    """Old names and new ones."""
     left, right = side_of(change.before, change.joined), side_of(change.after, change.left)
     if change.kind is FusionKind.NEW:
         return f"{right}  from {left}" if left else right
@@ -223,6 +225,7 @@ def what_happened(change: FusionChange) -> str:
 
 
 def inside(change: FusionChange) -> list[str]:
+    """The content of a changed fusion, and its details."""
     kind = (change.after or change.before)[0].fusion_kind or "fusion"
     lines = [f"{kind}: {opcodes(change.members)}"]
     if change.added:
@@ -233,10 +236,12 @@ def inside(change: FusionChange) -> list[str]:
 
 
 def what_is_in(cluster: Cluster) -> str:
+    """The opcodes of what went and of what came."""
     return f" {ARROW} ".join(opcodes(side) for side in cluster.sides)
 
 
 def verdict(diff: ModuleDiff) -> str:
+    """The first line: the same or not, and in what."""
     actual, expected = diff.before.module.name, diff.after.module.name
     name = actual if actual == expected else f"{actual} and {expected}"
     if diff.same:

@@ -39,6 +39,7 @@ def result_line(e: Explanation) -> str:
 
 
 def notes(e: Explanation) -> list[str]:
+    """Limitations of the figures."""
     found = []
     costs = e.before.cost, e.after.cost
     before, after = (quantity(c.transcendentals) for c in costs)

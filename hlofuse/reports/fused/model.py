@@ -56,6 +56,7 @@ class Fused(Record):
 
 
 def kernels_of(module: Module) -> tuple[FusedKernel, ...]:
+    """All kernels, the one that moves most first."""
     costs = KernelCosts()
     found = [
         FusedKernel(

@@ -102,6 +102,7 @@ def _settled(rules: Iterable[Condition[Q]], notes: Iterable[Condition[Q]], candi
 
 
 def _has_unknown_bytes(kernel: Instruction, cost: Cost) -> bool:
+    """True for a custom call, and where an element type is not known."""
     if any(x.shape.has_unknown_type for x in (kernel, *kernel.operands)):
         return True
     return bool(cost.unknown) and not kernel.is_opaque

@@ -57,6 +57,7 @@ def cost_text(k: Choice) -> str:
 
 
 def because(k: Choice) -> str:
+    """The rule and what it rested on."""
     return " ".join(filter(None, (k.code, figures_text(k.figures))))
 
 

@@ -237,6 +237,7 @@ def _is_chosen(*found: Instruction) -> bool:
 
 
 def opcodes_in(x: Instruction) -> set[str]:
+    """Its opcode, or those of a fusion's operations."""
     return {part.opcode for part in parts_of(x)}
 
 

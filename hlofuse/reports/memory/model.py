@@ -68,6 +68,7 @@ def memory_use(
     assigned: Assignment,
     gpu: DeviceDescription | None = None,
 ) -> MemoryUse:
+    """The memory of a final module and its arrays at the peak."""
 
     def line(x: Instruction | None) -> str | None:
         found = [] if x is None else [module.called_from(source_bearer(x, module)), kernel_source(x, module)]

@@ -12,6 +12,7 @@ from .model import DumpSequence, PassTimeline, Size, Step
 def timeline_json(
     dump_sequences: Sequence[DumpSequence], timelines: Sequence[PassTimeline]
 ) -> dict[str, Any]:
+    """All modules, and the timelines of those that were requested."""
     return {
         "schema": "hlofuse.timeline/3",
         "modules": [

@@ -263,6 +263,7 @@ def timeline(
 
 
 def read(dump: PassDump, text: str | None = None) -> Module:
+    """The module of a dump. HlofuseError, or its HloParseError, for what is damaged."""
     module = parse_module(dump_text(dump.path) if text is None else text, str(dump.path), strict=False)
     module.filename = str(dump.path)
     return module

@@ -31,6 +31,7 @@ def what(step: Step) -> str:
 
 
 def _skipped(step: Step) -> str:
+    """The dump it is compared with, where that is not the one right ahead of it."""
     since, here = step.since, step.dump
     if since is None or since.number is None or here.number is None or here.number - since.number < 2:
         return ""
@@ -101,6 +102,7 @@ def count_text(before: int | None, after: int) -> str:
 
 
 def sizes_text(first: Size, last: Size) -> str:
+    """The second line of a timeline."""
     rows = (
         ("instructions", first.instructions, last.instructions),
         ("kernels", first.kernels, last.kernels),

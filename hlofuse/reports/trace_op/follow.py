@@ -161,6 +161,7 @@ def _advance(
 
 
 def _read_instead(step: ModuleDiff, removed: set[str]) -> Iterator[tuple[Changed, Instruction]]:
+    """The changed readers of values that are removed, each with what it reads in their place."""
     for edit in step.edits:
         if isinstance(edit, Changed):
             names = (d.after for d in edit.details if d.kind is Kind.OPERAND and d.before in removed)

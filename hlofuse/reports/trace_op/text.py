@@ -35,6 +35,7 @@ def headline(provenance: Provenance) -> str:
 
 
 def event_text(event: Event, before: Event | None) -> str:
+    """The change of the operation in this dump."""
     shown = locations_text(event.locations)
     if event.how is How.CREATED:
         instead = f", replacing {opcodes_text(event.instead_of)}" if event.instead_of else ""

@@ -323,6 +323,7 @@ def _of_recipe(
 
 
 def _gradient(places: Sequence[Place], module: Module) -> set[str]:
+    """The operations in which the lines of these places are differentiated."""
     lines = {p.line for p in places} - {""}
     found = (x for x in module.instructions() if is_gradient(x.op_name))
     return {x.name for x in found if place_of(x, module).line in lines}

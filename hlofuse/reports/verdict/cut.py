@@ -69,6 +69,7 @@ class Cutter:
         return [self.facts.before[n] for n in (finding.at, *finding.parts) if n in self.facts.before]
 
     def _around(self, finding: Finding) -> Iterator[str]:
+        """The kernels that hold the place; of a loop those that it runs."""
         for x in self._places(finding):
             for y in (x, *(_inside(x) if x.opcode in CONTROL_FLOW else ())):
                 yield from self._holders.get(y.name, ())

@@ -80,6 +80,7 @@ def cpu_title(cpu: CpuDevice, t: Totals) -> str:
 
 
 def counting_lines(v: Verdict) -> Iterator[str]:
+    """The kernels that count for one iteration, and those of which one branch counts."""
     t = v.totals
     if 0 < t.memory_size < (needed := t.memory_bytes or 0):
         misfit = f"{undivided(t.devices)}, each has" if t.devices > 1 else " do not fit in"

@@ -96,6 +96,7 @@ def _print(lines: Sequence[tuple[str, str]], console: Console) -> None:
 
 
 def verdict_lines(v: Verdict) -> Styled:
+    """The totals, the bounds and the suggestions: each line with its style."""
     yield from figure_lines(v, _PAGE)
     yield from advice_lines(v, _PAGE, _SUGGESTIONS)
 

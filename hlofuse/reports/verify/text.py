@@ -63,6 +63,7 @@ def _span(releases: tuple[str, ...]) -> str:
 
 
 def final_lines(v: Verdict) -> list[str]:
+    """The differences between final modules, in a line each."""
     f = v.final
     if f is None:
         return []

@@ -125,6 +125,7 @@ def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
 
 
 def _before_fusion(answer: Story | PairAnswer) -> dict[str, Any]:
+    """Only of names that are not there at the input of fusion."""
     changes = [fields(c, "name what pass=pass_name by") for c in answer.before_fusion]
     return {"before_fusion": changes} if changes else {}
 

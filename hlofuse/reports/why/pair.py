@@ -138,6 +138,7 @@ class _Inside:
         self._holders = {lineage.origin(name)}  # by the origins of their results
 
     def follow(self, event: Event) -> None:
+        """Take one more event into account."""
         if event.event == "fuse" and own_name(event.origin(0)) in self._holders:
             self._holders.add(own_name(event.origin(1)) or "")
 

@@ -33,6 +33,7 @@ _CHECKED_ONLY = frozenset(
 
 
 def plain_value(node: AttributeNode, text: str) -> Any:
+    """The value without tokens and places."""
     value = node.value
     if node.name == "literal":
         literals = [Literal(shape, text[span.start : span.end]) for shape, span in value]

@@ -110,12 +110,14 @@ def make_fusion(instruction: Instruction, kind: str) -> None:
 
 
 def kind_of(launch: Launch) -> str:
+    """The kind of a fusion that is emitted so."""
     return _KINDS.get(launch.kind, "kInput")
 
 
 def fuse_constants(
     computation: Computation, model: CombinedModel, legality: Legality, recorder: Recorder
 ) -> bool:
+    """True if there was one to fuse."""
     changed = False
     kinds = dict[Instruction, str]()
     for constant in [x for x in computation if is_small_constant(x)]:

@@ -308,6 +308,7 @@ def _may_overwrite(bias: Instruction) -> bool:
 
 
 def _is_gelu_factor(x: Instruction, source: Instruction) -> bool:
+    """0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))."""
     sum_ = _times(x, 0.5, exact=True)
     for one, tanh in _either(sum_, "add"):
         if not _is_number(one, 1.0, exact=True) or tanh.opcode != "tanh" or not (_one(sum_) and _one(tanh)):
@@ -324,6 +325,7 @@ def _is_gelu_factor(x: Instruction, source: Instruction) -> bool:
 
 
 def _times(x: Instruction, number: float, *, exact: bool = False) -> Instruction | None:
+    """The other factor of a product with that number; None for other operations."""
     for constant, other in _either(x, "multiply"):
         if _is_number(constant, number, exact=exact):
             return other

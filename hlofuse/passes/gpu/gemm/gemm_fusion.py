@@ -233,6 +233,7 @@ def _record_end(
     readers: Sequence[Instruction],
     recorder: Recorder,
 ) -> None:
+    """Record why what reads the value was not taken in."""
     if len(readers) == 1 and readers[0].operands.count(fusion) == 1:
         if readers[0].opcode != "tuple":
             reason = f"{value} is read by {readers[0].name}, and the GEMM fusion cannot contain this"

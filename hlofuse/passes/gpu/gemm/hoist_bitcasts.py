@@ -48,6 +48,7 @@ def bitcast_of_broadcast(broadcast: Instruction, result: Shape) -> Exchange | No
 
 
 def bitcast_of_transpose(transpose: Instruction, result: Shape) -> Exchange | None:
+    """bitcast(transpose(x)) as transpose(bitcast(x))."""
     operand = transpose.operands[0].shape
     found = _through_transpose(transpose, result, transpose.shape, operand, transpose.dimensions)
     return (found[0], inverse(found[1])) if found is not None else None

@@ -87,6 +87,7 @@ class TileableFusion:
         return fusion
 
     def inputs(self, fusion: Instruction) -> list[Instruction]:
+        """The operands of the fusion in the module of the dot."""
         parameters = fusion.fused_computation.parameters
         return [self._outer(o, p.shape) for o, p in zip(fusion.operands, parameters, strict=True)]
 
@@ -199,6 +200,7 @@ def _may_follow(user: Instruction, fusion: Instruction) -> bool:
 
 
 def _is_simple(x: Instruction) -> bool:
+    """True for a value that exists, or one spread."""
     return x.past("broadcast").through(*_VIEWS).opcode in ("parameter", "constant")
 
 
@@ -267,6 +269,7 @@ def _keeps_rows(
 
 
 def _is_free(dimension: int, fusion: Instruction, tracker: ShapeTracker, number: int) -> bool:
+    """True for what is neither contracted nor a batch."""
     free = DotDimensions.of(_dot_in(fusion)).free(number, len(tracker.result))
     where = tracker.mapped((dimension,))
     return where is not None and set(where) <= set(free)
