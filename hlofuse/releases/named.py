@@ -197,6 +197,7 @@ class Release:
     joins_unlike_loops: bool = _around("0.4.38")
     joins_readers_of_one: bool = _around("0.5")
     simplifies_conditionals: bool = _around("0.8")
+    products_in_cublaslt: bool = _around("0.10")
     products_repeat_powers: bool = _around(until="0.7.1")
     products_take_slices: bool = _around("0.8.2")
     products_take_cheap_slices: bool = _around("0.11")

@@ -134,6 +134,7 @@ CASES = {
     "products_enter_concatenates": ({"sine": 1, "fusion": 1}, {"fusion": 1}),
     "joins_readers_of_one": ({"fusion": 2}, {"fusion": 1}),
     "products_of_any_type": ({"custom-call": 1}, {"fusion": 1}),
+    "products_in_cublaslt": ({"custom-call": 1, "add": 1}, {"custom-call": 1}),
 }
 _RELEASES = {
     "places_one_update_anywhere": ("0.8.3", "0.12.0.1"),
@@ -169,6 +170,7 @@ _RELEASES = {
     "products_enter_concatenates": ("0.10.2", "0.11.1"),
     "joins_readers_of_one": ("0.4.38", "0.5.3"),
     "products_of_any_type": ("0.9.2", "0.10.2"),
+    "products_in_cublaslt": ("0.9.2", "0.10.2"),
 }
 _AFTER_FUSION = ("joins_unlike_loops", "joins_readers_of_one")
 _ON_GPU = (

@@ -15,24 +15,29 @@ from hlofuse.passes.base import NotRepresentable, replaced
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import evaluate
-from hlofuse.passes.common.literals import scalar_of, text_of
+from hlofuse.passes.common.literals import scalar_of, text_of, values_of
 from hlofuse.passes.common.make import added, bitcast, copy_of, derived, zero
 
-TARGET = "__cublas$lt$matmul"
+CUBLAS, CUBLAS_LT = "__cublas$gemm", "__cublas$lt$matmul"
 _UNSET = "ALG_UNSET"
 
 
 def is_call(x: Instruction) -> bool:
-    return custom_call_target(x) == TARGET
+    return custom_call_target(x) in (CUBLAS, CUBLAS_LT)
+
+
+def is_lt(x: Instruction) -> bool:
+    """A call of cuBLASLt, which adds a vector, applies an activation, and need not overwrite a summand."""
+    return custom_call_target(x) == CUBLAS_LT
 
 
 config_of = partial(gpu_config, field="gemm_backend_config")
 """A copy of the call's configuration for the product."""
 
 
-def called_instead(dot: Instruction) -> Instruction:
+def called_instead(dot: Instruction, target: str) -> Instruction:
     """A call that replaces `dot`, in its computation."""
-    call = derived(dot, "custom-call", dot.shape, dot.operands, custom_call_target=f'"{TARGET}"')
+    call = derived(dot, "custom-call", dot.shape, dot.operands, custom_call_target=f'"{target}"')
     configure(call, _config(dot))
     return call
 
@@ -42,7 +47,9 @@ def call_like(
 ) -> Instruction:
     """`call` with other operands and another configuration, in its computation."""
     attributes = call.attributes.without("control-predecessors")
-    new = Instruction("cublas-lt-matmul", shape, "custom-call", operands, attributes, called=call.called)
+    has_batch = bool(config["dot_dimension_numbers"]["lhs_batch_dimensions"])
+    name = "cublas-lt-matmul" if is_lt(call) else "cublas-batch-gemm" if has_batch else "cublas-gemm"
+    new = Instruction(name, shape, "custom-call", operands, attributes, called=call.called)
     configure(new, config)
     return computation_of(call).add_instruction(new)
 
@@ -105,12 +112,11 @@ def with_factor(multiply: Instruction) -> bool:
         if not (is_call(call) and _one(call) and factor is not None and _one(other)):
             continue
         config = config_of(call)
-        value = scalar_of(factor)
-        if value is None or call.element_type == "s32" or config["beta"] or config["epilogue"] != "DEFAULT":
+        value = values_of(factor)
+        if not value or call.element_type == "s32" or config["beta"] or config["epilogue"] != "DEFAULT":
             return False
-        if isinstance(value, complex):
-            raise NotRepresentable("a complex factor")
-        config["alpha_real"] = printed_number(float(value) * config["alpha_real"])
+        alpha = complex(value[0]) * complex(config["alpha_real"], config["alpha_imag"])
+        config["alpha_real"], config["alpha_imag"] = map(printed_number, (alpha.real, alpha.imag))
         configure(call, config)
         return replaced(multiply, call)
     return False
@@ -120,7 +126,7 @@ def with_activation(x: Instruction) -> bool:
     """`FuseReluActivation`, `FuseGeluActivation`."""
     for source, other in _either(x):
         call = source.past("bitcast", "slice")
-        if not is_call(call):
+        if not is_lt(call):
             continue
         if x.opcode == "maximum":
             least = broadcast_constant(other)
@@ -167,7 +173,7 @@ def with_sum(add: Instruction) -> bool:
     """`HandleAdd`."""
     for source, other in _either(add):
         call = _operand_if_only_used_here(_operand_if_only_used_here(source, "bitcast"), "slice")
-        if not (is_call(call) and _one(call) and _one(source)):
+        if not (is_lt(call) and _one(call) and _one(source)):
             continue
         if other.opcode == "broadcast":
             if _with_vector(add, source, call, other):
@@ -222,7 +228,7 @@ def _with_matrix(add: Instruction) -> bool:
             continue
         if source is not call and not _converts(call, add):
             return False
-        if not _may_add_matrix(call):
+        if not _may_add_matrix(call, bias):
             return False
         return replaced(add, _with_summand(call, bias, _materialize(bias)))
     return False
@@ -237,7 +243,7 @@ def _with_padded_matrix(add: Instruction) -> bool:
         call = part.operands[0]
         if not (is_call(call) and _one(call)):
             continue
-        if any(r.start or r.stride != 1 for r in part.attributes["slice"]) or not _may_add_matrix(call):
+        if any(r.start or r.stride != 1 for r in part.attributes["slice"]) or not _may_add_matrix(call, bias):
             return False
         summand = _materialize(bias)
         if source is not part:
@@ -247,10 +253,10 @@ def _with_padded_matrix(add: Instruction) -> bool:
     return False
 
 
-def _may_add_matrix(call: Instruction) -> bool:
+def _may_add_matrix(call: Instruction, bias: Instruction) -> bool:
     config = config_of(call)
     free = not config["beta"] and config["epilogue"] in ("DEFAULT", "BIAS")
-    return free and call.element_type != "s32"
+    return free and call.element_type != "s32" and (is_lt(call) or _may_overwrite(bias))
 
 
 def _with_summand(call: Instruction, bias: Instruction, summand: Instruction) -> Instruction:

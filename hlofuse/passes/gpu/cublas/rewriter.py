@@ -1,6 +1,7 @@
 """Passes that make products calls of cuBLAS."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir import Computation, Instruction, Module, Shape, replace, set_attribute
@@ -26,7 +27,18 @@ from hlofuse.passes.gpu.gemm.propagation import can_handle_gemm
 from hlofuse.passes.gpu.layout_assignment import is_for_cublas, is_tiny
 from hlofuse.rules.gpu_fusible import product_computations
 from hlofuse.trace import Recorder
-from .calls import called_instead, config_of, configure, is_call, with_activation, with_factor, with_sum
+from .calls import (
+    CUBLAS,
+    CUBLAS_LT,
+    called_instead,
+    config_of,
+    configure,
+    is_call,
+    is_lt,
+    with_activation,
+    with_factor,
+    with_sum,
+)
 
 
 def with_one_batch(dot: Instruction) -> Instruction:
@@ -66,7 +78,8 @@ class CublasGemmRewriter(ReleasePass):
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        handle = attempt(_handle, recorder)
+        target = CUBLAS_LT if self.release.products_in_cublaslt else CUBLAS
+        handle = attempt(partial(_handle, target=target), recorder)
         computations = product_computations(module, self.release)
         return any_change(visit(c, handle, _HANDLED) | self._add_workspaces(c) for c in computations)
 
@@ -91,15 +104,15 @@ class CublasGemmRewriterF8(VisitPass):
         return has_two_batches and is_for_cublas(dot) and replaced(dot, with_one_batch(dot))
 
 
-def _handle(x: Instruction) -> bool:
+def _handle(x: Instruction, target: str) -> bool:
     if x.opcode == "dot":
-        return _handle_dot(x)
+        return _handle_dot(x, target)
     if x.opcode == "add":
         return with_sum(x)
     return with_activation(x) if x.opcode == "maximum" else with_factor(x) or with_activation(x)
 
 
-def _handle_dot(dot: Instruction) -> bool:
+def _handle_dot(dot: Instruction, target: str) -> bool:
     """`HandleDot`."""
     if not is_for_cublas(dot):
         return False
@@ -107,7 +120,7 @@ def _handle_dot(dot: Instruction) -> bool:
     types = {x.element_type for x in (dot, *dot.operands)}
     if of != "s32" and not (types <= _TYPES and len(types) == 1):
         raise NotRepresentable("a product of other element types")
-    return not (is_tiny(dot) and of in _SMALL_IN_KERNELS) and replaced(dot, called_instead(dot))
+    return not (is_tiny(dot) and of in _SMALL_IN_KERNELS) and replaced(dot, called_instead(dot, target))
 
 
 def _lacks_workspace(call: Instruction) -> bool:
@@ -117,6 +130,8 @@ def _lacks_workspace(call: Instruction) -> bool:
 
 def _with_workspace(call: Instruction, size: int) -> bool:
     results = [call.shape] if call.shape.is_array else call.shape.tuple_shapes
+    if not is_lt(call):  # as if it copied what it reads
+        size = min(size, sum(o.shape.byte_size for o in call.operands))
     shape = Shape.tuple_of([*results, array("s8", [size])])
     given = call.attributes.given("custom_call_target", "metadata", "frontend_attributes", "backend_config")
     new = added(call, "custom-call", shape, call.operands, name=call.name, raw_attributes=given)
