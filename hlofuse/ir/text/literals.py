@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.graph import Computation, Instruction
@@ -220,22 +221,49 @@ def _check_float(element_type: str, word: str, where: int) -> None:
         raise Rejected(where, f"{word} is out of range for {element_type}")
 
 
-# Ordinary constants: words that the lexer takes as they are, one or an array of them.
-_LONG = r"\d{19}|-9223372036854775808|18446744073709551615"
-_SHORT = r"-?(?:\d{1,18}+(?:\.\d{0,40}+)?(?:e[+\-]\d{1,3}+)?|inf)|nan|true|false"
-_WORD = rf"(?>{_LONG}|{_SHORT})(?![\w.])"
-_PLAIN = re.compile(rf"{_WORD}|\{{(?:[{{}}, ]++|{_WORD}|\.\.\.)*+(?<=\}})", re.ASCII)
+# Ordinary constants: text whose form and range are plain to see.
+
+# Well inside the type's range: what comes near the limits is looked at by the grammar's own check.
+_SINGLE = r"\d(?:\.\d{0,40}+)?e(?:-\d\d|\+[012]\d|\+3[0-7])|[12](?:\.\d{0,40}+)?e\+38"
+_FLOATS = {
+    "f64": r"\d(?:\.\d{0,40}+)?e[+\-][012]?\d\d|\d{1,30}+(?:\.\d{0,40}+)?",
+    "f32": _SINGLE + r"|3\.40282347e\+38|\d{1,30}+(?:\.\d{0,40}+)?",
+    "bf16": _SINGLE + r"|\d{1,30}+(?:\.\d{0,40}+)?",
+    "f16": r"\d(?:\.\d{0,40}+)?e(?:-\d\d|\+0[0-3])|\d{1,4}+(?:\.\d{0,40}+)?",
+}
+_INTEGER = r"-?\d{1,20}+"
 
 
 def is_plain(shape: Shape, text: str) -> bool:
-    """True if `text` is certainly a value of `shape`: a scalar, an array of scalars, or an elided one."""
-    if _PLAIN.fullmatch(text) is None:
-        return False
-    try:
-        check_literal(shape, text, 0)
-    except Rejected:
-        return False
-    return True
+    """True if `text` is certainly a value of `shape`: a scalar, `{…}` of numbers, or an elided array."""
+    patterns = _patterns(shape.element_type)
+    dimensions = shape.dimensions
+    if patterns is None or shape.dynamic_dimensions or len(dimensions) > 1:
+        return patterns is not None and text == "{...}" and not shape.dynamic_dimensions
+    if not dimensions:
+        matched = patterns[0].fullmatch(text) is not None
+    else:
+        if text == "{...}" or (text == "{}" and dimensions == (0,)):
+            return True
+        matched = text.count(",") == dimensions[0] - 1 and patterns[1].fullmatch(text) is not None
+    if matched and shape.element_type in INTEGER_TYPES:
+        low, high = _range(shape.element_type)
+        return all(low <= int(word) <= high for word in text.strip("{}").split(","))
+    return matched
+
+
+@cache
+def _patterns(element_type: str) -> tuple[re.Pattern[str], re.Pattern[str]] | None:
+    """Patterns of a value and of a list of values; None for types left to the grammar."""
+    if element_type in _FLOATS:
+        value = rf"(?>-?(?:{_FLOATS[element_type]}|inf)|nan)(?![\w.])"
+    elif element_type == "pred":
+        value = "(?>true|false)"
+    elif element_type in INTEGER_TYPES and element_type[1:] in ("8", "16", "32", "64"):
+        value = _INTEGER
+    else:
+        return None
+    return re.compile(value, re.ASCII), re.compile(rf"\{{{value}(?:, ?{value})*+\}}", re.ASCII)
 
 
 def _range(element_type: str) -> tuple[int, int]:
