@@ -48,7 +48,7 @@ def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | 
             console.print()
         found = fused()
         names = [] if name is None else [name]
-        pair = tpu_pair(report, names, is_final=True)
+        pair = tpu_pair(report, names, report)
         is_short = found.target == "tpu" and not details
         if is_short and draw_kernels(report, names, pair, console, limit):
             return
@@ -64,7 +64,7 @@ def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | 
         final, as_it_is = report.running
         times = KernelTimes(loaded.device, loaded.release) if loaded.device is not None else final
         document = fused_json(found, final, as_it_is, report.counted, times.kernel)
-        if (pair := tpu_pair(report) if name is None else None) is not None:
+        if (pair := tpu_pair(report, (), report) if name is None else None) is not None:
             document |= pair_json(pair)
         return {**document, **verdict_json(answer)} if answer is not None else document
 

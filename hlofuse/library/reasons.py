@@ -18,6 +18,8 @@ from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.fused.tpu import (
     TpuPair,
     compare_tpu,
+    edges_of,
+    final_edges,
     kernel_stories,
     pair_json,
     print_tpu,
@@ -112,7 +114,7 @@ def _has_answer(found: Sequence[Found]) -> bool:
 def tpu_reasons(report: Program, names: Sequence[str]) -> Answer[Any] | None:
     """Kernels of a TPU by name, or pairs of two, with learnt reasons; None for another input."""
     final = final_of_tpu(report) or report
-    if (pair := tpu_pair(report, names, is_final=bool(_final_names(final, names)))) is None:
+    if (pair := tpu_pair(report, names, final)) is None:
         return None
 
     def draw(console: Console, limit: int = 20, details: bool = False) -> None:
@@ -130,10 +132,10 @@ def tpu_reasons(report: Program, names: Sequence[str]) -> Answer[Any] | None:
     )
 
 
-def _final_names(final: Program, names: Sequence[str]) -> set[str]:
-    if len(names) == 1 and final.is_fused:
+def _final_names(final: Program, name: str) -> set[str]:
+    if final.is_fused:
         with suppress(HlofuseError):
-            return launched_in(final.account_as_it_is.module, names[0])
+            return launched_in(final.account_as_it_is.module, name)
     return set()
 
 
@@ -145,7 +147,7 @@ def draw_kernels(
     limit: int,
 ) -> bool:
     """Print the kernels of a TPU's final module that one name means; False where it has none."""
-    names = _final_names(final, queries)
+    names = _final_names(final, queries[0]) if len(queries) == 1 else set()
     if names:
         account = final.account_as_it_is
         found, total = kernel_stories(account, names, pair), account.totals.kernels
@@ -153,14 +155,9 @@ def draw_kernels(
     return bool(names)
 
 
-def tpu_pair(
-    report: Program,
-    names: Sequence[str] = (),
-    *,
-    is_final: bool = False,
-) -> TpuPair | None:
-    """The fusions of XLA:TPU in the input's dumps, or its pairs of these names; None where it has none. With
-    `is_final` names that only the final module has are in no pair."""
+def tpu_pair(report: Program, names: Sequence[str], final: Program) -> TpuPair | None:
+    """The fusions of XLA:TPU in the input's dumps, or its pairs of these names, which may be of `final`; None
+    where it has none."""
     options = report.options
     is_file = options.input != "-" and options.given is None and report.identity.backend.value == "tpu"
     files = tpu_files(Path(options.input), options.module) if is_file else None
@@ -169,14 +166,22 @@ def tpu_pair(
     with options.listener.activity("comparing"):
         before = load(files[0])
         pair = compare_tpu(before, load(files[1]))
-    try:
-        named = [launched_in(before, name) for name in names]
-    except HlofuseError:
-        if not is_final:
-            raise
-        named = [set()]
-    edges = tuple(e for e in pair.edges if all({e.producer, e.consumer} & some for some in named))
-    return replace(pair, edges=edges, changes=(), changed=0) if names else pair
+    if not names:
+        return pair
+
+    def meant(name: str) -> set[str]:
+        try:
+            return launched_in(before, name)
+        except HlofuseError:
+            if not final.is_fused:
+                raise
+        return launched_in(final.account_as_it_is.module, name)
+
+    named = [*map(meant, names)]
+    edges = edges_of(named, pair.edges)
+    if not edges and final.is_fused:
+        edges = edges_of(named, final_edges(final.account_as_it_is.module))
+    return replace(pair, edges=edges, changes=(), changed=0, queries=names)
 
 
 _ProgramT = TypeVar("_ProgramT", bound=Program)

@@ -133,8 +133,19 @@ def test_reasons_are_learnt_and_say_how_often_they_hold(tpu: Path, hlofuse: Run)
     assert {p["rule"] for p in pairs if p["fused"]["tpu"]} == {None}
     one = hlofuse("why", tpu / "gpt2_block", "convolution", "split.0", columns=200)
     assert (one.status, "1 of 1 pair not fused" in one.out) == (0, True)
-    assert re.search(split, one.out)
+    assert re.search(split.replace("split.0 ", r"split.0 \(\S+, \S+\) "), one.out)
     assert "0 of 3 pairs not fused" in hlofuse("why", tpu / "softmax", "exp.1", "--format", "text").out
+
+
+def test_names_of_final_kernels_are_pairs(tpu: Path, hlofuse: Run) -> None:
+    pairs = json.loads(hlofuse("explain", tpu / "gpt2_block", "--format", "json").out)["pairs"]
+    assert pairs
+    found = compare_tpu(load(tpu / "gpt2_block" / "before.hlo"), load(tpu / "gpt2_block" / "after.hlo"))
+    apart = [e for e in found.edges if not e.fused]
+    for e in apart:
+        ((first, *_), (second, *_)) = e.kernels
+        shown = json.loads(hlofuse("why", tpu / "gpt2_block", first, second, "--format", "json").out)["pairs"]
+        assert (e.producer, e.consumer, e.rule) in [(p["producer"], p["consumer"], p["rule"]) for p in shown]
 
 
 def predict(entry: str) -> tuple[Module, Prediction]:

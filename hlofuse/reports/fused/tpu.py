@@ -1,8 +1,8 @@
 """XLA:TPU, whose fusion passes are closed: what they did is read off the dumps before and after. Why they did
 it is not known; conditions learnt from other programs give likely reasons."""
 
-from collections.abc import Container, Iterator
-from itertools import product
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,10 @@ class TpuEdge(Record):
     rule: str | None = None  # The learnt condition that keeps the two apart; None where none does
     kernels: tuple[frozenset[str], ...] = ()  # The kernels after fusion that hold the one and the other
 
+    def has(self, names: Container[str]) -> bool:
+        """True if one of the two, or of their kernels, has one of these names."""
+        return any(n in names for n in (self.producer, self.consumer, *chain(*self.kernels)))
+
 
 class TpuPair(Record):
     """The effect of XLA:TPU's fusion passes on a module."""
@@ -56,6 +60,7 @@ class TpuPair(Record):
     changes: tuple[FusionChange, ...]
     edges: tuple[TpuEdge, ...]
     changed: int  # Edges excluded: other passes changed one of the two
+    queries: Sequence[str] = ()  # The names that `edges` are of; empty where all are here
 
 
 def tpu_files(path: Path, module: str | None = None) -> tuple[Path, Path] | None:
@@ -111,6 +116,18 @@ def _pairs(module: Module) -> Iterator[tuple[Instruction, Instruction, int]]:
                 yield producer, consumer, producer.shape.leaves_size
 
 
+def edges_of(named: Sequence[Container[str]], edges: Iterable[TpuEdge]) -> tuple[TpuEdge, ...]:
+    """The edges that have a name of each."""
+    return tuple(e for e in edges if all(map(e.has, named)))
+
+
+def final_edges(module: Module) -> Iterator[TpuEdge]:
+    """The kernels of the final module that read one another, with no reason."""
+    for a, b, size in _pairs(module):
+        holders = frozenset((a.name,)), frozenset((b.name,))
+        yield TpuEdge(a.name, b.name, size, fused=False, kernels=holders)
+
+
 def kernel_stories(account: Account, names: Container[str], pair: TpuPair | None) -> list[Story]:
     """The kernels of these names, slowest first: times, and why they are apart where a condition says so."""
     apart: dict[str, list[tuple[Place, Rule]]] = {}
@@ -149,7 +166,36 @@ CLOSED = (
 
 
 def print_tpu(p: TpuPair, console: Console, *, limit: int) -> None:
-    """The result, the fusions that were created, then the pairs that were not fused, most bytes first."""
+    """The result, the fusions that were created, then the pairs that were not fused; of names only these."""
+    if p.queries and not p.edges:
+        shown = " and ".join(map(printable, p.queries))
+        console.print(f"No pair of kernels for {shown} in the dumps, or another pass changed one of the two.")
+        return
+    if not p.queries:
+        _print_fusions(p, console, limit)
+    console.print(CLOSED if p.queries else "")
+    apart = [e for e in p.edges if not e.fused]
+    console.print(
+        f"{len(apart):,} of {plural(len(p.edges), 'pair')} not fused, most bytes first", style="bold cyan"
+    )
+    seen = set[str]()
+    listed = sorted(p.edges if p.queries else apart, key=lambda e: (e.fused, -e.bytes_between))
+    for e in listed[: limit or None]:
+        why = f"{e.rule}, as above" if e.rule in seen else reason(e.rule) if e.rule else "reason unknown"
+        if e.fused:
+            why = "fused"
+        seen.add(e.rule or "")
+        row = name_text(e.producer, e.consumer)
+        if p.queries:
+            row.append(f" ({printable(', '.join(dict.fromkeys(map(min, e.kernels))))})")
+        indented(console, row.append(f"  {bytes_text(e.bytes_between)}  {why}"))
+    print_rest(console, listed, limit)
+    if p.changed:
+        changed = f"{plural(p.changed, 'pair')} excluded: other passes changed one of the two"
+        indented(console, changed, 2, "dim")
+
+
+def _print_fusions(p: TpuPair, console: Console, limit: int) -> None:
     console.print(printable(f"{p.module} on TPU: {p.before} → {p.after}"), style="bold")
     console.print(f"{p.kernels_before:,} kernels → {p.kernels_after:,} by the fusion passes", style="bold")
     console.print(CLOSED)
@@ -161,19 +207,6 @@ def print_tpu(p: TpuPair, console: Console, *, limit: int) -> None:
         rows.add_row(str(change.kind), "\n".join(map(printable, what.split("\n"))))
     indented(console, rows)
     print_rest(console, p.changes, limit)
-    console.print()
-    apart = sorted((e for e in p.edges if not e.fused), key=lambda e: -e.bytes_between)
-    of = f"{len(apart):,} of {plural(len(p.edges), 'pair')} not fused, most bytes first"
-    console.print(of, style="bold cyan")
-    seen = set[str]()
-    for e in apart[: limit or None]:
-        why = f"{e.rule}, as above" if e.rule in seen else reason(e.rule) if e.rule else "reason unknown"
-        seen.add(e.rule or "")
-        indented(console, name_text(e.producer, e.consumer).append(f"  {bytes_text(e.bytes_between)}  {why}"))
-    print_rest(console, apart, limit)
-    if p.changed:
-        changed = f"{plural(p.changed, 'pair')} excluded: other passes changed one of the two"
-        indented(console, changed, 2, "dim")
 
 
 def pair_json(p: TpuPair) -> dict[str, Any]:
