@@ -39,8 +39,8 @@ def package(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        hint = 'pip install "hlofuse[batch]"'
-        raise HlofuseError(f"batch needs {name.partition('.')[0]}: {hint} ({error})") from None
+        hint = 'pip install duckdb fsspec pyarrow, or ".[batch]" from a checkout of hlofuse'
+        raise HlofuseError(f"batch needs duckdb, fsspec and pyarrow: {hint} ({error})") from None
 
 
 @cache

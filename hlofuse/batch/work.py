@@ -31,6 +31,7 @@ from .sources import SCHEMA, Item
 
 Rows: TypeAlias = dict[str, list[dict[str, Any]]]
 """Rows by the name of their table; columns that are missing are null."""
+_BACK = '<header><a href="../index.html">All modules</a>'
 
 
 class Task(Record):
@@ -100,8 +101,9 @@ def _of_each(item: Item, task: Task) -> Iterator[Rows]:
                     rows = _rows(report, task.suggests)
                     if task.pages is not None:
                         with suppress(HlofuseError):  # the figures stand without a page
-                            page = (final_of_tpu(report) or report).explore(timeline=False)
+                            own = (final_of_tpu(report) or report).explore(timeline=False)
                             name_of_page = page_name(item.key, rows["modules"][0]["module"])
+                            page = own.replace("<header>", _BACK, 1)
                             (task.pages / name_of_page).write_text(page, encoding="utf-8")
                     yield rows
                 except Exception as error:

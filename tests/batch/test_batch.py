@@ -311,6 +311,8 @@ def test_the_index_leads_to_the_page_of_each_module(hlofuse: Run, browser: Brows
     rows[0].locator("a").click()
     page.wait_for_selector("html[data-ready]")
     assert "jit_f" in page.locator("#title").inner_text()
+    page.get_by_text("All modules").click()
+    assert page.locator("tbody tr").count() == 4
     page.close()
 
 
