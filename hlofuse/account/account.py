@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.kernels import (
+    Loop,
     count_runs,
     counted_trips,
     is_small_call,
     launched_computations,
+    outermost_loops,
     trip_count_of,
 )
 from hlofuse.analysis.launches import CommandBuffers, LaunchKind, is_asynchronous, launch_of
@@ -247,6 +249,11 @@ class Account:
 
     def runs(self, computation: Computation) -> int:
         return self._run_counts[0].get(computation, 0)
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """The outermost loops that launch kernels, with those of counted branches alone."""
+        return outermost_loops(self.module, (c for c in self.module.computations if not self.runs(c)))
 
     @cached_property
     def rows(self) -> tuple[Launched, ...]:

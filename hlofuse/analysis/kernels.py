@@ -355,9 +355,10 @@ class Loop:
     kernels: int  # Launched by one turn
 
 
-def outermost_loops(module: Module) -> tuple[Loop, ...]:
-    """The outermost loops that launch kernels; each once, however often its computation is called."""
-    return tuple(_loops(module.entry, {}, {module.entry}))
+def outermost_loops(module: Module, left_out: Iterable[Computation] = ()) -> tuple[Loop, ...]:
+    """The outermost loops that launch kernels; each once, however often its computation is called. Kernels of
+    computations in `left_out` do not count."""
+    return tuple(_loops(module.entry, dict.fromkeys(left_out, 0), {module.entry}))
 
 
 def _loops(computation: Computation, launched: dict[Computation, int], seen: set[Computation]) -> list[Loop]:

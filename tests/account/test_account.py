@@ -105,6 +105,7 @@ def test_a_loop_that_does_not_tell_counts_one_iteration() -> None:
     account = Account(parse_module(UNCOUNTED % ""))
     assert {r.instruction.name for r in account.rows if r.per_iteration} == {"more", "y", "less"}
     assert account.totals.launches == 3
+    assert [loop.kernels for loop in account.loops] == [account.totals.per_iteration]
 
 
 def test_of_a_conditional_the_dearest_branch_runs() -> None:

@@ -169,3 +169,6 @@ def test_names_of_a_dump_are_made_safe(hlofuse: Run) -> None:
         assert result.status == 0
         assert "\x1b" not in result.out
         assert "EC007" in result.out
+    document = json.loads(hlofuse("kernels", "-", "--format", "json", stdin=text.encode()).out)
+    (row,) = document["kernels"]
+    assert (row["bytes_accessed"], row["bytes_floor"]) == (document["totals"]["bytes"], True)

@@ -8,7 +8,6 @@ from msgspec import to_builtins
 
 from hlofuse.account.functions import Functions
 from hlofuse.analysis.cost import Cost
-from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.diff.compare import moved_lines
 from hlofuse.diff.model import (
     Accounts,
@@ -94,7 +93,7 @@ def _side(
         "totals": totals_json(account.totals, accounts.counted[number]),
         "functions": functions_json(functions[number]),
         "computations_not_compared": side.unreachable,
-        "loops": list(map(to_builtins, outermost_loops(side.module))),
+        "loops": list(map(to_builtins, account.loops)),
         **profile_json(account.measured),
     }
 

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.diff.model import (
     Accounts,
     Detail,
@@ -315,7 +314,7 @@ def profile_notes(accounts: Accounts) -> Iterator[str]:
 
 
 def loop_notes(accounts: Accounts) -> list[str]:
-    sides = [outermost_loops(account.module) for account in (accounts.before, accounts.after)]
+    sides = accounts.before.loops, accounts.after.loops
     before, after = (loops_line(found) if found else "" for found in sides)
     if before == after:
         return [before] if before else []

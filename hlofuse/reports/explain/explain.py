@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from hlofuse.account import Costs, KernelTime, Launched, Observed
 from hlofuse.account.bound import open_end
 from hlofuse.account.cpu import CpuTimes
-from hlofuse.analysis.kernels import expansion_of, outermost_loops
+from hlofuse.analysis.kernels import expansion_of
 from hlofuse.compilation import Compilation, PassResult
 from hlofuse.ir import Instruction, grouped, replace
 from hlofuse.pipelines import TARGETS
@@ -63,7 +63,7 @@ def explain(
         record,
         hot_kernels(facts),
         facts.kernels(),
-        outermost_loops(facts.replay.final),
+        facts.account_after.loops,
         sum(bool(step.tied_with) for s in stories for g in s.fused for step in g.steps),
         earlier=tuple(earlier),
         later=tuple(later),

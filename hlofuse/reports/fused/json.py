@@ -6,7 +6,6 @@ from typing import Any
 from msgspec import to_builtins
 
 from hlofuse.account import Account, KernelTime
-from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.compilation import Counted
 from hlofuse.format.fields import fields
 from hlofuse.ir.graph import Instruction
@@ -46,7 +45,7 @@ def fused_json(
         f.rules,
         hot_kernels=hot,
         kernels=kernels,
-        loops=outermost_loops(final.module),
+        loops=final.loops,
         selected=None if f.selected is None else Selection(f.selected, tuple(chosen)),
         counted=counted,
     )

@@ -115,7 +115,8 @@ def _chosen(kernel: Instruction, cost: Cost, by_rules: dict[str, Any]) -> Choice
         kernel.shape.text_without_layout,
         kernel.fusion_kind,
         kernel.computation_name,
-        None if _has_unknown_bytes(kernel, cost) else int(cost.bytes_accessed),
+        int(cost.bytes_accessed),
+        _has_unknown_bytes(kernel, cost),
         layer=layer_of(kernel.op_name),
         **by_rules,
     )

@@ -29,7 +29,8 @@ class Choice(Record):
     shape: str
     kind: str | None  # kLoop and so on for a fusion
     computation: str
-    bytes_accessed: int | None  # None for a custom call, whose cost is not known
+    bytes_accessed: int
+    bytes_floor: bool  # `bytes_accessed` is a lower bound, as of a custom call, whose cost is not known
     rule: Rule | None = None  # None where no rule is known to say who runs it (`KernelSelection.is_closed`)
     figures: Figures = NO_FIGURES
     notes: tuple[Note, ...] = ()
@@ -122,7 +123,7 @@ class KernelSelection(Record):
                 name,
                 len(own),
                 sum(times) if (times := [k.us * k.runs for k in own if k.us is not None]) else None,
-                sum((k.bytes_accessed or 0) * k.runs for k in own),
+                sum(k.bytes_accessed * k.runs for k in own),
                 any(k.is_floor or k.us is None for k in own if k.runs),
             )
             for name, own in found.items()
@@ -139,8 +140,7 @@ class KernelSelection(Record):
             if k.measured is not None:
                 measured = k.measured.total_us
             us = k.us or 0.0
-            moved = k.bytes_accessed or 0
-            return -measured, -us * k.launches, -moved * k.launches
+            return -measured, -us * k.launches, -k.bytes_accessed * k.launches
 
         return sorted(map(_together, groups), key=weight)
 
@@ -190,7 +190,9 @@ def _kernel(k: Choice) -> dict[str, Any]:
         **fields(k, "input_name=name opcode shape kind computation run_by rule=code"),
         "figures": dict(k.figures),
         "notes": [{"rule": n.rule.code, "title": n.rule.title, "figures": dict(n.figures)} for n in k.notes],
-        **fields(k, "heroes blocks threads us time_us=us floor=is_floor runs bytes_accessed source"),
+        **fields(
+            k, "heroes blocks threads us time_us=us floor=is_floor runs bytes_accessed bytes_floor source"
+        ),
         "time_kind": time_kind(k.us, k.is_floor),
         **measured_json(k.measured),
         **fields(k, "made_by=created_by", created_by_json),

@@ -41,19 +41,18 @@ def cost_heading(shown: Sequence[Choice], *, timed: bool) -> str:
     """The heading of the column that `cost_text` fills; `timed` where there is a time model."""
     if not timed:
         return "bytes"
-    by_bytes = any(k.us is None and k.bytes_accessed is not None for k in shown)
-    return "est. or bytes" if by_bytes else "est."
+    return "est. or bytes" if any(k.us is None for k in shown) else "est."
 
 
 def cost_text(k: Choice) -> str:
-    """Its estimated time, else its bytes, and its launches; a dash for an unknown cost."""
+    """Its estimated time, else its bytes, and its launches."""
     if not k.runs:
         return "not counted"
     times = f" × {k.launches:,}" if k.launches != 1 else ""
     times += ", one iteration" if k.per_iteration else ""
     if k.us is not None:
         return us_text(k.us, k.is_floor) + times
-    return bytes_text(k.bytes_accessed) + times if k.bytes_accessed is not None else "–"
+    return bytes_text(k.bytes_accessed, k.bytes_floor) + times
 
 
 def because(k: Choice) -> str:
