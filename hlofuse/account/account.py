@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
+from itertools import filterfalse
 from typing import TYPE_CHECKING
 
 from hlofuse.analysis.cost import Cost
@@ -202,17 +203,20 @@ class Account:
         return {i: e for i in launched if (e := exchange_of(i, self.module)) is not None}
 
     @cached_property
+    def _us_alone(self) -> dict[Instruction, float | None]:
+        return {r.instruction: r.us for own in self._rows_alone.values() for r in own}
+
+    @cached_property
     def _overlaps(self) -> dict[Instruction, Overlap]:
         """What hides each collective and a TPU's copies: nothing on a CPU; empty without a schedule."""
         if self.backend == "cpu":
             return {i: Overlap(False) for i in self._exchanges}
-        launches = {r.instruction: r.us for own in self._rows_alone.values() for r in own}
-        copies = {i for i in launches if self.backend == "tpu" and is_asynchronous(i)}
+        copies = {i for i in self._us_alone if self.backend == "tpu" and is_asynchronous(i)}
         if not (self._exchanges or copies) or not self.module.is_scheduled:
             return {}
         order = [c for c in self.module.computation_post_order() if c in self._rows_alone]
         return overlaps(
-            order, launches, copies | self._exchanges.keys(), self.launch_overhead_us or 0.0, copies
+            order, self._us_alone, copies | self._exchanges.keys(), self.launch_overhead_us or 0.0, copies
         )
 
     @cached_property
@@ -229,8 +233,7 @@ class Account:
     def collectives(self) -> tuple[Collective, ...]:
         """The collectives that the module launches, in the order of `rows`."""
         overhead = self.launch_overhead_us or 0.0
-        alone = {r.instruction: r.us for own in self._rows_alone.values() for r in own}
-        times = {i: None if (us := alone[i]) is None else us - overhead for i in self._exchanges}
+        times = {i: None if (us := self._us_alone[i]) is None else us - overhead for i in self._exchanges}
         runs = {r.instruction: r.runs for r in self.rows}
         # The bytes of a copy are all that it does.
         floors = {r.instruction for r in self.rows if r.is_floor and r.kind not in ("copy", "memset")}
@@ -253,7 +256,7 @@ class Account:
     @property
     def loops(self) -> tuple[Loop, ...]:
         """The outermost loops that launch kernels, with those of counted branches alone."""
-        return outermost_loops(self.module, (c for c in self.module.computations if not self.runs(c)))
+        return outermost_loops(self.module, filterfalse(self.runs, self.module.computations))
 
     @cached_property
     def rows(self) -> tuple[Launched, ...]:

@@ -135,3 +135,23 @@ def test_names_given_on_the_way_stand_for_operations_of_the_input(samples: Path)
     assert in_the_input(("%fusion.28", "triton_softmax.6"), run) == ["add.9.0", "triton_softmax.6"]
     assert in_the_input(("gemm_fusion_dot.2", "fusion.21"), run) == ["gemm_fusion_dot.2", "mul.29.0"]
     assert in_the_input(("nothing", "fusion.21"), run) == ["nothing", "fusion.21"]
+
+
+def test_a_copy_after_fusion_has_the_reason_of_the_copy_of_its_array(hlofuse: Run, tmp_path: Path) -> None:
+    """XLA may number two copies the other way round."""
+    before = tmp_path / "before.hlo"
+    before.write_text(LOOP.replace("CONFIG", "{}").replace("(a, q)", "(a, p)"))
+    (tmp_path / "hlofuse.json").write_text(
+        '{"schema": "hlofuse.stamp/1", "jaxlib": "0.11.1", "backend": "cpu"}'
+    )
+    final = hlofuse("replay", before, "--target", "cpu", "--until", "end", "-o", "-").out
+    names = re.findall(r"%(copy\S*) = .*copy\(%[ap]\)", final)
+    assert len(names) == 2
+    other = dict(zip(names, names[::-1], strict=True))
+    swapped = re.sub(r"%(copy[.\d]*)", lambda m: f"%{other.get(m[1], m[1])}", final)
+    reasons = []
+    for text in (final, swapped):
+        (tmp_path / "after_optimizations.hlo").write_text(text)
+        reasons.append(["is not donated" in hlofuse("why", before, name).out for name in names])
+    assert sum(reasons[0]) == 1
+    assert reasons[1] == reasons[0][::-1]

@@ -12,7 +12,7 @@ from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computat
 from hlofuse.compilation import Compilation
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import source_in_function
-from hlofuse.ir import Computation, Instruction, Module, replace
+from hlofuse.ir import Computation, Instruction, Module, grouped, replace
 from hlofuse.ir.opcodes import values
 from hlofuse.rules.catalogue import Rule, catalogue
 from .lineage import Lineage, is_view, readers
@@ -127,19 +127,22 @@ class Facts:
         return found
 
     @cached_property
-    def _final(self) -> dict[str, Instruction]:
-        return {i.name: i for i in self.replay.replayed_final.instructions()}
+    def _by_work(self) -> list[dict[tuple[str, ...], list[str]]]:
+        """The names of the instructions of the replay's final module and of XLA's, by opcode and operands."""
+        modules = self.replay.replayed_final, self.replay.final
+        return [grouped((_work(i), i.name) for i in m.instructions()) for m in modules]
 
     def created_after_fusion(self, added: Instruction) -> tuple[CreatedBy, ...]:
         """The rewrites after fusion that added an instruction; empty if the replay has another."""
-        own = self._final.get(added.name)
-        sources = tuple(o.name for o in added.operands)
-        if own is None or sources != tuple(o.name for o in own.operands):
+        key = _work(added)
+        own, final = (found.get(key, []) for found in self._by_work)
+        name = own[0] if len(own) == len(final) == 1 else added.name
+        if name not in own:
             return ()
         return tuple(
-            CreatedBy(e.pass_name, self.rule(e.rule), e.reason or "", e.added, e.removed or sources)
+            CreatedBy(e.pass_name, self.rule(e.rule), e.reason or "", (added.name,), e.removed or key[1:])
             for e in self.replay.events_after_fusion
-            if e.rule and added.name in e.added
+            if e.rule and name in e.added
         )
 
     def created_by(self, name: str, other: str | None = None) -> tuple[CreatedBy, ...]:
@@ -234,6 +237,10 @@ def final_kernel(row: Launched, place: Place, at_fusion: str | None) -> FinalKer
         row, "kind runs per_iteration bytes_accessed=cost.bytes_accessed us is_floor measured in_branch"
     )
     return FinalKernel(place, at_fusion, **own)
+
+
+def _work(x: Instruction) -> tuple[str, ...]:
+    return x.opcode, *(o.name for o in x.operands)
 
 
 def place_of(x: Instruction, module: Module) -> Place:

@@ -94,7 +94,7 @@ def _added_after_fusion(name: str, facts: Facts) -> Story:
     assert found is not None
     place = replace(place_of(found, module), final="")
     copies = found.operands[0].name if found.opcode == "copy" and found.operands else None
-    launch = next((row for row in facts.account_after.rows if row.instruction is found), None)
+    launch = facts.account_after.by_name.get(name)
     story = Story(place, "added", copies=copies, created_by=facts.created_after_fusion(found))
     return story if launch is None else _with_time(story, launch, facts)
 
