@@ -103,8 +103,8 @@ def print_rows(
         side = [n for n in shown if columns[n][1] == "right" or (names_fit and n not in texts)]
     above = [n for n in shown if n not in side and columns[n][1] == "name"]
     below = [n for n in shown if n not in side and columns[n][1] == "left"]
-    for n in above:
-        indented(console, columns[n][0], indent, "dim")
+    for heading in filter(None, (columns[n][0] for n in above)):
+        indented(console, heading, indent, "dim")
     groups = [rows]
     if not fits:
         groups = [[row] for row in rows]
@@ -112,7 +112,8 @@ def print_rows(
             groups.insert(0, [])
     for number, group in enumerate(groups):
         for n in above if group else ():
-            indented(console, _shorten_cell(group[0][n], width), indent)
+            if group[0][n]:
+                indented(console, _shorten_cell(group[0][n], width), indent)
         table = plain_table(*(("" if number else columns[n][0], columns[n][1]) for n in side))
         for column, n in zip(table.columns, side, strict=True):
             column.width = widths[n]
@@ -120,9 +121,11 @@ def print_rows(
             table.add_row(
                 *(_shorten_cell(row[n], widths[n]) if columns[n][1] == "name" else row[n] for n in side)
             )
-        indented(console, table, indent + (GAP if above else 0))
+        if side:
+            indented(console, table, indent + (GAP if above else 0))
         for n in below if group else ():
-            indented(console, group[0][n], indent + GAP)
+            if group[0][n]:
+                indented(console, group[0][n], indent + GAP)
 
 
 class Rows:
