@@ -76,7 +76,8 @@ def summed(x: Instruction, one: Labelled, removed: list[int]) -> Labelled:
     value, labels = one
     total = total_of(x, make.convert(x, value, x.element_type), list(map(labels.index, removed)))
     rest = [d for d in labels if d not in removed]
-    return make.convert(x, total, value.element_type), rest
+    is_floating = value.element_type in FLOATING_TYPES  # others may be too narrow
+    return make.convert(x, total, value.element_type) if is_floating else total, rest
 
 
 def contracted(
@@ -148,9 +149,12 @@ def _multiplied(x: Instruction) -> list[Labelled]:
     if x.opcode == "multiply":
         return [f for o in x.operands for f in _multiplied(o)]
     value, own = spread_factor(x)
-    factors = _multiplied(value) if value is not x else [(value, own)]
-    if value.opcode == "dot" and not DotDimensions.of(value).lhs_contracting:
+    factors = [(value, [*range(value.shape.rank)])]
+    is_exact = value.element_type in {x.element_type, *FLOATING_TYPES}  # integers may wrap
+    if is_exact and value.opcode == "dot" and not DotDimensions.of(value).lhs_contracting:
         factors = labelled(value)
+    elif is_exact and value is not x:
+        factors = _multiplied(value)
     return [(v, [own[d] for d in labels]) for v, labels in factors]
 
 
@@ -200,16 +204,15 @@ def _distributed(x: Instruction) -> Instruction:
 
 
 def _masked(x: Instruction, product: Instruction) -> Instruction:
-    """The product with an operand that the mask of `x` has masked: a NaN that it hides stays hidden."""
+    """The product with operands that the mask of `x` has masked: a NaN that it hides stays hidden."""
     mask = spread_factor(x.operands[0])
+    new = make.copy_of(product, product.operands)
     for side, factor in enumerate(labelled(product)):
         if {*mask[1]} <= {*factor[1]}:
             value = factor[0]
             test = over(mask[0], mask, factor[1], sizes_of(factor))
-            new = make.copy_of(product, product.operands)
             new.replace_operand(side, make.select(x, test, value, make.zeros(x, value.shape)))
-            return new
-    return x
+    return new if new.operands != product.operands else x
 
 
 def product_of_sums(x: Instruction, opcode: str) -> bool:

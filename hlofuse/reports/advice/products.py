@@ -284,17 +284,22 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
         free = [d for d in own if d not in labels]
         order = [*batch, row, *free]
         columns = prod(sizes[d] for d in free)
-        if min(row, column) >= 0 or 2 * columns > sizes[column]:
+        joint, other = sorted((row, column))
+        if joint >= 0 or other in own or min(batch, default=0) < 0 or 2 * columns > sizes[column]:
             continue
+        if x.element_type != solved.element_type or (row < 0 and x.element_type not in FLOATING_TYPES):
+            continue  # an adjoint has no flipped form
         inner = solved.operands[1], labels
         given = (c, own) if row < 0 else contracted(x, inner, (c, own), result)
-        shape = with_dimensions(solved.shape, [*solved.shape.dimensions[:-1], columns])
-        right = make.reshape(x, shape, over(x, given, order, sizes))
-        new = make.copy_of(solved, [solved.operands[0], right], right.shape)
+        shape = replaced(solved.shape, dimensions=(*solved.shape.dimensions[:-1], columns))
+        right = over(x, given, order, sizes)
+        new = make.copy_of(solved, solved.operands, shape)
+        new.replace_operand(1, make.reshape(x, array(x.element_type, shape.dimensions), right))
         if is_call:
-            first, second = solved.attributes["operand_layout_constraints"]
-            layouts = f"{{{first}, {replaced(second, dimensions=right.shape.dimensions)}}}"
-            new.attributes = new.attributes.updated(operand_layout_constraints=layouts)
+            layouts = list(solved.attributes["operand_layout_constraints"])
+            layouts[1] = replaced(layouts[1], dimensions=shape.dimensions)
+            text = f"{{{', '.join(map(str, layouts))}}}"
+            new.attributes = new.attributes.updated(operand_layout_constraints=text)
         if row < 0:
             new.attributes = new.attributes.updated(**_flipped(solved))
         found = make.reshape(x, array(x.element_type, [sizes[d] for d in order]), new), order
@@ -307,7 +312,8 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
 
 
 def _flipped(x: Instruction) -> dict[str, str]:
-    """The attribute that says which matrix a triangular system has, for the transposed one."""
+    """The attribute that says which matrix a triangular system has, for the transposed one
+    of real numbers."""
     if text := x.raw("transpose_a"):
         return {"transpose_a": "TRANSPOSE" if text.startswith("NO") else "NO_TRANSPOSE"}
     text = str(x.raw("backend_config"))

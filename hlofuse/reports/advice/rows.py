@@ -100,7 +100,8 @@ def _sums_at(
 ) -> Instruction:
     """Sums of rows by index, apart for each place of the first `batch` dimensions of the indices."""
     rank = indices.shape.rank
-    kind = rows.element_type
+    kind = "f32" if rows.element_type in ("bf16", "f16") else rows.element_type  # as a reduction
+    rows = make.convert(x, rows, kind)
     shape = array(kind, [*indices.shape.dimensions[:batch], count, *rows.shape.dimensions[rank:]])
     return indexed(
         x,
@@ -477,17 +478,20 @@ def _scatter_stacked(x: Instruction) -> bool:
 
 
 def _segments_of(x: Instruction) -> object:
-    return x.attributes.without("to_apply", "metadata", "update_window_dims")
+    count = x.shape.rank - len(numbers_of(x, "update_window_dims"))
+    return x.attributes.without("to_apply", "metadata", "update_window_dims"), x.shape.dimensions[:count]
 
 
 def _is_sum_of_rows(x: Instruction) -> bool:
     """True for a sum over segments whose rows are the last dimensions of what it reads and writes."""
     window = numbers_of(x, "update_window_dims")
     places = numbers_of(x, "inserted_window_dims") + numbers_of(x, "input_batching_dims")
-    last = x.operands[-1].shape.rank
-    is_first = sorted(places) == [*range(x.shape.rank - len(window))]
-    is_last = window == tuple(range(last - len(window), last))
-    return is_first and is_last and len(x.operands) == 3 and combines_by(x, "add")
+    updates = x.operands[-1].shape
+    count, own = (s.rank - len(window) for s in (x.shape, updates))
+    is_first = sorted(places) == [*range(count)]
+    is_last = window == tuple(range(own, updates.rank))
+    is_whole = x.shape.dimensions[count:] == updates.dimensions[own:]
+    return is_first and is_last and is_whole and len(x.operands) == 3 and combines_by(x, "add")
 
 
 def _masked_sum(x: Instruction) -> tuple[Instruction, Instruction | None, int | None] | None:
@@ -703,6 +707,8 @@ def _gathered_rows(x: Instruction) -> tuple[Instruction, list[int]] | None:
 
 def _limited(starts: Instruction, last: int) -> Instruction:
     """Each start where XLA begins a slice of which `last` is the last place."""
+    if starts.element_type not in ("s32", "u32", "s64", "u64"):
+        starts = make.convert(starts, starts, "s32")
     starts = make.binary(starts, "minimum", starts, make.scalar_like(starts, last))
     return make.binary(starts, "maximum", starts, make.scalar_like(starts, 0))
 

@@ -12,14 +12,14 @@ from hlofuse.format import printable, quantity
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Computation, Instruction, Module, Record, copy_module, grouped, reach, with_trait
 from hlofuse.ir.opcodes import values
-from hlofuse.ir.shape import FLOATING_TYPES, Shape
+from hlofuse.ir.shape import Shape
 from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.common import make
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
-from hlofuse.passes.common.literals import Elements, values_of
+from hlofuse.passes.common.literals import Elements, bounds, values_of
 from hlofuse.passes.common.shapes import array, inserted, numbers_of, window_of, without, without_ones
 from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
@@ -48,6 +48,7 @@ def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
     dims: list[int | None] = list(range(x.shape.rank))
     while True:
         below = x.operands[0] if x.operands else x
+        (low, high), (least, most) = bounds(x.element_type), bounds(below.element_type)
         if x.opcode == "broadcast":
             dims = [x.dimensions.index(d) if d in x.dimensions else None for d in dims]
         elif x.opcode == "transpose":
@@ -55,10 +56,8 @@ def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
         elif x.opcode == "reshape" and without_ones(x.shape).dimensions == below.shape.dimensions:
             places = [k for k, n in enumerate(x.shape.dimensions) if n != 1]
             dims = [places.index(d) if d in places else None for d in dims]
-        elif x.opcode not in ("convert", "copy"):
-            return x, dims
-        elif below.element_type in FLOATING_TYPES and x.element_type not in FLOATING_TYPES:
-            return x, dims  # it loses a fraction
+        elif x.opcode not in ("convert", "copy") or not (low is None or low <= least <= most <= high):
+            return x, dims  # or it loses a fraction or high digits
         x = below
 
 
@@ -73,15 +72,17 @@ def _numbered(test: Instruction) -> Iterator[tuple[int, Instruction, list[int | 
     """The dimensions whose places a test of equality compares, each with what it compares them to, spread."""
     sides = test.operands if test.opcode == "compare" and test.raw("direction") == "EQ" else []
     for numbers, other in zip(sides, sides[::-1], strict=True):
-        if (along := counted_along(numbers)) is not None:
-            yield along, *spread(other)
+        value, dims = spread(other)
+        if (along := counted_along(numbers)) is not None and value.element_type in _INTEGERS:
+            yield along, value, dims
 
 
 def equal_places(x: Instruction) -> list[int]:
     """The two dimensions at equal places of which a test, or its numbers, is true; none for another test."""
     test, own = spread(x)
     along = {d for d, *_ in _numbered(test)}
-    return sorted(map(own.index, along)) if len(along) == 2 else []
+    is_square = len({test.shape.dimensions[d] for d in along}) == 1
+    return sorted(map(own.index, along)) if len(along) == 2 and is_square else []
 
 
 def masked_place(mask: Instruction) -> tuple[int, Instruction] | None:
@@ -107,7 +108,7 @@ def onehot(x: Instruction) -> tuple[Instruction, int] | None:
         others = [dims[d] for d in order if d is not None and d != classes]
         is_plain = dims[classes] is None and others == list(range(indices.shape.rank))
         is_written = indices.opcode in ("iota", "constant")
-        if is_plain and not is_written and None not in order and indices.element_type in _INTEGERS:
+        if is_plain and not is_written and None not in order:
             return indices, order.index(classes)
     return None
 
