@@ -645,7 +645,7 @@ def keep_last(loop: Instruction) -> bool:
     if (batch := Batch.of(loop)) is None:
         return False
     for element in list(loop.users):
-        last = _last_rows(element, list(range(element.shape.rank)))
+        last = _last_rows(element, [*range(element.shape.rank)])
         is_whole = last and element.shape.dimensions[0] == batch.trips
         part = batch.written(element.tuple_index) if is_whole else None
         if part is None:
@@ -676,9 +676,11 @@ def _last_rows(x: Instruction, order: list[int]) -> list[tuple[Instruction, list
                 return []
             found += inner
             continue
-        along = order.index(0) if user.opcode == "slice" and order else -1
-        size = x.shape.dimensions[along] if along >= 0 else 0
-        is_row = user.shape.is_array and user.shape.element_count * size == x.shape.element_count
+        if user.opcode != "slice":
+            return []
+        along = order.index(0)
+        size = x.shape.dimensions[along]
+        is_row = user.shape.element_count * size == x.shape.element_count
         if not is_row or ranges_of(user)[along].start != size - 1:
             return []
         found.append((user, order))

@@ -149,12 +149,11 @@ def _multiplied(x: Instruction) -> list[Labelled]:
     if x.opcode == "multiply":
         return [f for o in x.operands for f in _multiplied(o)]
     value, own = spread_factor(x)
-    factors = [(value, [*range(value.shape.rank)])]
-    is_exact = value.element_type in {x.element_type, *FLOATING_TYPES}  # integers may wrap
-    if is_exact and value.opcode == "dot" and not DotDimensions.of(value).lhs_contracting:
+    if value.element_type not in (x.element_type, *FLOATING_TYPES):
+        return [(value, own)]  # integers may wrap
+    factors = _multiplied(value) if value is not x else [(value, own)]
+    if value.opcode == "dot" and not DotDimensions.of(value).lhs_contracting:
         factors = labelled(value)
-    elif is_exact and value is not x:
-        factors = _multiplied(value)
     return [(v, [own[d] for d in labels]) for v, labels in factors]
 
 

@@ -296,10 +296,9 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
         new = make.copy_of(solved, solved.operands, shape)
         new.replace_operand(1, make.reshape(x, array(x.element_type, shape.dimensions), right))
         if is_call:
-            layouts = list(solved.attributes["operand_layout_constraints"])
-            layouts[1] = replaced(layouts[1], dimensions=shape.dimensions)
-            text = f"{{{', '.join(map(str, layouts))}}}"
-            new.attributes = new.attributes.updated(operand_layout_constraints=text)
+            first, _, *rest = solved.attributes["operand_layout_constraints"]
+            layouts = f"{{{', '.join(map(str, (first, shape, *rest)))}}}"
+            new.attributes = new.attributes.updated(operand_layout_constraints=layouts)
         if row < 0:
             new.attributes = new.attributes.updated(**_flipped(solved))
         found = make.reshape(x, array(x.element_type, [sizes[d] for d in order]), new), order
@@ -312,8 +311,7 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
 
 
 def _flipped(x: Instruction) -> dict[str, str]:
-    """The attribute that says which matrix a triangular system has, for the transposed one
-    of real numbers."""
+    """The attribute that says which matrix a real triangular system has, for the transposed one."""
     if text := x.raw("transpose_a"):
         return {"transpose_a": "TRANSPOSE" if text.startswith("NO") else "NO_TRANSPOSE"}
     text = str(x.raw("backend_config"))

@@ -442,12 +442,13 @@ def _combined(
 
 def _scatter_stacked(x: Instruction) -> bool:
     """Sums over the same segments become one, of values with their columns side by side."""
-    if not x.users or not _is_sum_of_rows(x):
+    segments = _summed_rows(x)
+    if not x.users or segments is None:
         return False
     same = [x]
     for u in x.operands[1].users:
-        fits = u.users and u.opcode == "scatter" and u.operands[1] is x.operands[1] and _is_sum_of_rows(u)
-        fits = fits and u.element_type == x.element_type and _segments_of(u) == _segments_of(x)
+        fits = u.users and u.opcode == "scatter" and u.operands[1] is x.operands[1]
+        fits = fits and _summed_rows(u) == segments
         if fits and not any(depends_on(u, v) or depends_on(v, u) for v in same):
             same.append(u)
     if len(same) < 2:
@@ -457,9 +458,8 @@ def _scatter_stacked(x: Instruction) -> bool:
         parts = list[Instruction]()
         for u in same:
             value = u.operands[k]
-            sizes = list(value.shape.dimensions)
-            del sizes[value.shape.rank - len(numbers_of(u, "update_window_dims")) :]
-            sizes.append(value.shape.element_count // prod(sizes))
+            sizes = value.shape.dimensions[: value.shape.rank - len(numbers_of(u, "update_window_dims"))]
+            sizes += (value.shape.element_count // prod(sizes),)
             parts.append(make.reshape(x, with_dimensions(value.shape, sizes), value))
         return make.concatenate(x, parts, parts[0].shape.rank - 1)
 
@@ -477,13 +477,8 @@ def _scatter_stacked(x: Instruction) -> bool:
     return True
 
 
-def _segments_of(x: Instruction) -> object:
-    count = x.shape.rank - len(numbers_of(x, "update_window_dims"))
-    return x.attributes.without("to_apply", "metadata", "update_window_dims"), x.shape.dimensions[:count]
-
-
-def _is_sum_of_rows(x: Instruction) -> bool:
-    """True for a sum over segments whose rows are the last dimensions of what it reads and writes."""
+def _summed_rows(x: Instruction) -> object:
+    """The segments of a sum whose rows are the last dimensions of what it reads and writes; else None."""
     window = numbers_of(x, "update_window_dims")
     places = numbers_of(x, "inserted_window_dims") + numbers_of(x, "input_batching_dims")
     updates = x.operands[-1].shape
@@ -491,10 +486,13 @@ def _is_sum_of_rows(x: Instruction) -> bool:
     is_first = sorted(places) == [*range(count)]
     is_last = window == tuple(range(own, updates.rank))
     is_whole = x.shape.dimensions[count:] == updates.dimensions[own:]
-    return is_first and is_last and is_whole and len(x.operands) == 3 and combines_by(x, "add")
+    if not (is_first and is_last and is_whole and len(x.operands) == 3 and combines_by(x, "add")):
+        return None
+    form = x.attributes.without("to_apply", "metadata", "update_window_dims")
+    return form, x.element_type, x.shape.dimensions[:count]
 
 
-def _masked_sum(x: Instruction) -> tuple[Instruction, Instruction | None, int | None] | None:
+def _masked_sum(x: Instruction) -> tuple[Instruction, Instruction | None, int] | None:
     """The labels and values of a sum over all places with one label, and this; without values they are
     counted. None for another operation."""
     value = x.operands[0]
@@ -505,27 +503,29 @@ def _masked_sum(x: Instruction) -> tuple[Instruction, Instruction | None, int | 
     is_plain = dims == [*range(rank), *[None] * (value.shape.rank - rank)] and rank > 0
     if test.raw("direction") != "EQ" or not is_plain or tuple(x.dimensions) != tuple(range(rank)):
         return None
-    found = [(labels, integer_of(spread(n)[0])) for labels, n in (test.operands, test.operands[::-1])]
-    labels, number = next(((i, n) for i, n in found if n is not None), (x, None))
-    return labels, value.operands[1] if is_masked(value) else None, number
+    summands = value.operands[1] if is_masked(value) else None
+    for labels, number in (test.operands, test.operands[::-1]):
+        if (n := integer_of(spread(number)[0])) is not None:
+            return labels, summands, n
+    return None
 
 
 def _sum_segments(x: Instruction) -> bool:
     """Sums that a mask for each label takes become one sum over segments."""
-    labels, summands, number = _masked_sum(x) or (x, None, None)
-    if number is None or not x.users:
+    own = _masked_sum(x)
+    if own is None or not x.users:
         return False
+    labels, summands, _ = own
     readers = (r for t in labels.users for m in (t, *t.users) for v in m.users for r in v.users)
     equal = (r for r in dict.fromkeys(readers) if r.opcode == "reduce" and r.shape == x.shape and r.users)
-    found = [(r, own[2]) for r in equal if (own := _masked_sum(r)) and own[:2] == (labels, summands)]
-    numbers = {n for _, n in found if n is not None}
+    found = [(r, other[2]) for r in equal if (other := _masked_sum(r)) and other[:2] == own[:2]]
+    numbers = {n for _, n in found}
     if len(numbers) < _FEWEST or min(numbers) < 0 or max(numbers) >= 2 * len(numbers):
         return False
     rows = summands or make.broadcast(x, x.operands[0].shape, make.scalar(x, x.element_type, 1), ())
     sums = _sums_at(x, labels, rows, max(numbers) + 1, 0)
     for r, n in found:
-        if n is not None:
-            replace(r, make.part(r, sums, n, n + 1))
+        replace(r, make.part(r, sums, n, n + 1))
     return True
 
 
@@ -707,7 +707,7 @@ def _gathered_rows(x: Instruction) -> tuple[Instruction, list[int]] | None:
 
 def _limited(starts: Instruction, last: int) -> Instruction:
     """Each start where XLA begins a slice of which `last` is the last place."""
-    if starts.element_type not in ("s32", "u32", "s64", "u64"):
+    if starts.element_type in "s8 u8 s16 u16".split():
         starts = make.convert(starts, starts, "s32")
     starts = make.binary(starts, "minimum", starts, make.scalar_like(starts, last))
     return make.binary(starts, "maximum", starts, make.scalar_like(starts, 0))

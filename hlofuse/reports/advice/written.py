@@ -27,7 +27,7 @@ from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.loop.parts import body_of, carried_unchanged
 from hlofuse.releases.named import AROUND_FUSION
 from hlofuse.trace import OnlySkipped
-from .matching import combines_by, is_below_zero, is_constant, source
+from .matching import combines_by, is_below_zero, is_constant, is_masked, source
 
 MOST_EVALUATED = 1 << 24  # Elements of an array that a formula writes, and that is worked out
 _INTEGERS = values("s32 u32 s64 s16 u16 u8 s8")
@@ -102,7 +102,7 @@ def onehot(x: Instruction) -> tuple[Instruction, int] | None:
             return None
         rows = array(indices.element_type, [sizes[d] for d in rest])
         return make.reshape(x, rows, indices), order.index(offsets[0])
-    if x.opcode == "select" and is_constant(x.operands[1], 1) and is_constant(x.operands[2], 0):
+    if is_masked(x) and is_constant(x.operands[1], 1):
         x = x.operands[0]
     for classes, indices, dims in _numbered(x):
         others = [dims[d] for d in order if d is not None and d != classes]
