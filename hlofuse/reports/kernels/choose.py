@@ -101,22 +101,16 @@ def _settled(rules: Iterable[Condition[Q]], notes: Iterable[Condition[Q]], candi
     return {"rule": verdict.rule, "figures": verdict.figures, "notes": further}
 
 
-def _has_unknown_bytes(kernel: Instruction, cost: Cost) -> bool:
-    """True for a custom call, and where an element type is not known."""
-    if any(x.shape.has_unknown_type for x in (kernel, *kernel.operands)):
-        return True
-    return bool(cost.unknown) and not kernel.is_opaque
-
-
 def _chosen(kernel: Instruction, cost: Cost, by_rules: dict[str, Any]) -> Choice:
+    is_typed = not any(x.shape.has_unknown_type for x in (kernel, *kernel.operands))
     return Choice(
         kernel.name,
         kernel.opcode,
         kernel.shape.text_without_layout,
         kernel.fusion_kind,
         kernel.computation_name,
-        int(cost.bytes_accessed),
-        _has_unknown_bytes(kernel, cost),
+        int(cost.bytes_accessed) if is_typed else None,
+        is_typed and bool(cost.unknown) and not kernel.is_opaque,
         layer=layer_of(kernel.op_name),
         **by_rules,
     )

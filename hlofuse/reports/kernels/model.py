@@ -29,7 +29,7 @@ class Choice(Record):
     shape: str
     kind: str | None  # kLoop and so on for a fusion
     computation: str
-    bytes_accessed: int
+    bytes_accessed: int | None  # None where an element type is not known
     bytes_floor: bool  # `bytes_accessed` is a lower bound, as of a custom call, whose cost is not known
     rule: Rule | None = None  # None where no rule is known to say who runs it (`KernelSelection.is_closed`)
     figures: Figures = NO_FIGURES
@@ -123,7 +123,7 @@ class KernelSelection(Record):
                 name,
                 len(own),
                 sum(times) if (times := [k.us * k.runs for k in own if k.us is not None]) else None,
-                sum(k.bytes_accessed * k.runs for k in own),
+                sum((k.bytes_accessed or 0) * k.runs for k in own),
                 any(k.is_floor or k.us is None for k in own if k.runs),
             )
             for name, own in found.items()
@@ -140,7 +140,7 @@ class KernelSelection(Record):
             if k.measured is not None:
                 measured = k.measured.total_us
             us = k.us or 0.0
-            return -measured, -us * k.launches, -k.bytes_accessed * k.launches
+            return -measured, -us * k.launches, -(k.bytes_accessed or 0) * k.launches
 
         return sorted(map(_together, groups), key=weight)
 

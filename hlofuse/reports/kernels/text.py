@@ -45,14 +45,14 @@ def cost_heading(shown: Sequence[Choice], *, timed: bool) -> str:
 
 
 def cost_text(k: Choice) -> str:
-    """Its estimated time, else its bytes, and its launches."""
+    """Its estimated time, else its bytes, and its launches; a dash where neither is known."""
     if not k.runs:
         return "not counted"
     times = f" × {k.launches:,}" if k.launches != 1 else ""
     times += ", one iteration" if k.per_iteration else ""
     if k.us is not None:
         return us_text(k.us, k.is_floor) + times
-    return bytes_text(k.bytes_accessed, k.bytes_floor) + times
+    return bytes_text(k.bytes_accessed, k.bytes_floor) + times if k.bytes_accessed is not None else "–"
 
 
 def because(k: Choice) -> str:
