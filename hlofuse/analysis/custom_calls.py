@@ -2,7 +2,6 @@
 
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import values, with_trait
-from hlofuse.ir.removing import has_side_effect as has_side_effect
 
 
 def custom_call_target(instruction: Instruction) -> str:

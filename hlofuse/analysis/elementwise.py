@@ -5,9 +5,9 @@ from collections import deque
 
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.opcodes import values, with_operands, with_trait
+from hlofuse.ir.removing import has_side_effect
 from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES
 from hlofuse.releases import Release
-from .custom_calls import has_side_effect
 
 
 def transpose_is_bitcast(instruction: Instruction) -> bool:

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_fusion_body
 from hlofuse.ir import Computation, Instruction, Module, with_trait
 from hlofuse.ir.fusing import set_tuple_index
-from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands
+from hlofuse.ir.removing import has_side_effect, is_dead, is_safely_removable, remove_with_unused_operands
 from hlofuse.matching.key import Keys
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule

@@ -1,9 +1,15 @@
 """Removes dead instructions (`xla/hlo/transforms/simplifiers/hlo_dce.cc`)."""
 
-from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect, retains_elements
+from hlofuse.analysis.custom_calls import custom_call_target, retains_elements
 from hlofuse.ir import Computation, Instruction, Module, Shape, callees, reach
 from hlofuse.ir.fusing import set_tuple_index
-from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands, replace_instruction
+from hlofuse.ir.removing import (
+    has_side_effect,
+    is_dead,
+    is_safely_removable,
+    remove_with_unused_operands,
+    replace_instruction,
+)
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.rewrites import (
     DEAD_COMPUTATION,

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir import Instruction, Module, Shape, computation_of
 from hlofuse.ir.opcodes import values
-from hlofuse.ir.removing import is_safely_removable, replace_instruction
+from hlofuse.ir.removing import has_side_effect, is_safely_removable, replace_instruction
 from hlofuse.rules.rewrites import BATCH_NORM
 from hlofuse.trace import Recorder
 from .base import Explained, Pass, RewritePass, any_change, attempt, substituted, visit

@@ -1,9 +1,9 @@
 """Comparisons, logical operations, maxima and minima, and selections."""
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import values
+from hlofuse.ir.removing import has_side_effect
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds, scalar_of

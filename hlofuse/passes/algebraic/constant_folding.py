@@ -3,11 +3,10 @@
 from collections.abc import Hashable
 from functools import partial
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir import Instruction, Module, with_trait
 from hlofuse.ir.literal import ELIDED
 from hlofuse.ir.opcodes import values
-from hlofuse.ir.removing import is_dead, remove_with_unused_operands
+from hlofuse.ir.removing import has_side_effect, is_dead, remove_with_unused_operands
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import NotRepresentable, Pass, any_change
 from hlofuse.passes.common import make

@@ -6,10 +6,11 @@ from itertools import product
 from math import prod
 
 from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
-from hlofuse.analysis.custom_calls import CROSSINGS, custom_call_target, hands_on, has_side_effect, is_divided
+from hlofuse.analysis.custom_calls import CROSSINGS, custom_call_target, hands_on, is_divided
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Computation, Instruction, Module, Record, Shape, set_attribute, with_trait
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
+from hlofuse.ir.removing import has_side_effect
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, inline
 from hlofuse.passes.common.dots import DotDimensions

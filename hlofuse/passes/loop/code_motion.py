@@ -1,10 +1,10 @@
 """Passes that move constants into loops and what never changes out of them."""
 
-from hlofuse.analysis.custom_calls import PLACEMENTS, custom_call_target, has_side_effect
+from hlofuse.analysis.custom_calls import PLACEMENTS, custom_call_target
 from hlofuse.ir import Computation, Instruction, Module, Shape, callees, computation_of, module_of, reach
 from hlofuse.ir.grouping import post_order
 from hlofuse.ir.opcodes import values
-from hlofuse.ir.removing import remove_with_unused_operands
+from hlofuse.ir.removing import has_side_effect, remove_with_unused_operands
 from hlofuse.passes.base import Pass, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, copied, inline, set_called

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir import Computation, Instruction, Shape, grouped
 from hlofuse.ir.fusing import set_tuple_index
+from hlofuse.ir.removing import has_side_effect
 from hlofuse.passes.base import substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation

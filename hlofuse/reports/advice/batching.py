@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Computation, Instruction, Shape, computation_of, reach
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.ir.opcodes import values
+from hlofuse.ir.removing import has_side_effect
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, replace_parameter
@@ -116,6 +116,11 @@ class Batch:
         part, starts = written_part(x) or (None, {})
         is_row = part is not None and (x.opcode == "scatter" or part.shape.dimensions[0] == 1)
         return part if is_row and self._place([*starts.values()]) in places else None
+
+    def stacked(self, element: Instruction) -> Instruction | None:
+        """The row that each iteration writes of an element with as many rows as iterations; else None."""
+        is_stack = element.shape.dimensions[:1] == (self.trips,)
+        return self.written(element.tuple_index) if is_stack else None
 
     def reads_own_part(self, x: Instruction) -> bool:
         """True for a slice of one row, another one in each iteration."""
@@ -618,8 +623,7 @@ def sum_in_carry(loop: Instruction) -> bool:
         return False
     for element in list(loop.users):
         values, totals = _rows_to_sum(element)
-        is_whole = totals and element.shape.dimensions[0] == batch.trips
-        part = batch.written(element.tuple_index) if is_whole else None
+        part = batch.stacked(element) if totals else None
         if part is None:
             continue
         shapes = {x: with_dimensions(x.shape, x.shape.dimensions[1:]) for x in values}
@@ -646,8 +650,7 @@ def keep_last(loop: Instruction) -> bool:
         return False
     for element in list(loop.users):
         last = _last_rows(element, [*range(element.shape.rank)])
-        is_whole = last and element.shape.dimensions[0] == batch.trips
-        part = batch.written(element.tuple_index) if is_whole else None
+        part = batch.stacked(element) if last else None
         if part is None:
             continue
         shape = with_dimensions(element.shape, element.shape.dimensions[1:])

@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import count
 
 from hlofuse.analysis.components import depends_on
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import CONTROL_FLOW
 from hlofuse.ir import Instruction, Shape, computation_of, grouped, module_of, reach
 from hlofuse.ir.opcodes import values
+from hlofuse.ir.removing import has_side_effect
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, inserted, numbers_of, ranges_of, with_dimensions

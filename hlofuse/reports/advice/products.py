@@ -276,9 +276,7 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
     result = [*range(x.shape.rank)]
     sizes = sizes_of(*factors)
     for (solved, labels), (c, own) in (factors, factors[::-1]):
-        is_call = "trsm" in (solved.raw("custom_call_target") or "")
-        side, left = ("backend_config", "side = 76") if is_call else ("left_side", "true")  # LAPACK's L
-        if left not in (solved.raw(side) or "") or not {*solved.users} <= {x, reader}:
+        if not _is_from_left(solved) or not {*solved.users} <= {x, reader}:
             continue
         *batch, row, column = labels
         free = [d for d in own if d not in labels]
@@ -295,7 +293,7 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
         right = over(x, given, order, sizes)
         new = make.copy_of(solved, solved.operands, shape)
         new.replace_operand(1, make.reshape(x, array(x.element_type, shape.dimensions), right))
-        if is_call:
+        if _lapack_solve(solved):
             first, _, *rest = solved.attributes["operand_layout_constraints"]
             layouts = f"{{{', '.join(map(str, (first, shape, *rest)))}}}"
             new.attributes = new.attributes.updated(operand_layout_constraints=layouts)
@@ -308,6 +306,16 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
         _solve_later(given[0], solved)
         return True
     return False
+
+
+def _lapack_solve(x: Instruction) -> str:
+    """The configuration of a call of LAPACK that solves a triangular system; empty for other operations."""
+    return str(x.raw("backend_config")) if "trsm" in str(x.raw("custom_call_target")) else ""
+
+
+def _is_from_left(x: Instruction) -> bool:
+    """True for a triangular system whose unknowns are columns."""
+    return x.raw("left_side") == "true" or "side = 76" in _lapack_solve(x)  # LAPACK's L
 
 
 def _flipped(x: Instruction) -> dict[str, str]:
@@ -329,13 +337,12 @@ class _Triangle(NamedTuple):
     @classmethod
     def of(cls, x: Instruction) -> Self | None:
         """None for another operation, and where the unknowns are rows."""
-        call = str(x.raw("backend_config")) if "trsm" in str(x.raw("custom_call_target")) else ""
+        call = _lapack_solve(x)
         side, lower = x.raw("transpose_a"), x.raw("lower") == "true" or "uplo = 76" in call  # LAPACK's L
         is_transposed = side == "TRANSPOSE" or "trans_x = 84" in call
         is_plain = side == "NO_TRANSPOSE" or "trans_x = 78" in call
-        is_left = x.raw("left_side") == "true" or "side = 76" in call
         is_unit = x.raw("unit_diagonal") == "true" or "diag = 85" in call
-        has_form = is_left and (is_plain or is_transposed) and is_unit == lower  # as LU has it
+        has_form = _is_from_left(x) and (is_plain or is_transposed) and is_unit == lower  # as LU has it
         return cls(x.operands[0], x.operands[1], lower, is_transposed) if has_form else None
 
 

@@ -5,7 +5,6 @@ from collections import deque
 from copy import deepcopy
 from itertools import pairwise
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
@@ -13,7 +12,7 @@ from hlofuse.ir import Computation, Instruction, Module, Shape
 from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
 from hlofuse.ir.grouping import post_order
 from hlofuse.ir.merging import merge_fusion
-from hlofuse.ir.removing import remove_with_unused_operands, replace_instruction
+from hlofuse.ir.removing import has_side_effect, remove_with_unused_operands, replace_instruction
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.literals import values_of
