@@ -62,6 +62,8 @@ def times_lines(v: Verdict) -> Iterator[str]:
     """The CPU that the times are estimated for, and the kernels whose time is not known."""
     if v.cpu is not None:
         yield f"Times: estimates for {cpu_title(v.cpu, v.totals)}; hlofuse calibrate measures yours"
+    if v.totals.call_us > 0.5 * (v.totals.us or 0.0) and not v.totals.per_iteration:
+        yield "Several steps (lax.scan) or inputs (vmap) in one jitted program share its call"
     unknown = [
         (k.open_end, printable(k.place.label))
         for k in v.hot_kernels
@@ -133,7 +135,8 @@ def _share(s: Share, total: float) -> str:
     if s.host_wait_us >= 0.005 * total:
         waits = f"{us_text(s.host_wait_us)} of it host waits (as measured on an H200)"
         together = f", {waits}{together}"
-    return f"{s.kind} {us_text(us, s.is_floor)}{_part(us, total)}{together}"
+    kind = "call of the program" if s.kind == "call" else s.kind
+    return f"{kind} {us_text(us, s.is_floor)}{_part(us, total)}{together}"
 
 
 def _part(value: float, whole: float) -> str:
