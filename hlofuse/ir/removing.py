@@ -3,7 +3,7 @@
 from collections import deque
 
 from hlofuse.ir.opcodes import values
-from .attributes.attributes import Attributes
+from .attributes.attributes import Attributes, written
 from .graph import Computation, Instruction
 from .opcodes import with_trait
 
@@ -120,7 +120,7 @@ _COMMON = ("sharding", "frontend_attributes", "control-predecessors", "metadata"
 
 def set_attribute(instruction: Instruction, name: str, value: object) -> None:
     """Write one attribute where XLA prints it: own attributes first, then the common ones."""
-    raw, text = instruction.attributes.raw_items, str(value)
+    raw, text = instruction.attributes.raw_items, written(value)
     if name in raw or name not in _COMMON:
         instruction.attributes = instruction.attributes.updated(**{name: text})
         return

@@ -277,9 +277,9 @@ class AllReducePromotion(RewritePass):
         name, opcode = f"{function.name}_promoted", function.root.opcode
         promoted = make.reducer(x, name, opcode, wide, ("x", "y"))
         operands = [make.convert(o, o, wide) for o in x.operands]
-        new = make.copy_of(x, operands, x.shape.with_element_type(wide))
+        shape = x.shape.with_element_type(wide)
+        new = make.copy_of(x, operands, shape, to_apply=f"%{promoted.name}")
         set_called(new, [("to_apply", promoted)])
-        new.attributes = new.attributes.updated(to_apply=f"%{promoted.name}")
         return replace_instruction(x, make.convert(new, new, x.element_type))
 
 

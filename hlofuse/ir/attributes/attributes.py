@@ -27,6 +27,12 @@ def split_attributes(text: str) -> dict[str, str]:
     return {name: raw for name, (raw, _) in parse_attributes(text).items()}
 
 
+def written(value: Any) -> str:
+    """The text of a value; lists of numbers are in braces."""
+    is_list = type(value) in (list, tuple, range)
+    return "{" + ",".join(map(str, value)) + "}" if is_list else str(value)
+
+
 UNREAD = "\0"  # Marks a value that has not been read yet
 
 
@@ -103,9 +109,11 @@ class Attributes(Mapping[str, Any]):
         raw = self._raw
         return name in (self.raw_items if raw is None else raw)
 
-    def updated(self, **changes: str) -> "Attributes":
-        """A copy with these values (as text) set; new names go to the end."""
-        return Attributes(raw={**self.raw_items, **changes})
+    def updated(self, **changes: object) -> "Attributes":
+        """A copy with these values (see `written`) set, without those that are None; new names go to the
+        end."""
+        raw = {**self.raw_items, **changes}
+        return Attributes(raw={name: written(value) for name, value in raw.items() if value is not None})
 
     def without(self, *names: str) -> "Attributes":
         """A copy lacking these names."""

@@ -201,9 +201,7 @@ def _convolution_to_dot(c: Context, conv: Instruction) -> bool:
 def change_window(
     c: Context, conv: Instruction, operands: list[Instruction], window: list[WindowDimension]
 ) -> bool:
-    new = make.copy_of(conv, operands)
-    new.attributes = new.attributes.updated(window=str(Window(window)))
-    return c.replace(conv, new)
+    return c.become(conv, make.copy_of, operands, window=Window(window))
 
 
 def _with_padded_input(c: Context, conv: Instruction) -> bool:

@@ -79,8 +79,7 @@ class ReshapeMover(Pass):
         assert first is not None
         operands = [_undone(first, o, self.release) for o in i.operands]
         small = first.operands[0].shape.with_element_type(i.element_type)
-        new = make.copy_of(i, operands, small)
-        new.attributes = new.attributes.without("sharding")
+        new = make.copy_of(i, operands, small, sharding=None)
         if first.opcode == "reshape":
             moved = make.reshape(i, i.shape, new)
         else:

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from hlofuse.ir import Instruction, Record, Shape, computation_of
+from hlofuse.ir.attributes.attributes import written
 from hlofuse.ir.attributes.parsers import parse_value
-from .make import add, numbers
+from .make import add
 from .shapes import array, others
 
 
@@ -45,7 +46,7 @@ class DotDimensions(Record):
             "rhs_batch_dims": self.rhs_batch,
             "rhs_contracting_dims": self.rhs_contracting,
         }
-        return {name: numbers(value) for name, value in found.items() if value or "contracting" in name}
+        return {name: written(value) for name, value in found.items() if value or "contracting" in name}
 
 
 def free_dimensions(dot: Instruction) -> list[tuple[int, ...]]:

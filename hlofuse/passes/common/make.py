@@ -2,8 +2,7 @@
 `added` sets only the given ones, `add` also the metadata of `at`, `derived` also its sharding and frontend
 attributes (`HloInstruction::AddInstruction`)."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import (
@@ -16,6 +15,7 @@ from hlofuse.ir import (
     replace,
     set_attribute,
 )
+from hlofuse.ir.attributes.attributes import written
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, SliceRange, SliceRanges, Window
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.passes.base import NotRepresentable
@@ -41,7 +41,7 @@ def added(
     `called` is the one to apply. Lists of numbers are written in braces."""
     called = [("to_apply", called)] if isinstance(called, Computation) else called
     given = {**(raw_attributes or {}), **attributes, **{name: _named(name, c) for name, c in called}}
-    raw = {name: _written(value) for name, value in given.items()}
+    raw = {name: written(value) for name, value in given.items()}
     if opcode == "convolution" and name is None:
         window = raw.get("window", "")
         dilations = (("lhs_dilate", "-base-dilated"), ("rhs_dilate", "-window-dilated"))
@@ -58,10 +58,6 @@ def added(
 def _named(attribute: str, computation: Computation) -> str:
     name = f"%{computation.name}"
     return f"{{{name}}}" if attribute == "called_computations" else name
-
-
-def _written(value: Any) -> str:
-    return numbers(value) if type(value) in (list, tuple, range) else str(value)
 
 
 def add(
@@ -99,11 +95,6 @@ def _copy_sharding(new: Instruction, source: Instruction) -> None:
     for name, text in source.attributes.given("sharding", "frontend_attributes").items():
         if copies_sharding or name != "sharding":
             set_attribute(new, name, text)
-
-
-def numbers(values: Iterable[int]) -> str:
-    """A list of numbers as an attribute shows it."""
-    return "{" + ",".join(map(str, values)) + "}"
 
 
 def constant(at: Instruction, shape: Shape, values: Sequence[Value]) -> Instruction:
@@ -321,11 +312,16 @@ def bare_element(at: Instruction, source: Instruction, index: int) -> Instructio
 
 
 def copy_of(
-    original: Instruction, operands: Sequence[Instruction], shape: Shape | None = None
+    original: Instruction,
+    /,
+    operands: Sequence[Instruction],
+    shape: Shape | None = None,
+    **attributes: object,
 ) -> Instruction:
-    """A clone with other operands, in the computation of the original (`CloneWithNewOperands`)."""
+    """A clone with other operands (`CloneWithNewOperands`), in the computation of the original. It has these
+    attributes, and lacks those that are None."""
     clone = original.clone(operands, shape=shape)
-    clone.attributes = clone.attributes.without("control-predecessors")
+    clone.attributes = clone.attributes.without("control-predecessors").updated(**attributes)
     return computation_of(original).add_instruction(clone)
 
 

@@ -9,6 +9,7 @@ from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
 from hlofuse.analysis.custom_calls import CROSSINGS, custom_call_target, hands_on, is_divided
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Computation, Instruction, Module, Record, Shape, set_attribute, with_trait
+from hlofuse.ir.attributes.attributes import written
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.removing import has_side_effect
 from hlofuse.passes.common import make
@@ -270,13 +271,13 @@ class Partition:
         for device, place in enumerate(product(*map(range, self._sizes.values()))):
             others = (k for k, axis in zip(place, self._sizes, strict=True) if axis not in axes)
             groups.setdefault(tuple(others), []).append(device)
-        return f"{{{','.join(map(make.numbers, groups.values()))}}}"
+        return f"{{{','.join(map(written, groups.values()))}}}"
 
 
 def resize(x: Instruction, divided: Sequence[object]) -> None:
     """Have the attributes of a slice follow its shape along the dimensions that are divided."""
     if x.opcode == "dynamic-slice":
-        set_attribute(x, "dynamic_slice_sizes", make.numbers(x.shape.dimensions))
+        set_attribute(x, "dynamic_slice_sizes", x.shape.dimensions)
     elif x.opcode == "slice":
         parts = zip(x.attributes["slice"], x.shape.dimensions, divided, strict=True)
         ranges = SliceRanges(SliceRange(0, size, 1) if axes else r for r, size, axes in parts)

@@ -10,7 +10,7 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Instruction, Module, Record
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
 from hlofuse.ir.opcodes import values
-from hlofuse.ir.removing import replace_instruction, set_attribute
+from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES
 from hlofuse.passes.base import (
     ExpandPass,
@@ -220,9 +220,8 @@ def _fold_into_convolution(convolution: Instruction, sides: list[int]) -> None:
         operand = operands[side]
         operands[side] = operand.operands[0]
         texts[side] = "".join(label for _, label in sorted(zip(operand.dimensions, texts[side], strict=True)))
-    new = make.copy_of(convolution, operands)
-    set_attribute(new, "dim_labels", ConvolutionDimensionNumbers(texts[0], texts[1], labels.output))
-    replace_instruction(convolution, new)
+    moved = ConvolutionDimensionNumbers(texts[0], texts[1], labels.output)
+    replace_instruction(convolution, make.copy_of(convolution, operands, dim_labels=moved))
 
 
 BATCH, FREE, CONTRACTING = range(3)

@@ -17,7 +17,7 @@ from hlofuse.cost.gpu.shapes import inverse, normalized_transpose
 from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.passes.base import Explained, Pass, VisitPass, replaced, visit_module
 from hlofuse.passes.common import make
-from hlofuse.passes.common.make import add, added, bitcast, numbers
+from hlofuse.passes.common.make import add, added, bitcast
 from hlofuse.passes.common.shapes import (
     array,
     permute,
@@ -63,7 +63,7 @@ def reduce_like(
         "reduce",
         shape,
         [*inputs, *initial_values_of(reduce)],
-        dimensions=numbers(dimensions),
+        dimensions=list(dimensions),
         called=list(reduce.called),
     )
 

@@ -236,18 +236,18 @@ class Batch:
         operands = [*map(self.over_all, x.operands[:count]), *(self.fixed[o] for o in starts)]
         return self._copy(x, operands, **self._attributes(x))
 
-    def _attributes(self, x: Instruction) -> dict[str, str]:
+    def _attributes(self, x: Instruction) -> dict[str, object]:
         """The attributes that name dimensions, after a new leading one."""
         first = [0] if x.opcode in ("broadcast", "transpose") else []
-        later = {"dimensions": make.numbers([*first, *(d + 1 for d in x.dimensions)])}
-        texts = later if "dimensions" in x.attributes else {}
+        later: dict[str, object] = {"dimensions": [*first, *(d + 1 for d in x.dimensions)]}
+        found = later if "dimensions" in x.attributes else {}
         if x.opcode == "slice":
-            texts["slice"] = str(SliceRanges([SliceRange(0, self.trips, 1), *ranges_of(x)]))
+            found["slice"] = SliceRanges([SliceRange(0, self.trips, 1), *ranges_of(x)])
         if x.opcode == "pad":
-            texts["padding"] = f"0_0x{x.raw('padding')}"
+            found["padding"] = f"0_0x{x.raw('padding')}"
         if x.opcode == "reduce-window":
-            texts["window"] = str(Window((WindowDimension(1), *window_of(x))))
-        return texts
+            found["window"] = Window((WindowDimension(1), *window_of(x)))
+        return found
 
     def _copy(
         self,
@@ -255,7 +255,7 @@ class Batch:
         operands: Sequence[Instruction],
         shape: Shape | None = None,
         /,
-        **attributes: str,
+        **attributes: object,
     ) -> Instruction:
         new = x.clone(operands, shape=shape or self._leading(x.shape))
         new.attributes = new.attributes.without("indices_are_sorted", "unique_indices").updated(**attributes)
@@ -362,7 +362,7 @@ class Batch:
         if len(x.operands) > 3:
             return None
         sizes = numbers_of(x, "slice_sizes")
-        own = {"slice_sizes": make.numbers([1, *sizes])} if x.opcode == "gather" else {}
+        own = {"slice_sizes": [1, *sizes]} if x.opcode == "gather" else {}
         return self._copy(x, list(map(self.over_all, x.operands)), **own, **_with_batch(x))
 
     def _convolution(self, x: Instruction) -> Instruction | None:
@@ -424,20 +424,20 @@ class Batch:
         return moved(self.loop, found, rows, 0) if rows else found
 
 
-def _one_later(x: Instruction, names: str) -> dict[str, str]:
+def _one_later(x: Instruction, names: str) -> dict[str, object]:
     """Those of the lists of dimensions that an instruction has, after a new leading dimension."""
-    return {n: make.numbers(d + 1 for d in numbers_of(x, n)) for n in names.split() if n in x.attributes}
+    return {n: [d + 1 for d in numbers_of(x, n)] for n in names.split() if n in x.attributes}
 
 
-def _after_leading(x: Instruction) -> dict[str, str]:
+def _after_leading(x: Instruction) -> dict[str, object]:
     """The dimensions that a gather or scatter names of arrays that get a leading one."""
     windows = "offset_dims update_window_dims"
     batches = "start_indices_batching_dims scatter_indices_batching_dims"
     texts = _one_later(x, f"{windows} {batches}")
-    return texts | {"index_vector_dim": str(int(x.raw("index_vector_dim") or 0) + 1)}
+    return texts | {"index_vector_dim": int(x.raw("index_vector_dim") or 0) + 1}
 
 
-def _with_batch(x: Instruction) -> dict[str, str]:
+def _with_batch(x: Instruction) -> dict[str, object]:
     """The dimensions that a gather or scatter names where all its arrays get a leading one, a batch."""
     of_gather = "collapsed_slice_dims start_index_map"
     of_scatter = "inserted_window_dims scatter_dims_to_operand_dims"
@@ -445,7 +445,7 @@ def _with_batch(x: Instruction) -> dict[str, str]:
     names = ("operand", "start_indices") if x.opcode == "gather" else ("input", "scatter_indices")
     for name in names:
         dims = numbers_of(x, f"{name}_batching_dims")
-        texts[f"{name}_batching_dims"] = make.numbers([0, *(d + 1 for d in dims)])
+        texts[f"{name}_batching_dims"] = [0, *(d + 1 for d in dims)]
     return _after_leading(x) | texts
 
 

@@ -113,11 +113,10 @@ def _change_in_stack(x: Instruction, stack: Instruction, number: Instruction) ->
         indices = make.reshape(x, array(indices.element_type, places), indices)
     column = make.convert(x, number, indices.element_type)
     column = make.broadcast(x, array(indices.element_type, [*places[:-1], 1]), column, ())
-    new = x.clone([stack, make.concatenate(x, [column, indices], len(places) - 1), part], shape=stack.shape)
+    joined = make.concatenate(x, [column, indices], len(places) - 1)
     moved = {n: [d + 1 for d in numbers_of(x, n)] for n in (*_ROW_DIMS, "input_batching_dims")}
-    texts = {n: make.numbers([0] * (n in _ROW_DIMS) + v) for n, v in moved.items() if v or n in _ROW_DIMS}
-    new.attributes = new.attributes.updated(**texts, index_vector_dim=str(len(places) - 1))
-    return computation_of(x).add_instruction(new)
+    dims = {n: [0] * (n in _ROW_DIMS) + v for n, v in moved.items() if v or n in _ROW_DIMS}
+    return make.copy_of(x, [stack, joined, part], stack.shape, **dims, index_vector_dim=len(places) - 1)
 
 
 def compute_again(loop: Instruction) -> bool:

@@ -483,7 +483,7 @@ class View:
             operands.append(part[0])
         new = x.clone(operands, shape=shape)
         if gathered:
-            new.attributes = new.attributes.updated(dimensions=make.numbers(map(rest.index, gathered)))
+            new.attributes = new.attributes.updated(dimensions=[rest.index(d) for d in gathered])
         return computation_of(x).add_instruction(new), rest
 
     def _reduced(self, x: Instruction, labels: list[int]) -> Labelled | None:

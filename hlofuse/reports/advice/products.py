@@ -476,8 +476,8 @@ def _multiply_filters(x: Instruction) -> bool:
             count if label == "f" else n
             for label, n in zip(labels.output, value.shape.dimensions, strict=True)
         ]
-        new = make.copy_of(value, [value.operands[0], joined], with_dimensions(value.shape, sizes))
-        new.attributes = new.attributes.without("feature_group_count")
+        shape = with_dimensions(value.shape, sizes)
+        new = make.copy_of(value, [value.operands[0], joined], shape, feature_group_count=None)
         place = labelled(x)[1 - side][1][1 - along]
         names = [place if d < 0 else d for d in labelled(x)[side][1]]
         found = new, names

@@ -7,7 +7,7 @@ from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir import Instruction, computation_of
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
-from hlofuse.passes.common.shapes import with_dimensions
+from hlofuse.passes.common.shapes import others, with_dimensions
 from .contracting import over, sizes_of, spread_factor
 from .matching import (
     combines_by,
@@ -21,7 +21,7 @@ from .matching import (
     where,
 )
 from .recipe import Finding, Recipe, Situation
-from .written import replace, rest_of
+from .written import replace
 
 
 def _scaled_later(s: Situation) -> Iterable[Finding]:
@@ -103,7 +103,7 @@ def _square_deviations(x: Instruction) -> bool:
     mean = value_of(square.operands[0])
     total = next(o for o in scaled.operands if value_of(o).opcode == "reduce")
     array = value_of(value_of(total).operands[0]).operands[0]
-    remaining = rest_of(array.shape.rank, total.dimensions)
+    remaining = others(array.shape.rank, total.dimensions)
     if total.opcode != "reduce" or mean.shape != total.shape:
         return False
     deviation = make.binary(x, "subtract", array, make.broadcast(x, array.shape, mean, remaining))
@@ -122,7 +122,7 @@ def sum_squares(x: Instruction) -> bool:
         return False
     array, mean = squares.operands[0].operands[0], spread_factor(squares.operands[0].operands[1])
     total = next((u for u in array.users if is_total(u) and u.dimensions == x.dimensions), None)
-    rest = rest_of(array.shape.rank, x.dimensions)
+    rest = others(array.shape.rank, x.dimensions)
     size = array.shape.element_count // max(x.shape.element_count, 1)
     is_exact = scalar_of(make.scalar(x, x.element_type, size)) == size
     if total is None or not {*mean[1]} <= {*rest} or not is_exact:

@@ -13,6 +13,7 @@ from hlofuse.passes.common.literals import bounds, integer_of
 from hlofuse.passes.common.shapes import (
     array,
     numbers_of,
+    others,
     ranges_of,
     with_dimensions,
     without,
@@ -47,7 +48,6 @@ from .written import (
     numbers,
     onehot,
     replace,
-    rest_of,
     row_written,
     spread,
     starts_at,
@@ -157,7 +157,7 @@ def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:
     names = ("start_index_map", "slice_sizes", "offset_dims", "operand_batching_dims")
     columns, sizes, offsets, batched = (numbers_of(x, n) for n in names)
     vector = int(x.raw("index_vector_dim") or 0)
-    own = rest_of(x.shape.rank, offsets)
+    own = others(x.shape.rank, offsets)
     firsts = numbers_of(x, "start_indices_batching_dims")
     batch = {d: own[n - (n > vector)] for d, n in zip(batched, firsts, strict=True)}
     kind = array(indices.element_type, [x.shape.dimensions[d] for d in own])
@@ -186,7 +186,7 @@ def _places(x: Instruction) -> _Places | None:
     if len(found) != 1 or partial_dims != [*found] or sizes[partial_dims[0]] != 1:
         return None
     offsets = numbers_of(x, "offset_dims")
-    own = rest_of(x.shape.rank, offsets)
+    own = others(x.shape.rank, offsets)
     free = [d for d in own if d not in batch.values()]
     order = [own.index(d) for d in (*batch.values(), *free)]
     (along,) = found
@@ -203,7 +203,7 @@ def _labels(x: Instruction, own: dict[int, int]) -> list[int] | None:
     """The label of each dimension of a gather's array: its own, or the result's where all of it is read."""
     offsets = numbers_of(x, "offset_dims")
     dimensions = x.operands[0].shape.dimensions
-    rest = rest_of(len(dimensions), own)
+    rest = others(len(dimensions), own)
     if [x.shape.dimensions[d] for d in offsets] != [dimensions[d] for d in rest]:
         return None
     names = own | dict(zip(rest, offsets, strict=True))
@@ -305,7 +305,7 @@ def _take_first(
     if x.opcode != "gather":
         return replace(x, make.transpose(x, new, [order.index(d) for d in labels]))
     first = [*places.batch.values(), *places.free]
-    first += rest_of(x.shape.rank, first)
+    first += others(x.shape.rank, first)
     shape = with_dimensions(x.shape, [x.shape.dimensions[d] for d in first])
     order = [first.index(d) for d in range(x.shape.rank)]
     return replace(x, make.transpose(x, make.reshape(x, shape, new), order))
@@ -466,8 +466,7 @@ def _scatter_stacked(x: Instruction) -> bool:
     init = joined(0)
     updates = joined(2)
     operands = [init, x.operands[1], updates]
-    new = make.copy_of(x, operands, init.shape)
-    new.attributes = new.attributes.updated(update_window_dims=make.numbers([updates.shape.rank - 1]))
+    new = make.copy_of(x, operands, init.shape, update_window_dims=[updates.shape.rank - 1])
     start = 0
     for u, part in zip(same, init.operands, strict=True):
         end = start + part.shape.dimensions[-1]
@@ -651,7 +650,7 @@ def _scatter_rows(x: Instruction) -> bool:
         return False
     if x.raw("index_vector_dim") != str(rank):
         return False
-    places = zip(rest_of(table.shape.rank, batch), window, strict=True)
+    places = zip(others(table.shape.rank, batch), window, strict=True)
     taken = {d: w for d, w in places if d in along and updates.shape.dimensions[w] == 1}
     columns = _columns(indices)
     chosen = [along[k] for k in columns]
@@ -659,12 +658,13 @@ def _scatter_rows(x: Instruction) -> bool:
         return False
     parts = [make.part(x, indices, k, k + 1, rank) for k in columns]
     rows = make.reshape(x, without(updates.shape, [*taken.values()]), updates)
-    new = make.copy_of(x, [table, make.concatenate(x, parts, rank), rows])
     rest = [w for w in range(updates.shape.rank) if w not in taken.values()]
-    new.attributes = new.attributes.updated(
-        update_window_dims=make.numbers(rest.index(w) for w in window if w in rest),
-        inserted_window_dims=make.numbers(taken),
-        scatter_dims_to_operand_dims=make.numbers(chosen),
+    new = make.copy_of(
+        x,
+        [table, make.concatenate(x, parts, rank), rows],
+        update_window_dims=[rest.index(w) for w in window if w in rest],
+        inserted_window_dims=[*taken],
+        scatter_dims_to_operand_dims=chosen,
     )
     return replace(x, new)
 
@@ -700,7 +700,7 @@ def _gathered_rows(x: Instruction) -> tuple[Instruction, list[int]] | None:
     first = make.broadcast(x, shape, starts, range(rank))
     rows = gather_rows(x, table, make.binary(x, "add", first, make.iota(x, shape, rank)), along)
     offsets = numbers_of(x, "offset_dims")
-    order = rest_of(x.shape.rank, offsets)
+    order = others(x.shape.rank, offsets)
     order += [offsets[d] for d in (along, *whole)]
     return rows, [order.index(p) for p in range(x.shape.rank)]
 
@@ -731,12 +731,14 @@ def _scatter_elements(x: Instruction) -> bool:
         parts = [make.part(x, c, 0, 1, d) for c in others]
         rows = [make.reshape(x, without(p.shape, [d]), p) for p in parts]
         joined = make.concatenate(x, rows, indices.shape.rank - 2)
-        new = make.copy_of(x, [table, joined, *updates])
-        new.attributes = new.attributes.without("indices_are_sorted").updated(
-            update_window_dims=make.numbers([d]),
-            inserted_window_dims=make.numbers(n for n in inserted if n != along[k]),
-            scatter_dims_to_operand_dims=make.numbers(n for n in along if n != along[k]),
-            index_vector_dim=str(indices.shape.rank - 2),
+        new = make.copy_of(
+            x,
+            [table, joined, *updates],
+            indices_are_sorted=None,
+            update_window_dims=[d],
+            inserted_window_dims=[n for n in inserted if n != along[k]],
+            scatter_dims_to_operand_dims=[n for n in along if n != along[k]],
+            index_vector_dim=indices.shape.rank - 2,
         )
         return replace(x, new)
     return False

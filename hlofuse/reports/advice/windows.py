@@ -20,6 +20,7 @@ from hlofuse.passes.common.shapes import (
     inserted,
     labels_of,
     numbers_of,
+    others,
     ranges_of,
     window_of,
     with_dimensions,
@@ -41,7 +42,6 @@ from .written import (
     indexed,
     moved,
     replace,
-    rest_of,
     spread,
     starts_at,
     written_before,
@@ -152,7 +152,7 @@ def _transform_filter(x: Instruction) -> bool:
     value = make.transpose(x, x.operands[0], order)
     filters = make.transpose(x, x.operands[1], [labels.rhs.index(k) for k in ("o", "i", *map(str, spatial))])
     along = range(2, value.shape.rank)
-    filters = make.add(x, "reverse", filters.shape, [filters], dimensions=make.numbers(along))
+    filters = make.add(x, "reverse", filters.shape, [filters], dimensions=along)
     for d, w in zip(along, window, strict=True):
         value = make.padded(x, value, w.padding_low, w.padding_high, d, w.base_dilation - 1)
     sizes = [_smooth(value.shape.dimensions[d]) for d in along]
@@ -161,14 +161,13 @@ def _transform_filter(x: Instruction) -> bool:
         for d, size in zip(along, sizes, strict=True):
             y = make.padded(x, y, 0, size - y.shape.dimensions[d], d)
         shape = array("c64", [*y.shape.dimensions[:-1], sizes[-1] // 2 + 1])
-        lengths = make.numbers(sizes)
-        spectra.append(make.add(x, "fft", shape, [y], fft_type="RFFT", fft_length=lengths))
+        spectra.append(make.add(x, "fft", shape, [y], fft_type="RFFT", fft_length=sizes))
     first = spectra[0], [0, 1 if channels > 1 else -1, *along]
     both, _ = on_both(spectra[0], "multiply", first, (spectra[1], [1, -2, *along]))
     pairs = [value.shape.dimensions[0], filters_of_each]
     found = make.reshape(x, array("c64", [*pairs, *spectra[1].shape.dimensions[2:]]), both)
     shape = array("f32", [*pairs, *sizes])
-    found = make.add(x, "fft", shape, [found], fft_type="IRFFT", fft_length=lengths)
+    found = make.add(x, "fft", shape, [found], fft_type="IRFFT", fft_length=sizes)
     for d, w in zip(along, window, strict=True):
         end = value.shape.dimensions[d]
         found = make.part(x, found, w.size - 1, end, d)
@@ -213,18 +212,6 @@ def _is_of_real(x: Instruction) -> bool:
     return below.operands[0].element_type in FLOATING_TYPES
 
 
-def _transformed(
-    x: Instruction,
-    real: Instruction,
-    kind: str,
-    shape: Shape,
-) -> Instruction:
-    """The transform `x` of another kind."""
-    new = make.copy_of(x, [real], shape)
-    new.attributes = new.attributes.updated(fft_type=kind)
-    return new
-
-
 def _real_transform(x: Instruction) -> bool:
     """The half that is read of a transform of real numbers, and a real result of one and back."""
     whole = x.operands[0]
@@ -248,12 +235,8 @@ def _real_transform(x: Instruction) -> bool:
         sizes = [half.get(d, n) for d, n in zip(own, value.shape.dimensions, strict=True)]
         if own[-1] != along or not _is_of_real(value):
             return make.slice_of(value, value, [0] * len(own), sizes), own
-        new = _transformed(
-            value,
-            value.operands[0].operands[0],
-            "RFFT",
-            with_dimensions(value.shape, sizes),
-        )
+        shape = with_dimensions(value.shape, sizes)
+        new = make.copy_of(value, [value.operands[0].operands[0]], shape, fft_type="RFFT")
         found.append(new)
         return new, own
 
@@ -267,7 +250,7 @@ def _real_transform(x: Instruction) -> bool:
         sizes_of((spectrum, labels)) | half,
     )
     if is_back:
-        return replace(x, _transformed(whole, value, "IRFFT", x.shape))
+        return replace(x, make.copy_of(whole, [value], x.shape, fft_type="IRFFT"))
     return replace(x, make.add(x, "slice", x.shape, [value], slice=ranges_of(x)))
 
 
@@ -364,7 +347,7 @@ def _extreme(x: Instruction) -> bool:
         rows = make.slice_of(x, data, *zip(*own, strict=True))
         found = _reduced(x, rows, bound, is_largest)
         if element is not x and element.tuple_index:
-            whole = make.broadcast(x, rows.shape, found, rest_of(rows.shape.rank, [along]))
+            whole = make.broadcast(x, rows.shape, found, others(rows.shape.rank, [along]))
             test = make.compare(x, "EQ", rows, whole)
             numbers = make.iota(x, rows.shape.with_element_type(element.element_type), along)
             nowhere = 0 if start else size - 1
@@ -447,7 +430,7 @@ def _write_ranks(x: Instruction) -> bool:
     if not is_order or not is_same or not _has_places(x) or not _has_low_first(x):
         return False
     rank = order.shape.rank
-    batch = rest_of(rank, [along])
+    batch = others(rank, [along])
     ranks = indexed(
         x,
         "scatter",
@@ -460,8 +443,8 @@ def _write_ranks(x: Instruction) -> bool:
         scatter_dims_to_operand_dims=[along],
         input_batching_dims=batch,
         scatter_indices_batching_dims=batch,
+        unique_indices="true",
     )
-    ranks.attributes = ranks.attributes.updated(unique_indices="true")
     for element in list(x.users):
         element.replace_all_uses_with(ranks if element.tuple_index else x.operands[1])
     return True
@@ -548,7 +531,7 @@ def _few_sorted(x: Instruction) -> bool:
         is_value = element is x or element.tuple_index == 0
         new = moved(x, make.unary(x, sign, values) if is_value else places, last, along)
         if is_last:
-            new = make.add(x, "reverse", new.shape, [new], dimensions=make.numbers([along]))
+            new = make.add(x, "reverse", new.shape, [new], dimensions=[along])
         own = list(ranges_of(user))
         own[along] = SliceRange(own[along].start - shift, own[along].limit - shift, own[along].stride)
         replace(user, make.add(x, "slice", user.shape, [new], slice=SliceRanges(own)))

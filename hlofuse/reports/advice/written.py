@@ -1,7 +1,7 @@
 """Recipes on a module before optimizations, compiled from there; constants that XLA evaluates for long."""
 
 import math
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
 
@@ -20,7 +20,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.literals import Elements, bounds, values_of
-from hlofuse.passes.common.shapes import array, inserted, numbers_of, window_of, without, without_ones
+from hlofuse.passes.common.shapes import array, inserted, numbers_of, others, window_of, without, without_ones
 from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
@@ -121,7 +121,7 @@ def gather_rows(
     batch: Sequence[int] = (),
 ) -> Instruction:
     """Elements of `table` along a dimension, those of the batch by the first dimensions of the indices."""
-    rest = rest_of(table.shape.rank, [along, *batch])
+    rest = others(table.shape.rank, [along, *batch])
     sizes = [table.shape.dimensions[d] if d in rest else 1 for d in range(table.shape.rank)]
     shape = array(table.element_type, [*indices.shape.dimensions, *(sizes[d] for d in rest)])
     rank = indices.shape.rank
@@ -142,13 +142,9 @@ def gather_rows(
 
 def moved(at: Instruction, x: Instruction, along: int, place: int) -> Instruction:
     """`x` with one dimension in another place."""
-    order = rest_of(x.shape.rank, [along])
+    order = others(x.shape.rank, [along])
     order.insert(place, along)
     return make.transpose(at, x, order)
-
-
-def rest_of(rank: int, dimensions: Container[int]) -> list[int]:
-    return [d for d in range(rank) if d not in dimensions]
 
 
 def starts_at(at: Instruction, rank: int, number: Instruction, along: int = 0) -> list[Instruction]:
@@ -165,12 +161,12 @@ def indexed(
     shape: Shape,
     rank: int,
     called: Sequence[tuple[str, Computation]] = (),
-    **numbers: Sequence[int],
+    **dimensions: object,
 ) -> Instruction:
     """A gather or scatter at indices of so many dimensions."""
-    texts = {n: make.numbers(v) for n, v in numbers.items() if v or "batching" not in n}
+    given = {n: v for n, v in dimensions.items() if v or "batching" not in n}
     return make.add(
-        at, opcode, shape, operands, called=called, index_vector_dim=rank, copied_attributes=texts
+        at, opcode, shape, operands, called=called, index_vector_dim=rank, copied_attributes=given
     )
 
 

@@ -9,7 +9,7 @@ from hlofuse.ir.attributes.window import (
     Window,
     WindowDimension,
 )
-from hlofuse.ir.removing import replace_instruction, set_attribute
+from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import ReleasePass, VisitPass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, labels_of, window_of, with_dimensions
@@ -53,8 +53,8 @@ def _forward(call: Instruction) -> bool:
         kernel = _padded(kernel, spread)
     sizes = [kernel.shape.dimensions[d] for d in labels.kernel_spatial_dimensions]
     dimensions = [replace(d, size=n, window_dilation=1) for d, n in zip(left, sizes, strict=True)]
-    new = make.copy_of(call, [source, kernel, *call.operands[2:]])
-    set_attribute(new, "window", Window(dimensions))
+    operands = [source, kernel, *call.operands[2:]]
+    new = make.copy_of(call, operands, window=Window(dimensions))
     return replace_instruction(call, new)
 
 
@@ -111,8 +111,8 @@ def _backward_filter(call: Instruction, whole: bool) -> bool:
         place = labels.input_spatial_dimensions[k]
         config[place] = PaddingDimension(d.padding_low - least, d.padding_high - least)
         dimensions.append(replace(d, padding_low=least, padding_high=least))
-    new = make.copy_of(call, [_padded(call.operands[0], config), call.operands[1]])
-    set_attribute(new, "window", Window(dimensions))
+    operands = [_padded(call.operands[0], config), call.operands[1]]
+    new = make.copy_of(call, operands, window=Window(dimensions))
     return replace_instruction(call, new)
 
 
@@ -132,8 +132,7 @@ def _backward_input(call: Instruction) -> bool:
         sizes[place] += abs(d.padding_low - d.padding_high)
         dimensions.append(replace(d, padding_low=least, padding_high=least))
     larger = Shape.tuple_of([with_dimensions(result, sizes), scratch])
-    new = make.copy_of(call, call.operands, larger)
-    set_attribute(new, "window", Window(dimensions))
+    new = make.copy_of(call, call.operands, larger, window=Window(dimensions))
     whole, rest = (make.get_tuple_element(call, new, k) for k in range(2))
     slice_ = make.slice_of(call, whole, starts, limits)
     return replace_instruction(call, make.tuple_of(call, [slice_, rest]))

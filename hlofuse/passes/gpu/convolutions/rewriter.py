@@ -20,7 +20,7 @@ from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, Window, Wi
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES, Shape
 from hlofuse.passes.base import NotRepresentable, Pass, any_change, attempt, find_each, replaced
-from hlofuse.passes.common.make import added, bare_element, bitcast, get_tuple_element, numbers
+from hlofuse.passes.common.make import added, bare_element, bitcast, get_tuple_element
 from hlofuse.passes.common.shapes import array, labels_of, permute, physical, unmodified_dimensions, window_of
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.trace import Recorder
@@ -216,7 +216,7 @@ def _in_groups_of_features(conv: Instruction) -> Instruction:
     order.insert(feature, batch)
     lhs = added(conv, "reshape", array(kind, split), [lhs])
     merged = list(permute(split, order))
-    lhs = added(conv, "transpose", array(kind, merged), [lhs], dimensions=numbers(order))
+    lhs = added(conv, "transpose", array(kind, merged), [lhs], dimensions=order)
     del merged[feature]
     merged[feature] = sizes[feature] * groups
     lhs = added(conv, "reshape", array(kind, merged), [lhs])
@@ -273,8 +273,8 @@ def _backward_input(conv: Instruction) -> _Call | None:
     if kernel.opcode == "reverse":
         kernel = kernel.operands[0]
     elif kernel.opcode == "constant":
-        transposed = numbers(labels.kernel_spatial_dimensions)
-        kernel = added(conv, "reverse", kernel.shape, [kernel], dimensions=transposed)
+        spatial = labels.kernel_spatial_dimensions
+        kernel = added(conv, "reverse", kernel.shape, [kernel], dimensions=spatial)
     swapped = ConvolutionDimensionNumbers(
         labels.output, labels.rhs.translate(str.maketrans("io", "oi")), labels.lhs
     )

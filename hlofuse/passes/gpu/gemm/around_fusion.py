@@ -18,7 +18,6 @@ from hlofuse.passes.common.make import (
     binary,
     broadcast,
     convert,
-    numbers,
     reduce,
     reducer,
     transpose,
@@ -166,7 +165,7 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
     start = zero(dot, kind)
     shape = with_layout(kind, dot.shape.dimensions, dot.shape.minor_to_major)
     summed = reducer(product, f"{product.name}.reduce_sub_computation", "add", kind)
-    total = add(dot, "reduce", shape, [product, start], dimensions=numbers([place]), called=summed)
+    total = add(dot, "reduce", shape, [product, start], dimensions=[place], called=summed)
     return convert(dot, total, dot.element_type)
 
 

@@ -11,7 +11,7 @@ from hlofuse.ir import Computation, Instruction, Shape, computation_of, reach, r
 from hlofuse.passes.base import VisitPass
 from hlofuse.passes.common.calls import filled
 from hlofuse.passes.common.dots import DotDimensions, free_dimensions
-from hlofuse.passes.common.make import derived, numbers
+from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.shapes import common_factors, permute, with_layout
 
 # Exchanging a bitcast with a broadcast or transpose (`xla/backends/gpu/transforms/bitcast_utils.cc`).
@@ -213,7 +213,7 @@ def _hoist_upwards(bitcast: Instruction, callers: list[Instruction]) -> bool:
             for caller in callers:
                 caller.replace_operand(number, derived(caller, "bitcast", shape, [caller.operands[number]]))
         elif dimensions is not None:
-            set_attribute(i, "dimensions", numbers(dimensions))
+            set_attribute(i, "dimensions", dimensions)
         i.shape = shape
         if "sharding" in i.attributes:
             i.attributes = i.attributes.without("sharding")

@@ -134,8 +134,8 @@ class TileableFusion:
             found = exchange(source, shape)
             if found is None:
                 return view
-            inner, dimensions = _view(source.operands[0], found[0]), make.numbers(found[1])
-            new = make.added(source, source.opcode, shape, [inner], dimensions=dimensions)
+            inner = _view(source.operands[0], found[0])
+            new = make.added(source, source.opcode, shape, [inner], dimensions=found[1])
             return self._put(view, source, new)
         if not is_elementwise(source):
             return view
