@@ -154,7 +154,7 @@ class _Norm:
         return self.constant(float(self.x.attributes["epsilon"]))
 
     def filled(self, a: Instruction, like: Shape) -> Instruction:
-        return make.broadcast(self.x, descending(like), a, [])
+        return make.broadcast(self.x, descending(like), a)
 
     def op(self, opcode: str, a: Instruction, b: Instruction) -> Instruction:
         """`b` may be a scalar."""

@@ -68,7 +68,7 @@ def spread(like: Instruction, value: Instruction) -> Instruction:
     """`value` in the shape of `like`, a scalar being broadcast."""
     if value.shape.dimensions or not like.shape.dimensions:
         return value
-    return make.broadcast(like, like.shape, value, ())
+    return make.broadcast(like, like.shape, value)
 
 
 def _add_to_part(c: Context, add: Instruction) -> bool:
@@ -210,7 +210,7 @@ def _constant_into_broadcast(c: Context, multiply: Instruction) -> bool:
     if not scalar_constant(constant) or op.opcode != "broadcast" or op.operands[0].opcode == "constant":
         return False
     b = op.operands[0]
-    factor = constant if not b.shape.dimensions else make.broadcast(multiply, b.shape, constant, ())
+    factor = constant if not b.shape.dimensions else make.broadcast(multiply, b.shape, constant)
     new = make.binary(multiply, "multiply", b, factor)
     wide = make.broadcast(multiply, multiply.shape, new, op.dimensions)
     return c.binary(multiply, "multiply", a, wide)
@@ -327,7 +327,7 @@ def _nested(c: Context, divide: Instruction) -> bool:
     if a.opcode == "convert" and a.operands[0].element_type == "pred" and is_spread_scalar(b):
         scalar = b.operands[0]
         inverse = make.binary(divide, "divide", make.scalar_like(scalar, 1), scalar)
-        spread = make.broadcast(b, divide.shape, inverse, ())
+        spread = make.broadcast(b, divide.shape, inverse)
         return c.become(divide, make.binary, "multiply", spread, a)
     return False
 

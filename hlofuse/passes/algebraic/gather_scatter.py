@@ -14,7 +14,7 @@ def handle_gather(c: Context, gather: Instruction) -> bool:
         scalar = operand
         if operand.shape.dimensions:
             scalar = make.reshape(operand, array(operand.element_type), operand)
-        return c.replace(gather, make.broadcast(scalar, gather.shape, scalar, ()))
+        return c.replace(gather, make.broadcast(scalar, gather.shape, scalar))
     return False
 
 

@@ -29,7 +29,7 @@ def handle_reduce(c: Context, reduce: Instruction) -> bool:
     values = []
     if 0 in (arg.shape.element_count, shape.element_count):
         starts = zip(shapes, reduce.operands[count:], strict=True)
-        values = [make.broadcast(reduce, s, v, ()) for s, v in starts]
+        values = [make.broadcast(reduce, s, v) for s, v in starts]
     elif shape.element_count == arg.shape.element_count and (
         not c.options.layout_sensitive or reshape_is_bitcast(arg.shape, shape)
     ):
@@ -192,7 +192,7 @@ def _of_broadcast(c: Context, reduce: Instruction) -> bool:
         return False
     times = math.prod(arg.shape.dimensions[d] for d in reduce.dimensions)
     product = make.binary(source, "multiply", source, make.scalar_like(source, times))
-    start = make.broadcast(init, product.shape, init, ())
+    start = make.broadcast(init, product.shape, init)
     total = make.binary(product, "add", start, product)
     left = [d - sum(k < d for k in reduce.dimensions) for d in dimensions]
     return c.broadcast(reduce, total, left)
@@ -220,7 +220,7 @@ def _elementwise(c: Context, x: Instruction, window: Window) -> bool:
     opcode = next((op for op in ("add", "minimum", "maximum") if is_of_parameters(function, op)), None)
     if not trivial or opcode is None:
         return False
-    new = make.binary(operand, opcode, operand, make.broadcast(init, operand.shape, init, ()))
+    new = make.binary(operand, opcode, operand, make.broadcast(init, operand.shape, init))
     if any(w.padding_low > 0 or w.padding_high > 0 for w in window):
         config = PaddingConfig(PaddingDimension(w.padding_low, w.padding_high) for w in window)
         new = make.pad(new, array(x.element_type, x.shape.dimensions), new, init, config)

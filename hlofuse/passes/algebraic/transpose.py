@@ -154,7 +154,7 @@ def _sink(c: Context, broadcast: Instruction) -> bool:
         for o in user.operands:
             inner = o.operands[0]
             if is_spread_scalar(o):
-                inner = make.broadcast(o, operand.shape.with_element_type(o.element_type), inner, ())
+                inner = make.broadcast(o, operand.shape.with_element_type(o.element_type), inner)
             operands.append(inner)
         small = make.copy_of(user, operands, operand.shape.with_element_type(user.element_type))
         wide = make.broadcast(broadcast, user.shape, small, broadcast.dimensions)
@@ -173,7 +173,7 @@ def _rebroadcast_scalar(c: Context, broadcast: Instruction) -> bool:
         picks = user.opcode in ("slice", "dynamic-slice") and user.operands[0] is broadcast
         if permutes or (picks and user.operands.count(broadcast) == 1):
             c.changed = True
-            user.replace_all_uses_with(make.broadcast(user, user.shape, broadcast.operands[0], ()))
+            user.replace_all_uses_with(make.broadcast(user, user.shape, broadcast.operands[0]))
             return False
     return False
 

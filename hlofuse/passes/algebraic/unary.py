@@ -150,7 +150,7 @@ def handle_map(c: Context, x: Instruction) -> bool:
     if root.opcode == "constant":
         if not root.shape.dimensions:
             value = make.add(x, "constant", root.shape, payload=root.payload)
-            return c.replace(x, make.broadcast(x, x.shape, value, ()) if x.shape.dimensions else value)
+            return c.replace(x, make.broadcast(x, x.shape, value) if x.shape.dimensions else value)
     elif root.opcode == "fusion" or any(o.opcode != "parameter" for o in root.operands):
         return False
     elif is_elementwise(root):

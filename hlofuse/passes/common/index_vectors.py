@@ -133,6 +133,6 @@ def _add_zeros(computation: Computation, shape: Shape) -> None:
     zeros = []
     for _, leaf in shape.leaves():
         zero = make.scalar(parameter, leaf.element_type, 0)
-        zeros.append(make.broadcast(parameter, leaf, zero, ()))
+        zeros.append(make.broadcast(parameter, leaf, zero))
     if shape.is_tuple:
         make.tuple_of(parameter, zeros)

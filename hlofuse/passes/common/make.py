@@ -130,8 +130,9 @@ def broadcast(
     at: Instruction,
     shape: Shape,
     operand: Instruction,
-    dimensions: Sequence[int],
+    dimensions: Sequence[int] = (),
 ) -> Instruction:
+    """`dimensions` are the places of those of `operand`, none for a scalar."""
     return add(at, "broadcast", shape, [operand], dimensions=dimensions)
 
 

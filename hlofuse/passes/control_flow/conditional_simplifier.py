@@ -160,7 +160,7 @@ def _chosen_branch(x: Instruction, yes: Instruction, no: Instruction) -> Instruc
     if shape.is_array:
         predicate = x.operands[0]
         if shape.dimensions:
-            predicate = make.broadcast(x, shape.with_element_type("pred"), predicate, ())
+            predicate = make.broadcast(x, shape.with_element_type("pred"), predicate)
         return make.select(x, predicate, yes, no)
     if not shape.is_tuple:
         return make.add(x, "after-all", shape, [yes, no])

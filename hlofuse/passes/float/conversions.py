@@ -180,7 +180,7 @@ def _of_integers(x: Instruction, operands: Sequence[Instruction]) -> Instruction
     values = []
     for value in (0, *bounds(shape.element_type)):
         scalar = make.scalar(x, shape.element_type, value)
-        values.append(make.broadcast(x, shape, scalar, ()))
+        values.append(make.broadcast(x, shape, scalar))
     zero, _, most = values
     sides = []
     for operand in operands:

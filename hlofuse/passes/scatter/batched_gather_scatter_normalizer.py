@@ -85,7 +85,7 @@ def _expand(x: Instruction) -> Instruction:
     window = make.reduce_window(x, shape, operands, selected, x.attributes["window"])
     single = array("s32", (*found.dimensions, 1))
     parts = [make.reshape(x, single, make.get_tuple_element(x, window, d + 1)) for d in range(rank)]
-    base = make.broadcast(x, x.shape, init, ())
+    base = make.broadcast(x, x.shape, init)
     every = range(rank)
     return make.add(
         x,

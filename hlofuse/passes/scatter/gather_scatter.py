@@ -70,9 +70,9 @@ def _simplified_gather(gather: Instruction, order: Sequence[int]) -> Instruction
     vector = int(gather.attributes["index_vector_dim"])
     if 0 in sizes:
         zero = make.scalar(gather, gather.element_type, 0)
-        return make.broadcast(gather, gather.shape, zero, ())
+        return make.broadcast(gather, gather.shape, zero)
     if not operand.shape.dimensions:
-        return make.broadcast(gather, gather.shape, operand, ())
+        return make.broadcast(gather, gather.shape, operand)
     if gather.attributes.get("operand_batching_dims"):
         raise NotRepresentable("a gather with batch dimensions")
     flat = flat_indices(indices, vector)
@@ -154,12 +154,12 @@ def _slice(gather: Instruction) -> Instruction:
     state = [operand, _canonical(gather, indices)]
     zero = make.scalar(gather, gather.element_type, 0)
     remaining = [n for d, n in enumerate(sizes) if d not in dropped]
-    state.append(make.broadcast(gather, array(gather.element_type, [1, *remaining]), zero, ()))
+    state.append(make.broadcast(gather, array(gather.element_type, [1, *remaining]), zero))
 
     def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
         """`GatherLoopBody`."""
         operand, indices, result = state
-        place = make.broadcast(number, array("s32", [1]), number, ())
+        place = make.broadcast(number, array("s32", [1]), number)
         index = index_vector(indices, place)
         start = in_operand_space(index, operand.shape.rank, numbers_of(gather, "start_index_map"))
         part = without_dimensions(slice_at(operand, start, sizes), dropped)
@@ -327,7 +327,7 @@ def _body(
     """`ScatterLoopBody`."""
     count = len(state) // 2
     bases, indices, updates = state[:count], state[count], state[count + 1 :]
-    place = make.broadcast(number, array("s32", [1]), number, ())
+    place = make.broadcast(number, array("s32", [1]), number)
     index = index_vector(indices, place)
     start = in_operand_space(index, bases[0].shape.rank, numbers_of(scatter, "scatter_dims_to_operand_dims"))
     first = make.padded(place, place, 0, updates[0].shape.rank - 1)
@@ -367,7 +367,7 @@ def _result_of(function: Computation, k: int) -> Computation:
 def _validity(base: Instruction, start: Instruction, sizes: list[int]) -> Instruction:
     """`CheckIndexValidity`: an update that does not fit is not made."""
     zero = make.scalar(start, start.element_type, 0)
-    zeros = make.broadcast(start, start.shape, zero, ())
+    zeros = make.broadcast(start, start.shape, zero)
     above = make.compare(start, "LE", zeros, start)
     room = [n - size for n, size in zip(base.shape.dimensions, sizes, strict=True)]
     most = make.constant(start, start.shape, room)
@@ -376,4 +376,4 @@ def _validity(base: Instruction, start: Instruction, sizes: list[int]) -> Instru
     all_of = make.reduce(
         start, inside, true, [0], reducer(start, "and.reduce_sub_computation", "and", "pred")
     )
-    return make.broadcast(start, array("pred", sizes), all_of, ())
+    return make.broadcast(start, array("pred", sizes), all_of)

@@ -474,7 +474,7 @@ def scan_linear(loop: Instruction) -> bool:
         if x in batch.computed or x.element_type not in {*FLOATING_TYPES, *COMPLEX_TYPES}:
             continue
         whole = with_dimensions(x.shape, [batch.trips, *x.shape.dimensions])
-        one = make.broadcast(loop, whole, make.scalar(loop, x.element_type, 1), ())
+        one = make.broadcast(loop, whole, make.scalar(loop, x.element_type, 1))
         before = next((u for u in batch.given.users if u.tuple_index == k), x)
         a, b = _linear(batch, before, one).get(x, (one, None))
         if a is None or a is one or b is None:
@@ -710,7 +710,7 @@ def _constant_like(at: Instruction, x: Instruction, shape: Shape) -> Instruction
     """The scalar constant that `x` is, in another computation and shape."""
     one = computation_of(at).add_instruction(source(x).clone([]))
     one = make.convert(at, one, x.element_type)
-    return make.broadcast(at, shape.with_element_type(x.element_type), one, ())
+    return make.broadcast(at, shape.with_element_type(x.element_type), one)
 
 
 BATCHED = {

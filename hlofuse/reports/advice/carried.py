@@ -112,7 +112,7 @@ def _change_in_stack(x: Instruction, stack: Instruction, number: Instruction) ->
         places.append(1)
         indices = make.reshape(x, array(indices.element_type, places), indices)
     column = make.convert(x, number, indices.element_type)
-    column = make.broadcast(x, array(indices.element_type, [*places[:-1], 1]), column, ())
+    column = make.broadcast(x, array(indices.element_type, [*places[:-1], 1]), column)
     joined = make.concatenate(x, [column, indices], len(places) - 1)
     moved = {n: [d + 1 for d in numbers_of(x, n)] for n in (*_ROW_DIMS, "input_batching_dims")}
     dims = {n: [0] * (n in _ROW_DIMS) + v for n, v in moved.items() if v or n in _ROW_DIMS}

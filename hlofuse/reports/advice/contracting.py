@@ -378,7 +378,7 @@ def reorder(x: Instruction) -> bool:
                 )
                 new = over(x, found, result, sizes)
                 for scale in scales:
-                    new = make.binary(x, "multiply", new, make.broadcast(x, new.shape, scale, ()))
+                    new = make.binary(x, "multiply", new, make.broadcast(x, new.shape, scale))
                 return replace(x, new)
     return False
 

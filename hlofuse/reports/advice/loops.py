@@ -66,7 +66,7 @@ def _in_shape(x: Instruction, shape: Shape) -> Instruction:
     if x.shape == shape:
         return x
     if x.opcode == "broadcast" and not x.dimensions:
-        return make.broadcast(x, shape, x.operands[0], ())
+        return make.broadcast(x, shape, x.operands[0])
     return make.bitcast(x, shape)
 
 
@@ -277,9 +277,9 @@ def choose_result(x: Instruction) -> bool:
     is_test = number.element_type == "pred"  # then the first branch is for true
     for k, result in reversed(list(enumerate(results[:-1]))):
         is_k = number if is_test else make.compare(x, "EQ", number, make.scalar(x, "s32", k))
-        tests = [make.broadcast(x, r.shape.with_element_type("pred"), is_k, ()) for r in result.operands]
+        tests = [make.broadcast(x, r.shape.with_element_type("pred"), is_k) for r in result.operands]
         chosen = [make.select(x, *three) for three in zip(tests, result.operands, chosen, strict=True)]
-    x.replace_all_uses_with(make.tuple_of(x, chosen) if x.shape.is_tuple else chosen[0])
+    x.replace_all_uses_with(make.result_of(x, chosen))
     TupleSimplifier().run(module_of(computation_of(x)), OnlySkipped())
     return True
 

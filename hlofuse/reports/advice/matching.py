@@ -29,11 +29,6 @@ def value_of(x: Instruction) -> Instruction:
             return x
 
 
-def reader(user: Instruction) -> Instruction:
-    """A user, or what a library fusion computes."""
-    return user.fused_root if user.opcode == "fusion" else user
-
-
 def is_product(x: Instruction) -> bool:
     """True for a matrix product, whoever computes it."""
     if x.opcode == "custom-call":

@@ -552,7 +552,7 @@ def _sum_once(x: Instruction) -> bool:
     for _, (total, scale) in found:
         summand = total.operands[0]
         if scale is not None:
-            summand = make.binary(x, "multiply", summand, make.broadcast(x, summand.shape, scale, ()))
+            summand = make.binary(x, "multiply", summand, make.broadcast(x, summand.shape, scale))
         parts.append(summand)
     first = found[0][1][0]
     added = fold(x, "add", parts)

@@ -56,7 +56,7 @@ def _fold_constant(found: Instruction) -> bool:
             break
         summands, start = total.operands
         if user.opcode == "multiply":
-            scale = make.broadcast(total, summands.shape, constant, ())
+            scale = make.broadcast(total, summands.shape, constant)
             summands = make.binary(total, "multiply", summands, scale)
         new = make.copy_of(total, (summands, make.binary(total, user.opcode, start, constant)))
         user.replace_all_uses_with(make.reshaped(new, user.shape) if new.shape != user.shape else new)

@@ -262,7 +262,7 @@ def _one_slice(x: Instruction) -> _Places | None:
     else:
         start = _limited(starts[d], whole.shape.dimensions[d] - size)  # XLA moves the slice inside
         start = make.convert(x, start, "s32")
-    indices = make.binary(x, "add", indices, make.broadcast(x, indices.shape, start, ()))
+    indices = make.binary(x, "add", indices, make.broadcast(x, indices.shape, start))
     return _Places(d, indices, {}, along)
 
 
@@ -334,7 +334,7 @@ def _map_table(x: Instruction) -> bool:
         filled = chosen.operands[2].through("broadcast", "reshape")
         is_one = not filled.shape.dimensions and is_inside.element_type == "pred"
         if is_one and {*labels} <= {*first} and rows <= (bounds(indices.element_type)[1] or 0):
-            row = make.broadcast(x, with_dimensions(x.shape, [*own[:along], 1, *rest]), filled, ())
+            row = make.broadcast(x, with_dimensions(x.shape, [*own[:along], 1, *rest]), filled)
             table = make.concatenate(x, [table, row], along)
             is_inside = make.broadcast(x, indices.shape.with_element_type("pred"), is_inside, labels)
             last, none = (make.scalar_like(indices, k) for k in (rows - 1, rows))
@@ -422,7 +422,7 @@ def _window(x: Instruction) -> bool:
     if x.to_apply.root is not x.to_apply.parameters[1]:
         return False
     given = rows.shape.with_element_type("pred")
-    ones = make.broadcast(x, given, make.add(x, "constant", array("pred"), payload="true"), ())
+    ones = make.broadcast(x, given, make.add(x, "constant", array("pred"), payload="true"))
     return replace(x, make.select(x, make.padded(x, ones, *places), spread_out, table))
 
 
@@ -521,7 +521,7 @@ def _sum_segments(x: Instruction) -> bool:
     numbers = {n for _, n in found}
     if len(numbers) < _FEWEST or min(numbers) < 0 or max(numbers) >= 2 * len(numbers):
         return False
-    rows = summands or make.broadcast(x, x.operands[0].shape, make.scalar(x, x.element_type, 1), ())
+    rows = summands or make.broadcast(x, x.operands[0].shape, make.scalar(x, x.element_type, 1))
     sums = _sums_at(x, labels, rows, max(numbers) + 1, 0)
     for r, n in found:
         replace(r, make.part(r, sums, n, n + 1))

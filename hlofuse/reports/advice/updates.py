@@ -142,7 +142,7 @@ def add_to_rows(x: Instruction) -> bool:
         if not is_scaled or any(o.opcode != "broadcast" or o.dimensions for o in others):
             return False
         operands = [
-            update if o is last else make.broadcast(x, update.shape, o.operands[0], ()) for o in user.operands
+            update if o is last else make.broadcast(x, update.shape, o.operands[0]) for o in user.operands
         ]
         last = user
         update = make.copy_of(user, operands, update.shape)
@@ -167,7 +167,7 @@ def choose_written(x: Instruction) -> bool:
                 places[d] = counts
         if not places.keys() >= {*labels} or test.element_type != "pred" or last < max(x.shape.dimensions):
             return False
-        nowhere = make.broadcast(x, indices.shape, make.scalar(x, kind, last), ())
+        nowhere = make.broadcast(x, indices.shape, make.scalar(x, kind, last))
         mask = make.broadcast(x, indices.shape.with_element_type("pred"), test, [places[d] for d in labels])
         pair = (indices, nowhere) if new is sides[0] else (nowhere, indices)
         return replace(x, make.copy_of(new, [old, make.select(x, mask, *pair), new.operands[2]]))

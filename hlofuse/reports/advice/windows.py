@@ -301,8 +301,8 @@ def _cumulate_by_rows(x: Instruction) -> bool:
     given = moved(x, x.operands[0], d, 0)  # a scan takes rows of the first dimension
     n = given.shape.dimensions[0]
     row = [1, *given.shape.dimensions[1:]]
-    start = make.broadcast(x, with_dimensions(x.shape, row), x.operands[1], ())
-    whole = make.broadcast(x, given.shape, x.operands[1], ())
+    start = make.broadcast(x, with_dimensions(x.shape, row), x.operands[1])
+    whole = make.broadcast(x, given.shape, x.operands[1])
 
     def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
         total, values, found_rows = state
@@ -479,7 +479,7 @@ def _shift_pairs(x: Instruction) -> bool:
     along, parts = x.shape.rank - 1, list(x.operands)
     padding = ["0_0_0x" * along + own for own in ("0_1_1", "1_0_1")]
     if x.raw("padding") in padding:
-        parts[1] = make.broadcast(x, parts[0].shape, parts[1], ())
+        parts[1] = make.broadcast(x, parts[0].shape, parts[1])
         parts = parts[:: 1 if x.raw("padding") == padding[0] else -1]
     elif x.dimensions == (along,) and x.shape.dimensions[along] == len(parts) == 2:
         along -= 1
@@ -560,13 +560,13 @@ def _compare_neighbours(x: Instruction) -> bool:
                 operands = [values[o] for o in i.operands]
                 new = i.clone(operands, shape=own if operands else i.shape)
                 new = computation_of(x).add_instruction(new)
-                values[i] = new if operands else make.broadcast(x, own, new, ())
+                values[i] = new if operands else make.broadcast(x, own, new)
         swaps = values[x.to_apply.root]
         pairs = list(zip(low, high, strict=True))
         columns[place] = [make.select(x, swaps, b, a) for a, b in pairs]
         columns[place + 1] = [make.select(x, swaps, a, b) for a, b in pairs]
     whole = [make.concatenate(x, list(column), along) for column in zip(*columns, strict=True)]
-    x.replace_all_uses_with(make.tuple_of(x, whole) if x.shape.is_tuple else whole[0])
+    x.replace_all_uses_with(make.result_of(x, whole))
     return True
 
 
