@@ -46,24 +46,9 @@ class _OneComputation(Struct):
 
     def run(self) -> bool:
         changed = self._combine_constants()
-        if self._may_have_duplicates():
-            changed |= self._combine_instructions()
+        changed |= self._combine_instructions()
         self._point_to_first_outputs()
         return changed
-
-    def _may_have_duplicates(self) -> bool:
-        """True if two instructions look alike or one reads two iotas; in most computations none do."""
-        seen = set()
-        iotas = 0
-        for instruction in self._computation:
-            if _may_be_considered(instruction):
-                look = _look(instruction)
-                if look in seen:
-                    return True
-                seen.add(look)
-            elif instruction.opcode == "iota":
-                iotas += 1
-        return iotas > 1
 
     def _combine_instructions(self) -> bool:
         changed = False

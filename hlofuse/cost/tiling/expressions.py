@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TypeAlias
 
 # The order of kinds is XLA's `SymbolicExprType`: sums are printed in it.
@@ -54,20 +55,14 @@ _LEAVES: dict[tuple[int, int], Expr] = {}
 _NODES: dict[tuple[int, Expr, Expr], Expr] = {}
 
 
-def constant(value: int) -> Expr:
-    found = _LEAVES.get((CONSTANT, value))
+def _leaf(kind: int, number: int) -> Expr:
+    found = _LEAVES.get((kind, number))
     if found is None:
-        found = _LEAVES[CONSTANT, value] = Expr(CONSTANT, value, None, None)
+        found = _LEAVES[kind, number] = Expr(kind, number, None, None)
     return found
 
 
-def variable(number: int) -> Expr:
-    found = _LEAVES.get((VARIABLE, number))
-    if found is None:
-        found = _LEAVES[VARIABLE, number] = Expr(VARIABLE, number, None, None)
-    return found
-
-
+constant, variable = partial(_leaf, CONSTANT), partial(_leaf, VARIABLE)
 ZERO, ONE = constant(0), constant(1)
 
 
