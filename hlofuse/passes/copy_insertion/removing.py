@@ -12,6 +12,7 @@ from hlofuse.analysis.call_sites import CallSites, called_in_order, creation_ord
 from hlofuse.analysis.hlo_alias import HloAlias
 from hlofuse.analysis.hlo_ordering import DependencyOrdering, HloOrdering
 from hlofuse.analysis.hlo_value import HloUse, HloValue
+from hlofuse.analysis.kernels import end_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 
 # The values of each buffer in the order in which they are there, as lists that can be joined. Mirrors
@@ -263,7 +264,7 @@ class _CopyRemover:
 def _scatters_both(source: ValueNode, following: ValueNode) -> bool:
     """True if a scatter of several arrays writes into the copy and reads what is copied."""
     x = following.value.instruction
-    scatter = x.fused_root if x.opcode == "fusion" else x
+    scatter = end_of(x)
     if scatter.opcode != "scatter" or not scatter.shape.is_tuple:
         return False
     return any(use.instruction is x for use in source.uses)

@@ -9,6 +9,7 @@ from hlofuse.account import Observed, observed_replay
 from hlofuse.account.replaying import account_of, final_account
 from hlofuse.analysis.hlo_alias import alias_config, write_alias_config
 from hlofuse.analysis.hlo_value import Index
+from hlofuse.analysis.kernels import end_of
 from hlofuse.compilation import ReplayConfig
 from hlofuse.compilation.spans import finish
 from hlofuse.format.units import listing
@@ -181,7 +182,7 @@ def _named(x: Instruction) -> Instruction:
     """The operation that a result is a copy or another form of: the first with a name."""
     while not x.op_name and len(x.operands) == 1:
         (source,) = x.operands
-        whole = source.fused_root if source.opcode == "fusion" else source
+        whole = end_of(source)
         is_element = x.opcode == "get-tuple-element" and whole.opcode == "tuple"
         x = whole.operands[x.tuple_index] if is_element else source
     return x

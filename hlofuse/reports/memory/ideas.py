@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.analysis.kernels import computed_in, trip_count_of
+from hlofuse.analysis.kernels import inside, trip_count_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.rates import tabled_collective_us
 from hlofuse.format import bytes_text, listing, us_text
@@ -112,8 +112,8 @@ def _is_update(
         return False
     if reader.opcode != "fusion":
         return reader.opcode in ELEMENTWISE_OPCODES
-    inside = zip(reader.fused_computation.parameters, reader.operands, strict=True)
-    read = reach([p for p, o in inside if o is value], lambda i: i.users)
+    values = zip(reader.fused_computation.parameters, reader.operands, strict=True)
+    read = reach([p for p, o in values if o is value], lambda i: i.users)
     return all(i.opcode in _POINTWISE for i in read)
 
 
@@ -128,7 +128,7 @@ def _changes_of(
     most bytes are alive."""
     x, readers = array.instruction, array.readers[-1:]
     name = x.op_name or ""
-    sums = (p for r in readers for p in parts_of(r) if p.opcode == "reduce")
+    sums = (p for r in readers for p in inside(r) if p.opcode == "reduce")
     if any((p.op_name or "").endswith("dot_general") for p in sums):
         return  # parts of a product that XLA splits
     if (loops := loops_of(array, assigned)) is not None:
@@ -232,14 +232,10 @@ def loops_of(
 
 def _is_chosen(*found: Instruction) -> bool:
     """True if a `jax.checkpoint` of the program decides what these instructions keep."""
-    inside = [part for x in found for _, c in x.called for i in c for part in parts_of(i)]
-    return any("/checkpoint/" in (x.op_name or "") for x in (*found, *inside))
+    parts = [part for x in found for _, c in x.called for i in c for part in inside(i)]
+    return any("/checkpoint/" in (x.op_name or "") for x in (*found, *parts))
 
 
 def opcodes_in(x: Instruction) -> set[str]:
     """Its opcode, or those of a fusion's operations."""
-    return {part.opcode for part in parts_of(x)}
-
-
-def parts_of(x: Instruction) -> list[Instruction]:
-    return list(computed_in(x)) if x.opcode == "fusion" else [x]
+    return {part.opcode for part in inside(x)}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hlofuse.account.collectives import Collective, started_by
+from hlofuse.analysis.kernels import end_of
 from hlofuse.format import bytes_text, fields, more, plural, printable, times, us_json, us_text
 from hlofuse.ir import Instruction, Record, grouped
 from hlofuse.ir.opcodes import values
@@ -112,7 +113,7 @@ def _paddings(c: Collective) -> Iterator[tuple[int, int, int]]:
     for user in (u for x in (c.instruction, *c.instruction.users) for u in x.users):
         if not any(x.is_root for x in (user, *user.users)):
             continue
-        cut = user.fused_root if user.opcode == "fusion" else user
+        cut = end_of(user)
         if c.exchange.kind == "all-gather" and cut.opcode == "slice":
             sizes = zip(cut.shape.dimensions, cut.operands[0].shape.dimensions, strict=True)
             for d, (size, whole) in enumerate(sizes):
