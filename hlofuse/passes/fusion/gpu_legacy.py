@@ -24,7 +24,6 @@ from hlofuse.rules.fusion_merger import (
 )
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations
 from hlofuse.rules.gpu_instruction_fusion import RULES, GpuFusionState, GpuPair
-from hlofuse.rules.instruction_fusion import NOTHING_AGAINST
 from hlofuse.rules.settings import first_verdict, pair_refusal
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
@@ -116,6 +115,9 @@ _CHEAP_IN_HARDWARE = values("divide sqrt rsqrt exponential")
 
 
 class _LegacyDriver(FusionDriver):
+    pair = GpuPair
+    rules = RULES
+
     def __init__(self, options: InstructionFusion, module: Module, recorder: Recorder) -> None:
         super().__init__(options, module, recorder)
         assert isinstance(options, GpuInstructionFusion)
@@ -132,11 +134,6 @@ class _LegacyDriver(FusionDriver):
         if instruction.opcode in _CHEAP_IN_HARDWARE and instruction.element_type in ("f16", "f32"):
             return False
         return is_expensive(instruction)
-
-    def should_fuse(self, consumer: Instruction, operand_index: int) -> Verdict:
-        pair = GpuPair(consumer.operands[operand_index], consumer, operand_index, self.state)
-        verdict = first_verdict(RULES, pair, self.state.settings)
-        return verdict or Verdict(NOTHING_AGAINST)
 
     def choose_kind(self, producer: Instruction, consumer: Instruction) -> str:
         return choose_kind(producer, consumer, self.model)

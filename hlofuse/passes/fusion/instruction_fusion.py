@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.custom_calls import is_embedded
@@ -51,7 +51,8 @@ class InstructionFusion(ReleasePass):
 class FusionDriver:
     """One run of the pass: walks, asks, applies, records. Targets override the hooks."""
 
-    rules: tuple[Callable[[CandidatePair], Verdict | None], ...] = BASE_RULES
+    pair: ClassVar[Callable[..., CandidatePair]] = CandidatePair
+    rules: tuple[Callable[[Any], Verdict | None], ...] = BASE_RULES
     """Asked in order; the first that settles the pair decides, and if none does it is allowed."""
 
     def __init__(self, options: InstructionFusion, module: Module, recorder: Recorder) -> None:
@@ -79,7 +80,7 @@ class FusionDriver:
 
     def should_fuse(self, consumer: Instruction, operand_index: int) -> Verdict:
         """The rules' answer for one pair (`ShouldFuse`)."""
-        pair = CandidatePair(consumer.operands[operand_index], consumer, operand_index, self.state)
+        pair = self.pair(consumer.operands[operand_index], consumer, operand_index, self.state)
         verdict = first_verdict(self.rules, pair, self.state.settings)
         return verdict or Verdict(NOTHING_AGAINST)
 

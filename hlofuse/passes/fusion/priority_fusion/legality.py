@@ -174,16 +174,12 @@ class Legality:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
         if not producer.users:
             return _NO_USERS, None
-        answers = self._cache[producer].answers
         only_bitcasts = True
         for user in producer.users:
             if user.opcode != "bitcast" or not is_fusible_bitcast(user, self.model.release):
                 only_bitcasts = False
-                edge = answers.get(user)
-                if edge is None:
-                    edge = answers[user] = self._legality(producer, user)
-                if not isinstance(edge, SummaryPair):
-                    return edge, user
+                if (refused := self.verdict(producer, user)) is not None:
+                    return refused, user
         return (_ONLY_BITCASTS, None) if only_bitcasts else None
 
     def all_reasons(self, producer: Instruction) -> list[str]:
