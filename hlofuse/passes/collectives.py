@@ -277,8 +277,7 @@ class AllReducePromotion(RewritePass):
         name, opcode = f"{function.name}_promoted", function.root.opcode
         promoted = make.reducer(x, name, opcode, wide, ("x", "y"))
         operands = [make.convert(o, o, wide) for o in x.operands]
-        shape = x.shape.with_element_type(wide)
-        new = make.copy_of(x, operands, shape, to_apply=f"%{promoted.name}")
+        new = make.copy_of(x, operands, x.shape.with_element_type(wide))
         set_called(new, [("to_apply", promoted)])
         return replace_instruction(x, make.convert(new, new, x.element_type))
 

@@ -164,9 +164,7 @@ def make_asynchronous(
     parameters = [body.append_parameter(f"param_{k}", o.shape) for k, o in enumerate(x.operands)]
     root = x.clone(parameters)
     if x.opcode == "fusion":
-        inner = clone_computation(x.fused_computation)
-        root.called = [("calls", inner)]
-        root.attributes = root.attributes.updated(calls=f"%{inner.name}")
+        root.called = [("calls", clone_computation(x.fused_computation))]
     root.attributes = root.attributes.without("control-predecessors")
     body.root = body.append_parsed(root)
     module.add_computation(body)
