@@ -5,6 +5,8 @@ import re
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
 
@@ -205,8 +207,7 @@ def in_named_order(module: Module) -> None:
 
 def _ordered(computation: Computation) -> list[Instruction] | None:
     """An order with each instruction as early as possible in the text's order; None if there is none."""
-    after: dict[Instruction, list[Instruction]] = defaultdict(list)
-    waits: dict[Instruction, int] = defaultdict(int)
+    sorter = TopologicalSorter[Instruction]()
     series: dict[str, list[tuple[int, Instruction]]] = defaultdict(list)
     place = {}
     for k, i in enumerate(computation):
@@ -214,24 +215,21 @@ def _ordered(computation: Computation) -> list[Instruction] | None:
         found = _NUMBERED.fullmatch(i.name)
         stem, number = (found[1], int(found[2])) if found else (i.name, 0)
         series[stem].append((number, i))
-        for before in (*i.operands, *i.control_predecessors):
-            after[before].append(i)
-            waits[i] += 1
+        sorter.add(i, *i.operands, *i.control_predecessors)
     for named in series.values():
         named.sort(key=lambda pair: pair[0])
         for (_, a), (_, b) in pairwise(named):
-            after[a].append(b)
-            waits[b] += 1
-    ready = [(k, i) for i, k in place.items() if not waits[i]]
-    out = []
-    while ready:
-        _, i = heapq.heappop(ready)
-        out.append(i)
-        for j in after[i]:
-            waits[j] -= 1
-            if not waits[j]:
-                heapq.heappush(ready, (place[j], j))
-    return out if len(out) == len(place) else None
+            sorter.add(b, a)
+    with suppress(CycleError):
+        sorter.prepare()
+        ready, out = list[tuple[int, Instruction]](), []
+        while sorter:
+            for i in sorter.get_ready():
+                heapq.heappush(ready, (place[i], i))
+            out.append(heapq.heappop(ready)[1])
+            sorter.done(out[-1])
+        return out
+    return None
 
 
 def replay_input(

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from hlofuse.ir.record import Record
+from hlofuse.ir.text.text import bad_escape, unquote
 
 
 class PriorityStep(Record):
@@ -54,11 +55,9 @@ class PriorityRecord(Struct):
 
 
 _STEP = re.compile(r"^ *fusion_steps \{\n *(\w+) \{\n(.*?)\n *\}\n *\}$", re.DOTALL | re.MULTILINE)
-_FIELD = re.compile(r'^ *(\w+): (?:"((?:[^"\\]|\\.)*)"|(\S+))$', re.MULTILINE)
+_FIELD = re.compile(r'^ *(\w+): (?:("(?:[^"\\]|\\.)*")|(\S+))$', re.MULTILINE)
 _DEVICE = re.compile(r"^gpu_device_info \{\n(.*?)^\}", re.DOTALL | re.MULTILINE)
 _WHOLE = re.compile(r"^  (\w+): (\d+)$", re.MULTILINE)
-_ESCAPE = re.compile(r"\\([0-7]{3}|.)", re.DOTALL)
-_PLAIN = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def read_priority_record(text: str) -> PriorityRecord:
@@ -78,9 +77,9 @@ def _steps(text: str) -> Iterator[RecordedStep]:
             if number:
                 numbers[name] = float(number)
             elif name == "consumer_names":
-                consumers.append(_unescape(quoted))
+                consumers.append(_content(quoted))
             else:
-                names[name] = _unescape(quoted)
+                names[name] = _content(quoted)
         producer = names.get("producer_name", "")
         if kind == "update_priority":
             fused, unfused = numbers.get("us_fused", 0.0), numbers.get("us_unfused", 0.0)
@@ -91,17 +90,6 @@ def _steps(text: str) -> Iterator[RecordedStep]:
             yield IneligibleStep(producer, names.get("reason", ""))
 
 
-def _character(escape: re.Match[str]) -> str:
-    code = escape[1]
-    return chr(int(code, 8)) if len(code) == 3 else _PLAIN.get(code, code)
-
-
-def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    # Octal escapes are bytes of UTF-8; other characters stand for themselves.
-    data = _ESCAPE.sub(_character, text)
-    try:
-        return data.encode("latin-1").decode()
-    except UnicodeError:
-        return data
+def _content(quoted: str) -> str:
+    """The text in quotes; escapes that protobuf does not write stay."""
+    return unquote(quoted) if bad_escape(quoted) is None else quoted[1:-1]

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from itertools import product
 
 from hlofuse.account import PRIORITY_FUSION, Observed, SharedStart, observed_replay
@@ -185,13 +184,8 @@ def _axis(name: str, values: Sequence[str]) -> SweepAxis:
 
 def _default(name: str, xla: ReplayConfig) -> str:
     knob = all_knobs().get(name)
-    if knob is not None:
-        standard = knob.value_in(xla.release)
-        return f"{standard:.12g}" if isinstance(standard, float) else str(standard)
-    if xla.device is not None and name in {f.name for f in fields(xla.device)}:
-        value = getattr(xla.device, name)
-        return f"{value:.12g}" if isinstance(value, float) else str(value)
-    return ""
+    value = knob.value_in(xla.release) if knob is not None else getattr(xla.device, name, "")
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _equal(values: Sequence[str], default: Sequence[str]) -> bool:
