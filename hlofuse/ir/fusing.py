@@ -227,12 +227,12 @@ def module_of(computation: Computation) -> Module:
 
 def instruction_limit(module: Module) -> int:
     """The limit of instructions after inlining: bodies with many callers multiply."""
-    return 20 * sum(len(c) for c in module.computations) + 100_000
+    return 20 * module.instruction_count + 100_000
 
 
 def check_growth(module: Module, most: int) -> None:
     """Raise `HlofuseError` for a module with more than `most` instructions."""
-    if sum(len(c) for c in module.computations) > most:
+    if module.instruction_count > most:
         raise HlofuseError(
             f"{module.name} has computations called so often that, each call put in place, it would have"
             f" more than {most:,} instructions"

@@ -790,6 +790,11 @@ class Module:
         for computation in self.computations:
             yield from computation
 
+    @property
+    def instruction_count(self) -> int:
+        """The instructions of all computations."""
+        return sum(map(len, self.computations))
+
     def begin_run(self) -> None:
         """Make every instruction its own origin: a run begins with this module as its input."""
         for instruction in self.instructions():

@@ -19,6 +19,7 @@ from hlofuse.analysis.kernels import origin
 from hlofuse.format.escape import printable
 from hlofuse.ir import HlofuseError, Instruction, Module, Record, copy_module, parse_module, print_module
 from hlofuse.ir.fusing import inline_calls
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.shape import INTEGER_TYPES
 
 SCALES = (0.1, 1.0)
@@ -138,7 +139,7 @@ class Judge(AbstractContextManager["Judge", None]):
         found = parse_module(answer["text"])
         self._limits[key] = index_limits(found)
         kernels = Account(found, backend="cpu").totals.kernels
-        return Compiled(kernels, sum(1 for _ in found.instructions()), **answer)
+        return Compiled(kernels, found.instruction_count, **answer)
 
     def judge(
         self,
@@ -249,17 +250,15 @@ def _verdict(found: Sequence[Difference]) -> tuple[Literal["same", "different", 
 def index_limits(module: Module) -> dict[int, int]:
     """The least length along which integers of a parameter choose elements, by the parameter's number."""
     found: dict[int, int] = {}
+
+    def integers(values: Iterable[Instruction]) -> list[Instruction]:
+        return [y for y in map(origin, values) if y.shape.is_array and y.element_type in INTEGER_TYPES]
+
     for x in module.instructions():
         for index, length in _indices(x):
-            pending, seen = [index], set[Instruction]()
-            while pending:
-                y = origin(pending.pop())
-                if y in seen or not y.shape.is_array or y.element_type not in INTEGER_TYPES:
-                    continue
-                seen.add(y)
+            for y in reach(integers([index]), lambda y: integers(y.operands)):
                 if y.opcode == "parameter" and y.computation is module.entry:
                     found[y.parameter_number] = min(length, found.get(y.parameter_number, length))
-                pending += y.operands
     return found
 
 

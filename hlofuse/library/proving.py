@@ -58,7 +58,7 @@ def _with_candidates(report: Program, v: Verdict) -> Verdict:
         written = report.before_optimizations("explain").module
     except HlofuseError:
         return replace(v, not_proved="XLA:TPU is closed; --prove needs the dump directory")
-    if sum(1 for _ in written.instructions()) > _SEARCHED:
+    if written.instruction_count > _SEARCHED:
         return v
     candidates = _candidates(report, v, prepared(written))
     found = dict[str, Suggestion]()

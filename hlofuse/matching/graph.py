@@ -105,7 +105,7 @@ class Graph:
         self.regions = dict[Computation, Region]()
         self.groups = dict[Instruction, Group]()
         self._opened = 0
-        self._budget = _MAX_GROWTH * sum(len(c) for c in module.computations) + 1000
+        self._budget = _MAX_GROWTH * module.instruction_count + 1000
         order = module.computation_post_order()
         reachable = set(reach([module.entry], callees))
         self.unreachable = len(order) - len(reachable)

@@ -94,7 +94,7 @@ def statistics(
         module.filename,
         stage.name,
         stage.backend,
-        sum(len(c) for c in module.computations),
+        module.instruction_count,
         _by_count(i.opcode for i in module.instructions()),
         account.totals,
         _by_count(r.instruction.fusion_kind or "" for r in account.rows if r.instruction.opcode == "fusion"),

@@ -21,7 +21,7 @@ class FlattenCallGraph(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         most = instruction_limit(module)
-        size = sum(len(c) for c in module.computations)
+        size = module.instruction_count
         changed = False
         for computation in module.computation_post_order():
             for k, caller in enumerate(_by_id(computation)):
@@ -75,7 +75,7 @@ class CallInliner(Pass):
         most = instruction_limit(module)
         changed = False
         sites = {c: len(c.callers) for c in module.computations}
-        size = sum(len(c) for c in module.computations)
+        size = module.instruction_count
         for computation in module.printed_order():
             before = len(computation)
             for i in computation.post_order() if computation.module is not None else ():

@@ -315,7 +315,7 @@ def _step(
 def _size(module: Module, backend: str) -> Size:
     fusions = sum(i.opcode == "fusion" for i in module.instructions())
     launched = len(launches(module, backend))
-    return Size(sum(len(c) for c in module.computations), launched, fusions, outermost_loops(module))
+    return Size(module.instruction_count, launched, fusions, outermost_loops(module))
 
 
 def _opcodes(before: Module, after: Module) -> tuple[tuple[str, int, int], ...]:
