@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rich.console import Console
 
 from hlofuse.format.terminal import print_rest
+from hlofuse.ir.grouping import grouped
 from hlofuse.ir.record import replace
 from hlofuse.library.answer import Answer
 from hlofuse.library.measuring import check_answer
@@ -77,10 +78,7 @@ def _by_module(link: "duckdb.DuckDBPyConnection", run: str, table: str) -> ByMod
     query = (
         f"SELECT t FROM {run}_{table} t WHERE (key, module) IN (SELECT ({run}.key, {run}.module) FROM pairs)"
     )
-    found: ByModule = {}
-    for (row,) in link.execute(query).fetchall():
-        found.setdefault((row["key"], row["module"]), []).append(row)
-    return found
+    return grouped(((row["key"], row["module"]), row) for (row,) in link.execute(query).fetchall())
 
 
 def _build(row: Row) -> str:

@@ -85,13 +85,9 @@ class FusionChanges:
 
     def _tied(self) -> Iterator[tuple[list[MatchedFusion], list[MatchedFusion]]]:
         """The changed fusions of both sides that explain one another, in the order of the text."""
-        near: dict[MatchedFusion, list[MatchedFusion]] = {}
-        for f in (*self.before, *self.after):
-            if f.same_as is None:
-                for source in f.sources:
-                    if source.same_as is None:
-                        near.setdefault(f, []).append(source)
-                        near.setdefault(source, []).append(f)
+        changed = [f for f in (*self.before, *self.after) if f.same_as is None]
+        pairs = ((f, source) for f in changed for source in f.sources if source.same_as is None)
+        near = grouped(pair for a, b in pairs for pair in ((a, b), (b, a)))
         place = {f: n for n, f in enumerate((*self.before, *self.after))}
         seen = set()
         for start in self.before:

@@ -23,7 +23,7 @@ from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.format.units import us_text
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.ir import Instruction, Module, copy_module, replace, with_trait
-from hlofuse.ir.fusing import check_growth, computation_of, inline_calls, instruction_limit, unfuse
+from hlofuse.ir.fusing import computation_of, inline_calls
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
@@ -189,18 +189,7 @@ def split_fusions(module: Module) -> tuple[Module, dict[str, str]]:
     unfused = copy_module(module)
     unfused.begin_run()
     unfused.attributes = unfused.attributes.without("is_scheduled")
-    most = instruction_limit(unfused)
-    pending = True
-    while pending:
-        pending = False
-        for computation in list(unfused.computations):
-            if computation.fusion is not None or computation.module is None:
-                continue
-            for i in list(computation):
-                if i.opcode == "fusion" and i.fusion_kind in _FUSION_KINDS:
-                    unfuse(i)
-                    pending = True
-            check_growth(unfused, most)
+    inline_calls(unfused, lambda i: i.fusion_kind in _FUSION_KINDS and i.fusion_around is None)
     recorder = OnlySkipped()
     HloCSE(release=AROUND_FUSION, only_fusion_computations=False).run(unfused, recorder)
     HloDCE().run(unfused, recorder)

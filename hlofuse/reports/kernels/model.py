@@ -136,9 +136,7 @@ class KernelSelection(Record):
         groups = grouped((_equal(k), k) for k in self.kernels).values()
 
         def weight(k: Choice) -> tuple[float, float, int]:
-            measured = 0.0
-            if k.measured is not None:
-                measured = k.measured.total_us
+            measured = k.measured.total_us if k.measured is not None else 0.0
             us = k.us or 0.0
             return -measured, -us * k.launches, -(k.bytes_accessed or 0) * k.launches
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from hlofuse.analysis.kernels import CONTROL_FLOW
 from hlofuse.compilation import Compilation
 from hlofuse.ir import Attributes, Computation, Instruction, Module, Shape
+from hlofuse.ir.fusing import tuple_of
 from hlofuse.passes.common.calls import filled
 from hlofuse.reports.advice.recipe import Finding
 from hlofuse.reports.common.facts import Facts, kernels_of, launched
@@ -197,6 +198,5 @@ class _Copy:
         self.entry.reorder([self.copies[x] for x in sorted(self.copies, key=lambda x: x.id)])
         if others:
             self.entry.add_instruction(elements[-1])
-        root = Instruction("tuple", Shape.tuple_of([e.shape for e in elements]), "tuple", elements)
-        self.entry.root = self.entry.add_instruction(root)
+        self.entry.root = self.entry.add_instruction(tuple_of(elements))
         return self.module

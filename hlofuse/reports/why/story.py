@@ -223,11 +223,9 @@ def _communication(x: Instruction, facts: Facts) -> Iterator[str]:
     if overlap is not None:
         yield meanwhile(overlap, start, account)
     flags = facts.replay.config.build.flags
-    reasons: dict[str, list[str]] = {}
-    for other in [o for o in kinds if kinds[o] == kinds[x] and o is not x][:_OTHERS]:
-        if started_by(other).computation is start.computation:
-            reasons.setdefault(_not_combined(x, other, flags), []).append(other.name)
-    for reason, names in reasons.items():
+    others = [o for o in kinds if kinds[o] == kinds[x] and o is not x][:_OTHERS]
+    near = (o for o in others if started_by(o).computation is start.computation)
+    for reason, names in grouped((_not_combined(x, o, flags), o.name) for o in near).items():
         if reason:
             yield f"Not combined with {listing(names, 3)}: {reason}."
 
