@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.grouping import grouped
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import Shape
 
@@ -111,9 +112,7 @@ class Readers:
             return [number for number, operand in enumerate(user.operands) if operand is source]
         numbers = self._numbers.get(user)
         if numbers is None:
-            numbers = self._numbers[user] = {}
-            for number, operand in enumerate(user.operands):
-                numbers.setdefault(operand, []).append(number)
+            numbers = self._numbers[user] = grouped((o, number) for number, o in enumerate(user.operands))
         return numbers.get(source, [])
 
 

@@ -209,12 +209,8 @@ class Similarity:
 
 def _free_uses(graph: Graph, partner: list[int], value: Value) -> dict[tuple[str, int], list[int]]:
     """The users that are not matched, by opcode and operand; tuples whatever the operand."""
-    found = dict[tuple[str, int], list[int]]()
-    for user, position in value.users:
-        if partner[user] < 0:
-            opcode = graph.values[user].opcode
-            found.setdefault((opcode, -1 if opcode == "tuple" else position), []).append(user)
-    return found
+    free = ((graph.values[user].opcode, place, user) for user, place in value.users if partner[user] < 0)
+    return grouped(((opcode, -1 if opcode == "tuple" else place), user) for opcode, place, user in free)
 
 
 def match_changed_opcodes(m: Matching, b: Region, a: Region) -> int:

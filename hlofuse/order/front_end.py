@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, pairwise
 
 from hlofuse.analysis.elementwise import is_constant
-from hlofuse.ir import Computation, Instruction, Module
+from hlofuse.ir import Computation, Instruction, Module, grouped
 from hlofuse.ir.opcodes import values
 from .names import is_of_call, is_of_program, is_without_op_name, name_before_renaming
 
@@ -89,9 +89,7 @@ def program_order(operations: list[Instruction]) -> list[Instruction]:
     """The operations, given in text order, in program order: the front end has put its constants first."""
     place = {x: k for k, x in enumerate(operations)}
     number = {x: name_before_renaming(x).number for x in operations}
-    chains = dict[object, list[Instruction]]()
-    for x in operations:
-        chains.setdefault(x if x.opcode == "constant" else name_before_renaming(x).stem, []).append(x)
+    chains = grouped((x if x.opcode == "constant" else name_before_renaming(x).stem, x) for x in operations)
     lower = dict[Instruction, Instruction]()
     for own in chains.values():
         own.sort(key=lambda x: (-number[x], -place[x]))
@@ -145,11 +143,8 @@ def _needed_once(
     sources: Mapping[Instruction, Iterable[Instruction]],
 ) -> dict[Instruction, list[Instruction]]:
     """Sources with one reader, right before it in a text whenever they were created; not the root."""
-    readers = dict[Instruction, list[Instruction]]()
-    for x, needed in sources.items():
-        if x.computation is not None and x is not x.computation.root:
-            for source in needed:
-                readers.setdefault(source, []).append(x)
+    inside = (x for x in sources if x.computation is not None and x is not x.computation.root)
+    readers = grouped((source, x) for x in inside for source in sources[x])
     return {x: [source for source in needed if readers.get(source) == [x]] for x, needed in sources.items()}
 
 

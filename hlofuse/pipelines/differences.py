@@ -5,6 +5,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Literal
 
+from hlofuse.ir.grouping import grouped
 from hlofuse.ir.record import Record, replace
 from hlofuse.releases import Release, Span, behaviours, release_of
 from hlofuse.rules.catalogue import Knob, catalogue
@@ -40,10 +41,7 @@ def differences(target: str, names: tuple[str, ...]) -> tuple[ReleaseDifference,
 def groups(target: str, releases: Sequence[str]) -> list[tuple[str, ...]]:
     """The named releases in groups that decide alike on a target, each in the order given."""
     traits = list(_all(target))
-    found = dict[tuple[Any, ...], list[str]]()
-    for name in releases:
-        release = release_of(name)
-        found.setdefault(tuple(d.value_in(release) for d in traits), []).append(name)
+    found = grouped((tuple(d.value_in(release_of(name)) for d in traits), name) for name in releases)
     return [tuple(group) for group in found.values()]
 
 

@@ -168,12 +168,8 @@ def _concatenate_hero(kernel: Instruction) -> Instruction | None:
     found = [x for x in reach([start], above) if x.opcode == "concatenate"]
     if len(found) != 1:
         return None
-    queue = list(found[0].users)
-    for user in queue:
-        if user.opcode != "tuple" and not _is_intermediate(user, 3):
-            return None
-        queue += [u for u in user.users if u not in queue]
-    return found[0]
+    users = reach(found[0].users, lambda user: user.users)
+    return found[0] if all(u.opcode == "tuple" or _is_intermediate(u, 3) for u in users) else None
 
 
 def _is_intermediate(instruction: Instruction, most_operands: int) -> bool:

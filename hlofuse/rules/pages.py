@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from hlofuse.ir.grouping import grouped
 from hlofuse.releases import ANY, Span
 from .catalogue import Knob, Rule, family_of
 
@@ -35,10 +36,8 @@ def family_title(rule: Rule) -> str:
 
 def by_family(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
     """The rules by the letters of their codes, known letters first."""
-    out: dict[str, list[Rule]] = {letters: [] for letters in FAMILIES}
-    for rule in rules:
-        out.setdefault(family_of(rule.code), []).append(rule)
-    return {letters: found for letters, found in out.items() if found}
+    found = grouped((family_of(rule.code), rule) for rule in rules)
+    return {letters: found[letters] for letters in dict.fromkeys((*FAMILIES, *found)) if letters in found}
 
 
 def _values(knob: Knob) -> str:
