@@ -1,5 +1,6 @@
 """Times of kernels on a CPU, by the rates of a calibrated device."""
 
+import math
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
@@ -10,6 +11,7 @@ from hlofuse.analysis.hlo_alias import alias_config
 from hlofuse.analysis.kernels import end_of, is_kernel, is_small_call
 from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
 from hlofuse.cost.cpu.work import RESULT, Work, add_work, at_levels, sort_tasks, work_of
+from hlofuse.cost.gpu.shapes import strides_of
 from hlofuse.ir import Computation, Instruction, Record, computation_of, reach
 from hlofuse.passes.cpu.calls import parallel_tasks
 from hlofuse.passes.loop.parts import carried_unchanged
@@ -304,18 +306,25 @@ def _updates_one_place(kernel: Instruction) -> bool:
 
 
 def _updated(kernel: Instruction) -> Work:
-    """The bytes of the array that a kernel updates. They are copied fast where LLVM holds what is written in
-    a register: the kernel computes it from what others just computed (measured with 17 loops)."""
+    """XLA writes a loop over the whole array. Where the update is read from an array, LLVM chooses for each
+    element. Where it is computed, LLVM drops what stores a value where it was read, and counts the rows. One
+    element computed from what others just computed is in a register: its loop has vectors."""
     root = end_of(kernel)
     if root.opcode != "dynamic-update-slice":
         return {}
     array, value, *place = root.operands
+    sizes, part = root.shape.dimensions, value.shape.dimensions
+    spanned = next((d for d in root.shape.minor_to_major if part[d] < sizes[d]), None)
     value = without_views(value)
+    is_plain = root is kernel or value.opcode == "parameter"
     if value.opcode == "select" and array in value.operands[2].operands:  # asks whether it is inside
         value = without_views(value.operands[1])
     inside = reach([value] if root is not kernel else [], lambda i: i.operands)
     given = (x for x in inside if x.opcode == "parameter" and x not in place)
     read = {kernel.operands[x.parameter_number] for x in given}
-    is_computed = root is not kernel and value.opcode != "parameter"
-    is_computed &= all(is_kernel(x) and x.opcode != "copy" for x in read)
-    return {f"updated byte{'' if is_computed else ' from memory'}": root.shape.byte_size}
+    is_computed = root is not kernel and value.opcode != "parameter" and math.prod(part) == 1
+    if is_computed and all(is_kernel(x) and x.opcode != "copy" for x in read):
+        return {"updated byte": root.shape.byte_size}
+    if is_plain or spanned is None:
+        return {"element one by one": root.shape.element_count}
+    return {"updated row": root.shape.element_count / strides_of(root.shape)[spanned]}

@@ -25,6 +25,7 @@ _LINE = 64  # bytes of a cache line
 _MOST_ACCESSES = 20_000  # values followed in one kernel; a larger one is not estimated
 _FREE = values("parameter constant bitcast reshape tuple get-tuple-element broadcast copy")
 _SLOW = with_trait("cpu-slow") | {"absolute"}
+_EXTREME = values("maximum minimum")
 _CHAINED = values("erf exponential exponential-minus-one log log-plus-one logistic rsqrt tanh")
 _KINDS = {"u64": "s64", "pred": "s32", "c128": "c64"} | dict.fromkeys(
     "u32 u16 u8 s16 s8 u4 s4".split(), "s32"
@@ -40,6 +41,12 @@ _NEAR = 8  # elements of one line are read as if they were neighbours
 _SHORTEST = 8  # elements of a row of simple operations that LLVM writes out with vectors of several rows
 _ROW = 16  # elements of a row that LLVM does not write out
 _UNROLLED = 40  # elements of a row that LLVM does not unroll whole
+_WHOLE = 245  # instructions up to which LLVM unrolls a loop whole (measured with bodies of 5 to 14)
+_WHOLE_SUM = 325  # the same for a loop that reduces
+_LOOP = 3  # of them, in each iteration: the store, the counter and its comparison
+_DOT = 6  # instructions of an iteration that sums products
+_CHECKED = 1.6  # polynomials of tiles with bounds for one
+_INTERLEAVED = 4  # elements of a row of which LLVM takes one, with vectors
 _STREAMED = 64  # elements of a row after which the rest arrives before it is read
 _SMALL_PRODUCT = 32  # a product with a side up to this length has rates of its own
 
@@ -113,7 +120,7 @@ def work_of(
         emitter == "loop emitter" and parts > 1 and any(n % parts > 0 for n in _short_rows(kernel)[-1:])
     )
     is_column = _is_column(_first_array(without_bitcasts(end_of(kernel))))
-    loops = _Loops(caches, by_tiles=emitter == "tiled emitter", is_serial=is_guarded or is_column)
+    loops = _Loops(caches, emitter, is_serial=is_guarded or is_column)
     if not loops.follow(kernel):
         return None
     found = {name: amount / parts for name, amount in loops.counts().items()}
@@ -153,20 +160,26 @@ class _Loops:
     def __init__(
         self,
         caches: Caches,
+        emitter: str,
         *,
-        by_tiles: bool,
         is_serial: bool,
     ) -> None:
         self._caches = caches
-        self._by_tiles = by_tiles
+        self._by_tiles = emitter == "tiled emitter"
+        self._by_parts = emitter == "concatenate emitter"
         self._operations = defaultdict[tuple[str, str, bool], float](float)
         self._one_by_one = set[Instruction]()
         self._chosen = set[Instruction]()
         self._awaited = set[Instruction]()
         self._whole = set[Instruction]()  # the parts of concatenates among these are loops of their own
         self._other = defaultdict[str, float](float)
-        self._unfinished = defaultdict[str, float](float)  # the ends of rows of vectors
+        self._choices = defaultdict[str, float](float)  # of parts and padding, known where a row is unrolled
         self._written = 0.0  # elements of the last result
+        self._row = 0  # elements of the innermost loop, where another one is around it
+        self._body = _LOOP  # instructions of its iterations
+        self._has_loop = False
+        self._is_apart = False
+        self._padding = 1.0  # elements that the tiled emitter computes for one
         self.is_strided = False
         self._is_serial = is_serial
         self._has_short_rows = False
@@ -174,13 +187,22 @@ class _Loops:
     def counts(self) -> Work:
         """Amounts by rate, of operations without the parallel tasks."""
         has_vectors = not self._is_serial and (self._by_tiles or not self.is_strided)
-        found = defaultdict(float, self._other | (self._unfinished if has_vectors else {}))
+        is_bare = not self._operations and any(name.startswith("pad") for name in self._choices)
+        is_whole = self._row > _SHORTEST and self._row * self._body <= _WHOLE
+        is_whole &= not (self._has_loop or self._by_tiles or is_bare)
+        found = defaultdict(float, self._other | ({} if is_whole else self._choices))
+        is_apart = self._is_apart or (is_bare and self._row >= _UNROLLED)
+        if is_whole or (is_apart and not self._by_tiles):
+            found["element one by one"] = 0.0 if self._is_serial else self._written
         for (opcode, kind, is_scalar), count in self._operations.items():
             named = opcode if opcode in _SLOW or opcode == "convert" else "operation"
             is_serial = is_scalar or self._is_serial
             scalar = "scalar " if is_scalar or not has_vectors else ""
             if opcode in _SLOW:
                 scalar = "serial " if is_serial else scalar
+            if opcode in _CHAINED and not is_serial:
+                found["polynomial one by one"] += count if is_whole else 0.0
+                count *= self._padding
             found[f"{scalar}{named} {kind}"] += count
         return dict(found)
 
@@ -190,6 +212,7 @@ class _Loops:
         outputs = end_of(kernel).outputs
         self._has_short_rows = bool(_short_rows(kernel))
         whole = self._whole = {without_bitcasts(o) for o in outputs}
+        self._by_parts &= all(o.opcode != "concatenate" for o in whole)
         pending: dict[Instruction, dict[object, tuple[int | None, float]]] = defaultdict(dict)
         for output in dict.fromkeys(outputs):
             shape = _first_array(output)
@@ -199,8 +222,10 @@ class _Loops:
             inner = next((d for d in order if shape.dimensions[d] > 1), order[0] if order else None)
             written = self._written = float(_written(output))
             pending[output]["result"] = (inner, written)
-            if inner is not None and shape.dimensions[inner] > _SHORTEST:
-                self._unfinished["unfinished row"] += _unfinished_rows(shape, inner, written)
+            row = shape.dimensions[inner] if inner is not None else 1
+            self._row = row if written > row else 0
+            if self._by_tiles:
+                self._count_tiles(kernel, shape, row)
             joined = without_bitcasts(output)
             if joined.opcode == "concatenate" and strides_of(joined.shape)[joined.dimensions[0]] == 1:
                 is_narrow = joined.shape.dimensions[joined.dimensions[0]] < _SHORTEST
@@ -266,8 +291,8 @@ class _Loops:
                 least = _VECTOR if named in _SLOW else 0.0
                 is_scalar |= x in self._chosen and named in _SLOW  # a part is computed where it is chosen
                 self._operations[named, kind, is_scalar] += max(own_count, least)
-                if opcode in _CHAINED and not is_scalar and inner is not None:
-                    self._unfinished["unfinished polynomial"] += _unfinished_rows(shape, inner, count)
+                if inner is not None:
+                    self._body += 3 if opcode in _EXTREME else 1
             is_part = opcode == "get-tuple-element"
             return [
                 (o, index, inner if is_part or o.shape.rank == shape.rank else None, count)
@@ -276,6 +301,9 @@ class _Loops:
         if opcode in ("bitcast", "reshape"):
             return [(operands[0], own, _same_place(shape, operands[0].shape, inner), count)]
         if opcode == "transpose":
+            # Short rows that are neighbours no more do not fill a vector together.
+            is_minor = inner is not None and x.dimensions[inner] == operands[0].shape.minor_to_major[0]
+            self._is_apart |= is_minor and self._row <= _SHORTEST
             return [(operands[0], own, None if inner is None else x.dimensions[inner], count)]
         if opcode == "broadcast":
             if inner in x.dimensions:
@@ -294,9 +322,11 @@ class _Loops:
         if opcode in ("slice", "dynamic-slice"):
             return [(operands[0], own, inner, count)]
         if opcode in ("pad", "concatenate", "reverse"):
-            if opcode != "concatenate" or x not in self._whole:
+            is_by_parts = x in self._whole or (self._by_parts and self._row > _SHORTEST)
+            if opcode != "concatenate" or not is_by_parts:
                 name, each = _chosen(x, inner)
-                self._other[f"{name} {_kind(shape)}"] += count * each
+                amounts = self._other if name == "pad between" else self._choices
+                amounts[f"{name} {_kind(shape)}"] += count * each
                 if inner is None and _ROW * count <= self._written:
                     self._other["choice of a row"] += count * each
             whole = max(shape.element_count, 1)
@@ -305,6 +335,7 @@ class _Loops:
         if opcode == "gather":
             sizes, gathered = x.attributes.get("slice_sizes", ()), operands[0].shape
             row = max(math.prod(sizes), 1)
+            self._has_loop = True
             place = next((d for d in gathered.minor_to_major if sizes[d] > 1), None)
             self.is_strided |= row == 1
             self._is_serial |= row == 1 and self._has_short_rows  # LLVM unrolls them and makes no vectors
@@ -317,6 +348,7 @@ class _Loops:
             self._lines("later gathered", gathered, count / run, run - near)
             return [(operands[0], own, place, count), (operands[1], own, None, count / row)]
         if opcode == "scatter":
+            self._has_loop = True
             updates = operands[-1].shape.element_count
             indices = operands[len(operands) // 2].shape
             each = len(x.attributes.get("scatter_dims_to_operand_dims", ())) or 1
@@ -327,11 +359,24 @@ class _Loops:
             return [(operands[-1], own, None, float(updates))]
         if opcode in ("dot", "convolution"):
             products = _products(x)
-            self._other[f"plain {opcode}"] += products
+            self._has_loop = True
+            summed = products / 2 / max(shape.element_count, 1)
+            # Each sum waits for the one before, unless LLVM unrolls all and computes several results at once.
+            is_chained = opcode == "dot" and summed * _DOT > _WHOLE
+            order = "chained" if is_chained else "unrolled"
+            self._other[f"{order} dot" if opcode == "dot" else "plain convolution"] += products
             names = dimension_numbers(x)  # None for a dot
-            summed = [x.attributes.get(f"{side}_contracting_dims") or (None,) for side in ("lhs", "rhs")]
-            summed = [(names.lhs.index("f"),), (names.rhs.index("i"),)] if names else summed
-            return [(o, (own, d), d[0], products / 2) for o, d in zip(operands, summed, strict=False)]
+            along = [x.attributes.get(f"{side}_contracting_dims") or (None,) for side in ("lhs", "rhs")]
+            along = [(names.lhs.index("f"),), (names.rhs.index("i"),)] if names else along
+            return [
+                (
+                    o,
+                    (own, d),
+                    None if is_chained else d[0],
+                    products / 2,
+                )  # reads do not wait longer than sums
+                for o, d in zip(operands, along, strict=False)
+            ]
         if opcode != "tuple":
             self._other[f"other {opcode}"] += count
         return [(o, (own, k), inner, count) for k, o in enumerate(operands)]
@@ -346,6 +391,7 @@ class _Loops:
         shape = arrays[0].shape
         result = first_leaf(x.shape)
         steps = 1
+        self._has_loop = True
         if x.opcode == "reduce":
             each = shape.element_count / max(result.element_count, 1)
             inner = max((d for d in x.dimensions if shape.dimensions[d] > 1), default=None)
@@ -358,7 +404,7 @@ class _Loops:
                 inner = shape.minor_to_major[0]  # XLA adds rows to a row of results
         else:
             window = window_dimensions(x)
-            minor = shape.minor_to_major[0] if shape.rank else 0
+            minor = next((d for d in shape.minor_to_major if shape.dimensions[d] > 1), 0)
             inner, operation = None, "window"
             if sum(d.size > 1 for d in window) > 1:
                 operation = "window of several dimensions"
@@ -366,16 +412,38 @@ class _Loops:
                 operation = "window along rows"
             if x.to_apply.root.opcode == "convert":
                 operation = "window rounded"
-            if any(d.padding_low or d.padding_high for d in window):
-                operation = f"padded {operation}"  # asks for each element whether it is inside
             each = window_size(x)
+            if each > _LARGE_WINDOW:
+                operation = f"long {operation}"
+            is_padded = any(d.padding_low or d.padding_high for d in window)
+            is_whole = each * _LOOP <= _WHOLE and not is_padded and all(d.stride == 1 for d in window)
+            if operation == "window along rows" and is_whole:
+                operation = "unrolled window"
+            elif is_padded:
+                operation = f"padded {operation}"  # asks for each element whether it is inside
+            if x.to_apply.root.opcode in _EXTREME and operation != "unrolled window":
+                operation = f"extreme {operation}"
         if len(arrays) > 1:
-            operation = "several"
             steps = sum(i.opcode not in _FREE for i in x.to_apply)
+            is_whole = x.opcode == "reduce" and each * (steps + 4) < _WHOLE_SUM
+            operation = "several unrolled" if is_whole else "several"
         self._other[f"reduce {operation} {_kind(shape)}"] += count * each * steps
         if len(arrays) == 1:  # each step waits for the one before
             self._other["reduced polynomial"] += count * each * sum(i.opcode in _CHAINED for i in x.to_apply)
         return [(a, own, inner, count * each) for a in arrays]
+
+    def _count_tiles(self, kernel: Instruction, shape: Shape, row: int) -> None:
+        """The tiles of a row are lines, or the power of two that holds the row. Where lines do not divide it,
+        each tile is copied by its bounds, and the last one by elements."""
+        lanes = max(_LINE * shape.element_count // max(shape.buffer_size, 1), 1)
+        if row <= lanes:
+            self._padding = 2 ** math.ceil(math.log2(max(row, 1))) / max(row, 1)
+        elif row % lanes:
+            self._padding = _CHECKED
+            arrays = 1 + sum(o.shape.element_count == shape.element_count for o in kernel.operands)
+            rows = arrays * self._written / row
+            self._other["partial tile"] += rows
+            self._other["checked tile"] += rows * math.ceil(row / lanes)
 
     def _lines(
         self,
@@ -394,8 +462,12 @@ class _Loops:
         """An input's elements are read `count` times, those of an inner loop along dimension `inner`."""
         if inner is None or inner >= shape.rank or shape.dimensions[inner] <= 1:
             return
+        self._body += 1
         stride = strides_of(shape)[inner]
         apart = stride * shape.buffer_size // max(shape.element_count, 1)
+        if stride > _INTERLEAVED:
+            self.is_strided |= self._by_tiles
+            self._is_apart |= self._row > _SHORTEST and not self._has_loop
         if stride == 1 or apart < _LINE:
             return
         self.is_strided = True
@@ -404,20 +476,6 @@ class _Loops:
             return
         level = self._caches.level(size, apart if size > _SET_LINES * _LINE else _LINE)
         self._other[f"strided read {level}"] += count
-
-
-def _unfinished_rows(
-    shape: Shape,
-    inner: int,
-    count: float,
-) -> float:
-    """Rows that do not end with a whole vector, as long as a line: the code for the rest is slow. Rows of
-    less than a vector count less (measured with widths from 2 to 100)."""
-    length = shape.dimensions[inner]
-    lanes = max(_LINE * shape.element_count // max(shape.buffer_size, 1), 1)
-    if length % lanes == 0:
-        return 0.0
-    return count / length * min(length / lanes, 1.0) ** 2
 
 
 def _short_rows(kernel: Instruction) -> list[int]:
@@ -455,8 +513,8 @@ def _chosen(x: Instruction, inner: int | None) -> tuple[str, int]:
 
 def _written(output: Instruction) -> int:
     update = without_bitcasts(output)
-    shape = update.operands[1].shape if update.opcode == "dynamic-update-slice" else _first_array(output)
-    return shape.element_count if shape is not None else 0
+    written = update.operands[1] if update.opcode == "dynamic-update-slice" else output
+    return first_leaf(written.shape).element_count
 
 
 def _first_array(value: Instruction) -> Shape | None:
