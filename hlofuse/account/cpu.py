@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.elementwise import without_views
+from hlofuse.analysis.flops import dot_flops
 from hlofuse.analysis.hlo_alias import alias_config
 from hlofuse.analysis.kernels import end_of, is_kernel, is_small_call
 from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
@@ -178,6 +179,8 @@ class CpuTimes:
                 if is_small_call(kernel):
                     continue
                 work = self.work(kernel, shares[kernel])
+                if kernel.opcode == "dot":  # no call: LLVM compiles it with the loop
+                    work = {"plain dot": float(dot_flops(kernel))}
                 if work is None:
                     return None
                 found["kernel of a whole loop"] += runs

@@ -48,6 +48,7 @@ _DOT = 6  # instructions of an iteration that sums products
 _CHECKED = 1.6  # polynomials of tiles with bounds for one
 _INTERLEAVED = 4  # elements of a row of which LLVM takes one, with vectors
 _STREAMED = 64  # elements of a row after which the rest arrives before it is read
+_EXTREME_ROW = 0.35  # the time of a row's maximum, in sums
 _SMALL_PRODUCT = 32  # a product with a side up to this length has rates of its own
 
 
@@ -556,6 +557,7 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
     sums = [x for x in computed_in(fusion) if x.opcode == "reduce" and x.to_apply.root.opcode == "add"]
     products = {x.operands[0] for x in sums if x.operands[0].opcode == "multiply"}
     # Of outer ones YNNPACK makes matrix products.
+    squares = {p for p in products if p.operands[0] is p.operands[1]}  # which it sums at once
     products = {p for p in products if {o.opcode for o in p.operands} == {"broadcast"}}
     for x in computed_in(fusion):
         kind = _kind(x.shape)
@@ -576,13 +578,14 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
             direction = "rows" if along else "columns"
             found[f"ynn reduce {direction} {_kind(source)}"] += source.element_count
             reduced = source.element_count / _run(source, x.dimensions)
-            found["ynn reduced row"] += reduced
+            is_extreme = along and x.to_apply.root.opcode in _EXTREME
+            found["ynn reduced row"] += reduced * (_EXTREME_ROW if is_extreme else 1)
             summed = max(summed, reduced)
             if along and x.shape.is_array:
                 found["ynn operation of a row"] += x.shape.element_count * operations
         elif x.opcode == "reduce-window":
             found[f"ynn window {kind}"] += x.shape.element_count * window_size(x)
-        elif x.opcode not in _FREE and x.shape.element_count > 1:
+        elif x.opcode not in _FREE and x not in squares and x.shape.element_count > 1:
             slow = x.opcode if x.opcode in _SLOW else "operation"
             found[f"ynn {slow} {kind}"] += x.shape.element_count
             longest = max(longest, x.shape.element_count / _run(x.shape, x.shape.minor_to_major[:1]))
@@ -678,6 +681,8 @@ def _product(
             batch = math.prod(x.shape.dimensions[:-2]) if x.opcode == "dot" else 1
             summed = x.attributes.get("lhs_contracting_dims", ())
             found[f"{emitter} call"] += 1 if emitter == "matrix-vector loop" else batch
+            if emitter == "Eigen" and x.opcode == "dot":
+                found["Eigen kernel"] = 1.0
             if emitter == "matrix-vector loop":
                 found[f"{emitter} batch"] += batch - 1
                 found[f"{emitter} row"] += x.shape.element_count
