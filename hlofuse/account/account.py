@@ -208,16 +208,24 @@ class Account:
 
     @cached_property
     def _overlaps(self) -> dict[Instruction, Overlap]:
-        """What hides each collective and a TPU's copies: nothing on a CPU; empty without a schedule."""
+        """What hides each collective, a TPU's copies, and those between a GPU and its host: nothing on a CPU;
+        empty without a schedule."""
         if self.backend == "cpu":
             return {i: Overlap(False) for i in self._exchanges}
-        copies = {i for i in self._us_alone if self.backend == "tpu" and is_asynchronous(i)}
+        copies = set(filter(self._is_copied_meanwhile, self._us_alone))
         if not (self._exchanges or copies) or not self.module.is_scheduled:
             return {}
         order = [c for c in self.module.computation_post_order() if c in self._rows_alone]
         return overlaps(
             order, self._us_alone, copies | self._exchanges.keys(), self.launch_overhead_us or 0.0, copies
         )
+
+    def _is_copied_meanwhile(self, x: Instruction) -> bool:
+        from .floor import is_on_host  # loads devices, needed only here
+
+        if self.backend == "tpu":
+            return is_asynchronous(x)
+        return is_on_host(x) and (is_asynchronous(x) or x.called_by("async-start") is not None)
 
     @cached_property
     def _rows_by_computation(self) -> dict[Computation, list[Launched]]:

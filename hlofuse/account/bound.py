@@ -17,7 +17,7 @@ from hlofuse.ir.opcodes import values
 from hlofuse.passes.common.shapes import numbers_of
 from hlofuse.releases import AROUND_FUSION
 from .account import Account, Launched
-from .floor import products
+from .floor import bytes_over_link, products
 from .traffic import border_bytes
 
 _VIEWS = values("bitcast get-tuple-element")
@@ -187,6 +187,8 @@ def open_end(row: Launched) -> str:
     if not row.is_floor:
         return ""
     is_own = x.opcode == "fusion" and x.fusion_kind != "kCustom"
+    if size := bytes_over_link(x):
+        return f"{bytes_text(size)} to or from host memory"
     work, counted = kind_of_work(row), row.cost.bytes_accessed
     if work == "custom kernels" and not is_own and counted and x.shape.is_tiled:
         return f"XLA:TPU counts {bytes_text(counted)}, but no time"

@@ -14,9 +14,12 @@ from hlofuse.cost.gpu.rates import Sizes, tabled_product_us
 from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
 from hlofuse.cost.tiling.triton_support import dot_dimensions
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.opcodes import values, with_trait
+from hlofuse.ir.shape import Shape
 
 _FREE = with_trait("free")
+_MOVES = values("copy copy-start slice dynamic-slice dynamic-update-slice")
+HBM, HOST = 0, 5  # Numbers of memory spaces
 _PRODUCTS = ("dot", "scaled-dot")
 _DIMENSIONS = tuple(
     f"{side}_{kind}_dimensions" for kind in ("batch", "contracting") for side in ("lhs", "rhs")
@@ -36,10 +39,30 @@ def floor_us(
     """The lower bound of one run in microseconds, without its launch; `cost` is its work and traffic."""
     moved = max(cost.bytes_accessed, _sorted_bytes(kernel, device))
     moving = moved / device.memory_bandwidth * 1e6
+    moving = max(moving, bytes_over_link(kernel) / device.host_bandwidth * 1e6)
     computing = sum(
         flops / peak / 1e3 for flops, x in products(kernel) if (peak := product_peak(device, _peak_type(x)))
     )
     return max(moving, computing)
+
+
+def bytes_over_link(kernel: Instruction) -> int:
+    """Bytes that a copy, slice or update reads from host memory or writes there; 0 for others."""
+    x = end_of(kernel)
+    if x.opcode not in _MOVES or not is_on_host(kernel):
+        return 0
+    updates = x.opcode == "dynamic-update-slice"
+    return (x.operands[updates] if updates or x.opcode == "copy-start" else x).shape.leaves_size
+
+
+def is_on_host(x: Instruction) -> bool:
+    """True if the instruction reads host memory or writes there."""
+    return any(is_in(y.shape, HOST) for y in (x, *x.operands))
+
+
+def is_in(shape: Shape, space: int) -> bool:
+    layouts = (leaf.layout for _, leaf in shape.leaves())
+    return any((layout.memory_space if layout else HBM) == space for layout in layouts)
 
 
 def _sorted_bytes(kernel: Instruction, device: DeviceDescription) -> int:

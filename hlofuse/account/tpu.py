@@ -12,16 +12,13 @@ from hlofuse.cost.tpu import TpuDevice, estimated_cycles, tpu_devices
 from hlofuse.ir import (
     Instruction,
     Module,
-    Shape,
     replace,
 )
 from .account import Account, Totals
 from .collectives import exchange_of
 from .figures import KernelTime
-from .floor import products
+from .floor import HBM, is_in, is_on_host, products
 from .traffic import border_bytes
-
-_HBM, _HOST = 0, 5  # Numbers of memory spaces
 
 
 class TpuAccount(Account):
@@ -127,8 +124,7 @@ class TpuAccount(Account):
             return 0.0, False
         if instruction.opcode == "reshape":  # a copy to other tiles, also within VMEM
             return _TO_OTHER_TILES * cost.bytes_accessed / self.tpu.memory_bandwidth * 1e6, False
-        is_estimate = kind == "copy" and not any(_is_in(x.shape, _HOST) for x in values)
-        return max(self._bounds(instruction)), not is_estimate
+        return max(self._bounds(instruction)), kind != "copy" or is_on_host(instruction)
 
     @cached_property
     def totals(self) -> Totals:
@@ -170,14 +166,9 @@ def hbm_bytes(instruction: Instruction) -> int:
         operand = instruction.operands[0].shape
         result = next((s for s in shape.tuple_shapes[:2] if not s.is_tuple), operand)
         size = min(operand.leaves_size, result.leaves_size)
-        return size * (_is_in(operand, _HBM) + _is_in(result, _HBM))
+        return size * (is_in(operand, HBM) + is_in(result, HBM))
     reads, writes = border_bytes(instruction)
     results = shape.tuple_shapes or (shape,)
     found = [(o.shape, size) for o, size in reads.items()]
     found += [(results[k] if k < len(results) else shape, size) for k, size in writes.items()]
-    return sum(size for place, size in found if _is_in(place, _HBM))
-
-
-def _is_in(shape: Shape, space: int) -> bool:
-    layouts = (leaf.layout for _, leaf in shape.leaves())
-    return any((layout.memory_space if layout else _HBM) == space for layout in layouts)
+    return sum(size for place, size in found if is_in(place, HBM))

@@ -362,8 +362,29 @@ def _capture_on(
                 config = module.folder / "gpu_target_config.pbtxt"
                 if not config.exists():
                     config.write_text(target_config_of(destination.device)[1], encoding="utf-8")
+        if destination.target == "gpu" and _loses_host_memory(request.get("where", ""), captured):
+            captured.warnings.append(_NO_HOST)
         _finish(captured, dump, out, destination)
     return captured
+
+
+_NO_HOST = (
+    "all arrays are in the GPU's memory: JAX drops memory_kind='pinned_host' where the GPU is not there, "
+    "but keeps jax.device_put(x, jax.memory.Space.Host)"
+)
+
+
+def _loses_host_memory(script: str, captured: Capture) -> bool:
+    """True if the script gives shardings a kind of memory, and no module places an array there."""
+    path = Path(script)
+    if path.suffix != ".py" or not {"memory_kind", "pinned_host"} <= _names_in(path):
+        return False
+    placed = (m.folder / "before_optimizations.hlo" for m in captured.modules)
+    return not any("annotate_device_placement" in _names_in(p) for p in placed)
+
+
+def _names_in(path: Path) -> set[str]:
+    return set(re.findall(r"\w+", path.read_text(encoding="utf-8", errors="replace")))
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from hlofuse.account.floor import product_peak, products
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module
+from hlofuse.memory import assign
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from ..conftest import ROOT
 from ..fixtures import companion_texts
@@ -249,6 +250,15 @@ ENTRY e { x = f32[4096,16384] parameter(0)
     (row,) = KernelTimes(device, RELEASE).account(parse_module(text)).rows
     read = 6 * (4096 * 16384 * 4 - device.l2_cache_size)
     assert row.us == pytest.approx(read / device.memory_bandwidth * 1e6 + 1)
+
+
+def test_a_copy_to_the_host_takes_its_link_except_what_kernels_hide() -> None:
+    module = parse_module(TEXTS["host"])
+    device = load_device("h100_sxm")
+    rows = KernelTimes(device, RELEASE).account(module).rows
+    assert sum(r.us or 0.0 for r in rows[1:]) == pytest.approx(2**30 / 64e3 + 1)
+    found = assign(module, "gpu", device)
+    assert (found.host, found.total // 2**30) == (2**30, 3)
 
 
 def test_no_time_is_below_what_has_to_move() -> None:

@@ -77,6 +77,14 @@ class DeviceDescription:
         """True for compute capability 10.x, not 12.x (`CudaComputeCapability::IsBlackwell`)."""
         return self.compute_capability[0] == 10
 
+    @property
+    def host_bandwidth(self) -> int:
+        """Bytes per second to or from the host at most: NVLink-C2C, or 16 lanes of PCI Express 3 to 5."""
+        if self.name.startswith(("NVIDIA GB2", "NVIDIA GB3", "NVIDIA GH")):
+            return 450_000_000_000
+        major = self.compute_capability[0] if self.platform == "CUDA" else 9
+        return 64_000_000_000 >> max(9 - max(major, 7), 0)
+
     @cached_property
     def launch_ticks(self) -> int:
         return round(self.launch_overhead_us * TICKS_PER_MICROSECOND)

@@ -1,5 +1,6 @@
 """The memory of a module by XLA's buffer assignment, and the reasons why arrays have places of their own."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -43,6 +44,7 @@ class MemoryUse(Record):
     constants: int
     vmem: int  # Bytes of temporary arrays in a TPU's VMEM, at least; the others are of HBM
     total: int
+    host: int  # Bytes in the memory of the host, none of them part of the others
     peak: int  # Bytes of temporary arrays alive at once, at most; `temporary` has room for them
     alive: tuple[AliveArray, ...]  # The largest first
     by_argument: Mapping[str, int]  # Bytes of each name, the most first
@@ -94,6 +96,7 @@ def memory_use(
         assigned.constants,
         assigned.vmem,
         assigned.total,
+        assigned.host,
         max(assigned.over_time),
         tuple(map(alive, assigned.peak)),
         _by_argument(module, LARGE * assigned.total),
@@ -103,10 +106,13 @@ def memory_use(
 
 
 def _by_argument(module: Module, least: float) -> dict[str, int]:
-    """The bytes of arguments by name, the most first, `least` and more: `state.mu` for all its keys."""
-    sizes = Counter[str]()
+    """The bytes of arguments by name, the most first, `least` and more: `state.mu` for all its keys, and for
+    its elements where each is smaller."""
+    alone, sizes = Counter[str](), Counter[str]()
     for p in module.entry.parameters:
-        sizes[argument_name(p).partition("['")[0]] += p.shape.byte_size
+        alone[argument_name(p).partition("['")[0]] += p.shape.byte_size
+    for name, size in alone.items():
+        sizes[name if size >= least else re.sub(r"(\[\d+\])+$", "", name)] += size
     return {name: size for name, size in sizes.most_common() if size >= least}
 
 
@@ -151,7 +157,7 @@ def _reader_of_donated(
     return min(found)[2:] if found else None
 
 
-_FIGURES = "arguments results temporary aliased constants vmem total peak available device? devices fits"
+_FIGURES = "arguments results temporary aliased constants vmem total host peak available device? devices fits"
 _ALIVE = "name opcode shape bytes source last_reader last_reader_source reason? index"
 _CHANGE = (
     "text flag? recipe? sources temporary_bytes=trial.totals.peak_temporary_bytes"

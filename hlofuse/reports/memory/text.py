@@ -26,7 +26,7 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
         console.print(text, style="dim")
     for source, kind, own, recorded in (
         ("buffer assignment", "temporaries", m.temporary, m.recorded_temporary),
-        ("memory usage report", "total", m.total, m.recorded_total),
+        ("memory usage report", "total", m.total + m.host, m.recorded_total),
     ):
         if recorded is not None:
             has = f"the same {kind}" if recorded == own else f"{kind} {bytes_text(recorded)}"
@@ -76,6 +76,8 @@ def summary(m: MemoryUse) -> str:
     if m.vmem:
         memory = " of HBM"
         apart = f"; besides at least {bytes_text(m.vmem)} of VMEM"
+    if m.host:
+        apart += f"; besides {bytes_text(m.host)} in host memory"
     total = bytes_text(m.total) + undivided(m.devices)
     if m.available is not None:
         relation = ", each has" if m.devices > 1 else " of" if m.fits else " does not fit in"
