@@ -368,6 +368,9 @@ def _gains(t: Trial, totals: Totals) -> Iterator[str]:
     if t.saves_memory(totals) and not t.is_to_be_measured:
         fits = " (then it fits)" if t.relief(totals) == 1 and not t.totals.lacking_bytes else ""
         yield f"−{bytes_text(t.temporary_saved or 0)} temporary{fits}"
+    elif t.takes_memory(totals):
+        fits = " (then it does not fit)" if t.totals.lacking_bytes else ""
+        yield f"+{bytes_text(-(t.temporary_saved or 0))} temporary{fits}"
     if t.kernels_saved:
         yield f"{totals.kernels:,} → {totals.kernels - t.kernels_saved:,} kernels"
     if t.launches_saved not in (0, t.kernels_saved):

@@ -122,6 +122,10 @@ class Trial(Record):
         """Saves a quarter of the temporary memory, in whatever time."""
         return (self.temporary_saved or 0) >= max(_MEMORY * (totals.peak_temporary_bytes or 0), MIN_TEMPORARY)
 
+    def takes_memory(self, totals: Totals) -> bool:
+        """Needs a quarter of all memory on top."""
+        return -(self.temporary_saved or 0) >= max(_MEMORY * (totals.memory_bytes or 0), MIN_TEMPORARY)
+
     def replaces_unknown(self, totals: Totals) -> bool:
         """Kernels whose time is not known give way to others, which take little by what is known."""
         after = self.totals
