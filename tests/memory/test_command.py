@@ -355,6 +355,9 @@ def test_what_layers_scatters_and_arguments_take(hlofuse: Run, tmp_path: Path) -
     layers = "Put jax.checkpoint around each layer"
     assert ideas[layers] == (4 * 4096, ["own.py:5"])
     assert ideas["Scatter in parts: a scan over chunks of the indices"] == (32_768, ["own.py:7"])
+    gathered = Path(__file__).with_name("gathered.hlo").read_text()
+    assert answer(gathered)[1] == {"Scan over the layers (jax.lax.scan": (65_536, ["own.py:9"])}
+    assert answer(gathered.replace("loss, gather.2,", "loss,"))[1] == {}  # one is kept: no layers
     assert not any("the operation" in t for t in ideas)  # no checkpoint: the scatter reads all at the peak
     assert layers not in answer(text.replace("source_line=5", "source_line=6", 1))[1]  # lines of one layer
     assert layers not in answer(text.replace("dot_general", "sin"))[1]  # each keeps one array

@@ -20,6 +20,10 @@ _POINTWISE = ELEMENTWISE_OPCODES | {"bitcast", "parameter", "tuple"}
 _FEW = 16  # numbers by which a forward derivative is taken at once; iterations that are not divided
 _MANY = 4  # arrays of each line: those of layers, not of the parts of one
 _LAYERS = "Put jax.checkpoint around each layer, not around all: the arrays are computed again at once"
+_SCAN = (
+    "Scan over the layers (jax.lax.scan, weights stacked), the body under jax.checkpoint: gathered weights are"
+    " kept for the backward pass"
+)
 _REPLICATED = re.compile(r"devices=\[[\d,]*?(\d+)\]\S* last_tile_dim_replicate")
 
 
@@ -52,7 +56,8 @@ def ideas(
         # A layer that keeps one kind of array keeps its input, as a checkpoint around it would.
         kinds = {(a.instruction.op_name or "").rpartition("/")[2] for a in arrays}
         is_of_layers = len(kinds) > 1 and len(arrays) >= _MANY * len(sources) > 0
-        if size >= least and (text != _LAYERS or is_of_layers):
+        is_shown = is_of_layers if text == _LAYERS else text != _SCAN or len(arrays) > 1
+        if size >= least and is_shown:
             rows.append(Untried(text, tuple(sources), size))
     rows += (r for r in _sharded(module, gpu) if r.bytes >= LARGE * assigned.total)
     return sorted(rows, key=lambda r: -r.bytes)
@@ -149,6 +154,8 @@ def _changes_of(
                 "Scatter in parts: a scan over chunks of the indices, its body under jax.checkpoint where it"
                 " is differentiated"
             )
+    if x.opcode.startswith("all-gather") and readers and is_backward(readers[0]) and _reads_arguments(x):
+        yield _SCAN
     if jacobian and "vmap(" in name:
         yield jacobian
     is_written = "dynamic-update-slice" in opcodes_in(x)
@@ -161,7 +168,8 @@ def _changes_of(
     elif (
         array.bytes >= 2 * most
         and x.operands
-        and not any(r.opcode == "while" for r in readers)  # a loop's state
+        # A loop's state; what each device adds to a sum of which it keeps a part.
+        and not any(r.opcode == "while" or r.opcode.startswith("reduce-scatter") for r in readers)
         and (is_backward(x) or not any(map(is_backward, array.readers)))
     ):
         yield "Compute the array in parts (jax.lax.map, or a scan over chunks): it exceeds any argument"
@@ -172,6 +180,12 @@ def _changes_of(
     if own and all(2 * s.byte_size <= array.bytes for s in own):
         kind = own[0].text_without_layout
         yield f"Keep the array in a narrower type, if that is precise enough: it is computed from {kind}"
+
+
+def _reads_arguments(gather: Instruction) -> bool:
+    start = gather.operands[0] if gather.opcode.endswith("-done") else gather
+    read = (o.through("bitcast", "convert", "copy") for o in start.operands)
+    return computation_of(gather).is_entry and all(o.opcode == "parameter" for o in read)
 
 
 def _changes_of_stack(

@@ -17,6 +17,7 @@ from .changes import MemoryChange
 from .ideas import LARGE, Untried, argument_name, ideas, loops_of, opcodes_in
 
 _ORDER = values("transpose copy reshape bitcast")
+_GATHERED = values("all-gather all-gather-start all-gather-done bitcast get-tuple-element")
 
 
 class AliveArray(Record):
@@ -74,7 +75,10 @@ def memory_use(
 
     def line(x: Instruction | None) -> str | None:
         found = [] if x is None else [module.called_from(source_bearer(x, module)), kernel_source(x, module)]
-        return next(map(source_text, filter(None, found)), None)
+        text = next(map(source_text, filter(None, found)), None)
+        if text is None and x is not None and x.opcode in _GATHERED:  # by the partitioner, for what reads it
+            return next(filter(None, map(line, x.users)), None)
+        return text
 
     def at(x: Instruction) -> str:
         return f" at {found}" if (found := line(x)) else ""
