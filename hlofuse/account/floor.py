@@ -14,11 +14,11 @@ from hlofuse.cost.gpu.rates import Sizes, tabled_product_us
 from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
 from hlofuse.cost.tiling.triton_support import dot_dimensions
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.opcodes import values, with_trait
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import Shape
 
 _FREE = with_trait("free")
-_MOVES = values("copy copy-start slice dynamic-slice dynamic-update-slice")
+_MOVED = {"copy": 0, "copy-start": 0, "dynamic-update-slice": 1}  # The operand whose bytes are moved
 HBM, HOST = 0, 5  # Numbers of memory spaces
 _PRODUCTS = ("dot", "scaled-dot")
 _DIMENSIONS = tuple(
@@ -48,11 +48,14 @@ def floor_us(
 
 def bytes_over_link(kernel: Instruction) -> int:
     """Bytes that a copy, slice or update reads from host memory or writes there; 0 for others."""
-    x = end_of(kernel)
-    if x.opcode not in _MOVES or not is_on_host(kernel):
+    if not is_on_host(kernel):
         return 0
-    updates = x.opcode == "dynamic-update-slice"
-    return (x.operands[updates] if updates or x.opcode == "copy-start" else x).shape.leaves_size
+    x = end_of(kernel)
+    if x.opcode in ("slice", "dynamic-slice"):
+        return x.shape.leaves_size
+    if x.opcode in _MOVED:
+        return x.operands[_MOVED[x.opcode]].shape.leaves_size
+    return 0
 
 
 def is_on_host(x: Instruction) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.reports.advice.written import compile_time_notes
+from hlofuse.reports.advice.written import compile_time_notes, generated_code_note
 
 TEXT = """HloModule jit_mean
 
@@ -43,6 +43,20 @@ def test_short_evaluations_and_those_of_an_argument_are_not() -> None:
     assert notes(39, "ones") == []
     assert notes(40, "p") == []
     assert notes(50_000, "ones") == []  # XLA leaves a constant of more than 45,000,000 elements
+
+
+@pytest.mark.parametrize(("count", "differ"), [(72, 1), (71, 1), (72, 0)])
+def test_kernels_of_one_line_that_differ_are_compiled_one_by_one(count: int, differ: int) -> None:
+    code = entry = ""
+    for k in range(count):
+        size = 1 + k * differ
+        root = f"ROOT r = f32[{size}] slice(a), slice={{[0:{size}]}}"
+        code += f"in{k} {{\n  a = f32[99] parameter(0)\n  {root}\n}}\n"
+        entry += f"  k{k} = f32[{size}] fusion(p), kind=kLoop, calls=in{k}"
+        entry += ', metadata={source_file="/home/me/net.py" source_line=7}\n'
+    module = parse_module(f"HloModule m\n\n{code}\nENTRY e {{\n  p = f32[99] parameter(0)\n{entry}}}\n")
+    text = "Compile time: at least 1 s for 72 kernels that differ (net.py:7)"
+    assert [n.partition(";")[0] for n in generated_code_note(module)] == [text] * (count * differ == 72)
 
 
 @pytest.mark.parametrize(("count", "chain"), [(99, ""), (100, ""), (100, "chain")])

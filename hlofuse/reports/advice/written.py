@@ -7,12 +7,13 @@ from functools import reduce
 
 import numpy as np
 
-from hlofuse.analysis.kernels import kernel_source
+from hlofuse.analysis.kernels import is_small_call, kernel_source, launched_computations
 from hlofuse.format import printable, quantity
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Computation, Instruction, Module, Record, copy_module, grouped, reach, with_trait
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import Shape
+from hlofuse.matching.key import Keys
 from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
@@ -330,6 +331,31 @@ def compile_time_notes(module: Module) -> Iterator[str]:
             how = "jax.vmap or lax.scan" if is_free else "a loop (lax.scan, lax.fori_loop)"
             text = f"{len(copies):,} times the same {opcode} ({printable(line)})"
             yield f"Compile time: {text}; {how} compiles it once"
+
+
+_KERNEL_SECONDS, _CALL_SECONDS = 0.014, 0.075
+"""Processor time that XLA:CPU took at least to compile a kernel unlike the others, and a call with its loops
+(14 to 54 ms, 75 to 90 ms; jaxlib 0.11.1, EPYC)."""
+
+
+def generated_code_note(module: Module) -> Iterator[str]:
+    """A sentence on each line of a final module for which XLA:CPU generates code for a second or more."""
+    keys = Keys()
+    compiled = dict[object, Instruction]()
+    for computation in launched_computations(module):
+        for x in computation:
+            if x.opcode == "fusion":
+                compiled.setdefault(keys.computation(x.fused_computation), x)
+            elif is_small_call(x):
+                compiled[x] = x
+    lines = grouped((source_text(kernel_source(x, module)), x) for x in compiled.values())
+    for line, own in lines.items():
+        calls = sum(map(is_small_call, own))
+        seconds = _CALL_SECONDS * calls + _KERNEL_SECONDS * (len(own) - calls)
+        if line and seconds >= 1:
+            text = f"at least {seconds:.0f} s for {len(own):,} kernels that differ ({printable(line)})"
+            how = "where a Python loop writes them out, lax.scan compiles its body once"
+            yield f"Compile time: {text}; {how}"
 
 
 def _is_constant(x: Instruction, constants: set[Instruction]) -> bool:

@@ -21,8 +21,8 @@ _FEW = 16  # numbers by which a forward derivative is taken at once; iterations 
 _MANY = 4  # arrays of each line: those of layers, not of the parts of one
 _LAYERS = "Put jax.checkpoint around each layer, not around all: the arrays are computed again at once"
 _SCAN = (
-    "Scan over the layers (jax.lax.scan, weights stacked), the body under jax.checkpoint: gathered weights are"
-    " kept for the backward pass"
+    "Scan over the layers (jax.lax.scan, weights stacked), the body under jax.checkpoint: gathered weights"
+    " are kept for the backward pass"
 )
 _REPLICATED = re.compile(r"devices=\[[\d,]*?(\d+)\]\S* last_tile_dim_replicate")
 
@@ -183,9 +183,8 @@ def _changes_of(
 
 
 def _reads_arguments(gather: Instruction) -> bool:
-    start = gather.operands[0] if gather.opcode.endswith("-done") else gather
-    read = (o.through("bitcast", "convert", "copy") for o in start.operands)
-    return computation_of(gather).is_entry and all(o.opcode == "parameter" for o in read)
+    read = {o.through("bitcast", "convert", "copy").opcode for o in gather.operands}
+    return computation_of(gather).is_entry and read == {"parameter"}
 
 
 def _changes_of_stack(

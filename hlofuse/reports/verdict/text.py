@@ -111,7 +111,7 @@ def figure_lines(v: Verdict, width: int, limit: int = _KERNELS) -> Styled:
         yield from _whole(tile_lines(v.tiles, v.totals.cost.bytes_accessed), width)
     exposed = v.totals.exposed_collectives_us, v.totals.exposed_is_floor
     yield from ((line, "") for line in collective_lines(v.collectives, *exposed, limit))
-    yield from ((line, "bold yellow") for line in v.compile_time[:1])
+    yield from _whole(v.compile_time[:1], width, "bold yellow")
 
 
 def _share_lines(v: Verdict, width: int) -> Styled:

@@ -17,8 +17,9 @@ from hlofuse.passes.loop.parts import loops_of
 from hlofuse.passes.loop.trip_count import awaited_elements, counts_to_an_argument, trip_count
 from hlofuse.releases import Release, Span
 from hlofuse.reports.advice.catalogue import WRITTEN
+from hlofuse.reports.advice.chunks import CHUNKS
 from hlofuse.reports.advice.recipe import Situation
-from hlofuse.reports.advice.written import compile_time_notes
+from hlofuse.reports.advice.written import compile_time_notes, generated_code_note
 from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.model import TRIED_UP_TO, Place
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
@@ -100,6 +101,8 @@ def verdict(
 
     def is_unknown(s: Suggestion) -> bool:
         t = s.trial
+        if s.recipe in CHUNKS and t.totals is not None and not t.frees_memory(base):
+            return False  # it is for memory alone
         settled = t.us_saved is not None or t.scaled_us_saved is not None or t.is_to_be_measured
         is_within_error = timed and not s.flag and s.touched > 0 and t.is_to_be_measured
         if is_within_error and t.totals is not None and not t.helps(base):
@@ -121,6 +124,9 @@ def verdict(
     )
     trials = [s.trial for s in suggestions] + [r.trial for r in relaxed]
     loops = [x for x in loops_of(observed.replay.before.computations) if trip_count(x) is None]
+    notes = [*compile_time_notes(program or observed.replay.before)] if about_all else []
+    if about_all and not notes and config.build.backend == "cpu":
+        notes += generated_code_note(account.module)
     return replace(
         found,
         program=_below(found.program, [t.totals for t in trials]),
@@ -138,7 +144,7 @@ def verdict(
             if WRITTEN[s.recipe].rounds and (s.trial.us_saved or 0.0) >= _ROUNDING * (base.us or inf)
         ),
         together=both,
-        compile_time=tuple(compile_time_notes(program or observed.replay.before)) if about_all else (),
+        compile_time=tuple(notes),
         skipped=budget.skipped,
         has_unoptimized=program is not None,
         counts_to_an_argument=bool(loops) and all(map(counts_to_an_argument, loops)),
