@@ -138,20 +138,20 @@ def terms_of(x: Instruction, opcode: str = "add") -> list[Instruction]:
     return [t for terms in below for t in terms]
 
 
-def _multiplied(x: Instruction) -> list[Labelled]:
+def multiplied(x: Instruction) -> list[Labelled]:
     """The factors of an elementwise product, also of an outer one that a matrix product without a sum forms.
     A quotient by what is spread is a product with its inverse."""
     if x.opcode == "divide":
         below, own = spread_factor(x.operands[1])
         if len(own) < x.shape.rank and below.element_type == x.element_type:
             inverse = make.binary(x, "divide", make.scalar_like(below, 1), below)
-            return [*_multiplied(x.operands[0]), (inverse, own)]
+            return [*multiplied(x.operands[0]), (inverse, own)]
     if x.opcode == "multiply":
-        return [f for o in x.operands for f in _multiplied(o)]
+        return [f for o in x.operands for f in multiplied(o)]
     value, own = spread_factor(x)
     if value.element_type not in (x.element_type, *FLOATING_TYPES):
         return [(value, own)]  # integers may wrap
-    factors = _multiplied(value) if value is not x else [(value, own)]
+    factors = multiplied(value) if value is not x else [(value, own)]
     if value.opcode == "dot" and not DotDimensions.of(value).lhs_contracting:
         factors = labelled(value)
     return [(v, [own[d] for d in labels]) for v, labels in factors]
@@ -170,7 +170,7 @@ def _factors(
         fresh = [next(_FRESH) for _ in DotDimensions.of(value).lhs_contracting][::-1] + labels
         shift = len(fresh) - len(labels)
         return [(v, [fresh[d + shift] for d in own]) for v, own in labelled(value)]
-    found = [(v, [labels[d] for d in own]) for v, own in _multiplied(value)]
+    found = [(v, [labels[d] for d in own]) for v, own in multiplied(value)]
     found.sort(key=lambda f: -len(f[1]))
     while len(found) > 2 and len(found[0][1]) < len(labels):
         small = found.pop()

@@ -1,7 +1,7 @@
 """Rows that are gathered, scattered, sliced or written before optimizations, in another way."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from math import prod
 
@@ -24,7 +24,9 @@ from .contracting import (
     View,
     contracted,
     labelled,
+    multiplied,
     multiply_apart,
+    on_both,
     on_diagonal,
     over,
     sizes_of,
@@ -66,29 +68,82 @@ def _at_indices(
     result: list[int],
 ) -> bool:
     """Σ of a one-hot array times another becomes what that has at the indices, or sums for each index."""
-    for (hot, labels), (value, own) in (factors, factors[::-1]):
-        found = onehot(hot)
-        if found is None or _leaves_out(found[0], hot.shape.dimensions[found[1]]):
-            continue
-        (indices, along), sizes = found, sizes_of((hot, labels), (value, own))
-        number = labels[along]
-        if (number in own) == (number in result):
-            continue
-        places = [d for k, d in enumerate(labels) if k != along]
-        first = [d for d in places if d in (own if number in own else result)]
-        order = first + [d for d in places if d not in first]
-        indices = make.transpose(x, indices, list(map(places.index, order)))
-        if number in own:
-            rows = gather_rows(x, value, indices, own.index(number), list(map(own.index, first)))
-            new = rows, order + [d for d in own if d != number and d not in first]
-        else:
-            value, own = summed(x, (value, own), [d for d in own if d not in result and d not in places])
-            rest = [d for d in own if d not in places]
-            rows = over(x, (value, own), order + rest, sizes)
-            new = _sums_at(x, indices, rows, sizes[number], len(first)), [*first, number, *rest]
-        rest = [d for d in new[1] if d not in result]
-        return replace(x, over(x, summed(x, new, rest), result, sizes))
+    for one, other in (factors, factors[::-1]):
+        new = _taken(x, one, other, result) or _taken_at_pairs(x, one, other, result)
+        if new is not None:
+            return replace(x, over(x, new, result, sizes_of(*factors)))
     return False
+
+
+def _taken(x: Instruction, one: Labelled, other: Labelled, result: list[int]) -> Labelled | None:
+    (hot, labels), (value, own) = one, other
+    found = onehot(hot)
+    if found is None or _leaves_out(found[0], hot.shape.dimensions[found[1]]):
+        return None
+    (indices, along), sizes = found, sizes_of(one, other)
+    number = labels[along]
+    if (number in own) == (number in result):
+        return None
+    places = [d for k, d in enumerate(labels) if k != along]
+    first = [d for d in places if d in (own if number in own else result)]
+    order = first + [d for d in places if d not in first]
+    indices = make.transpose(x, indices, list(map(places.index, order)))
+    if number in own:
+        rows = gather_rows(x, value, indices, own.index(number), list(map(own.index, first)))
+        new = rows, order + [d for d in own if d != number and d not in first]
+    else:
+        value, own = summed(x, (value, own), [d for d in own if d not in result and d not in places])
+        rest = [d for d in own if d not in places]
+        rows = over(x, (value, own), order + rest, sizes)
+        new = _sums_at(x, indices, rows, sizes[number], len(first)), [*first, number, *rest]
+    return summed(x, new, [d for d in new[1] if d not in result])
+
+
+def _taken_at_pairs(x: Instruction, one: Labelled, other: Labelled, result: list[int]) -> Labelled | None:
+    """The same for two one-hot arrays that are multiplied, such as an expert and a place there, and for
+    weights: one index counts pairs. Where an index is no class the weight is 0."""
+    sizes, (value, own) = sizes_of(one, other), other
+    hots, weights = list[tuple[Labelled, int]](), list[Labelled]()
+    for v, names in multiplied(one[0]):
+        labels = [one[1][d] for d in names]
+        if (found := onehot(v)) is None:
+            weights.append((v, labels))
+            continue
+        places = [d for k, d in enumerate(labels) if k != found[1]]
+        hots.append(((make.convert(x, found[0], "s32"), places), labels[found[1]]))
+    classes = [number for _, number in hots]
+    others = [labels for (_, labels), _ in hots] + [labels for _, labels in weights]
+    is_pair = len(classes) == 2 and not any(d in labels for d in classes for labels in others)
+    if not is_pair or {(d in own) - (d in result) for d in classes} not in ({1}, {-1}):
+        return None
+    index = make.scalar(x, "s32", 0), list[int]()
+    for (indices, places), number in hots:
+        inside = _limited(indices, sizes[number] - 1)
+        weights.append((make.compare(x, "EQ", indices, inside), places))
+        scale = make.scalar(x, "s32", sizes[number]), list[int]()
+        index = on_both(inside, "add", on_both(inside, "multiply", index, scale), (inside, places))
+    number, pairs = max(sizes) + 1, prod(sizes[d] for d in classes)
+    if classes[0] in own:
+        order = [d for d in own if d not in classes] + classes
+        value = make.transpose(x, value, list(map(own.index, order)))
+        value = make.reshape(x, with_dimensions(value.shape, [*value.shape.dimensions[:-2], pairs]), value)
+        own = [*order[:-2], number]
+    later = [w for w in weights if {*w[1]} <= {*result}]
+    for weight in weights:
+        if weight not in later:
+            value, own = on_both(x, "multiply", (value, own), weight)
+    shape = array("s32", [*index[0].shape.dimensions, pairs])
+    counts = make.iota(x, shape, len(index[1]))
+    hot = make.compare(x, "EQ", make.broadcast(x, shape, index[0], range(len(index[1]))), counts)
+    remaining = [number] * (number not in own) + [d for d in result if d not in classes]
+    if (new := _taken(x, (hot, [*index[1], number]), (value, own), remaining)) is None:
+        return None
+    value, own = new
+    if number in own:
+        k = own.index(number)
+        own = [*own[:k], *classes, *own[k + 1 :]]
+        value = make.reshape(x, with_dimensions(value.shape, [sizes[d] for d in own]), value)
+    return reduce(partial(on_both, x, "multiply"), later, (value, own))
 
 
 def _sums_at(
