@@ -10,7 +10,7 @@ from hlofuse.ir import Instruction, computation_of
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
-from hlofuse.passes.common.shapes import array, common_factors, with_dimensions
+from hlofuse.passes.common.shapes import array, common_factors, ranges_of, with_dimensions, without_ones
 from .matching import is_masked, is_total
 from .written import counted, equal_places, fold, replace, spread
 
@@ -68,6 +68,16 @@ def total_of(at: Instruction, x: Instruction, along: Sequence[int]) -> Instructi
     """The sum over some dimensions."""
     kind = x.element_type
     return make.reduce(at, x, make.zero(at, kind), along, make.reducer(at, "sum", "add", kind))
+
+
+def cumulated(at: Instruction, x: Instruction, along: int) -> Instruction:
+    """The sums from the first place on along a dimension."""
+    sizes = [n if d == along else 1 for d, n in enumerate(x.shape.dimensions)]
+    padding = "x".join(f"{n - 1}_0" for n in sizes)
+    add = [("to_apply", make.reducer(at, "sum", "add", x.element_type))]
+    window = f"{{size={'x'.join(map(str, sizes))} pad={padding}}}"
+    operands = [x, make.zero(at, x.element_type)]
+    return make.add(at, "reduce-window", x.shape, operands, called=add, window=window)
 
 
 def summed(x: Instruction, one: Labelled, removed: list[int]) -> Labelled:
@@ -186,8 +196,11 @@ _SUMS = ("add", "subtract")
 
 
 def _distributed(x: Instruction) -> Instruction:
-    """Weights, or a mask that leaves 0, with each term of a sum or an operand; other values as they are."""
+    """Weights, or a mask that leaves 0, with each term of a sum or an operand; a slice of a product as one of
+    slices; other values as they are."""
     is_mask = is_masked(x)
+    if x.opcode == "slice" and x.operands[0].opcode == "dot":
+        return _cut(x, x.operands[0])
     if x.opcode != "multiply" and not is_mask:
         return x
     place = int(is_mask or x.operands[1].opcode in _SUMS)
@@ -200,6 +213,18 @@ def _distributed(x: Instruction) -> Instruction:
     for new, term in zip(terms, total.operands, strict=True):
         new.replace_operand(place, term)
     return fold(x, total.opcode, terms)
+
+
+def _cut(x: Instruction, product: Instruction) -> Instruction:
+    """The part of a product that a slice reads, as the product of parts."""
+    new = make.copy_of(product, product.operands, x.shape)
+    for side, (value, labels) in enumerate(labelled(product)):
+        for along, d in enumerate(labels):
+            if d >= 0:
+                own = ranges_of(x)[d]
+                value = make.part(x, value, own.start, own.limit, along, own.stride)
+        new.replace_operand(side, value)
+    return new
 
 
 def _masked(x: Instruction, product: Instruction) -> Instruction:
@@ -216,9 +241,16 @@ def _masked(x: Instruction, product: Instruction) -> Instruction:
 
 def product_of_sums(x: Instruction, opcode: str) -> bool:
     value = x.operands[0]
-    labels = [*range(value.shape.rank)]
     if not is_total(x) or x.element_type not in FLOATING_TYPES or len(value.users) > 1:
         return False
+    below = value.operands[0] if value.opcode == "reshape" else value
+    if below is not value and below.shape.dimensions == without_ones(value.shape).dimensions:
+        places = [k for k, n in enumerate(value.shape.dimensions) if n > 1]
+        along = [places.index(d) for d in x.dimensions if d in places]
+        new = make.reduce(x, below, x.operands[1], along, x.to_apply)
+        replace(x, new)
+        x, value = new, below
+    labels = [*range(value.shape.rank)]
     if opcode == "dot" and (value := _distributed(value)).opcode in _SUMS:  # as of a bias
         terms = [make.copy_of(o, o.operands) if o.operands else o for o in value.operands]
         sums = [make.copy_of(x, [t, x.operands[1]]) for t in terms]
@@ -318,12 +350,30 @@ def multiply_unrepeated(x: Instruction) -> bool:
             opened = _below_reshape(x, (repeated, [labels[d] for d in dims]), other)
             forms += [opened] if opened is not None else []
         for (whole, order), c, result in forms:
-            small, dims = spread_factor(whole)
-            part = small, [order[d] for d in dims]
-            sizes = sizes_of((whole, order), c)
+            part, sizes = _unrepeated((whole, order)), sizes_of((whole, order), c)
             dropped = {d for d in order if d not in part[1] and sizes[d] > 1}
             if dropped and dropped <= {*c[1]} & {*result}:
                 return replace(x, over(x, contracted(x, part, c, result), result, sizes))
+    return False
+
+
+def _unrepeated(one: Labelled) -> Labelled:
+    small, dims = spread_factor(one[0])
+    return small, [one[1][d] for d in dims]
+
+
+def multiply_before_repeating(x: Instruction) -> bool:
+    """A product with values that are repeated along its rows, also joined to others, becomes rows that are
+    repeated; where it sums over what is repeated, the other operand is summed first."""
+    if terms := multiply_apart(x, lambda o: len(spread_factor(o)[1]) < o.shape.rank, of_rows=True):
+        return bool(max(map(multiply_before_repeating, terms)))
+    factors, result = labelled(x), [*range(x.shape.rank)]
+    for one, other in (factors, factors[::-1]):
+        part, sizes = _unrepeated(one), sizes_of(*factors)
+        dropped = {d for d in one[1] if d not in part[1] and sizes[d] > 1}
+        is_product = any(d in other[1] and d not in result for d in part[1])
+        if is_product and dropped - ({*other[1]} & {*result}):
+            return replace(x, over(x, contracted(x, part, other, result), result, sizes))
     return False
 
 
@@ -394,23 +444,33 @@ def unscaled(x: Instruction) -> Iterator[tuple[Instruction, Instruction | None]]
                 yield below, number if n is None else make.binary(x, "multiply", number, n)
 
 
-def multiply_apart(x: Instruction, chosen: Callable[[Instruction], bool]) -> bool:
-    """A product with joined values, some of them `chosen`, becomes the sum of a product with each."""
-    dims = DotDimensions.of(x)
-    for side, joined in enumerate(x.operands):
-        is_joined = joined.opcode == "concatenate" and dims.contracting(side) == joined.dimensions
-        if not is_joined or not any(map(chosen, joined.operands)):
+def multiply_apart(
+    x: Instruction, chosen: Callable[[Instruction], bool], of_rows: bool = False
+) -> list[Instruction]:
+    """A product with joined values, some of them `chosen`, or joined rows, becomes products with each."""
+    factors = labelled(x)
+    for side, (joined, labels) in enumerate(factors):
+        if joined.opcode != "concatenate" or not any(map(chosen, joined.operands)):
             continue
-        other, along = x.operands[1 - side], dims.contracting(1 - side)[0]
+        other, own = factors[1 - side]
+        number = labels[joined.dimensions[0]]
+        if number >= 0 and (number in own or not of_rows):
+            continue
         terms = list[Instruction]()
         start = 0
         for o in joined.operands:
             end = start + o.shape.dimensions[joined.dimensions[0]]
-            pair = [o, make.part(x, other, start, end, along)]
-            terms.append(make.copy_of(x, pair if side == 0 else pair[::-1]))
+            c = other if number >= 0 else make.part(x, other, start, end, own.index(number))
+            shape = x.shape
+            if number >= 0:
+                sizes = list(shape.dimensions)
+                sizes[number] = end - start
+                shape = with_dimensions(shape, sizes)
+            terms.append(make.copy_of(x, [o, c] if side == 0 else [c, o], shape))
             start = end
-        return replace(x, fold(x, "add", terms))
-    return False
+        replace(x, fold(x, "add", terms) if number < 0 else make.concatenate(x, terms, number))
+        return terms
+    return []
 
 
 Last = Callable[[Instruction, list[int]], Labelled | None]

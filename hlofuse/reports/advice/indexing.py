@@ -31,9 +31,11 @@ def _read_maximum(x: Instruction) -> bool:
 
 INDEXING = (
     Recipe("take-not-onehot", "Index the table: a one-hot product reads all"),
+    Recipe("sum-over-the-entries", "Gather and segment_sum over the entries: this matrix is nearly empty"),
     Recipe("onehot-not-take", "Multiply by a one-hot array: a TPU's gather takes whole tiles"),
     Recipe("multiply-the-small-first", "Multiply in the order that takes fewest operations"),
     Recipe("group-not-repeat", "Group the rows that one value multiplies, do not repeat it"),
+    Recipe("multiply-before-the-repeat", "Multiply first, then repeat: rows of this product are equal"),
     Recipe("add-the-small-products", "Write products of small matrices, or of few columns, as sums"),
     Recipe("repeat-the-row", "Repeat a single row 8 times: alone it does not reach a TPU's MXU"),
     Recipe("scale-not-diagonal", "Multiply by the vector, not by diag(v)"),
@@ -45,6 +47,7 @@ INDEXING = (
     Recipe("add-the-shifts", "Add shifted products: each channel is convolved by itself"),
     Recipe("convolve-by-fft", "Convolve by fftconvolve, as a product of Fourier transforms"),
     Recipe("real-fft", "Transform real numbers with rfft and irfft"),
+    Recipe("transform-once", "Add first, then transform once: several transforms are added"),
     Recipe("shift-the-pairs", "Shift by one place and select: pairs are taken apart and stacked"),
     Recipe("diagonal-alone", "Compute the diagonal alone, not the whole matrix"),
     Recipe("multiply-not-sum", "Multiply matrices: outer products are formed to be summed"),
@@ -62,6 +65,7 @@ INDEXING = (
     Recipe("compare-not-sort", "Exchange neighbours by minimum and maximum: rows are short"),
     Recipe("max-not-sort", "Use max, min, argmax or argmin, not sort"),
     Recipe("write-the-ranks", "Write ranks at the places of one argsort, not by a second"),
+    Recipe("count-not-sort", "Use cumsum and a scatter, not a sort, to put True and False apart"),
     Recipe("top-k-not-sort", "Use jax.lax.top_k, not sort: few are read"),
     Recipe("max-with-argmax", "Take max(x), not x at argmax(x)", each(_maximum, "gather"), _read_maximum),
 )

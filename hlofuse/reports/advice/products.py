@@ -27,7 +27,9 @@ from .contracting import (
     View,
     as_sum,
     contracted,
+    cumulated,
     labelled,
+    multiply_before_repeating,
     multiply_unrepeated,
     on_both,
     on_diagonal,
@@ -164,7 +166,7 @@ def _picked(x: Instruction, y: Instruction, weights: Elements) -> Instruction:
 
 def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instruction]:
     """Parts whose sum is a matrix of these weights times `y`; CannotEvaluate where no structure is found."""
-    (rows, columns), kind = weights.shape, y.element_type
+    rows, columns = weights.shape
     if not np.isfinite(weights).all():
         raise CannotEvaluate
     with suppress(CannotEvaluate):
@@ -184,11 +186,7 @@ def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instructio
         total = summed(x, (_scaled(x, y, np.full(columns, above)), labels), [0])
         near.append(over(x, total, labels, sizes))
     if above != below:
-        ones = y.shape.rank - 1
-        window = f"{{size={rows}{'x1' * ones} pad={rows - 1}_0{'x0_0' * ones}}}"
-        add = [("to_apply", make.reducer(x, "sum", "add", kind))]
-        cumulated = make.add(x, "reduce-window", y.shape, [y, make.zero(x, kind)], called=add, window=window)
-        near.append(_scaled(x, cumulated, np.full(rows, below - above)))
+        near.append(_scaled(x, cumulated(x, y, 0), np.full(rows, below - above)))
     return near
 
 
@@ -815,4 +813,5 @@ RESTATED = {
     "multiply-the-small-first": Rewriting("dot", _small_first),
     "solve-not-invert": Rewriting("dot", _solve_later),
     "group-not-repeat": Rewriting("dot", multiply_unrepeated),
+    "multiply-before-the-repeat": Rewriting("dot", multiply_before_repeating),
 }

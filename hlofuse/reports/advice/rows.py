@@ -132,9 +132,7 @@ def _taken_at_pairs(x: Instruction, one: Labelled, other: Labelled, result: list
     for weight in weights:
         if weight not in later:
             value, own = on_both(x, "multiply", (value, own), weight)
-    shape = array("s32", [*index[0].shape.dimensions, pairs])
-    counts = make.iota(x, shape, len(index[1]))
-    hot = make.compare(x, "EQ", make.broadcast(x, shape, index[0], range(len(index[1]))), counts)
+    hot = _hot(x, index[0], pairs)
     remaining = [number] * (number not in own) + [d for d in result if d not in classes]
     if (new := _taken(x, (hot, [*index[1], number]), (value, own), remaining)) is None:
         return None
@@ -144,6 +142,47 @@ def _taken_at_pairs(x: Instruction, one: Labelled, other: Labelled, result: list
         own = [*own[:k], *classes, *own[k + 1 :]]
         value = make.reshape(x, with_dimensions(value.shape, [sizes[d] for d in own]), value)
     return reduce(partial(on_both, x, "multiply"), later, (value, own))
+
+
+def _hot(x: Instruction, indices: Instruction, classes: int) -> Instruction:
+    shape = array(indices.element_type, [*indices.shape.dimensions, classes])
+    places = range(indices.shape.rank)
+    return make.compare(x, "EQ", make.broadcast(x, shape, indices, places), make.iota(x, shape, len(places)))
+
+
+def _multiply_entries(x: Instruction) -> bool:
+    """A product with a matrix of entries that a scatter adds to zeros takes a row for each, and sums."""
+    factors, result = labelled(x), [*range(x.shape.rank)]
+    for one, other in (factors, factors[::-1]):
+        (matrix, labels), sizes = spread_factor(one[0]), sizes_of(*factors)
+        if matrix.opcode != "scatter" or len(matrix.operands) > 3 or not combines_by(matrix, "add"):
+            continue
+        zeros, indices, entries = matrix.operands
+        places = numbers_of(matrix, "scatter_dims_to_operand_dims")
+        vector = indices.shape.rank - 1
+        is_each = len(places) == 2 == zeros.shape.rank and not numbers_of(matrix, "update_window_dims")
+        if not is_each or not is_constant(zeros, 0) or matrix.raw("index_vector_dim") != str(vector):
+            continue
+        numbers = [max(sizes) + 1 + d for d in range(vector)]
+        sides = list[Labelled]()
+        for k, d in enumerate(places):
+            label = one[1][labels[d]]
+            index = make.reshape(
+                x,
+                array("s32", entries.shape.dimensions),
+                make.part(x, make.convert(x, indices, "s32"), k, k + 1, vector),
+            )
+            inside = _limited(index, sizes[label] - 1)
+            test = make.compare(x, "EQ", index, inside)
+            entries = make.select(x, test, entries, make.zeros(x, entries.shape))
+            sides.append((_hot(x, inside, sizes[label]), [*numbers, label]))
+        sides.sort(key=lambda side: side[1][-1] not in other[1])
+        rest = [d for d in other[1] if d in result]
+        rows = _taken(x, sides[0], other, [*numbers, *rest])
+        rows = rows and on_both(x, "multiply", rows, (entries, numbers))
+        if rows and (new := _taken(x, sides[1], rows, result)):
+            return replace(x, over(x, new, result, sizes))
+    return False
 
 
 def _sums_at(
@@ -852,6 +891,7 @@ ROWS = {
     ),
     "map-the-table": Rewriting("gather", _map_table),
     "take-not-onehot": Rewriting("dot reduce", _take),
+    "sum-over-the-entries": Rewriting("dot", _multiply_entries),
     "onehot-not-take": Rewriting("gather", _multiply_by_onehot, "tpu"),
     "pick-the-label": Rewriting("reduce", partial(_take, is_product=True)),
     "reshape-not-segments": Rewriting("scatter", _segments),

@@ -1,6 +1,6 @@
 """Windows, transforms, cumulative sums and sorts before optimizations, with the same values."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain, product
 from math import inf, prod
@@ -29,9 +29,11 @@ from .contracting import (
     Labelled,
     View,
     contracted,
+    cumulated,
     on_both,
     over,
     sizes_of,
+    total_of,
 )
 from .matching import MIN_ELEMENTS, combines_by, is_constant, is_total, origins, source
 from .written import (
@@ -254,6 +256,51 @@ def _real_transform(x: Instruction) -> bool:
     return replace(x, make.add(x, "slice", x.shape, [value], slice=ranges_of(x)))
 
 
+def _signed(x: Instruction, sign: int = 1) -> Iterator[tuple[Instruction, int]]:
+    """The terms of sums and differences, each with its sign."""
+    for place, term in enumerate(x.operands):
+        own = -sign if place and x.opcode == "subtract" else sign
+        if term.opcode in ("add", "subtract") and len(term.users) == 1:
+            yield from _signed(term, own)
+        else:
+            yield term, own
+
+
+def _transform_once(x: Instruction) -> bool:
+    """Fourier transforms that are added, or their real parts, become one transform of what is added."""
+    if len(x.users) == 1 and x.users[0].opcode in ("add", "subtract"):
+        return False
+    found = list[tuple[Instruction, Instruction, int]]()
+    rest = list[tuple[Instruction, int]]()
+    for term, sign in _signed(x):
+        whole = term.operands[0] if term.opcode == "real" else term
+        is_own = whole.opcode == "fft" and len(term.users) == len(whole.users) == 1
+        alike = not found or [_form(v) for v in (term, whole)] == [_form(v) for v in found[0][:2]]
+        if is_own and alike:
+            found.append((term, whole, sign))
+        else:
+            rest.append((term, sign))
+    if len(found) < 2:
+        return False
+    total = _added(x, [(whole.operands[0], sign) for _, whole, sign in found])
+    new = make.copy_of(found[0][1], [total])
+    if found[0][0].opcode == "real":
+        new = make.unary(x, "real", new, x.shape)
+    return replace(x, _added(x, [(new, 1), *rest]))
+
+
+def _form(x: Instruction) -> object:
+    return x.opcode, x.shape, x.attributes.without("metadata")
+
+
+def _added(x: Instruction, terms: list[tuple[Instruction, int]]) -> Instruction:
+    first, sign = terms[0]
+    total = first if sign > 0 else make.unary(x, "negate", first)
+    for term, sign in terms[1:]:
+        total = make.binary(x, "add" if sign > 0 else "subtract", total, term)
+    return total
+
+
 def _cumulated(x: Instruction) -> tuple[int, bool] | None:
     """The dimension along which a window of all elements is cumulated, and whether from the first on."""
     window = list(window_of(x))
@@ -423,30 +470,54 @@ def _has_places(x: Instruction) -> bool:
 
 def _write_ranks(x: Instruction) -> bool:
     """The ranks, by an argsort of an argsort, are numbers written at the places that the first one found."""
-    order, (along,) = x.operands[0], x.dimensions
+    order = x.operands[0]
     first = order.operands[0] if order.opcode == "get-tuple-element" and order.tuple_index else order
     is_order = first.opcode == "sort" and first.dimensions == x.dimensions and _has_places(first)
     is_same = order.element_type == x.operands[-1].element_type
     if not is_order or not is_same or not _has_places(x) or not _has_low_first(x):
         return False
-    rank = order.shape.rank
-    batch = others(rank, [along])
-    ranks = indexed(
+    ranks = _written_at(x, order, x.operands[1])
+    for element in list(x.users):
+        element.replace_all_uses_with(ranks if element.tuple_index else x.operands[1])
+    return True
+
+
+def _written_at(x: Instruction, places: Instruction, values: Instruction) -> Instruction:
+    """Values at places that number each row of a sort in another order."""
+    rank = places.shape.rank
+    batch = others(rank, x.dimensions)
+    return indexed(
         x,
         "scatter",
-        [make.zeros(x, order.shape), order, x.operands[1]],
-        order.shape,
+        [make.zeros(x, values.shape), places, values],
+        values.shape,
         rank,
-        [("to_apply", make.reducer(x, "sum", "add", order.element_type))],
+        [("to_apply", make.reducer(x, "sum", "add", values.element_type))],
         update_window_dims=(),
-        inserted_window_dims=[along],
-        scatter_dims_to_operand_dims=[along],
+        inserted_window_dims=x.dimensions,
+        scatter_dims_to_operand_dims=x.dimensions,
         input_batching_dims=batch,
         scatter_indices_batching_dims=batch,
         unique_indices="true",
     )
+
+
+def _count_places(x: Instruction) -> bool:
+    """A sort by True and False becomes a count of those before each place, and a scatter to where it goes."""
+    key, (along,), low_first = x.operands[0], x.dimensions, _has_low_first(x)
+    if key.element_type != "pred" or low_first is None or not _has_places(x):
+        return False
+    is_first = make.unary(x, "not", key) if low_first else key
+    ones = make.convert(x, is_first, "s32")
+    before = cumulated(x, ones, along)
+    count = make.broadcast(x, ones.shape, total_of(x, ones, [along]), others(ones.shape.rank, [along]))
+    number = make.iota(x, ones.shape, along)
+    later = make.binary(x, "subtract", make.binary(x, "add", count, number), before)
+    places = make.select(x, is_first, make.binary(x, "subtract", before, make.scalar_like(before, 1)), later)
+    order = _written_at(x, places, x.operands[1])
+    keys = make.compare(x, "GE" if low_first else "LT", number, count)
     for element in list(x.users):
-        element.replace_all_uses_with(ranks if element.tuple_index else x.operands[1])
+        element.replace_all_uses_with(order if element.tuple_index else keys)
     return True
 
 
@@ -576,11 +647,13 @@ WINDOWS = {
     "add-the-shifts": Rewriting("convolution", _add_shifts),
     "convolve-by-fft": Rewriting("convolution", _transform_filter, "cpu"),
     "real-fft": Rewriting("slice real", _real_transform),
+    "transform-once": Rewriting("add subtract", _transform_once),
     "shift-the-pairs": Rewriting("concatenate pad", _shift_pairs, "tpu"),
     "triangular-cumsum": Rewriting("reduce-window", _cumulate_by_product),
     "scan-not-cumsum": Rewriting("reduce-window", _cumulate_by_rows, "cpu"),
     "max-not-sort": Rewriting("sort", _extreme),
     "argmax-of-logits": Rewriting("reduce", _argmax_below),
     "write-the-ranks": Rewriting("sort", _write_ranks, "cpu"),
+    "count-not-sort": Rewriting("sort", _count_places),
     "top-k-not-sort": Rewriting("sort", _few_sorted),
 }
