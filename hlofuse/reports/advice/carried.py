@@ -21,6 +21,7 @@ from .recipe import Recipe
 from .written import Rewriting, fold, moved, replace, row_written, starts_at
 
 _FEWEST = 3  # arrays that are worth joining
+_PRODUCTS = ("dot", "convolution")
 _UPDATES = ("dynamic-update-slice", "scatter")
 _ROW_DIMS = ("inserted_window_dims", "scatter_dims_to_operand_dims")
 
@@ -322,7 +323,7 @@ class Together(Batch):
         return self.keys.operation(x), *shapes
 
 
-_STACKED = values("dot reshape broadcast transpose slice reduce concatenate")
+_STACKED = values("dot convolution reshape broadcast transpose slice reduce concatenate")
 
 
 def _equivalent(values: Iterable[tuple[int, Instruction]]) -> Iterator[list[tuple[int, Instruction]]]:
@@ -425,7 +426,7 @@ def batch_operands(x: Instruction) -> bool:
     if not lanes or not is_all or len({o.shape for o in lanes}) > 1:
         return False
     whole = Together(lanes, is_flat=False)
-    if not whole.join(lanes) or not any(source(v).opcode == "dot" for v in whole.computed.values()):
+    if not whole.join(lanes) or not any(source(v).opcode in _PRODUCTS for v in whole.computed.values()):
         return False
     new = whole.over_all(lanes[0])
     if x.opcode == "add":

@@ -110,6 +110,7 @@ _ROOTS = "Write x**1.5 as x * jnp.sqrt(x), x**0.25 by two roots"
 LAYOUT = (
     Recipe("shift-by-pads", "Shift by the sum of two pads, not by jnp.roll", _shifts, _pads_for_parts),
     Recipe("join-by-pads", "Join columns by the sum of two pads", _joins, _pads_for_parts),
+    Recipe("power-by-squares", "Use jnp.polyval, or squares: exponents are whole numbers"),
     Recipe("power-by-a-root", _ROOTS, _powers, root_for_power),
 )
 

@@ -535,6 +535,22 @@ def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None
     return next(sums, None) if len(x.users) == 1 else None
 
 
+def _by_squares(x: Instruction) -> bool:
+    """Powers with whole exponents that a formula writes become products of squares, one for each bit."""
+    number, one = make.convert(x, x.operands[1], "s32"), make.scalar_like(x.operands[0], 1)
+    value = total = x.operands[0]
+    given = formula_values(spread(x.operands[1])[0])
+    if given is None or not np.isin(given, range(1 << _FEW)).all() or given.max(initial=0) < 2:
+        return False
+    for bit in range(int(given.max()).bit_length()):
+        test = make.binary(x, "and", number, make.scalar_like(number, 1 << bit))
+        test = make.compare(x, "NE", test, make.scalar_like(test, 0))
+        factor = make.select(x, test, value, one)
+        total = make.binary(x, "multiply", total, factor) if bit else factor
+        value = make.binary(x, "multiply", value, value)
+    return replace(x, total)
+
+
 def _sum_once(x: Instruction) -> bool:
     """Sums of arrays of one shape, scaled and added, become one sum."""
     if any(u.opcode == "add" for u in x.users):
@@ -800,6 +816,7 @@ RESTATED = {
     "add-the-small-products": Rewriting("dot", _add_products),
     "distances-by-a-product": Rewriting("reduce dot", _multiply_differences),
     "power-by-a-root": Rewriting("power", root_for_power),
+    "power-by-squares": Rewriting("power", _by_squares),
     "sum-once": Rewriting("add", _sum_once),
     "column-variance-in-one-pass": Rewriting("reduce", sum_squares),
     "compute-in-float32": Rewriting("convert", _compute_narrow),

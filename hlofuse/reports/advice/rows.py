@@ -389,7 +389,8 @@ def _take_first(
     rows_of = {i for i, _ in view.done}
     computed = [i for i in rows_of if not rows_of.isdisjoint(i.operands)]
     is_other = has(computed, "all-gather") != is_gathered
-    if found is None or is_other or not has(computed, "dot", "all-gather"):
+    is_costly = has(computed, "dot", "all-gather") or (computed and x.opcode == "gather")
+    if found is None or is_other or not is_costly:
         return False
     if has(computed, "all-gather", "all-reduce") and formula_values(places.indices) is None:
         return False  # a device may read other rows than its neighbours

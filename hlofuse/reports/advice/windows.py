@@ -8,10 +8,11 @@ from math import inf, prod
 import numpy as np
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, computation_of, reach
+from hlofuse.ir import Instruction, computation_of, grouped, reach
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
+from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import counted_loop
 from hlofuse.passes.common.literals import Elements, Value, bounds, rounded, scalar_of
@@ -49,6 +50,7 @@ from .written import (
     written_before,
 )
 
+_SUMS = ("add", "subtract")
 _NEUTRAL = {
     "add": 0,
     "multiply": 1,
@@ -260,7 +262,7 @@ def _signed(x: Instruction, sign: int = 1) -> Iterator[tuple[Instruction, int]]:
     """The terms of sums and differences, each with its sign."""
     for place, term in enumerate(x.operands):
         own = -sign if place and x.opcode == "subtract" else sign
-        if term.opcode in ("add", "subtract") and len(term.users) == 1:
+        if term.opcode in _SUMS and len(term.users) == 1:
             yield from _signed(term, own)
         else:
             yield term, own
@@ -268,37 +270,23 @@ def _signed(x: Instruction, sign: int = 1) -> Iterator[tuple[Instruction, int]]:
 
 def _transform_once(x: Instruction) -> bool:
     """Fourier transforms that are added, or their real parts, become one transform of what is added."""
-    if len(x.users) == 1 and x.users[0].opcode in ("add", "subtract"):
+    keys, terms = Keys(), list(_signed(x))
+    groups = grouped(
+        ((keys.operation(t), keys.operation(t.operands[0]) if t.opcode == "real" else None), pair)
+        for pair in terms
+        if (t := pair[0]).through("real").opcode == "fft" and len(t.users) == 1
+    )
+    found = max(groups.values(), key=len, default=[])
+    if len(found) < 2 or any(u.opcode in _SUMS for u in x.users):
         return False
-    found = list[tuple[Instruction, Instruction, int]]()
-    rest = list[tuple[Instruction, int]]()
-    for term, sign in _signed(x):
-        whole = term.operands[0] if term.opcode == "real" else term
-        is_own = whole.opcode == "fft" and len(term.users) == len(whole.users) == 1
-        alike = not found or [_form(v) for v in (term, whole)] == [_form(v) for v in found[0][:2]]
-        if is_own and alike:
-            found.append((term, whole, sign))
-        else:
-            rest.append((term, sign))
-    if len(found) < 2:
-        return False
-    total = _added(x, [(whole.operands[0], sign) for _, whole, sign in found])
-    new = make.copy_of(found[0][1], [total])
-    if found[0][0].opcode == "real":
-        new = make.unary(x, "real", new, x.shape)
-    return replace(x, _added(x, [(new, 1), *rest]))
 
+    def total(values: list[tuple[Instruction, int]]) -> Instruction:
+        return fold(x, "add", [v if sign > 0 else make.unary(x, "negate", v) for v, sign in values])
 
-def _form(x: Instruction) -> object:
-    return x.opcode, x.shape, x.attributes.without("metadata")
-
-
-def _added(x: Instruction, terms: list[tuple[Instruction, int]]) -> Instruction:
-    first, sign = terms[0]
-    total = first if sign > 0 else make.unary(x, "negate", first)
-    for term, sign in terms[1:]:
-        total = make.binary(x, "add" if sign > 0 else "subtract", total, term)
-    return total
+    whole = found[0][0].through("real")
+    new = make.copy_of(whole, [total([(t.through("real").operands[0], sign) for t, sign in found])])
+    new = new if found[0][0] is whole else make.unary(x, "real", new, x.shape)
+    return replace(x, total([(new, 1), *(pair for pair in terms if pair not in found)]))
 
 
 def _cumulated(x: Instruction) -> tuple[int, bool] | None:
