@@ -540,7 +540,8 @@ def _by_squares(x: Instruction) -> bool:
     number, one = make.convert(x, x.operands[1], "s32"), make.scalar_like(x.operands[0], 1)
     value = total = x.operands[0]
     given = formula_values(spread(x.operands[1])[0])
-    if given is None or not np.isin(given, range(1 << _FEW)).all() or given.max(initial=0) < 2:
+    is_wide = x.element_type in ("f32", "f64")  # others are rounded after each product
+    if given is None or not is_wide or not np.isin(given, range(1 << _FEW)).all() or given.max(initial=0) < 2:
         return False
     for bit in range(int(given.max()).bit_length()):
         test = make.binary(x, "and", number, make.scalar_like(number, 1 << bit))

@@ -106,15 +106,16 @@ def _taken_at_pairs(x: Instruction, one: Labelled, other: Labelled, result: list
     hots, weights = list[tuple[Labelled, int]](), list[Labelled]()
     for v, names in multiplied(one[0]):
         labels = [one[1][d] for d in names]
-        if (found := onehot(v)) is None:
+        if (found := onehot(v)) is None or found[0].element_type != "s32":
             weights.append((v, labels))
             continue
-        places = [d for k, d in enumerate(labels) if k != found[1]]
-        hots.append(((make.convert(x, found[0], "s32"), places), labels[found[1]]))
+        number = labels.pop(found[1])
+        hots.append(((found[0], labels), number))
     classes = [number for _, number in hots]
-    others = [labels for (_, labels), _ in hots] + [labels for _, labels in weights]
-    is_pair = len(classes) == 2 and not any(d in labels for d in classes for labels in others)
-    if not is_pair or {(d in own) - (d in result) for d in classes} not in ({1}, {-1}):
+    others = {d for _, labels in (*weights, *(hot for hot, _ in hots)) for d in labels}
+    is_pair = len(classes) == 2 == len({*classes} - others)
+    is_covered = {*one[1]} <= others | {*classes, *own, *result}
+    if not (is_pair and is_covered) or {(d in own) - (d in result) for d in classes} not in ({1}, {-1}):
         return None
     index = make.scalar(x, "s32", 0), list[int]()
     for (indices, places), number in hots:
@@ -161,17 +162,15 @@ def _multiply_entries(x: Instruction) -> bool:
         places = numbers_of(matrix, "scatter_dims_to_operand_dims")
         vector = indices.shape.rank - 1
         is_each = len(places) == 2 == zeros.shape.rank and not numbers_of(matrix, "update_window_dims")
-        if not is_each or not is_constant(zeros, 0) or matrix.raw("index_vector_dim") != str(vector):
+        is_last = matrix.raw("index_vector_dim") == str(vector) and indices.element_type == "s32"
+        if not (is_each and is_last and is_constant(zeros, 0)):
             continue
         numbers = [max(sizes) + 1 + d for d in range(vector)]
         sides = list[Labelled]()
         for k, d in enumerate(places):
             label = one[1][labels[d]]
-            index = make.reshape(
-                x,
-                array("s32", entries.shape.dimensions),
-                make.part(x, make.convert(x, indices, "s32"), k, k + 1, vector),
-            )
+            index = make.part(x, indices, k, k + 1, vector)
+            index = make.reshape(x, without(index.shape, [vector]), index)
             inside = _limited(index, sizes[label] - 1)
             test = make.compare(x, "EQ", index, inside)
             entries = make.select(x, test, entries, make.zeros(x, entries.shape))
