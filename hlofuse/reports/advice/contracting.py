@@ -340,8 +340,11 @@ def _below_reshape(
     return below, (c, own), result
 
 
-def multiply_unrepeated(x: Instruction) -> bool:
-    """A product with values that are repeated along its batch has these places as rows of the other one."""
+def multiply_unrepeated(x: Instruction, of_rows: bool = False) -> bool:
+    """A product with values that are repeated along its batch has these places as rows of the other one.
+    `of_rows`: equal rows, also joined to others, are multiplied once; along a sum the other one is summed."""
+    if of_rows and (terms := multiply_apart(x, lambda o: len(spread_factor(o)[1]) < o.shape.rank, of_rows)):
+        return sum(multiply_unrepeated(term, of_rows) for term in terms) > 0
     factors = labelled(x)
     for (value, labels), other in (factors, factors[::-1]):
         repeated, dims = spread_factor(value)
@@ -350,30 +353,13 @@ def multiply_unrepeated(x: Instruction) -> bool:
             opened = _below_reshape(x, (repeated, [labels[d] for d in dims]), other)
             forms += [opened] if opened is not None else []
         for (whole, order), c, result in forms:
-            part, sizes = _unrepeated((whole, order)), sizes_of((whole, order), c)
+            small, dims = spread_factor(whole)
+            part = small, [order[d] for d in dims]
+            sizes = sizes_of((whole, order), c)
             dropped = {d for d in order if d not in part[1] and sizes[d] > 1}
-            if dropped and dropped <= {*c[1]} & {*result}:
+            is_product = not of_rows or any(d in c[1] and d not in result for d in part[1])
+            if dropped and is_product and of_rows != (dropped <= {*c[1]} & {*result}):
                 return replace(x, over(x, contracted(x, part, c, result), result, sizes))
-    return False
-
-
-def _unrepeated(one: Labelled) -> Labelled:
-    small, dims = spread_factor(one[0])
-    return small, [one[1][d] for d in dims]
-
-
-def multiply_before_repeating(x: Instruction) -> bool:
-    """A product with values that are repeated along its rows, also joined to others, becomes rows that are
-    repeated; where it sums over what is repeated, the other operand is summed first."""
-    if terms := multiply_apart(x, lambda o: len(spread_factor(o)[1]) < o.shape.rank, of_rows=True):
-        return bool(max(map(multiply_before_repeating, terms)))
-    factors, result = labelled(x), [*range(x.shape.rank)]
-    for one, other in (factors, factors[::-1]):
-        part, sizes = _unrepeated(one), sizes_of(*factors)
-        dropped = {d for d in one[1] if d not in part[1] and sizes[d] > 1}
-        is_product = any(d in other[1] and d not in result for d in part[1])
-        if is_product and dropped - ({*other[1]} & {*result}):
-            return replace(x, over(x, contracted(x, part, other, result), result, sizes))
     return False
 
 
@@ -461,11 +447,8 @@ def multiply_apart(
         for o in joined.operands:
             end = start + o.shape.dimensions[joined.dimensions[0]]
             c = other if number >= 0 else make.part(x, other, start, end, own.index(number))
-            shape = x.shape
-            if number >= 0:
-                sizes = list(shape.dimensions)
-                sizes[number] = end - start
-                shape = with_dimensions(shape, sizes)
+            sizes = [end - start if d == number else n for d, n in enumerate(x.shape.dimensions)]
+            shape = with_dimensions(x.shape, sizes)
             terms.append(make.copy_of(x, [o, c] if side == 0 else [c, o], shape))
             start = end
         replace(x, fold(x, "add", terms) if number < 0 else make.concatenate(x, terms, number))

@@ -29,7 +29,6 @@ from .contracting import (
     contracted,
     cumulated,
     labelled,
-    multiply_before_repeating,
     multiply_unrepeated,
     on_both,
     on_diagonal,
@@ -831,5 +830,5 @@ RESTATED = {
     "multiply-the-small-first": Rewriting("dot", _small_first),
     "solve-not-invert": Rewriting("dot", _solve_later),
     "group-not-repeat": Rewriting("dot", multiply_unrepeated),
-    "multiply-before-the-repeat": Rewriting("dot", multiply_before_repeating),
+    "multiply-before-the-repeat": Rewriting("dot", partial(multiply_unrepeated, of_rows=True)),
 }

@@ -451,9 +451,12 @@ def _parts(x: Instruction) -> list[tuple[Instruction, Instruction]]:
     return parts if all(u.opcode == "slice" for _, u in parts) else []
 
 
+def _has_numbers(x: Instruction) -> bool:
+    return len(x.operands) == 2 and x.operands[1].element_type in _NUMBERS
+
+
 def _has_places(x: Instruction) -> bool:
-    is_pair = len(x.operands) == 2 and x.operands[1].element_type in _NUMBERS
-    return is_pair and counted_along(x.operands[1]) == x.dimensions[0]
+    return _has_numbers(x) and counted_along(x.operands[1]) == x.dimensions[0]
 
 
 def _write_ranks(x: Instruction) -> bool:
@@ -493,7 +496,7 @@ def _written_at(x: Instruction, places: Instruction, values: Instruction) -> Ins
 def _count_places(x: Instruction) -> bool:
     """A sort by True and False becomes a count of those before each place, and a scatter to where it goes."""
     key, (along,), low_first = x.operands[0], x.dimensions, _has_low_first(x)
-    if key.element_type != "pred" or low_first is None or not _has_places(x):
+    if key.element_type != "pred" or low_first is None or not _has_numbers(x):
         return False
     is_first = make.unary(x, "not", key) if low_first else key
     ones = make.convert(x, is_first, "s32")
