@@ -239,7 +239,7 @@ def _copies_windows(x: Instruction) -> bool:
     if names is None or test.raw("direction") != "EQ":
         return False
     is_eye = all(o.through("convert").opcode == "iota" for o in test.operands)
-    ones = filters.shape.element_count // max(1, *test.shape.dimensions)
+    ones = filters.shape.element_count // max((1, *test.shape.dimensions))
     return is_eye and ones == x.operands[1].shape.dimensions[names.rhs.index("o")]
 
 
