@@ -105,11 +105,11 @@ class FusionChanges:
                 continue
             if not b.sources:
                 yield self._change(FusionKind.VANISHED, [b], [])
-            elif self._same_core(b, b.sources[0]):
-                continue  # reported from the other side
             elif len(b.sources) == 1 and b.sources[0].same_as is not None:
                 # All of it is computed in a fusion that was there before.
                 yield self._change(FusionKind.VANISHED, [b], [], self._retained_in(b.sources[0]))
+            elif self._same_core(b, b.sources[0]):
+                continue  # reported from the other side
             elif len(b.sources) > 1:
                 yield self._change(FusionKind.SPLIT, [b], b.sources)
 

@@ -183,7 +183,29 @@ def test_another_kind_and_config() -> None:
     before, after = module(f"{root}kLoop", body), module(root + 'kCustom, backend_config={"warps":4}', body)
     (change,) = diff(before, after).fusions
     assert change.kind is FusionKind.CHANGED
-    assert [d.name for d in change.details] == ["kind", "backend_config"]
+    details = [(d.name, d.before, d.after) for d in change.details]
+    assert details == [("kind", "kLoop", "kCustom"), ("backend_config", None, '{"warps":4}')]
+
+
+def test_a_kernel_that_is_computed_twice() -> None:
+    """A second fusion is new, or vanishes, and the same operation of one fusion has copies."""
+    body = ["q = f32[8]{0} parameter(0)", "a = f32[8]{0} exponential(q)", "ROOT b = f32[8]{0} negate(a)"]
+    lines = [f"{name} = f32[8]{{0}} fusion(p), kind=kLoop, calls={name}" for name in ("one", "two")]
+    root = "ROOT t = (f32[8]{0}, f32[8]{0}) tuple(one, %s)"
+    two = module("\n".join([P, *lines, root % "two"]), fused("one", *body), fused("two", *body))
+    one = module("\n".join([P, lines[0], root % "one"]), fused("one", *body))
+    once = ["i = f32[8]{0} iota(), iota_dimension=0", "ROOT s = f32[8]{0} add(i, i)"]
+    twice = [once[0], once[0].replace("i =", "j ="), "ROOT s = f32[8]{0} add(i, j)"]
+    call = "ROOT r = f32[8]{0} fusion(), kind=kLoop, calls=f"
+    shared, copied = (module(call, fused("f", *lines)) for lines in (once, twice))
+    for before, after, kind, detail in (
+        (one, two, "new", ("computed in", "one", "one")),
+        (two, one, "vanished", ("computed in", "one", "one")),
+        (shared, copied, "changed", ("copies of i", "1", "2")),
+        (copied, shared, "changed", ("copies of i", "2", "1")),
+    ):
+        (change,) = diff(before, after).fusions
+        assert (change.kind, *[(d.name, d.before, d.after) for d in change.details]) == (kind, detail)
 
 
 def test_defaults_in_a_config_are_no_difference() -> None:
@@ -340,12 +362,14 @@ def test_a_damaged_fusion_is_named() -> None:
         )
 
 
-def test_deeply_nested_fusions() -> None:
+@pytest.mark.parametrize(("depth", "names"), [(300, ["ROOT a"]), (40, ["b", "ROOT a"])])
+def test_deeply_nested_fusions(depth: int, names: list[str]) -> None:
+    """Two calls at each of 40 levels are 10^12 operations, which nobody looks at."""
     computations = [fused("nest0", "q = f32[8]{0} parameter(0)", "ROOT a = f32[8]{0} tanh(q)")]
-    for n in range(1, 300):
-        call = f"ROOT a = f32[8]{{0}} fusion(q), kind=kLoop, calls=nest{n - 1}"
-        computations.append(fused(f"nest{n}", "q = f32[8]{0} parameter(0)", call))
-    nested = module(f"{P}\nROOT x = f32[8]{{0}} fusion(p), kind=kLoop, calls=nest299", *computations)
+    for n in range(1, depth):
+        calls = [f"{name} = f32[8]{{0}} fusion(q), kind=kLoop, calls=nest{n - 1}" for name in names]
+        computations.append(fused(f"nest{n}", "q = f32[8]{0} parameter(0)", *calls))
+    nested = module(f"{P}\nROOT x = f32[8]{{0}} fusion(p), kind=kLoop, calls=nest{depth - 1}", *computations)
     assert diff(nested, nested).same
     assert not diff(nested, UNFUSED).same
 
