@@ -39,8 +39,8 @@ def test_terminal(width: int) -> None:
     out = io.StringIO()
     console = Console(file=out, width=width, markup=False, highlight=False, emoji=False)
     print_explanation(explain(run), console, input_arguments=(EVIL,))
-    print_answers(answers(run, f"e{EVIL}"), [EVIL], console)
-    print_answers(answers(run, f"e{EVIL}", f"b{EVIL}"), [EVIL], console, input_arguments=(EVIL,))
+    print_answers(answers(run, f"e{EVIL}"), [EVIL], console, total=2)
+    print_answers(answers(run, f"e{EVIL}", f"b{EVIL}"), [EVIL], console, total=2, input_arguments=(EVIL,))
     print_statistics([statistics(run.before), statistics(run.after)], console)
     assert_safe(out.getvalue())
     assert "\\x1b" in out.getvalue()
@@ -50,8 +50,8 @@ def test_markdown() -> None:
     run = compile(evil_module())
     for text in (
         as_markdown(lambda c: print_explanation(explain(run), c, input_arguments=(EVIL,))),
-        as_markdown(lambda c: print_answers(answers(run, f"e{EVIL}"), [EVIL], c)),
-        as_markdown(lambda c: print_answers(answers(run, f"e{EVIL}", f"b{EVIL}"), [EVIL], c)),
+        as_markdown(lambda c: print_answers(answers(run, f"e{EVIL}"), [EVIL], c, total=2)),
+        as_markdown(lambda c: print_answers(answers(run, f"e{EVIL}", f"b{EVIL}"), [EVIL], c, total=2)),
         as_markdown(lambda c: print_statistics([statistics(run.before), statistics(run.after)], c)),
     ):
         assert_safe(text)

@@ -266,8 +266,7 @@ class TileMerger:
                     needed = needed | self._same_sizes(a, b)
             if needed is not False:
                 result[op] = needed
-        if len(self.view.roots) > 1:
-            result.update((root, True) for root in self.view.roots)
+        result.update((root, True) for root in self.view.roots)
         return result
 
     def _same_sizes(self, a: TiledNode, b: TiledNode) -> Mask:

@@ -68,8 +68,7 @@ def answers_headline(
     stories = [a for a in answers if isinstance(a, Story) and a.holder is None]
     kernels = sum(s.fate in ("kernel", "added") for s in stories)
     others = len(answers) - kernels
-    of = f"{kernels} of {plural(total, 'kernel')}" if total else plural(kernels, "kernel")
-    parts = [f"operations in {of}"] if kernels else []
+    parts = [f"operations in {kernels} of {plural(total, 'kernel')}"] if kernels else []
     parts += [plural(others, "other instruction" if kernels else "instruction")] if others else []
     return f"{what}: {', '.join(parts)}"
 
@@ -207,11 +206,11 @@ def print_answers(
     input_arguments: Sequence[str] = (),
     limit: int = 20,
     details: bool = True,
-    total: int = 0,
+    total: int,
 ) -> None:
     """The answer; of several a heading, then one after the other, cut where `limit` is not 0. Without
     `details` equal kernels are one answer: they have the same line, shape, time and rule. `total` is the
-    number of kernels of the program, if it matters."""
+    number of kernels of the program."""
     kinds = [[a] for a in answers]
     if not details:
         kinds = [*grouped((_same(a), a) for a in answers).values()]
