@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from hlofuse.account import Totals
+from hlofuse.analysis.cost import Cost
 from hlofuse.inputs.text import read_text
+from hlofuse.reports.memory.text import _makes_fit
+from hlofuse.reports.whatif.model import Trial
 from ..conftest import ROOT
+from ..fixtures import companion_texts
 from ..running import Run
 
+TEXTS = companion_texts(__file__)
 INPUTS = ["tutorial/slow/loss", "gpu/gpt2_block", "cartpole/cpu/scan", "cpu/softmax/before.hlo"]
 
 
@@ -93,55 +101,7 @@ def test_the_memory_usage_report(hlofuse: Run, tmp_path: Path, report: str, line
     assert ("memory usage report" in out) == bool(line)
 
 
-FORWARD_AND_BACKWARD = """HloModule m, is_scheduled=true
-
-less {
-  arg.1 = (s32[], f32[8,1024]{1,0}) parameter(0)
-  i.1 = s32[] get-tuple-element(arg.1), index=0
-  end = s32[] constant(8)
-  ROOT less.1 = pred[] compare(i.1, end), direction=LT
-}
-
-forward {
-  arg.2 = (s32[], f32[8,1024]{1,0}) parameter(0)
-  i.2 = s32[] get-tuple-element(arg.2), index=0
-  stack.2 = f32[8,1024]{1,0} get-tuple-element(arg.2), index=1
-  one.2 = s32[] constant(1)
-  zero.2 = s32[] constant(0)
-  half = f32[] constant(0.5)
-  row = f32[1,1024]{1,0} broadcast(half), dimensions={}
-  new = f32[8,1024]{1,0} dynamic-update-slice(stack.2, row, i.2, zero.2)
-  next.2 = s32[] add(i.2, one.2)
-  ROOT out.2 = (s32[], f32[8,1024]{1,0}) tuple(next.2, new)
-}
-
-backward {
-  arg.3 = (s32[], f32[8,1024]{1,0}) parameter(0)
-  i.3 = s32[] get-tuple-element(arg.3), index=0
-  stack.3 = f32[8,1024]{1,0} get-tuple-element(arg.3), index=1
-  one.3 = s32[] constant(1)
-  next.3 = s32[] add(i.3, one.3), metadata={op_name="jit(f)/while/body/HOW"}
-  ROOT out.3 = (s32[], f32[8,1024]{1,0}) tuple(next.3, stack.3)
-}
-
-ENTRY main {
-  p = f32[8,1024]{1,0} parameter(0)
-  zero = s32[] constant(0)
-  stack = f32[8,1024]{1,0} reverse(p), dimensions={0}
-  start = s32[] copy(zero)
-  all = (s32[], f32[8,1024]{1,0}) tuple(start, stack)
-  loop.1 = (s32[], f32[8,1024]{1,0}) while(all), condition=less, body=forward,
-    metadata={op_name="jit(f)/jvp()/while"}, backend_config={"known_trip_count":{"n":"8"}}
-  kept = f32[8,1024]{1,0} get-tuple-element(loop.1), index=1
-  mirrored = f32[8,1024]{1,0} reverse(kept), dimensions={1}
-  start.1 = s32[] copy(zero)
-  all.1 = (s32[], f32[8,1024]{1,0}) tuple(start.1, kept)
-  loop.2 = (s32[], f32[8,1024]{1,0}) while(all.1), condition=less, body=backward,
-    metadata={op_name="jit(f)/WHERE/while"}
-  first = f32[1,1024]{1,0} slice(mirrored), slice={[0:1], [0:1024]}
-  ROOT end.2 = f32[1,1024]{1,0} copy(first)
-}
-"""
+FORWARD_AND_BACKWARD = TEXTS["forward_and_backward"]
 
 
 @pytest.mark.parametrize(
@@ -195,24 +155,17 @@ def test_a_gradient_of_few_numbers_can_be_taken_forward(
     text = text.replace(
         "  end = f32", f"  d = f32[{count}]{{0}} get-tuple-element(loop.2), index=2\n  end = f32"
     )
-    text += f"  ROOT both = (f32[1,1024]{{1,0}}, f32[{count}]{{0}}) tuple(end, d)\n}}\n"
     text = text.replace("copy(first)\n}", "copy(first)")
-    (tmp_path / "m.hlo").write_text(text, encoding="utf-8")
-    found = json.loads(hlofuse("memory", tmp_path / "m.hlo", "--target", "cpu", "--format", "json").out)
-    texts = [u["text"] for u in found["not_simulated"] if "jax.jacfwd" in u["text"]]
-    assert bool(texts) == is_named
-    assert all(t.endswith("of the backward loop's results 2 numbers are read") for t in texts)
+    both = f"{text}  ROOT both = (f32[1,1024]{{1,0}}, f32[{count}]{{0}}) tuple(end, d)\n}}\n"
+    for program in (both, text.replace("  d =", "  ROOT d =") + "}\n"):
+        (tmp_path / "m.hlo").write_text(program, encoding="utf-8")
+        found = json.loads(hlofuse("memory", tmp_path / "m.hlo", "--target", "cpu", "--format", "json").out)
+        texts = [u["text"] for u in found["not_simulated"] if "jax.jacfwd" in u["text"]]
+        assert bool(texts) == is_named
+        assert all(t.endswith("of the backward loop's results 2 numbers are read") for t in texts)
 
 
-JACOBIAN = """HloModule m, is_scheduled=true
-
-ENTRY main {
-  x = f32[COLUMNS]{0} parameter(0), metadata={op_name="x"}
-  w = f32[64,16,COLUMNS]{2,1,0} parameter(1), metadata={op_name="w"}
-  back = f32[64,16,COLUMNS]{2,1,0} custom-call(w), custom_call_target="f", metadata={op_name="jit(f)/HOW/mul"}
-  ROOT j = f32[ROWS,COLUMNS]{1,0} custom-call(back), custom_call_target="g"
-}
-"""
+JACOBIAN = TEXTS["jacobian"]
 
 
 @pytest.mark.parametrize(
@@ -239,29 +192,7 @@ def test_a_jacobian_by_rows_with_few_columns(
     assert not [u for u in found["not_simulated"] if "jac" in u["text"]]  # w has many columns
 
 
-MESH = """HloModule m, is_scheduled=true, num_partitions=8, input_output_alias={ {0}: (0, {}, may-alias),
-  {1}: (1, {}, may-alias) }
-
-update {
-  w.1 = f32[8192,4]{1,0} parameter(0)
-  m.1 = f32[8192,4]{1,0} parameter(1)
-  g.1 = f32[8192,4]{1,0} parameter(2)
-  m.2 = f32[8192,4]{1,0} add(m.1, g.1)
-  w.2 = f32[8192,4]{1,0} subtract(w.1, m.2)
-  ROOT both.1 = (f32[8192,4]{1,0}, f32[8192,4]{1,0}) tuple(w.2, m.2)
-}
-
-ENTRY main {
-  w = f32[8192,4]{1,0} parameter(0), sharding=SHARDING, metadata={op_name="state['w']"}
-  m = f32[8192,4]{1,0} parameter(1), sharding=SHARDING, metadata={op_name="state['m']"}
-  x = f32[4,8192]{1,0} parameter(2), sharding={devices=[8,1]<=[8]}
-  g = f32[8192,4]{1,0} custom-call(w, x), custom_call_target="gradient"
-  new = (f32[8192,4]{1,0}, f32[8192,4]{1,0}) fusion(w, m, g), kind=kLoop, calls=update
-  w.3 = f32[8192,4]{1,0} get-tuple-element(new), index=0
-  m.3 = f32[8192,4]{1,0} get-tuple-element(new), index=1
-  ROOT both = (f32[8192,4]{1,0}, f32[8192,4]{1,0}) tuple(w.3, m.3)
-}
-"""
+MESH = TEXTS["mesh"]
 
 
 @pytest.mark.parametrize(
@@ -291,21 +222,7 @@ def test_arguments_that_several_devices_have_can_be_sharded(
         assert "the other results (131 kB) are then gathered, in " in texts["Shard state['m']"]
 
 
-WIDE = """HloModule m, is_scheduled=true
-
-sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
-
-up { p = bf16[64,512]{1,0} parameter(0) ROOT q = f32[64,512]{1,0} convert(p) }
-
-ENTRY main {
-  w = bf16[64,COLUMNS]{1,0} parameter(0)
-  logits = bf16[64,512]{1,0} custom-call(w), custom_call_target="product"
-  high = f32[64,512]{1,0} fusion(logits), kind=kLoop, calls=up, metadata={op_name="jvp()/convert"}
-  zero = f32[] constant(0)
-  all = f32[] reduce(high, zero), dimensions={0,1}, to_apply=sum, metadata={op_name="HOW/reduce"}
-  ROOT both = (f32[], f32[]) tuple(all, zero)
-}
-"""
+WIDE = TEXTS["wide"]
 BETWEEN = """  other = bf16[64,600]{1,0} custom-call(w), custom_call_target="product"
   one = f32[] custom-call(other), custom_call_target="norm"
 """
@@ -314,11 +231,12 @@ BETWEEN = """  other = bf16[64,600]{1,0} custom-call(w), custom_call_target="pro
 @pytest.mark.parametrize(
     ("columns", "how", "between", "texts"),
     [
-        (512, "transpose(jvp())", BETWEEN, {"Put", "Keep"}),  # kept for the backward pass, also in parts
-        (512, "transpose(jvp())", "", {"Keep"}),  # the kernels at the peak write and read it
-        (512, "transpose(jvp())/checkpoint", BETWEEN, {"Keep"}),
-        (512, "jvp()", "", {"Compute", "Keep"}),
-        (513, "jvp()", "", {"Keep"}),
+        (512, "transpose(jvp())/reduce", BETWEEN, {"Put", "Keep"}),  # kept, also in parts
+        (512, "transpose(jvp())/reduce", "", {"Keep"}),  # the kernels at the peak write and read it
+        (512, "transpose(jvp())/checkpoint/reduce", BETWEEN, {"Keep"}),
+        (512, "jvp()/reduce", "", {"Compute", "Keep"}),
+        (513, "jvp()/reduce", "", {"Keep"}),
+        (512, "jvp()/dot_general", "", set()),  # a part of a product that XLA splits
     ],
 )
 def test_changes_that_no_replay_shows(
@@ -331,7 +249,7 @@ def test_changes_that_no_replay_shows(
     (tmp_path / "m.hlo").write_text(text, encoding="utf-8")
     found = json.loads(hlofuse("memory", tmp_path / "m.hlo", "--target", "cpu", "--format", "json").out)
     assert {u["text"].partition(" ")[0] for u in found["not_simulated"]} == texts
-    assert {u["bytes"] for u in found["not_simulated"]} == {131_072}
+    assert all(u["bytes"] == 131_072 for u in found["not_simulated"])
     unnamed = text.replace(', metadata={op_name="jvp()/convert"}', "")  # as what XLA:CPU widens itself
     (tmp_path / "m.hlo").write_text(unnamed, encoding="utf-8")
     assert "narrower" not in hlofuse("memory", tmp_path / "m.hlo", "--target", "cpu").out
@@ -376,6 +294,17 @@ def test_it_fits_or_not(hlofuse: Run) -> None:
     assert "8.39 MB of 84.9 GB (79.1 GiB): arguments" in gpu
     refused = hlofuse("memory", path, "--memory", "80q")
     assert (refused.status, "expected bytes such as" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("saved", "left", "fits"), [(100, 900, True), (99, 900, False), (100, 901, False), (None, 0, False)]
+)
+def test_a_change_makes_a_program_fit_to_the_byte(saved: int | None, left: int, fits: bool) -> None:
+    m: Any = SimpleNamespace(fits=False, total=1000, available=900)
+    trial = Trial(Totals(1, Cost(), launches=1, memory_bytes=left), "", None, 0, 0, 0, memory_saved=saved)
+    assert _makes_fit(trial, m) is fits
+    m.fits = True
+    assert not _makes_fit(trial, m)
 
 
 def test_a_pass_that_keeps_all_stacks_alive_is_left_out(hlofuse: Run) -> None:
