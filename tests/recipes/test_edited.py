@@ -19,9 +19,7 @@ from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.shape_check import first_misfit
 from hlofuse.passes.common import make
-from hlofuse.passes.dce import HloDCE
 from hlofuse.reports.advice.written import prepared
-from hlofuse.trace import OnlySkipped
 from ..running import Golden, find
 from .test_written import CASES, edits_of, module, rewritten
 
@@ -78,7 +76,6 @@ def test_edited_modules_are_changed_at_as_many_places_as_before(golden: Golden) 
                 found[count].append(edit)
         places = rewritten(name, original)
         assert first_misfit(original) is None
-        HloDCE().run(original, OnlySkipped())
         opcodes = Counter(x.opcode for x in original.instructions())
         written = " ".join(f"{opcodes[opcode]} {opcode}" for opcode in sorted(opcodes))
         lines.append(f"{name}: {places} places, then {written}\n")

@@ -18,6 +18,7 @@ from hlofuse.ir.shape_check import first_misfit
 from hlofuse.judge.judge import Judge
 from hlofuse.reports.advice.catalogue import RECIPES, WRITTEN
 from hlofuse.reports.advice.written import Numbers, numbers, prepared
+from hlofuse.reports.verdict.candidates import _rewrite
 from ..running import find
 from .values import judged
 
@@ -791,9 +792,7 @@ for section in Path(__file__).with_name("written.hlo").read_text().split("\n// C
 
 def rewritten(name: str, after: Module) -> int:
     """The number of places at which the recipe changed the module."""
-    rewriting = WRITTEN[name.partition(" ")[0]]
-    places = [x for c in after.computations for x in c.post_order() if x.opcode in rewriting.opcodes.split()]
-    return sum(map(rewriting.change, places))
+    return len(_rewrite(after, name.partition(" ")[0]))
 
 
 def changed(name: str, text: str | Module) -> tuple[Module, Module, int]:
