@@ -8,7 +8,10 @@ from hlofuse.ir import Module, parse_module
 from hlofuse.matching.kernels import KernelKeys, contents, outline
 from hlofuse.matching.key import ANNOTATIONS, Keys, Strictness
 from hlofuse.matching.pairs import match
+from ..fixtures import companion_texts
+from ..running import find
 
+TEXTS = companion_texts(__file__)
 GATHER = (
     "f32[2]{0} all-gather(p), channel_id=1, replica_groups={}, dimensions={0}, sharding={replicated},"
     ' backend_config={"a":1}, metadata={op_name="here"}'
@@ -57,23 +60,16 @@ def test_defaults_of_a_configuration_do_not_count() -> None:
 
 
 def test_the_workspace_of_a_library_does_not_count() -> None:
-    call = '(f32[2]{0}, s8[16]{0}) custom-call(p), custom_call_target="t"'
     keys = KernelKeys(Strictness.COMPUTED)
-    found = [
-        keys.kernel(module(call.replace("s8[16]", w)).entry.root) for w in ("s8[16]", "s8[32]", "f32[16]")
-    ]
-    assert found[0] == found[1] != found[2]
+    equal = ["f32[2], s8[16]", "f32[2], u8[32]"]
+    other = ["f32[3], s8[16]", "f32[2], s8[4,4]", "f32[2], f32[16]", "f32[2], s8[8], s8[16]", "s8[16]"]
+    calls = [f'({shapes}) custom-call(p), custom_call_target="t"' for shapes in equal + other]
+    found = [keys.kernel(module(call).entry.root) for call in calls]
+    assert found[0] == found[1]
+    assert len({*found}) == 1 + len(other)
 
 
-EQUAL_OPERATIONS = """HloModule m
-ENTRY e {
-  p = f32[2]{0} parameter(0)
-  q = f32[2]{0} parameter(1)
-  a = f32[2]{0} sine(p)
-  b = f32[2]{0} sine(q)
-  ROOT r = f32[2]{0} add(a, b)
-}
-"""
+EQUAL_OPERATIONS = TEXTS["equal_operations"]
 
 
 def test_anchors_go_before_structure() -> None:
@@ -87,6 +83,22 @@ def test_anchors_go_before_structure() -> None:
     assert partner() == "a"
     assert partner(("a", "b")) == "b"
     assert partner(("a", "b"), ("a", "a")) == "b"
+
+
+@pytest.mark.parametrize(("old", "new"), [("sin", "sin"), ("line=5", "line=6"), ("/sin", "/tan")])
+def test_an_operation_far_from_any_pair_is_found_by_its_line(old: str, new: str) -> None:
+    """Without an equal neighbour the kind of operation, the framework's name and the source line agree."""
+    other = TEXTS["far"].replace("exponential", "cosine").replace("tanh", "log").replace(old, new)
+    before = parse_module(TEXTS["far"])
+    found = match(before, parse_module(other), []).after_of(find(before, "s"))
+    assert bool(found) is (old == new)
+
+
+def test_a_kernel_with_one_counterpart_goes_first() -> None:
+    """BEFORE computes the sine in two kernels, which are left to the cosine and the tangent."""
+    found = match(parse_module(TEXTS["twice"]), parse_module(TEXTS["once"]), []).one_to_one
+    names = {new.name: old.name for new, old in found.items()}
+    assert (names["cosine"], names["tanh"], names.get("sine")) == ("first", "second", None)
 
 
 def test_the_loosest_keys() -> None:

@@ -15,7 +15,7 @@ from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.reports.common.edits import edit_of
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.verdict import candidates, phrases
+from hlofuse.reports.verdict import candidates, cut, phrases
 from hlofuse.reports.verdict import verdict as module
 from hlofuse.reports.verdict.model import Verdict
 from ..fixtures import companion_texts, packed, read_cases, unpacked
@@ -33,8 +33,8 @@ RMS = TEXTS["rms"]
 COS_SUM = TEXTS["cos_sum"]
 
 
-def rms() -> Verdict:
-    observed = observed_replay(CompilationInput(parse_module(RMS)), replay_config("gpu", "h100_sxm"))
+def rms(text: str = RMS) -> Verdict:
+    observed = observed_replay(CompilationInput(parse_module(text)), replay_config("gpu", "h100_sxm"))
     return module.verdict(observed, Facts(observed.replay, observed.costs))
 
 
@@ -118,6 +118,9 @@ def test_in_a_large_module_kernels_are_replayed(monkeypatch: pytest.MonkeyPatch)
     assert found.replays == len(found.suggestions)
     assert [s.trial.how for s in found.suggestions] == ["replayed on the kernels around each place"]
     assert found.suggestions[0].trial.gain == whole.suggestions[0].trial.gain
+    monkeypatch.setattr(cut, "TRIED_UP_TO", 14)  # the first of two places is in a larger kernel
+    (second,) = rms(TEXTS["rms_twice"]).suggestions
+    assert (second.places, second.trial.gain) == (1, whole.suggestions[0].trial.gain)
 
 
 def test_a_flag_is_compiled_before_it_is_shown(hlofuse: Run, tmp_path: Path) -> None:
@@ -140,9 +143,14 @@ def test_variants_and_flags_are_rows_of_what_if(hlofuse: Run, tmp_path: Path) ->
     command = ("what-if", path, "--target", "cpu", "--also", other, "--also-flags", flag)
     rows = json.loads(hlofuse(*command, "--format", "json").out)["also"]
     assert [(r["label"], r["tried"]["kernels"]) for r in rows] == [(f"with {other}", 1), (flag, 1)]
+    assert all(r["tried"]["us_saved"] > 0 for r in rows)
     assert f"with {other}: the program cos_sum" in hlofuse(*command, columns=300).out
     wrong = hlofuse("what-if", path, "--target", "cpu", "--also-flags", "--xla_gpu_graph_level=0")
     assert wrong.status == 2
+    path.write_text(TEXTS["product"])  # by another library its time has only another lower bound
+    for name, saved in (("cse", 0.0), ("triton-gemm-rewriter", None)):
+        off = ("--also-flags", f"--xla_disable_hlo_passes={name}", "--format", "json")
+        assert json.loads(hlofuse("what-if", path, *H100, *off).out)["also"][0]["tried"]["us_saved"] == saved
 
 
 def test_check_says_what_would_win_a_budget_back(hlofuse: Run, tmp_path: Path) -> None:
