@@ -13,7 +13,7 @@ from hlofuse.account import Account, KernelTimes, account, flips
 from hlofuse.account.account import Launched, scaled_saving, scaled_time, share_of_change, totals_of
 from hlofuse.account.bound import fusion_floor
 from hlofuse.account.figures import KernelTime, PairDetail, StepCost, us
-from hlofuse.account.floor import floor_us
+from hlofuse.account.floor import floor_us, scheduled_us
 from hlofuse.account.traffic import KernelCosts, scattered_bytes, written_together
 from hlofuse.analysis.cost import Cost
 from hlofuse.cost.gpu.device import DeviceDescription, load_device
@@ -157,6 +157,14 @@ def test_a_floor_of_bytes_is_bytes_over_the_bandwidth() -> None:
     assert floor_us(row.instruction, cost, H100) == pytest.approx(2e6)
 
 
+def test_without_a_model_the_scheduler_counts_a_hundredth_of_its_own_costs() -> None:
+    """By XLA 0 for what launches nothing, 1000 for a call of a library, else 1."""
+    call = 'custom-call(a), custom_call_target="f"'
+    text = CHAIN.replace("negate(p)", "bitcast(p)").replace("exponential(a)", call)
+    found = {x.name: scheduled_us(H100, lambda _: 3.0, x) for x in parse_module(text).entry}
+    assert found == {"p": 0.0, "a": 0.0, "b": 10.0, "c": 0.01}
+
+
 def launched(
     name: str, us: float | None, runs: int = 1, measured: float | None = None, **how: Any
 ) -> Launched:
@@ -219,6 +227,29 @@ def test_a_change_touches_the_kernels_that_are_not_the_same_after_it() -> None:
     assert share_of_change(base, base) == share_of_change(_Rows([]), changed) == 0.0  # type: ignore[arg-type]
     base.times = SimpleNamespace(kind=lambda _: "loop", device=SimpleNamespace(error=lambda _: 2.0))
     assert [account.least_saving(base, changed, apart=a) for a in (False, True)] == [(8 - 3) / 2, 4 - 6]
+
+
+@pytest.mark.parametrize(
+    ("name", "flops", "bytes", "kind", "saved"),
+    [
+        ("b", 270, 134, "loop", 3 * (9 - 1) - 3 * (5 - 1)),
+        ("b", 269, 134, "loop", 0),  # less than nine tenths of the work
+        ("b", 270, 135, "loop", 0),  # two operations for each byte
+        ("b", 270, 134, "memcpy", 0),
+        ("a", 270, 134, "loop", 0),  # nothing is new
+        ("b", 500, 151, "loop", 3 * (9 - 1)),  # larger than the cache
+    ],
+)
+def test_kernels_in_the_l2_cache_save_what_they_took(
+    name: str, flops: int, bytes: int, kind: str, saved: float
+) -> None:
+    device = SimpleNamespace(caches=SimpleNamespace(l2=150))
+    base, changed = (
+        _Rows([launched(n, us, 3, cost=Cost(f, 0, size), launch_us=1.0)])
+        for n, us, f, size in (("a", 9.0, 300, 100), (name, 9.0 if name == "a" else 5.0, flops, bytes))
+    )
+    base.times = SimpleNamespace(kind=lambda _: kind, device=device)  # type: ignore[attr-defined]
+    assert account.saving_in_cache(base, changed) == saved  # type: ignore[arg-type]
 
 
 def test_what_is_not_measured_or_estimated_is_not_scaled() -> None:

@@ -11,13 +11,17 @@ from hlofuse.account import Totals
 from hlofuse.analysis.cost import Cost
 from hlofuse.ir import parse_module
 from hlofuse.ir.record import replace
+from hlofuse.reports.comparison.model import Comparison
 from hlofuse.reports.verdict.phrases import _gains
-from hlofuse.reports.whatif.model import Trial, trial_of
+from hlofuse.reports.whatif.model import RelaxedRule, Trial, trial_of
+from hlofuse.reports.whatif.text import marks_line
+from hlofuse.rules.gpu_multi_output_fusion import CONNECTED
 
 PLAIN = Totals(10, Cost(bytes_read=600_000, bytes_written=400_000), launches=20)
 TIMED = replace(PLAIN, modelled_us=90.0, floor_us=10.0)
 MEASURED = replace(TIMED, measured_us=1000.0)
 LACKING = replace(TIMED, memory_bytes=1000, memory_size=900)
+FULL = replace(TIMED, peak_temporary_bytes=8 << 20)
 
 
 def trial(us: float | None = None, launches: int = 0, moved: int = 0, scaled: float | None = None) -> Trial:
@@ -49,16 +53,31 @@ def trial(us: float | None = None, launches: int = 0, moved: int = 0, scaled: fl
         (replace(trial(-50.0), memory_saved=10), LACKING, True),
         (replace(trial(-50.0), memory_saved=9), LACKING, False),
         (replace(trial(-50.0), memory_saved=10), replace(LACKING, memory_size=1000), False),
+        # Or a quarter of the temporary memory, in 1% more time.
+        (replace(trial(-1.0), temporary_saved=2 << 20), FULL, True),
+        (replace(trial(-1.01), temporary_saved=2 << 20), FULL, False),
+        (replace(trial(0.0), temporary_saved=(2 << 20) - 1), FULL, False),
+        (replace(trial(), temporary_saved=1 << 20), TIMED, True),
+        (replace(trial(), temporary_saved=(1 << 20) - 1), TIMED, False),
     ],
 )
 def test_a_change_helps_from_a_thousandth_on(found: Trial, totals: Totals, helps: bool) -> None:
     assert found.helps(totals) is helps
 
 
+@pytest.mark.parametrize("changed", ["has_fewer_library_calls", "has_more_code"])
+def test_only_a_change_without_a_time_is_to_be_measured(changed: str) -> None:
+    for us, scaled in ((None, None), (1.0, None), (None, 1.0)):
+        found = replace(trial(us, scaled=scaled), **{changed: True})
+        assert found.is_to_be_measured is (us is None and scaled is None)
+
+
 def test_a_trial_is_what_was_there_less_what_is_left() -> None:
     after = replace(TIMED, kernels=7, launches=13, modelled_us=70.0, floor_us=6.0, scaled_saving_us=5.0)
-    after = replace(after, cost=Cost(bytes_read=500_000, bytes_written=450_000))
-    found = trial_of(TIMED, after, "replayed")
+    after = replace(after, cost=Cost(bytes_read=500_000, bytes_written=450_000), peak_temporary_bytes=6 << 20)
+    assert trial_of(LACKING, replace(after, memory_bytes=400), "").memory_saved == 600
+    found = trial_of(FULL, after, "replayed")
+    assert (found.temporary_saved, found.memory_saved) == (2 << 20, None)
     assert (found.kernels_saved, found.launches_saved, found.bytes_saved) == (3, 7, 50_000)
     assert found.us_saved == pytest.approx(100.0 - 76.0)
     assert (found.totals, found.how, found.scaled_us_saved) == (after, "replayed", 5.0)
@@ -69,6 +88,23 @@ def test_a_trial_is_what_was_there_less_what_is_left() -> None:
     assert trial_of(unknown, replace(after, modelled_us=101.0), "").us_saved is None
     assert trial_of(unknown, after, "").us_saved == pytest.approx(24.0)
     assert trial_of(unknown, replace(unknown, modelled_us=101.0), "").us_saved == pytest.approx(-11.0)
+
+
+@pytest.mark.parametrize(
+    ("replayed", "is_marked", "is_other"),
+    [
+        (TIMED, False, False),
+        (replace(TIMED, floors=1), True, False),
+        (replace(PLAIN, floors=1), False, False),
+        (replace(TIMED, kernels=9), False, True),
+        (replace(TIMED, launches=19), False, True),
+        (replace(TIMED, modelled_us=91.0), False, True),
+    ],
+)
+def test_times_with_other_bounds_are_marked(replayed: Totals, is_marked: bool, is_other: bool) -> None:
+    found = Comparison(TIMED, replayed, (), ())
+    assert bool(marks_line([found])) is is_marked
+    assert RelaxedRule(CONNECTED, found, (), 0).changes_anything is is_other
 
 
 def test_the_greatest_gain_is_of_measured_time_then_estimated_then_launches_then_bytes() -> None:

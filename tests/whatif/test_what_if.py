@@ -19,18 +19,12 @@ from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.releases import release_of
 from hlofuse.reports.comparison.model import compare_with_xla
 from hlofuse.rules.catalogue import catalogue
+from ..fixtures import companion_texts
 from ..tools.module_checks import verify_module
 
+TEXTS = companion_texts(__file__)
 # The root is dear and every row of the array reads it: CPU007 keeps it apart.
-EXPENSIVE = """HloModule m
-ENTRY e {
-  p = f32[1024] parameter(0)
-  x = f32[1024,64] parameter(1)
-  d = f32[1024] rsqrt(p)
-  b = f32[1024,64] broadcast(d), dimensions={0}
-  ROOT m = f32[1024,64] multiply(x, b)
-}
-"""
+EXPENSIVE = TEXTS["expensive"]
 # The same array shifted again and again: code would be copied 2, 4, 8… times.
 SHIFTED = (
     "HloModule m\nENTRY e {\n  x0 = f32[1025] parameter(0)\n"
@@ -43,18 +37,7 @@ SHIFTED = (
     + "  ROOT r = f32[1019] negate(x6)\n}\n"
 )
 # Two kernels that have one number in common: GM004 keeps them apart.
-ONE_NUMBER = """HloModule m
-ENTRY e {
-  s = f32[] parameter(0)
-  x = f32[1024] parameter(1)
-  y = f32[1024] parameter(2)
-  b = f32[1024] broadcast(s), dimensions={}
-  n = f32[1024] negate(x)
-  a = f32[1024] add(n, b)
-  c = f32[1024] multiply(y, b)
-  ROOT t = (f32[1024], f32[1024]) tuple(a, c)
-}
-"""
+ONE_NUMBER = TEXTS["one_number"]
 
 
 def what_if(module: Module, target: str | None = None, *, device: Any = None, **how: Any) -> Any:

@@ -185,10 +185,11 @@ def test_a_tile_of_shared_memory_has_a_column_more() -> None:
     assert found is not None
     assert found.shared_memory == 32 * 33 * 4
     assert transpose_launch(H100, found, [4]) == (2 * 8, 128)
-    together = tiled_transpose(shape(64, 128, 2), shape(128, 64, 2), (1, 0, 2))
-    assert together is not None
-    assert together.shared_memory == 32 * 33 * 8
-    assert transpose_launch(H100, together, [8]) == (2 * 4, 128)
+    for sizes in ((64, 65), (65, 64)):
+        together = tiled_transpose(shape(*sizes, 2), shape(*sizes[::-1], 2), (1, 0, 2))
+        assert together is not None
+        assert together.shared_memory == 32 * 33 * 8
+        assert transpose_launch(H100, together, [8]) == (2 * 3, 128)
 
 
 def test_narrow_elements_are_packed_into_banks() -> None:
@@ -201,3 +202,12 @@ def test_narrow_elements_are_packed_into_banks() -> None:
     assert swapped(18, 17, "s4") is None
     assert (swapped(18, 17, "s8") or found).shared_memory == 32 * 33
     assert swapped(20, 512, "bf16") is not None
+
+
+def test_threads_take_squares_of_narrow_elements_where_there_are_enough() -> None:
+    """8,448 blocks of 32 by 32 are four elements for each thread that an H100 holds at once."""
+    two = {(2944, 2944): 46 * 46, (2944, 2912): 92 * 91, (2944, 2945): 92 * 93, (2945, 2944): 93 * 92}
+    one = {(2944, 2946): 46 * 47, (5888, 5888): 46 * 46}
+    for width, cases in ((1, one), (2, two), (4, {(2944, 2944): 92 * 92})):
+        for sizes, blocks in cases.items():
+            assert transpose_launch(H100, TiledTranspose(sizes, (1, 0), 0, 0), [width]) == (blocks, 128)

@@ -141,6 +141,19 @@ def test_threads_take_four_elements_where_there_are_enough(elements: int, each: 
     assert (found.blocks, found.threads) == (-(-elements // (128 * each)), 128)
 
 
+@pytest.mark.parametrize(
+    ("operation", "operand"),
+    [
+        ("reduce(p0, z), dimensions={0}, to_apply=sum", f"f32[2,{MANY}]"),
+        ("pad(p0, z), padding=4_0", f"f32[{MANY - 4}]"),
+        (f"slice(p0), slice={{[0:{2 * MANY}:2]}}", f"f32[{2 * MANY}]"),
+    ],
+)
+def test_a_loop_with_these_in_it_is_unrolled(operation: str, operand: str) -> None:
+    found = launch(f"{ZERO}  s = f32[{MANY}] {operation}\n{ROOT}f32[{MANY}] negate(s)", operand)
+    assert (found.kind, found.blocks) == ("loop", MANY // (128 * 4))
+
+
 @pytest.mark.parametrize(("parts", "each"), [(10, 4), (11, 1)])
 def test_a_concatenation_of_many_stays_rolled(parts: int, each: int) -> None:
     names = ", ".join(["p0"] * parts)

@@ -59,10 +59,10 @@ CASES: list[tuple[str, tuple[str, ...], str | None]] = [
     ("f32[9] pad(p0, p1), padding=0_1", ("f32[8]", "f32[]"), None),
     ("f32[2] constant({1, 2})", (), "Only scalar constants are supported in Triton."),
     ("f32[1] constant({1})", (), None),
-    ("f32[128] concatenate(p0, p1), dimensions={0}", ("f32[64]", "f32[64]"), None),
+    ("f32[5,257] concatenate(p0, p1, p2), dimensions={1}", ("f32[5,128]", "f32[5,64]", "f32[5,65]"), None),
     (
-        "f32[164] concatenate(p0, p1), dimensions={0}",
-        ("f32[100]", "f32[64]"),
+        "f32[288] concatenate(p0, p1, p2), dimensions={0}",
+        ("f32[64]", "f32[96]", "f32[128]"),
         "Concatenate operand is not aligned for tiling.",
     ),
     ("f32[8] reduce(p0, p1), dimensions={1}, to_apply=r", ("f32[8,4]", "f32[]"), None),
