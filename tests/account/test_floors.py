@@ -43,6 +43,10 @@ ENTRY e {
 }"""
     modules = map(parse_module, (text, text.replace("[10:20]", "[0:10]")))
     assert [moved_once(Account(m, backend="gpu")) for m in modules] == [3 * 10 * 8 * 4, 2 * 10 * 8 * 4]
+    # Of `a` the one branch that has it reads ten elements.
+    branches = (TEXTS["branches"], TEXTS["branches"].replace("(p, a, i)", "(p, i, a)"))
+    found = [moved_once(Account(parse_module(b), backend="gpu")) for b in branches]
+    assert found == [2 * 10 * 4, 1000 * 4 + 10 * 4]
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,8 @@ def test_an_update_in_place_takes_a_thread_for_each_updated_element(release: str
     line = f"{ROOT}f32[100,100] dynamic-update-slice(p0, p1, p2, p2)"
     found = launch(line, "f32[100,100]", "f32[10,100]", "s32[]", release=release)
     assert (found.kind, found.blocks, found.threads) == ("loop", 8, 128)
+    flat = f"{line.replace('ROOT r =', 'u =')}\n{ROOT}f32[10000] bitcast(u)"
+    assert launch(flat, "f32[100,100]", "f32[10,100]", "s32[]", release=release) == found
     both = f"  n = f32[100,100] negate(p0)\n{ROOT}f32[100,100] dynamic-update-slice(n, p1, p2, p2)"
     found = launch(both, "f32[100,100]", "f32[10,100]", "s32[]", release=release)
     assert found.blocks == -(-10_000 // 128)
