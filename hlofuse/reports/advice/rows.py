@@ -133,7 +133,9 @@ def _taken_at_pairs(x: Instruction, one: Labelled, other: Labelled, result: list
     for weight in weights:
         if weight not in later:
             value, own = on_both(x, "multiply", (value, own), weight)
-    hot = _hot(x, index[0], pairs)
+    shape = array("s32", [*index[0].shape.dimensions, pairs])
+    rank = len(index[1])
+    hot = make.compare(x, "EQ", make.broadcast(x, shape, index[0], range(rank)), make.iota(x, shape, rank))
     remaining = [number] * (number not in own) + [d for d in result if d not in classes]
     if (new := _taken(x, (hot, [*index[1], number]), (value, own), remaining)) is None:
         return None
@@ -143,12 +145,6 @@ def _taken_at_pairs(x: Instruction, one: Labelled, other: Labelled, result: list
         own = [*own[:k], *classes, *own[k + 1 :]]
         value = make.reshape(x, with_dimensions(value.shape, [sizes[d] for d in own]), value)
     return reduce(partial(on_both, x, "multiply"), later, (value, own))
-
-
-def _hot(x: Instruction, indices: Instruction, classes: int) -> Instruction:
-    shape = array(indices.element_type, [*indices.shape.dimensions, classes])
-    places = range(indices.shape.rank)
-    return make.compare(x, "EQ", make.broadcast(x, shape, indices, places), make.iota(x, shape, len(places)))
 
 
 def _multiply_entries(x: Instruction) -> bool:
@@ -165,22 +161,24 @@ def _multiply_entries(x: Instruction) -> bool:
         is_last = matrix.raw("index_vector_dim") == str(vector) and indices.element_type == "s32"
         if not (is_each and is_last and is_constant(zeros, 0)):
             continue
-        numbers = [max(sizes) + 1 + d for d in range(vector)]
-        sides = list[Labelled]()
+        found = dict[int, Instruction]()
         for k, d in enumerate(places):
             label = one[1][labels[d]]
             index = make.part(x, indices, k, k + 1, vector)
             index = make.reshape(x, without(index.shape, [vector]), index)
-            inside = _limited(index, sizes[label] - 1)
-            test = make.compare(x, "EQ", index, inside)
+            found[label] = _limited(index, sizes[label] - 1)
+            test = make.compare(x, "EQ", index, found[label])
             entries = make.select(x, test, entries, make.zeros(x, entries.shape))
-            sides.append((_hot(x, inside, sizes[label]), [*numbers, label]))
-        sides.sort(key=lambda side: side[1][-1] not in other[1])
-        rest = [d for d in other[1] if d in result]
-        rows = _taken(x, sides[0], other, [*numbers, *rest])
-        rows = rows and on_both(x, "multiply", rows, (entries, numbers))
-        if rows and (new := _taken(x, sides[1], rows, result)):
-            return replace(x, over(x, new, result, sizes))
+        (inner, outer), (value, own) = sorted(found), other
+        if inner >= 0 or outer < 0 or outer in own:
+            continue
+        numbers = [max(sizes) + 1 + d for d in range(vector)]
+        order = numbers + [d for d in own if d != inner]
+        rows = gather_rows(x, value, found[inner], own.index(inner)), order
+        rows = on_both(x, "multiply", rows, (entries, numbers))
+        whole = over(x, rows, order, sizes_of(rows))
+        new = _sums_at(x, found[outer], whole, sizes[outer], 0), [outer, *order[vector:]]
+        return replace(x, over(x, summed(x, new, [d for d in new[1] if d < 0]), result, sizes))
     return False
 
 
