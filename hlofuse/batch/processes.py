@@ -26,6 +26,7 @@ _UNITS = 200  # units of one child: a new one has no memory of the old
 
 
 def results(items: Iterable[Item], task: Task, workers: int) -> Iterator[Rows]:
+    """The rows of every item, as they come."""
     waiting: dict[Future[Rows], Item] = {}
     pool = ThreadPoolExecutor(workers)
 

@@ -285,6 +285,7 @@ class FinalKernels(Record):
 
 
 def final_kernels(diff: ModuleDiff) -> FinalKernels:
+    """Follow every match of a diff to the kernel it is in."""
     found: dict[Instruction, dict[Instruction, None]] = {}
     telling: dict[Instruction, dict[Instruction, None]] = {}
     for match in diff.matches:

@@ -50,6 +50,7 @@ class ChosenTarget(Record):
 
 
 def requested_target(name: str) -> ChosenTarget:
+    """The target of that name, as requested by the user."""
     return ChosenTarget(name, "given by --target", "asked")
 
 

@@ -257,6 +257,7 @@ class Companions:
 
 
 def companions_of(module: Module) -> Companions:
+    """The companions of a module that was read, kept with it."""
     found: Companions | None = module.findings.get("companions")
     if found is None or str(found.path) != str(module.filename):
         found = module.findings["companions"] = Companions(module.filename)

@@ -103,12 +103,14 @@ def _notes(
 
 
 def identify_file(module: Module) -> Identity:
+    """The identity of a module read from a file."""
     return settled(module, choose_target(companions_of(module), read=module))[1]
 
 
 def settled(
     module: Module, chosen: ChosenTarget, device: Fact | None = None, given: Given = NOTHING_GIVEN
 ) -> tuple[ChosenTarget, Identity]:
+    """The target that the flags of a module choose, and what the module is taken for."""
     identity = identify(module, chosen, device, given)
     by_flags = target_by_flags(chosen.name, identity.replayed, compiled_with(module, given.flags))
     if by_flags == chosen.name:

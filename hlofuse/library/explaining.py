@@ -33,6 +33,7 @@ from .reasons import final_of_tpu, why
 
 
 def explained(report: Program, options: Explain) -> Answer[Any]:
+    """The answer of `explain`."""
     report = final_of_tpu(report) or report
     name, details = options.name, options.details
     try:

@@ -22,6 +22,7 @@ _SPACES = {"passes": ("passes",), "flags": ("flags",), "all": ("passes", "flags"
 
 
 def optimized(report: Program, options: Optimize) -> Answer[Any]:
+    """The answer of `optimize`."""
     space, method, seed = options.space, options.method, options.seed
     objective: Any = options.objective
     for name, value, choices in (

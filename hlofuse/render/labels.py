@@ -39,6 +39,7 @@ def value_title(instruction: Instruction) -> str:
 
 
 def constant_text(instruction: Instruction) -> str:
+    """The value of a constant in a few characters."""
     text = (instruction.payload or "").strip()
     if len(text) > 9:
         # All digits of a float are in the tooltip; cut in the middle it would be another number.
@@ -113,6 +114,7 @@ def traffic(cost: Cost) -> str:
 
 
 def tooltip(module: Module, instruction: Instruction, costs: KernelCosts | None = None) -> list[str]:
+    """Its text, line, `op_name` and cost, each cut to a length."""
     lines = [cut(print_instruction(instruction))]
     source = module.source_of(instruction)
     if source is not None:
@@ -186,6 +188,7 @@ def sources(
 
 
 def leaf_bytes(leaf: Leaf) -> int:
+    """The bytes of an element of a result."""
     shape = leaf[0].shape
     for n in leaf[1]:
         if n >= len(shape.tuple_shapes):

@@ -52,6 +52,7 @@ def _inside(instruction: Instruction) -> Iterable[str]:
 
 
 def pair_of(replay: Compilation) -> ModulePair:
+    """The modules before and after fusion, and the kernels that hold each instruction."""
     title = f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else "")
     found = grouped((name, i) for i in replay.after.instructions() for name in _inside(i))
     kernels = {i: tuple(found[i.name]) for i in replay.before.instructions() if i.name in found}
@@ -125,6 +126,7 @@ _BOLD = 1.07
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
+    """The width of a line of text in a font of that size."""
     units: int = 0
     for c in text:
         if " " <= c <= "~":

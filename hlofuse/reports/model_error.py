@@ -158,6 +158,7 @@ def _error(ratio: float) -> str:
 
 
 def model_error_json(e: ModelError) -> dict[str, Any]:
+    """The whole report as JSON values."""
     return {
         "schema": "hlofuse.model-error/3",
         **fields(e, "module device"),

@@ -192,6 +192,7 @@ def kind_and_place(kernel: KernelStatistics) -> str:
 
 
 def print_statistics(modules: list[ModuleStatistics], console: Console) -> None:
+    """Each module after the other."""
     for number, module in enumerate(modules):
         if number:
             console.print()
@@ -271,6 +272,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
 
 
 def statistics_json(modules: list[ModuleStatistics]) -> dict[str, Any]:
+    """The whole report as JSON values."""
     return {"schema": "hlofuse.stats/3", "modules": [_module(m) for m in modules]}
 
 

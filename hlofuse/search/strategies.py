@@ -68,6 +68,7 @@ def search(
 
 
 def result_of(space: Space, moves: Moves, began: float) -> Found:
+    """A sequence with all its figures."""
     default, score = space.default(), space.score(moves)
     assert score is not None
     steps = [Step(m, s) for k, m in enumerate(moves, 1) if (s := space.score(moves[:k])) is not None]

@@ -368,6 +368,7 @@ def stack_state(loop: Instruction) -> bool:
 
 
 def reduce_as_vector(x: Instruction) -> bool:
+    """Small arrays that are reduced and combined are concatenated and reduced once."""
     if x.shape.dimensions or any(u.opcode == x.opcode for u in x.users):
         return False
     opcode, terms = x.opcode, terms_of(x, x.opcode)

@@ -81,6 +81,7 @@ def cumulated(at: Instruction, x: Instruction, along: int) -> Instruction:
 
 
 def summed(x: Instruction, one: Labelled, removed: list[int]) -> Labelled:
+    """The value summed over some labels, in a type that is wide enough."""
     if not removed:
         return one
     value, labels = one
@@ -240,6 +241,7 @@ def _masked(x: Instruction, product: Instruction) -> Instruction:
 
 
 def product_of_sums(x: Instruction, opcode: str) -> bool:
+    """A sum of products that `opcode` forms becomes a product of what is summed first."""
     value = x.operands[0]
     if not is_total(x) or x.element_type not in FLOATING_TYPES or len(value.users) > 1:
         return False

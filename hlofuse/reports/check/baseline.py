@@ -306,6 +306,7 @@ def _whole(file: Path, profiles: Iterable[Profile]) -> str:
 
 
 def module_text(p: Profile) -> str:
+    """The table of a module in a baseline file."""
     lines = [f"[module.{_quote(p.name)}]", f"target = {_quote(p.target)}"]
     if p.device is not None:
         lines.append(f"device = {_quote(p.device)}")

@@ -63,6 +63,7 @@ def worth(refused_edges: RefusedEdge) -> str:
 
 
 def one_line(finding: Finding) -> str:
+    """A finding with its rules in one line, for annotations."""
     text = f"{finding.module}: {finding.message}"
     if finding.before and finding.now:
         text += f"; was {'; '.join(_whats(finding.before))}; now {'; '.join(_whats(finding.now))}"

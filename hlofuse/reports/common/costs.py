@@ -177,6 +177,7 @@ def kernel_json(k: KernelTime | None) -> dict[str, Any] | None:
 
 
 def step_json(c: StepCost | None) -> dict[str, Any] | None:
+    """The estimates of one fusion."""
     if c is None:
         return None
     return {
@@ -186,6 +187,7 @@ def step_json(c: StepCost | None) -> dict[str, Any] | None:
 
 
 def detail_json(d: PairDetail | None) -> dict[str, Any] | None:
+    """A pair in full."""
     if d is None:
         return None
     return {

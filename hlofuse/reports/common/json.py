@@ -73,6 +73,7 @@ def created_by_json(m: CreatedBy) -> dict[str, Any]:
 
 
 def refusal_json(r: Refusal) -> dict[str, Any]:
+    """A final verdict against a pair."""
     return {
         "producer": place_json(r.producer),
         "consumer": r.consumer_final or r.consumer,

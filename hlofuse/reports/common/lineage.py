@@ -108,6 +108,7 @@ def is_view(instruction: Instruction) -> bool:
 
 
 def through_views(instruction: Instruction) -> Instruction:
+    """The instruction that computes the value of a view."""
     while is_view(instruction) and instruction.operands:
         instruction = instruction.operands[0]
     return instruction

@@ -40,10 +40,12 @@ def _folder() -> Path:
 
 
 def recipe_text(name: str) -> str:
+    """The text of a page of the folder."""
     return (_folder() / f"{name}.md").read_text(encoding="utf-8")
 
 
 def recipe_names() -> list[str]:
+    """The names of all recipes, in the order of the alphabet."""
     return sorted(p.stem for p in _folder().glob("*.md") if p.stem.islower())
 
 

@@ -84,6 +84,7 @@ def edge_line(e: ChangedEdge) -> str:
 
 
 def by_kernels(flipped: Sequence[ChangedEdge]) -> list[list[ChangedEdge]]:
+    """The edges between each two kernels."""
     kernels = (((e.unfused_on, *(e.kernels or (e.producer.name, e.consumer.name))), e) for e in flipped)
     return list(grouped(kernels).values())
 

@@ -75,6 +75,7 @@ def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
 
 
 def flags_json(changes: Iterable[FlagChange]) -> dict[str, list[str | None]]:
+    """Flags by name, with their values on both sides."""
     return {name.removeprefix("--"): list(values) for name, *values in changes}
 
 

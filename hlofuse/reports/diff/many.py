@@ -215,6 +215,7 @@ def heads(timed: bool) -> list[str]:
 
 
 def cells_of(m: ModuleChange, timed: bool) -> list[str]:
+    """A row, in plain text."""
     what = "" if m.same_program else "different program; "
     cells = [m.name, count_change_of(*m.kernels), change_of(*m.bytes, "B")]
     cells[2] += _MARK if m.unknown[0] != m.unknown[1] else ""

@@ -61,6 +61,7 @@ def because(k: Choice) -> str:
 
 
 def note_lines(k: Choice) -> list[str]:
+    """Notes on a kernel, one for each rule."""
     found = []
     for note in k.notes:
         figures = figures_text(note.figures)

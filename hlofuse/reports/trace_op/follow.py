@@ -211,6 +211,7 @@ def _locations(instructions: Iterable[Instruction]) -> tuple[Location, ...]:
 
 
 def location_of(i: Instruction) -> Location:
+    """The place of an operation in its dump."""
     outer = outermost(i)
     if outer is i:
         return Location(i.name, i.opcode, str(i.shape))

@@ -92,6 +92,7 @@ def fusions_text(locations: tuple[Location, ...]) -> str:
 
 
 def end_text(kernel: FinalKernel) -> str:
+    """The final kernel that runs it."""
     if kernel.opcode != "fusion":
         return f"{kernel.name}, {kernel.opcode} in {kernel.computation}"
     inside = f"{plural(len(kernel.opcodes), 'operation')}: {opcodes_text(kernel.opcodes, 6)}"
@@ -99,6 +100,7 @@ def end_text(kernel: FinalKernel) -> str:
 
 
 def end_line(trail: Trail) -> str:
+    """The kernels it ends in."""
     if not trail.ends:
         return "final: in no kernel"
     head = "final: in " if len(trail.ends) == 1 else f"final: in {len(trail.ends)} kernels: "

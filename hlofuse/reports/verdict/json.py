@@ -108,4 +108,5 @@ def _trial(t: Trial) -> dict[str, Any]:
 
 
 def changes_json(rows: Sequence[Change]) -> list[dict[str, Any]]:
+    """Rows that were asked for."""
     return [{"label": c.label, "title": c.title, "tried": _trial(c.trial)} for c in rows]

@@ -224,6 +224,7 @@ def suggestion_text(s: Suggestion) -> str:
 
 
 def suggestions_title(v: Verdict, shown: int) -> str:
+    """The heading above the suggestions, or that there is none."""
     if v.not_proved:
         what = "Not simulated" if v.tiles is not None else "Not compiled, only replayed"
         return f"{what}: {v.not_proved.splitlines()[0]}"

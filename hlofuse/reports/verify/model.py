@@ -157,6 +157,7 @@ def side_of(i: Instruction | None) -> KernelSide | None:
 
 
 def report_json(report: Report) -> dict[str, Any]:
+    """The report as JSON values."""
     return {
         "schema": "hlofuse.verify/3",
         **fields(report, "target agrees"),

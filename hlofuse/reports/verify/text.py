@@ -117,6 +117,7 @@ def step_lines(v: Verdict) -> list[str]:
 
 
 def verdict_word(v: Verdict) -> str:
+    """One word or two for a module."""
     if v.error is not None:
         return "not compared"
     if v.exact and all(p.exact for p in v.passes):
@@ -139,6 +140,7 @@ def _operands(side: KernelSide) -> str:
 
 
 def side_text(side: KernelSide | None) -> str:
+    """A kernel of one side on one line."""
     if side is None:
         return "no such kernel"
     kind = f" {side.kind}" if side.kind else ""

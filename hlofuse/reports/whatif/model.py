@@ -237,6 +237,7 @@ SCHEMA = "hlofuse.what-if/3"
 
 
 def ranking_json(r: Ranking) -> dict[str, Any]:
+    """The ranking as JSON values."""
     return {
         "schema": SCHEMA,
         "about": "rules",
@@ -264,6 +265,7 @@ def ranking_json(r: Ranking) -> dict[str, Any]:
 
 
 def sweep_json(s: Sweep) -> dict[str, Any]:
+    """The sweep as JSON values."""
     names = [a.name for a in s.axes]
     return {
         "schema": SCHEMA,

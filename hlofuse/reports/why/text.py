@@ -22,6 +22,7 @@ _PAIRS = 1  # further pairs that are named, of those with the same answer
 
 
 def story_headline(s: Story) -> str:
+    """The result in one sentence."""
     name = printable(s.described.shown)
     if s.fate == "added":
         copy = f"; it copies {printable(s.copies)}" if s.copies else ""
@@ -109,6 +110,7 @@ def _one(noun: str) -> str:
 
 
 def pair_headline(p: PairAnswer) -> str:
+    """The outcome, in one sentence."""
     a = printable(p.producer.shown)
     b = printable(p.consumer.shown)
     if p.outcome == "fused":
