@@ -48,7 +48,7 @@ class Reduction:
     @property
     def instructions(self) -> int:
         """The number of instructions, parameters included."""
-        return sum(1 for _ in parse_module(self.text).instructions())
+        return parse_module(self.text).instruction_count
 
     def run(self) -> str:
         """The text that no single step makes smaller."""

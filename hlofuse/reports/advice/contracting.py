@@ -5,6 +5,8 @@ from functools import partial, reduce
 from itertools import count, pairwise
 from math import prod
 
+from msgspec import Struct
+
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, computation_of
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
@@ -462,18 +464,14 @@ Last = Callable[[Instruction, list[int]], Labelled | None]
 _EACH = ELEMENTWISE_OPCODES - {"bitcast-convert"} | {"all-gather", "all-reduce"}
 
 
-class View:
+class View(Struct):
     """Some elements of an array, computed without the others: those at equal places of all dimensions with
     the same label, and fewer along the labels in `sizes`. `last` takes them where they are not computed."""
 
-    def __init__(
-        self,
-        sizes: dict[int, int],
-        last: Last,
-    ) -> None:
-        self.sizes, self.last = sizes, last
-        self.rows: dict[Shape, Instruction] = {}
-        self.done: dict[tuple[Instruction, tuple[int, ...]], Labelled | None] = {}
+    sizes: dict[int, int]
+    last: Last
+    rows: dict[Shape, Instruction] = {}
+    done: dict[tuple[Instruction, tuple[int, ...]], Labelled | None] = {}
 
     def of(self, x: Instruction, labels: list[int]) -> Labelled | None:
         if len({*labels}) == len(labels) and self.sizes.keys().isdisjoint(labels):
