@@ -152,13 +152,12 @@ def trial_of(
 ) -> Trial:
     """The trial of a replayed change; `accounts` have the measured times from before, if there are any."""
     us, fewer = None, after.unknown < before.unknown
-    sizes = [a.module.instruction_count for a in accounts or ()]
     if before.us is not None and after.us is not None and after.without_time <= before.without_time:
         us = before.us - after.us
         us = None if us < 0 and fewer else us
     grows = (us is None and not fewer) and (
         after.cost.flops > _MORE_WORK * before.cost.flops
-        or (len(sizes) > 1 and sizes[1] > _MORE_CODE * sizes[0])
+        or (accounts is not None and _size(accounts[1]) > _MORE_CODE * _size(accounts[0]))
     )
     return Trial(
         after,
@@ -177,6 +176,10 @@ def trial_of(
 
 def _fewer(before: int | None, after: int | None) -> int | None:
     return before - after if before is not None and after is not None else None
+
+
+def _size(account: Account) -> int:
+    return account.module.instruction_count
 
 
 class RelaxedRule(Record):
