@@ -115,16 +115,15 @@ def test_sharding_remover_leaves_calls_that_change_a_shape() -> None:
     assert [s.instruction for s in recorder.left_alone] == ["r", "b"]
 
 
-@pytest.mark.parametrize(("index", "left_alone"), [("constant({1,0})", ["g"]), ("parameter(1)", [])])
-def test_a_gather_of_constants_is_left_alone_and_named(index: str, left_alone: list[str]) -> None:
+@pytest.mark.parametrize(("other", "left_alone"), [("constant({{1,2,3}})", ["d"]), ("parameter(1)", [])])
+def test_a_product_of_constants_is_left_alone_and_named(other: str, left_alone: list[str]) -> None:
     text = f"""HloModule m
 ENTRY e {{
   x = f32[2,3]{{1,0}} parameter(0)
-  c = f32[4,3]{{1,0}} constant({{{{1,2,3}},{{4,5,6}},{{7,8,9}},{{0,1,2}}}})
-  i = s32[2]{{0}} {index}
-  g = f32[2,3]{{1,0}} gather(c, i), offset_dims={{1}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, \
-index_vector_dim=1, slice_sizes={{1,3}}
-  ROOT r = f32[2,3]{{1,0}} add(g, x)
+  c = f32[2,1]{{1,0}} constant({{{{1}},{{2}}}})
+  o = f32[1,3]{{1,0}} {other}
+  d = f32[2,3]{{1,0}} dot(c, o), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  ROOT r = f32[2,3]{{1,0}} add(d, x)
 }}
 """
     recorder = Recorder()

@@ -212,6 +212,37 @@ def _reduce_window(x: Instruction, *given: Elements) -> list[Elements]:
     return [np.broadcast_to(total, sizes) for total in totals]
 
 
+_MOST_INDICES = 1 << 12  # of a scatter; XLA works out more
+
+
+def _scatter(
+    x: Instruction,
+    base: Elements,
+    indices: Elements,
+    update: Elements,
+    *more: Elements,
+) -> list[Elements]:
+    """Windows that lie inside, one after the other (`HloEvaluator::HandleScatter`)."""
+    vector = x.attributes["index_vector_dim"]
+    window = x.attributes["update_window_dims"]
+    mapped = x.attributes["scatter_dims_to_operand_dims"]
+    inserted = x.attributes["inserted_window_dims"]
+    batched = "input_batching_dims" in x.attributes
+    if more or batched or vector == indices.ndim or indices.size > _MOST_INDICES:
+        raise CannotEvaluate
+    total = base.copy()
+    rows = np.moveaxis(indices, vector, -1)
+    parts = np.moveaxis(update, window, range(-len(window), 0))
+    for place in np.ndindex(rows.shape[:-1]):
+        part = np.expand_dims(parts[place], inserted)
+        starts = np.zeros(total.ndim, int)
+        starts[[*mapped]] = rows[place]
+        old = total[tuple(map(slice, starts, starts + part.shape))]
+        if min(starts) >= 0 and old.shape == part.shape:
+            (old[...],) = _combine(x, [old], [part])
+    return [total]
+
+
 MOVES: dict[str, Callable[..., Elements]] = {
     "broadcast": lambda x, a: _spread(x.shape.dimensions, x.dimensions, a),
     "reshape": lambda x, a: a.reshape(x.shape.dimensions),
@@ -233,5 +264,6 @@ _CALLS: dict[str, Callable[..., list[Elements]]] = {
     "fusion": _call,
     "reduce": _reduce,
     "reduce-window": _reduce_window,
+    "scatter": _scatter,
     "tuple": lambda _, *given: list(given),
 }
