@@ -218,6 +218,52 @@ def test_each_release_as_xla_answered(name: str) -> None:
     assert opcodes(text, new, "", on_gpu, until) == opcodes(text, old, name, on_gpu, until) == later
 
 
+@pytest.mark.parametrize(
+    ("side", "source", "order", "left"),
+    [
+        (0, (48, 4, 64), (1, 0, 2), 0),
+        (0, (56, 4, 64), (1, 0, 2), 1),  # no tile of 16 rows
+        (1, (4, 64, 56), (1, 0, 2), 0),
+        (1, (16, 64, 12), (1, 0, 2), 1),  # no tile of 8 columns
+        (1, (64, 64, 20), (1, 2, 0), 0),
+        (1, (64, 64, 10), (1, 2, 0), 1),  # rows of 40 bytes
+        (2, (16, 12, 512), (1, 0, 2), 0),
+        (2, (16, 12, 512), (0, 2, 1), 1),  # parts of a dimension come apart
+    ],
+)
+def test_products_hold_a_transpose_that_can_be_tiled_since_0_12(
+    side: int, source: tuple[int, int, int], order: tuple[int, int, int], left: int
+) -> None:
+    """As XLA 0.12.0.1 answered for an H100; the last side is the result."""
+    sizes = [source[d] for d in order]
+    if side == 2:
+        shapes = [(source[0] * source[1], 64), (64, 512)]
+    else:
+        shapes = (
+            [(sizes[0] * sizes[1], 64), (64, 512)] if side == 0 else [(512, 64), (64, sizes[1] * sizes[2])]
+        )
+    given = [(source if k == side else shape) for k, shape in enumerate(shapes)]
+    wide = f"f32[{shapes[0][0]},{shapes[1][1]}]"
+    moved = f"f32{sizes} transpose({'r' if side == 2 else 'xy'[side]}), dimensions={{{str(order)[1:-1]}}}"
+    read = ["r" if k == side else name for k, name in enumerate("xy")]
+    ends = [f"  t = {moved}", f"  r = f32{[*(wide if side == 2 else shapes[side])]} reshape(t)"]
+    dot = f"dot({read[0]}, {read[1]}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"
+    if side == 2:
+        ends = [f"  d = {wide} {dot}", f"  r = f32{[*source]} reshape(d)", f"  t = {moved}"]
+    root = f"  ROOT z = f32{sizes} exponential(t)" if side == 2 else f"  ROOT z = {wide} {dot}"
+    text = "\n".join(
+        [
+            "HloModule m",
+            "ENTRY e {",
+            *(f"  {n} = f32{[*s]} parameter({k})" for k, (n, s) in enumerate(zip("xy", given, strict=True))),
+            *ends,
+            root,
+            "}",
+        ]
+    )
+    assert opcodes(text, "0.12.0.1", "", True).get("transpose", 0) == left
+
+
 def test_the_logarithm_of_a_power_is_a_product() -> None:
     """Zero where the exponent is zero."""
     text = TEXTS["logarithm_power_product"]

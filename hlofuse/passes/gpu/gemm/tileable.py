@@ -24,6 +24,8 @@ from .propagation import added_parameters, is_worth_as_input, is_worth_as_output
 _VIEWS = ("bitcast", "reshape")
 _MOST_OPERANDS = 8
 _TILE = 64
+_LEAST_TILES = (16, 8)  # of the free dimensions of the left and the right operand
+_ROW_BITS = 128  # that a row of what is transposed takes, or a multiple
 _Path = tuple[ShapeTracker, int] | None
 """From a candidate to an operand of the dot, and the number of that operand."""
 
@@ -193,9 +195,20 @@ def _may_follow(user: Instruction, fusion: Instruction) -> bool:
     """True for a user of the product that joins no values and reads only `_is_simple` ones in addition."""
     if user.opcode == "concatenate":
         return False
-    if user.opcode == "transpose" and fusion.fused_root.opcode in _VIEWS:
+    view = fusion.fused_root
+    if user.opcode == "transpose" and view.opcode in _VIEWS and not _keeps_together(user, view):
         return False
     return all(_is_simple(o) for o in user.operands if o is not fusion)
+
+
+def _keeps_together(transpose: Instruction, view: Instruction) -> bool:
+    """True if the parts of a dimension that the view divides stay next to one another."""
+    before, after = view.operands[0].shape.dimensions, view.shape.dimensions
+    for (_, start), (_, end) in pairwise(common_factors(before, after)):
+        places = sorted(map(transpose.dimensions.index, range(start, end)))
+        if any(b - a > 1 for a, b in pairwise(places)):
+            return False
+    return True
 
 
 def _is_simple(x: Instruction) -> bool:
@@ -255,16 +268,22 @@ def _keeps_rows(
     """`ShouldFuseTranspose`."""
     if transpose.opcode != "transpose" or transpose.shape.dimensions != tracker.source:
         return False
-    sizes = transpose.shape.dimensions
-    for (start, _), (end, _) in pairwise(common_factors(sizes, tracker.result)):
-        merged = [size for size in sizes[start:end] if size != 1]
-        if any(size & (size - 1) for size in merged[1:]):
-            return False
+    sizes, dims = transpose.shape.dimensions, DotDimensions.of(_dot_in(fusion))
+    source = transpose.operands[0].shape
+    if source.dimensions[source.minor_to_major[0]] * source.bit_width % _ROW_BITS:
+        return False
+    for (start, first), (end, _) in pairwise(common_factors(sizes, tracker.result)):
+        if first in dims.batch(number):
+            continue
+        tile = _LEAST_TILES[number] if first in dims.free(number, len(tracker.result)) else 1 << 30
+        for size in reversed(sizes[start + 1 : end]):
+            if size % tile and tile % size:
+                return False
+            tile = max(tile // size, 1)
     tracker = deepcopy(tracker)
     tracker.transpose_first(transpose.dimensions)
     back = tracker.inverted()
-    dims = DotDimensions.of(_dot_in(fusion))
-    return _has_one_stride(back, dims.contracting(number)) and _has_one_stride(back, dims.batch(number))
+    return _has_one_stride(back, dims.contracting(number)) and _are_adjacent(back, dims.batch(number))
 
 
 def _is_free(dimension: int, fusion: Instruction, tracker: ShapeTracker, number: int) -> bool:
@@ -278,12 +297,17 @@ def _dot_in(fusion: Instruction) -> Instruction:
     return next(x for x in fusion.fused_computation if x.opcode == "dot")
 
 
-def _has_one_stride(tracker: ShapeTracker, dimensions: tuple[int, ...]) -> bool:
-    """`MapsToOneStride`."""
+def _are_adjacent(tracker: ShapeTracker, dimensions: tuple[int, ...]) -> bool:
+    """True if nothing lies between what the dimensions come from."""
     found = tracker.mapped(dimensions)
     if not found:
         return found is not None
-    if any(tracker.result[d] != 1 for d in range(found[0], found[-1]) if d not in found):
+    return all(tracker.result[d] == 1 for d in range(min(found), max(found)) if d not in found)
+
+
+def _has_one_stride(tracker: ShapeTracker, dimensions: tuple[int, ...]) -> bool:
+    """`MapsToOneStride`."""
+    if not _are_adjacent(tracker, dimensions):
         return False
     try:
         return all(kind != "transpose" for kind, _ in tracker.narrow(dimensions).steps())
