@@ -25,6 +25,17 @@ _UNALIGNED = 8  # An array of no more bytes may start anywhere (`minimum_alignme
 def why_not_eigen(convolution: Instruction) -> str | None:
     """The reason why Eigen cannot compute the convolution, or None (`CanUseEigenConvolution`,
     `xla/service/cpu/ir_emission_utils.cc`)."""
+    if (reason := why_never_eigen(convolution)) is not None:
+        return reason
+    for x in (*convolution.operands, convolution):
+        if not x.shape.is_row_major:
+            return f"a layout is not row-major: {x.shape}"
+    return None
+
+
+def why_never_eigen(convolution: Instruction) -> str | None:
+    """The reason why Eigen cannot compute the convolution in any layout, or None
+    (`PotentiallyImplementedAsEigenConvolution`)."""
     source, kernel = convolution.operands[0].shape, convolution.operands[1].shape
     if not source.element_count or not kernel.element_count:
         return "the input or the kernel is empty"
@@ -43,9 +54,6 @@ def why_not_eigen(convolution: Instruction) -> str | None:
     wanted = ConvolutionDimensionNumbers(f"b{spatial}f", f"{spatial}io", f"b{spatial}f")
     if numbers != wanted:
         return f"the dimensions are {numbers}, not {wanted}"
-    for shape in (source, kernel, convolution.shape):
-        if not shape.is_row_major:
-            return f"a layout is not row-major: {shape}"
     return None
 
 

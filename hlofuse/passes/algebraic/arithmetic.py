@@ -149,7 +149,7 @@ def handle_multiply(c: Context, multiply: Instruction) -> bool:
     for operand, converted in both_orders(multiply):
         if converted.opcode == "convert" and converted.operands[0].element_type == "pred":
             zeros = make.zeros(multiply, multiply.shape)
-            return c.become(multiply, make.select, converted.operands[0], operand, zeros)
+            return c.become(multiply, make.select, converted.operands[0], operand, zeros, multiply.shape)
     may_reassociate = c.may_reassociate(multiply)
     inside = may_reassociate and "multiply" in (lhs.opcode, rhs.opcode)
     if inside and (_join_constants(c, multiply) or _constant_into_broadcast(c, multiply)):

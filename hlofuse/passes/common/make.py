@@ -183,8 +183,9 @@ def select(
     pred: Instruction,
     yes: Instruction,
     no: Instruction,
+    shape: Shape | None = None,
 ) -> Instruction:
-    return add(at, "select", yes.shape, [pred, yes, no])
+    return add(at, "select", shape or yes.shape, [pred, yes, no])
 
 
 def compare(at: Instruction, direction: str, a: Instruction, b: Instruction) -> Instruction:

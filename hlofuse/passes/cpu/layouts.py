@@ -1,6 +1,6 @@
 """XLA:CPU's layout constraints (`xla/service/cpu/cpu_layout_assignment.cc`): row-major operands, mostly."""
 
-from hlofuse.analysis.convolution import dimension_numbers, why_not_eigen
+from hlofuse.analysis.convolution import dimension_numbers, why_never_eigen
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shapes import inverse
@@ -47,7 +47,7 @@ class _CpuLayouts(LayoutAssignment):
 def _is_row_major(i: Instruction) -> bool:
     """`OperandsAndResultMustHaveRowMajorLayout`."""
     if i.opcode == "convolution":
-        return why_not_eigen(i) is None
+        return why_never_eigen(i) is None
     if i.opcode == "dot":
         return bool(DotDimensions.of(i).lhs_batch) or dot_strategy(i)[0] == EIGEN
     return custom_call_target(i) == "TopK"
@@ -98,7 +98,7 @@ class ConvCanonicalization(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for x in module.entry.post_order():
-            if x.opcode == "convolution" and why_not_eigen(x) is not None:
+            if x.opcode == "convolution" and why_never_eigen(x) is not None:
                 _canonicalize(x)
                 changed = True
         return changed
