@@ -126,7 +126,7 @@ def end_of_product(pair: CandidatePair) -> bool:
         return False
     reader, number = readers(producer, pair.consumer)[0]
     if _writes(reader):
-        return False
+        return len(producer.users) > 1
     # XLA:TPU chains two products of matrices if they are small enough, above all if there is work between.
     size = sum(o.shape.byte_size for o in reader.operands)
     is_first = without_bitcasts(producer).opcode == "convolution"

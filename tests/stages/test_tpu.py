@@ -189,9 +189,12 @@ SOFTMAX = """p = f32[{0}] parameter(0)
   y = f32[{0}] negate(x)
   ROOT t = (f32[{1}], f32[{0}]) tuple(v, y)"""
 TWO = "p = f32[8,8] parameter(0)\n  q = f32[8,8] parameter(1)\n  x = f32[8,8] add(p, q)"
-STACK = """s = f32[16,8] parameter(1)
-  i = s32[] parameter(2)
+STACK = """i = s32[] parameter(1)
+  s = f32[16,8] parameter(2)
   y = f32[16,8] dynamic-update-slice(s, x, i, i)"""
+ALLOCATED = STACK.replace("parameter(2)", 'custom-call(), custom_call_target="AllocateBuffer"')
+RESULTS = "ROOT t = (f32[16,8], f32[8,8]) tuple(y, x)"
+SUMMED = "ROOT t = (f32[16,8], f32[8,8]) tuple(y, z)"
 HALF = "y = f32[8,4] slice(x), slice={[0:8], [0:4]}"
 
 
@@ -259,7 +262,12 @@ HALF = "y = f32[8,4] slice(x), slice={[0:8], [0:4]}"
             ),
             None,
         ),
-        ((P, PRODUCT, STACK, "ROOT t = (f32[16,8], f32[8,8]) tuple(y, x)"), None),
+        ((P, PRODUCT, STACK, RESULTS), "TP004"),
+        ((P, PRODUCT, ALLOCATED, RESULTS), None),
+        (
+            (P, PRODUCT, ALLOCATED, "z = f32[8,8] exponential(x)", SUMMED),
+            "TP004",
+        ),
         # The next product takes in work on the values of the first, but not the first itself.
         ((P, FIRST, "x = f32[8,8] exponential(c)", f"ROOT y = {AFTER}"), None),
         ((P, PRODUCT, f"ROOT y = {AFTER}"), "TP004"),

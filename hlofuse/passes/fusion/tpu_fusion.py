@@ -13,6 +13,8 @@ from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import OnlySkipped
 from .instruction_fusion import FusionDriver, InstructionFusion
 
+_WRITES = "dynamic-update-slice"
+
 
 class _Driver(FusionDriver):
     rules = (*RULES, producer_is_root, may_fuse_into_in_place)
@@ -129,8 +131,7 @@ class Prediction(OnlySkipped):
         for producer in order:
             is_single = kind(producer) == "loop"
             users = [u for u in producer.users if is_kernel(u)]
-            if is_single:
-                users.sort(key=lambda u: kind(u) != "reduce")
+            users.sort(key=lambda u: kind(u) == _WRITES or (is_single and kind(u) != "reduce"))
             taken: Instruction | None = None
             for user in users:
                 if taken is not None and (is_single or str(user.shape) != str(taken.shape)):
@@ -147,12 +148,14 @@ class Prediction(OnlySkipped):
     ) -> bool:
         first, second = self._groups[producer], self._groups[user]
         kinds = kind(producer), kind(user)
-        if kinds[0] not in ("loop", "convolution") or kinds[1] not in ("loop", "reduce") or first is second:
+        is_written = kinds == ("convolution", _WRITES) and user.operands[0].opcode != "parameter"
+        is_read = kinds[0] in ("loop", "convolution") and kinds[1] in ("loop", "reduce")
+        if first is second or not (is_read or is_written):
             return False
         if producer.shape.is_effective_scalar or (kinds == ("loop", "loop") and not is_created(producer)):
             return False
         read = [(x, u) for x in first for u in x.users if u in second]
-        if any(kind(x) == "reduce" or sorted(_size(u)) != sorted(_size(x)) for x, u in read):
+        if is_read and any(kind(x) == "reduce" or sorted(_size(u)) != sorted(_size(x)) for x, u in read):
             return False
         if any(r.opcode == "copy" for edge in read for r, _ in readers(*edge)):
             return False
