@@ -11,9 +11,11 @@ from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.cost.tpu import TpuDevice, estimated_cycles, tpu_devices
 from hlofuse.ir import (
     Instruction,
+    Layout,
     Module,
     replace,
 )
+from hlofuse.passes.common.shapes import slice_sizes_of
 from .account import Account, Totals
 from .collectives import exchange_of
 from .figures import KernelTime
@@ -144,17 +146,17 @@ def mxu_passes(product: Instruction) -> int:
     return sum(max(parts) - n for n in range(min(parts))) if len(parts) > 1 else 1
 
 
-def tile_bytes(kernel: Instruction) -> int:
-    """Bytes of the whole tiles that slices of gathers and scatters touch; a scatter reads and writes them."""
+def tile_bytes(kernel: Instruction, untiled: str = "") -> int:
+    """Bytes of the whole tiles that slices of gathers and scatters touch; a scatter reads and writes them.
+    `untiled` is the suffix of the layout of arrays without tiles, as `T(8,128)`; they count 0 without one."""
     total = 0
-    for x in inside(kernel):
-        if x.opcode in ("gather", "scatter") and (array := x.operands[0].shape).is_tiled:
-            dimensions = x.attributes.get
-            single = {*dimensions("inserted_window_dims", ()), *dimensions("input_batching_dims", ())}
-            moved = x.shape if x.opcode == "gather" else x.operands[-1].shape
-            window = iter([moved.dimensions[d] for d in dimensions("update_window_dims", ())])
-            sizes = dimensions("slice_sizes") or [d in single or next(window) for d in range(array.rank)]
-            touched = replace_shape(array, dimensions=tuple(map(int, sizes))).buffer_size
+    for x in (i for i in inside(kernel) if i.opcode in ("gather", "scatter")):
+        array, moved = x.operands[0].shape, x.shape if x.opcode == "gather" else x.operands[-1].shape
+        if untiled and not array.is_tiled:
+            array = replace_shape(array, layout=Layout(array.minor_to_major, untiled))
+        if array.is_tiled:
+            sizes = slice_sizes_of(x)
+            touched = replace_shape(array, dimensions=sizes).buffer_size
             total += touched * (moved.element_count // math.prod(sizes)) * (1 + (x.opcode == "scatter"))
     return total
 

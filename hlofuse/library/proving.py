@@ -1,15 +1,20 @@
 """Changes of a module before optimizations, compiled by XLA: what `explain --prove` tries."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import compress
+from math import inf
+from operator import mul
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hlofuse import __version__
 from hlofuse.account import Totals
 from hlofuse.account.bound import open_end
+from hlofuse.account.tpu import tile_bytes
+from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import inside, source_bearer
 from hlofuse.capture.capturing import capture_modules, versions_of
 from hlofuse.capture.model import CaptureError, settled_destination
@@ -128,25 +133,31 @@ def _candidates(
     start: Module,
 ) -> Iterator[Candidate]:
     backend = report.identity.backend.value
-    module = report.account.module
+    module, machine = report.account.module, report.account.machine
     rows = report.account.rows
     least = _LARGE * sum(r.cost.bytes_accessed * r.runs for r in rows)
     unknown = [open_end(r) and r.cost.bytes_accessed * r.runs >= least for r in rows]
-    kernels = [(r.total_us or 0.0, *_sources(r.instruction, module)) for r in rows]
-    total = sum(us for us, *_ in kernels)
+    kernels = [_sources(r.instruction, module) for r in rows]
+    times = [r.total_us or 0.0 for r in rows]
+    total = sum(times) or 1.0
+    rate = machine.xla_memory_bandwidth / 1e6 if isinstance(machine, TpuDevice) else inf
     for r in rewritten(start, backend, loops=True):
         rewriting = WRITTEN.get(r.recipe.name)
         if rewriting is not None and rewriting.rounds:
             continue
         rough = rewriting.rough if rewriting is not None and backend != "tpu" else ""
         s = r.suggestion(replace(UNKNOWN, roughly_timed=rough))
-        same = {_form(x) for x in r.module.instructions()}
-        changed = {_source(x, start) for x in start.instructions() if _form(x) not in same} - {None}
-        touched = [found & changed or line in s.sources for _, found, line in kernels]
-        share = sum(us for us, *_ in compress(kernels, touched)) / (total or 1.0)
+        old, new = (Counter(map(_work, m.instructions())) for m in (start, r.module))
+        goes = (x for x in start.instructions() if old[_work(x)] != new[_work(x)])
+        changed = {*s.sources, *(_source(x, start) for x in goes)} - {None}
+        touched = [sum(map(parts.__getitem__, changed)) for parts in kernels]
+        share = sum(map(mul, times, touched)) / total
+        more = (x for x in r.module.instructions() if new[_work(x)] > old[_work(x)])
+        brought = 0 if r.recipe.unrolls else sum(tile_bytes(x, "T(8,128)") for x in more)
+        if 0 < share * total * rate < brought:
+            continue  # its gathers and scatters take longer than what they replace
         yield replace(s, touched=share, touches_unknown=any(compress(unknown, touched))), r.module
     flags = [s for s in (*v.suggestions, *v.untried) if s.flag]
-    machine = report.account.machine
     if isinstance(machine, TpuDevice) and machine.vmem_size > 2048 * _OWN_VMEM_KIB:
         flag = f"{_VMEM}={machine.vmem_size // 2048}"
         flags.append(Suggestion("flag", "Let a kernel use half of VMEM", "", (), 0, UNKNOWN, flag=flag))
@@ -157,19 +168,26 @@ def _most_touched(s: Suggestion) -> tuple[bool, float]:
     return not s.touches_unknown, -s.touched
 
 
-def _form(x: Instruction) -> object:
-    return x.name, x.shape, *(o.name for o in x.operands)
+def _work(x: Instruction) -> object:
+    return x.computation_name, x.opcode, *(v.shape.leaves_size for v in (x, *x.operands))
 
 
 def _sources(
     kernel: Instruction,
     module: Module,
-) -> tuple[set[object], str | None]:
-    """The sources of a kernel's operations and of a scatter's loop; its line, where XLA made the last of them
-    without a source."""
-    operations = [source_bearer(kernel, module), *inside(kernel)]
-    line = None if operations[-1].op_name else place_of(kernel, module).source
-    return {_source(x, module) for x in operations}, line
+) -> Counter[object]:
+    """The parts that operations have in a kernel's work, by their sources; 1 for its line, where XLA made the
+    last of them without a source, as a scatter's loop."""
+    operations = list(inside(kernel))
+    bearer = _source(source_bearer(kernel, module), module)
+    counts, work = CostAnalysis(), Counter[object]()
+    for x in operations:
+        source = _source(x, module) or bearer
+        work[source] += counts.instruction(x).flops + x.shape.leaves_size + tile_bytes(x)
+    parts = Counter({source: n / (work.total() or 1) for source, n in work.items()})
+    if not operations[-1].op_name:
+        parts[place_of(kernel, module).source] = 1
+    return parts
 
 
 def _source(x: Instruction, module: Module) -> object:

@@ -120,7 +120,8 @@ def test_a_tpu_lists_what_may_apply_and_says_what_compiling_needs(
     final = case / "after.hlo"
     final.write_text(final.read_text().replace(" stack_frame_id=5", ""))
     for name, touched in (("div", r" \(touches [\d.]+ µs, [1-9]\d?% of the estimated time\)"), ("log", "")):
-        named = PROGRAM.replace("={0}\n}", f'={{0}}, metadata={{op_name="jit(softmax)/{name}"}}\n}}')
+        few = PROGRAM.replace("512", "64")  # of many rows the gather takes longer than the product
+        named = few.replace("={0}\n}", f'={{0}}, metadata={{op_name="jit(softmax)/{name}"}}\n}}')
         (case / "before_optimizations.hlo").write_text(named)
         shown = hlofuse("explain", case, columns=200).out
         assert re.search(

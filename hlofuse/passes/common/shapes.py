@@ -204,6 +204,16 @@ def numbers_of(x: Instruction, name: str) -> tuple[int, ...]:
     return tuple(x.attributes.get(name, ()))
 
 
+def slice_sizes_of(x: Instruction) -> tuple[int, ...]:
+    """The size along each dimension of a slice that a gather reads, or a scatter writes."""
+    if x.opcode == "gather":
+        return numbers_of(x, "slice_sizes")
+    sizes = x.operands[-1].shape.dimensions
+    single = numbers_of(x, "inserted_window_dims") + numbers_of(x, "input_batching_dims")
+    window = iter([sizes[d] for d in numbers_of(x, "update_window_dims")])
+    return tuple(1 if d in single else next(window, 1) for d in range(x.operands[0].shape.rank))
+
+
 def window_of(convolution: Instruction) -> Window:
     """The window of a convolution, or of a call that computes one; without dimensions where none is given."""
     found = convolution.attributes.get("window")

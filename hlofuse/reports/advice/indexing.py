@@ -33,6 +33,8 @@ INDEXING = (
     Recipe("take-not-onehot", "Index the table: a one-hot product reads all"),
     Recipe("sum-over-the-entries", "Gather and segment_sum over the entries: this matrix is nearly empty"),
     Recipe("onehot-not-take", "Multiply by a one-hot array: a TPU's gather takes whole tiles"),
+    Recipe("onehot-not-scatter", "Sum by a one-hot array: a TPU's scatter takes whole tiles"),
+    Recipe("where-not-scatter", "Choose the row by jnp.where: what follows reads the whole array"),
     Recipe("multiply-the-small-first", "Multiply in the order that takes fewest operations"),
     Recipe("group-not-repeat", "Group the rows that one value multiplies, do not repeat it"),
     Recipe("multiply-before-the-repeat", "Multiply first, then repeat: rows of this product are equal"),

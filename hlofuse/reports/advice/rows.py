@@ -8,6 +8,7 @@ from math import prod
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, Record
+from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds, integer_of
 from hlofuse.passes.common.shapes import (
@@ -15,6 +16,7 @@ from hlofuse.passes.common.shapes import (
     numbers_of,
     others,
     ranges_of,
+    slice_sizes_of,
     with_dimensions,
     without,
 )
@@ -241,6 +243,11 @@ class _Places(Record):
     """Dimensions of the array that the indices count, with those of the result, as for `x[arange(n), i]`."""
     free: list[int]  # The other dimensions of the result that the indices have
 
+    @property
+    def own(self) -> list[int]:
+        """The dimensions of the result that the indices have, those of the batch first."""
+        return [*self.batch.values(), *self.free]
+
 
 def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:
     """The dimensions of an array that dimensions of a gather count, with these; others, with their places."""
@@ -396,8 +403,7 @@ def _take_first(
     new = over(whole, found, order, sizes_of((whole, labels)) | view.sizes)
     if x.opcode != "gather":
         return replace(x, make.transpose(x, new, [order.index(d) for d in labels]))
-    first = [*places.batch.values(), *places.free]
-    first += others(x.shape.rank, first)
+    first = places.own + others(x.shape.rank, places.own)
     shape = with_dimensions(x.shape, [x.shape.dimensions[d] for d in first])
     order = [first.index(d) for d in range(x.shape.rank)]
     return replace(x, make.transpose(x, make.reshape(x, shape, new), order))
@@ -732,39 +738,39 @@ def _row_read(
     return next(fits, None) if place.stride == 1 else None
 
 
-def _scatter_rows(x: Instruction) -> bool:
-    """A scatter of windows becomes one of rows, without dimensions that a window fills or leaves at one."""
+def _scattered_rows(x: Instruction) -> Instruction | None:
+    """A scatter of rows for one of windows, without dimensions that a window fills or leaves at one."""
     table, indices, updates, *more = x.operands
     names = ("input_batching_dims", "update_window_dims", "scatter_dims_to_operand_dims")
     batch, window, along = (numbers_of(x, name) for name in names)
     rank = indices.shape.rank - 1
     if more or x.raw("inserted_window_dims") != "{}":
-        return False
+        return None
     if x.raw("index_vector_dim") != str(rank):
-        return False
+        return None
     places = zip(others(table.shape.rank, batch), window, strict=True)
     taken = {d: w for d, w in places if d in along and updates.shape.dimensions[w] == 1}
     columns = _columns(indices)
     chosen = [along[k] for k in columns]
     if not chosen or not taken.keys() >= {*chosen}:
-        return False
+        return None
     parts = [make.part(x, indices, k, k + 1, rank) for k in columns]
     rows = make.reshape(x, without(updates.shape, [*taken.values()]), updates)
     rest = [w for w in range(updates.shape.rank) if w not in taken.values()]
-    new = make.copy_of(
+    return make.copy_of(
         x,
         [table, make.concatenate(x, parts, rank), rows],
         update_window_dims=[rest.index(w) for w in window if w in rest],
         inserted_window_dims=[*taken],
         scatter_dims_to_operand_dims=chosen,
     )
-    return replace(x, new)
 
 
 def _index_rows(x: Instruction) -> bool:
     """A gather or scatter of windows of whole rows, or a scatter of their elements, becomes one of rows."""
     if x.opcode == "scatter":
-        return _scatter_rows(x) or _scatter_elements(x)
+        new = _scattered_rows(x)
+        return replace(x, new) if new is not None else _scatter_elements(x)
     rows = None if prod(numbers_of(x, "slice_sizes")) in numbers_of(x, "slice_sizes") else _gathered_rows(x)
     return rows is not None and replace(x, make.transpose(x, *rows))
 
@@ -799,7 +805,7 @@ def _gathered_rows(x: Instruction) -> tuple[Instruction, list[int]] | None:
 
 def _limited(starts: Instruction, last: int) -> Instruction:
     """Each start where XLA begins a slice of which `last` is the last place."""
-    if starts.element_type in "s8 u8 s16 u16".split():
+    if starts.element_type in _SMALL:
         starts = make.convert(starts, starts, "s32")
     starts = make.binary(starts, "minimum", starts, make.scalar_like(starts, last))
     return make.binary(starts, "maximum", starts, make.scalar_like(starts, 0))
@@ -857,6 +863,41 @@ def _columns(indices: Instruction) -> list[int]:
 
 
 _SHORT = 256  # rows: a row of 128 floats took 2.8 ns by its tile, 1.2 by a product of so many (libtpu, v5e)
+_LANES = 128  # fewer are padded, so that products read another dimension as the minor one
+_FEW = 1024  # segments: a sum over so many took 0.4 of its scatter's time (libtpu, v5e)
+_READING = {
+    "offset_dims": "update_window_dims",
+    "collapsed_slice_dims": "inserted_window_dims",
+    "start_index_map": "scatter_dims_to_operand_dims",
+    "operand_batching_dims": "input_batching_dims",
+    "start_indices_batching_dims": "scatter_indices_batching_dims",
+}  # of a gather, and of a scatter
+_SMALL = ("s8", "u8", "s16", "u16")
+
+
+def _onehot(
+    x: Instruction,
+    indices: Instruction,
+    classes: int,
+    places: Sequence[int],
+) -> Labelled:
+    """A one-hot array of indices with these labels; that of its classes is -1."""
+    if indices.element_type in _SMALL:
+        indices = make.convert(indices, indices, "s32")
+    rank = indices.shape.rank
+    shape = array(indices.element_type, [*indices.shape.dimensions, classes])
+    indices = make.broadcast(x, shape, indices, range(rank))
+    return make.compare(x, "EQ", indices, make.iota(x, shape, rank)), [*places, -1]
+
+
+def _product(
+    x: Instruction,
+    hot: Labelled,
+    values: Labelled,
+    result: list[int],
+) -> Instruction:
+    x.attributes = x.attributes.updated(operand_precision="{highest,highest}")
+    return over(x, contracted(x, hot, values, result), result, sizes_of(hot, values))
 
 
 def _multiply_by_onehot(x: Instruction) -> bool:
@@ -869,16 +910,40 @@ def _multiply_by_onehot(x: Instruction) -> bool:
     labels = _labels(x, {**found.batch, found.along: -1})
     if labels is None or classes > _SHORT:
         return False
-    starts = _limited(found.indices, classes - 1)
-    rank = starts.shape.rank
-    shape = array(starts.element_type, [*starts.shape.dimensions, classes])
-    starts = make.broadcast(x, shape, starts, range(rank))
-    hot = make.compare(x, "EQ", starts, make.iota(x, shape, rank))
-    places = [*found.batch.values(), *found.free]
-    x.attributes = x.attributes.updated(operand_precision="{highest,highest}")
-    result = [*range(x.shape.rank)]
-    product = contracted(x, (hot, [*places, -1]), (table, labels), result)
-    return replace(x, over(x, product, result, dict(enumerate(x.shape.dimensions))))
+    hot = _onehot(x, _limited(found.indices, classes - 1), classes, found.own)
+    return replace(x, _product(x, hot, (table, labels), [*range(x.shape.rank)]))
+
+
+def _choose_rows(
+    x: Instruction,
+    is_summed: bool = False,
+) -> bool:
+    """A scatter of one row to each place of the batch becomes a choice between it and the array; `is_summed`:
+    sums along a short dimension become a product with a one-hot array."""
+    opcode, root = ("add" if is_summed else "parameter"), x.to_apply.root
+    if not combines_by(x, opcode) or root is x.to_apply.parameters[0]:
+        return False
+    form = _scattered_rows(x) or x
+    table, indices, updates = form.operands
+    names = {new: numbers_of(form, old) for new, old in _READING.items()}
+    sizes, vector = slice_sizes_of(form), int(form.raw("index_vector_dim") or 0)
+    read = indexed(x, "gather", [table, indices], updates.shape, vector, (), slice_sizes=sizes, **names)
+    if any(sizes[d] == table.shape.dimensions[d] for d in names["start_index_map"]):
+        return False  # the scatter leaves out what does not begin at 0
+    found = _places(read)
+    labels = _labels(read, {**found.batch, found.along: -1}) if found is not None else None
+    if found is None or labels is None or bool(found.free) != is_summed:
+        return False
+    classes = table.shape.dimensions[found.along]
+    hot = _onehot(x, found.indices, classes, found.own)
+    own = updates, [*range(updates.shape.rank)]
+    if is_summed:
+        is_product = x.element_type in FLOATING_TYPES or len(labels) == len(found.batch) + 1
+        is_short = is_product and classes <= _FEW
+        return is_short and replace(x, make.binary(x, "add", table, _product(x, hot, own, labels)))
+    mask, rows = (over(v[0], v, labels, sizes_of(hot, own)) for v in (hot, own))
+    is_read = table.shape.dimensions[-1] % _LANES and any(u.opcode != "tuple" for u in x.users)
+    return bool(is_read) and replace(x, make.select(x, mask, rows, table))
 
 
 ROWS = {
@@ -891,6 +956,8 @@ ROWS = {
     "take-not-onehot": Rewriting("dot reduce", _take),
     "sum-over-the-entries": Rewriting("dot", _multiply_entries),
     "onehot-not-take": Rewriting("gather", _multiply_by_onehot, "tpu"),
+    "onehot-not-scatter": Rewriting("scatter", partial(_choose_rows, is_summed=True), "tpu"),
+    "where-not-scatter": Rewriting("scatter", _choose_rows, "tpu"),
     "pick-the-label": Rewriting("reduce", partial(_take, is_product=True)),
     "reshape-not-segments": Rewriting("scatter", _segments),
     "index-all-rows": Rewriting("scatter gather", _index_rows, "tpu"),
