@@ -283,15 +283,17 @@ def _value(x: Instruction) -> _Value:
 
 
 def _first_of(value: _Value) -> _Value:
-    x, path = value
-    root = end_of(x)
-    if root.opcode in ("scatter", "dynamic-update-slice") and not path:
-        source = without_views(root.operands[0])
-        is_given = root is not x and source.opcode == "parameter"
-        return _first_of(_value(x.operands[source.parameter_number] if is_given else source))
-    if x.opcode == "while" and path and x.operands[0].opcode == "tuple":
-        return _first_of(_value(x.operands[0].operands[path[0]]))
-    return value
+    while True:
+        x, path = value
+        root = end_of(x)
+        if root.opcode in ("scatter", "dynamic-update-slice") and not path:
+            source = without_views(root.operands[0])
+            is_given = root is not x and source.opcode == "parameter"
+            value = _value(x.operands[source.parameter_number] if is_given else source)
+        elif x.opcode == "while" and path and x.operands[0].opcode == "tuple":
+            value = _value(x.operands[0].operands[path[0]])
+        else:
+            return value
 
 
 def _results(computation: Computation) -> Iterable[tuple[int, _Value]]:

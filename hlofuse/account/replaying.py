@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from math import inf
 
 from msgspec import Struct, field
 
@@ -233,6 +234,11 @@ class Observed(Struct):
         return self.replay.input.note
 
 
+_MOST_DECISIONS = 200_000
+"""Decisions of a pass in a replay that only tries a change: more take over five seconds. XLA:CPU
+computes what an unrolled loop shifts once for each path to it."""
+
+
 class SharedStart(Struct):
     """The common part of observed replays of a module, up to a pass after priority fusion."""
 
@@ -252,20 +258,21 @@ def observed_replay(
     """A replay with its costs, and with XLA's own replay where the configuration differs from XLA. `cache`
     holds costs that earlier replays of the module computed. `start` says up to which pass this replay is the
     same as earlier ones; without it, it starts at `begun`, before the first pass. With `totals_only` the
-    costs of single fusions are not noted."""
+    costs of single fusions are not noted, and one of too many decisions ends with HlofuseError."""
     if isinstance(input, Module):
         input = CompilationInput(input)
     cache = cache or SharedTables()
     xla = observed_replay(input, config.xla, cache=cache) if config.xla is not None else None
+    most = _MOST_DECISIONS if totals_only else inf
     if config.device is None:
-        return Observed(compile(input, config), None, xla)
+        return Observed(compile(input, config, most=most), None, xla)
     beginning = begun
     if beginning is None and config.passes:
         beginning = Checkpoint(config.passes[0])  # what comes before it takes longest
     observer = CostObserver(with_ties=input.has_open_ties(config.target))
     checkpoint = start.checkpoint if start is not None else begun
     watching = () if totals_only else (observer,)
-    done = compile(input, config, watching, cache=cache, checkpoint=checkpoint)
+    done = compile(input, config, watching, cache=cache, checkpoint=checkpoint, most=most)
     if start is not None and not totals_only:
         observer = start.observer = start.observer or observer
     return Observed(done, costs_of(observer, done, cache, beginning), xla, cache)

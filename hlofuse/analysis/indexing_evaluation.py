@@ -51,15 +51,18 @@ class IndexingEvaluation:
 
 
 def code_duplication(
-    evaluation: IndexingEvaluation, producer: Instruction, limit: float
+    evaluation: IndexingEvaluation, producer: Instruction, limit: float, counted: dict[Instruction, int]
 ) -> dict[str, int] | None:
-    """The figures, if fusing `producer` would copy too much code (`CodeDuplicationTooHigh`)."""
+    """The figures, if fusing `producer` would copy too much code (`CodeDuplicationTooHigh`). `counted` has
+    uses that still hold, and gets those of `producer`."""
     if producer.opcode == "broadcast":
         return None
     emitted = evaluation.emitted(producer)
     if producer.opcode not in INVALIDATES_CACHE:
         return {"emitted": emitted} if emitted > limit else None
-    uses = use_count(producer)
+    uses = counted.get(producer)
+    if uses is None:
+        uses = counted[producer] = use_count(producer)
     return {"emitted": emitted, "uses": uses} if emitted > min(limit, 1) or uses > 1 else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct, field
@@ -45,6 +46,7 @@ def compile(
     device: str | DeviceDescription | None = None,
     cache: SharedTables | None = None,
     checkpoint: Checkpoint | None = None,
+    most: float = inf,
 ) -> Compilation:
     """XLA's passes on copies of a module, from its stage to `until`, with every decision.
 
@@ -53,8 +55,8 @@ def compile(
     holds costs that compilations of one module share, and `checkpoint` the fusion passes that they have in
     common.
 
-    HlofuseError for unknown names, where calls would multiply beyond reason, and for a program partitioned by
-    hand that the partitioner has not seen."""
+    HlofuseError for unknown names, where calls would multiply beyond reason, for more than `most` decisions
+    in a fusion pass, and for a program partitioned by hand that the partitioner has not seen."""
     if isinstance(input, Module):
         input = CompilationInput(input)
     if isinstance(config, str):
@@ -62,7 +64,7 @@ def compile(
     begun = checkpoint.latest() if checkpoint is not None else None
     done = Compilation(input, config) if begun is None else begun.resume()
     done.config = config
-    done.advance(until, observers, cache, checkpoint)
+    done.advance(until, observers, cache, checkpoint, most)
     return done
 
 
@@ -140,6 +142,7 @@ class Compilation(Struct):
         observers: Sequence[PassObserver] = (),
         cache: SharedTables | None = None,
         checkpoint: Checkpoint | None = None,
+        most: float = inf,
     ) -> None:
         """Run the passes up to `until` that have not run yet, see `compile`."""
         stages = list(Stage)
@@ -148,7 +151,7 @@ class Compilation(Struct):
             if stage in self.spans and begun is None:
                 continue
             if stage is Stage.FUSED:
-                self._fuse(observers, cache, checkpoint, begun)
+                self._fuse(observers, cache, checkpoint, begun, most)
             else:
                 run = lower if stage is Stage.INPUT else finish
                 before = stages[stages.index(stage) - 1]
@@ -160,6 +163,7 @@ class Compilation(Struct):
         cache: SharedTables | None,
         checkpoint: Checkpoint | None,
         begun: Checkpoint | None,
+        most: float,
     ) -> None:
         config, listed, input = self.config, self.config.passes, self.input
         if begun is not None:
@@ -182,7 +186,7 @@ class Compilation(Struct):
             if checkpoint is not None:
                 checkpoint.note(self, text)
             created = make_pass(text, config.target, config.release, config.settings, **context)
-            fused.passes += run_passes([created], fused.module, Recorder(), observers)
+            fused.passes += run_passes([created], fused.module, Recorder(most), observers)
 
     def at(self, stage: Stage) -> Module:
         """The module at a stage from the input's on."""

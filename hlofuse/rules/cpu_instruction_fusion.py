@@ -233,7 +233,8 @@ def code_duplication(pair: CandidatePair) -> Answer:
     producer, consumer, state = pair.producer, pair.consumer, pair.state
     if not state.may_duplicate or consumer.opcode != "fusion":
         return None
-    return duplication(state.evaluation(consumer), producer, state.settings.value(ALLOWED_CODE_DUPLICATION))
+    limit = state.settings.value(ALLOWED_CODE_DUPLICATION)
+    return duplication(state.evaluation(consumer), producer, limit, state.uses)
 
 
 @condition(

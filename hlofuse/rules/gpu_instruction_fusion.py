@@ -245,7 +245,7 @@ def code_duplication(pair: GpuPair) -> Answer:
     if pair.consumer.opcode != "fusion":
         return None
     limit = state.settings.value(ALLOWED_CODE_DUPLICATION)
-    return duplication(state.evaluation(pair.consumer), pair.producer, limit)
+    return duplication(state.evaluation(pair.consumer), pair.producer, limit, state.uses)
 
 
 def _is_heavy(instruction: Instruction, pair: GpuPair) -> bool:

@@ -28,6 +28,8 @@ class FusionState:
     ends: set[Instruction] = field(default_factory=set)
     """On a TPU, the last instruction of each product's kernel."""
     evaluations: dict[Instruction, IndexingEvaluation] = field(default_factory=dict)
+    uses: dict[Instruction, int] = field(default_factory=dict)
+    """Uses of producers, until one of their users is fused."""
 
     def evaluation(self, fusion: Instruction) -> IndexingEvaluation:
         """Emission counts of a fusion; made when first asked for, then kept up to date by the pass."""

@@ -4,8 +4,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from math import inf
 from typing import Any, NamedTuple
 
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.names import NO_ORIGIN, Origin
 from hlofuse.rules.catalogue import Rule
@@ -101,7 +103,9 @@ class Skipped(NamedTuple):
 class Recorder:
     """Collects events; a pass announces itself with `begin_pass`, and each decision is a step."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: float = inf) -> None:
+        self._most = most
+        """Decisions of a pass after which a replay ends with HlofuseError."""
         self.events = list[Event]()
         self.left_alone = dict[Skipped, None]()
         """The distinct arguments of `skipped`; not part of the trace."""
@@ -137,6 +141,8 @@ class Recorder:
     def ineligible(self, producer: Instruction, consumer: Instruction | None, verdict: Verdict) -> None:
         """`producer` was not fused into `consumer` (or into anything)."""
         self._step += 1
+        if self._step > self._most:
+            raise HlofuseError(f"{self._pass} takes more than {self._most:,} decisions")
         head = "ineligible", self._pass, producer.computation_name, self._step, producer.name
         reasons = verdict.rule.code, verdict.reason, verdict.figures
         user: str | None = None

@@ -38,7 +38,10 @@ def elements(
         found = MOVES[x.opcode](x, *(elements(o, cache, most) for o in x.operands))
     else:
         function = array_function(x)
-        parts = [elements(o, cache, most) for o in x.operands]
+        try:
+            parts = [elements(o, cache, most) for o in x.operands]
+        except RecursionError:  # a long chain, whose start is hardly a constant
+            raise CannotEvaluate from None
         found = _as_elements(x, function, *parts)
     cache[x] = found
     return found

@@ -151,6 +151,8 @@ class FusionDriver:
         prefix = f"{producer.opcode}_{consumer.opcode}_"
         fusion = fuse_in_place_of(consumer, self.choose_kind(producer, consumer), prefix)
         self.state.reused.fused(producer, fusion)
+        for x in (producer, *producer.operands):
+            self.state.uses.pop(x, None)
         self.fuse_instruction(fusion, producer)
         self.recorder.fuse(
             producer,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial, reduce
-from itertools import count, pairwise
+from itertools import count, islice, pairwise
 from math import prod
 
 from msgspec import Struct
@@ -143,31 +143,56 @@ def spread_factor(x: Instruction) -> Labelled:
     return value, [dims.index(d) for d in range(value.shape.rank)]
 
 
+_MOST_TERMS = 1000  # a square of a square has twice the factors
+
+
 def terms_of(x: Instruction, opcode: str = "add") -> list[Instruction]:
     """The values that a sum, or another operation on two, combines."""
-    if x.opcode != opcode:
-        return [x]
-    below = (terms_of(o, opcode) if len(o.users) == 1 else [o] for o in x.operands)
-    return [t for terms in below for t in terms]
+    terms, waiting = list[Instruction](), [x]
+    while waiting:
+        term = waiting.pop()
+        if term.opcode == opcode and (term is x or len(term.users) == 1) and len(terms) < _MOST_TERMS:
+            waiting += reversed(term.operands)
+        else:
+            terms.append(term)
+    return terms
+
+
+_DEEPEST = 32  # levels of products below which a factor stays whole
+_MOST_FACTORS = 64
 
 
 def multiplied(x: Instruction) -> list[Labelled]:
     """The factors of an elementwise product, also of an outer one that a matrix product without a sum forms.
-    A quotient by what is spread is a product with its inverse."""
+    A quotient by what is spread is a product with its inverse. Empty for a product of too many."""
+    found = list(islice(_multiplied(x, _DEEPEST), _MOST_FACTORS + 1))
+    return found if len(found) <= _MOST_FACTORS else []
+
+
+def _multiplied(x: Instruction, levels: int) -> Iterator[Labelled]:
+    if not levels:
+        yield x, [*range(x.shape.rank)]
+        return
     if x.opcode == "divide":
         below, own = spread_factor(x.operands[1])
         if len(own) < x.shape.rank and below.element_type == x.element_type:
             inverse = make.binary(x, "divide", make.scalar_like(below, 1), below)
-            return [*multiplied(x.operands[0]), (inverse, own)]
+            yield from _multiplied(x.operands[0], levels - 1)
+            yield inverse, own
+            return
     if x.opcode == "multiply":
-        return [f for o in x.operands for f in multiplied(o)]
+        for o in x.operands:
+            yield from _multiplied(o, levels - 1)
+        return
     value, own = spread_factor(x)
     if value.element_type not in (x.element_type, *FLOATING_TYPES):
-        return [(value, own)]  # integers may wrap
-    factors = multiplied(value) if value is not x else [(value, own)]
+        yield value, own  # integers may wrap
+        return
+    factors: Iterable[Labelled] = _multiplied(value, levels - 1) if value is not x else [(value, own)]
     if value.opcode == "dot" and not DotDimensions.of(value).lhs_contracting:
         factors = labelled(value)
-    return [(v, [own[d] for d in labels]) for v, labels in factors]
+    for v, labels in factors:
+        yield v, [own[d] for d in labels]
 
 
 _FRESH = count(1000)  # labels of dimensions that no result has
@@ -184,6 +209,8 @@ def _factors(
         shift = len(fresh) - len(labels)
         return [(v, [fresh[d + shift] for d in own]) for v, own in labelled(value)]
     found = [(v, [labels[d] for d in own]) for v, own in multiplied(value)]
+    if not found:
+        return []
     found.sort(key=lambda f: -len(f[1]))
     while len(found) > 2 and len(found[0][1]) < len(labels):
         small = found.pop()

@@ -577,13 +577,17 @@ def _sum_once(x: Instruction) -> bool:
 
 def _terms(x: Instruction, f: Instruction) -> list[Labelled]:
     """The values whose difference is a factor of what `x` sums; other factors are one value."""
-    if f.opcode == "subtract":
-        return [spread_factor(o) for o in f.operands]
-    if f.opcode in ("multiply", "divide"):
-        scale = spread_factor(f.operands[1])
-        found = [on_both(x, f.opcode, t, scale) for t in _terms(x, f.operands[0])]
-        return found if len(found) > 1 else [spread_factor(f)]
-    return [spread_factor(f)]
+    whole, scaled = f, list[Instruction]()
+    while f.opcode in ("multiply", "divide"):
+        scaled.append(f)
+        f = f.operands[0]
+    if f.opcode != "subtract":
+        return [spread_factor(whole)]
+    found = [spread_factor(o) for o in f.operands]
+    for g in reversed(scaled):
+        scale = spread_factor(g.operands[1])
+        found = [on_both(x, g.opcode, t, scale) for t in found]
+    return found
 
 
 def _scaled_pair(

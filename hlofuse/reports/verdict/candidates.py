@@ -1,6 +1,7 @@
 """Possible changes, tried on the module: recipes, flags, and rules that no program can avoid."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from math import inf
 from time import process_time
@@ -546,9 +547,10 @@ def of_barriers(
             x.replace_all_uses_with(make.add(x, "opt-barrier", x.shape, [x]))
     if not places:
         return
-    input = with_edited(replay.input, module)
-    account = facts.account_replayed
-    after = final_account(observed_replay(input, replay.config, cache=observed.cache, totals_only=True))
+    changed = _replayed(with_edited(replay.input, module), replay.config, observed.cache)
+    if changed is None:
+        return
+    account, after = facts.account_replayed, final_account(changed)
     trial = trial_of(account.totals, after.totals, "replayed", (account, after))
     saves = (trial.us_saved or 0.0) >= _GAIN_OF_FLAG * (account.totals.us or 0.0)
     if for_memory or (saves and least_saving(account, after) > 0):
@@ -577,7 +579,15 @@ def tried(
     if config.device is not None and has_triton(config.device):
         steps = (ALGSIMP_LAYOUTS, "cse(only_fusion_computations=false)", "triton-softmax-rewriter")
         pass_lists(config.device).pipeline("after-rewrite", *steps).run(module, recorder)
-    return observed_replay(with_edited(input, module), config, cache=cache, totals_only=True), changed
+    found = _replayed(with_edited(input, module), config, cache)
+    return (found, changed) if found is not None else None
+
+
+def _replayed(input: CompilationInput, config: ReplayConfig, cache: SharedTables) -> Observed | None:
+    """The replay of a module that was changed; None where it takes too many decisions."""
+    with suppress(HlofuseError):
+        return observed_replay(input, config, cache=cache, totals_only=True)
+    return None
 
 
 def with_edited(input: CompilationInput, module: Module) -> CompilationInput:
@@ -603,10 +613,10 @@ def tried_around(
         if cut is None:
             continue
         alone = with_edited(observed.replay.input, cut)
-        base = observed_replay(alone, config, cache=cache, totals_only=True)
-        names = cutter.matched(base.replay)
+        base = _replayed(alone, config, cache)
+        names = cutter.matched(base.replay) if base is not None else None
         attempt = tried(alone, config, recipe, places[:1], cache) if names is not None else None
-        if attempt is None:
+        if base is None or attempt is None:
             continue
         is_tried = True
         share(cutter.facts.account_after.module, base.replay, names)
