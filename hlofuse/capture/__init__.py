@@ -36,7 +36,9 @@ def capture(
     try:
         import jax
     except ImportError as error:
-        raise CaptureError(f'hlofuse.capture needs jax: pip install "hlofuse[capture]" ({error})') from None
+        raise CaptureError(
+            f'hlofuse.capture needs jax: pip install ".[capture]" from a checkout ({error})'
+        ) from None
     destination = settled_destination(target, device, topology)
     jitted = function if hasattr(function, "trace") else jax.jit(function)
     lowered = jitted.trace(*jax.tree.map(shape_only, arguments)).lower(

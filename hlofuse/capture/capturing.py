@@ -44,9 +44,9 @@ _PROFILED = Path(__file__).with_name("profiled.py")
 _DUMP_TO = re.compile(r"--xla_dump_to=(?!DIR( |$))\S*")
 _DUMP = "--xla_dump_to={folder} --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_text --xla_dump_hlo_as_proto"
 _EXTRA = {
-    "cpu": 'pip install "hlofuse[capture]"',
-    "gpu": 'pip install "hlofuse[capture-gpu]"',
-    "tpu": 'pip install "hlofuse[capture-tpu]"',
+    "cpu": 'pip install ".[capture]" from a checkout of hlofuse',
+    "gpu": 'pip install ".[capture-gpu]" from a checkout of hlofuse',
+    "tpu": 'pip install ".[capture-tpu]" from a checkout of hlofuse',
 }
 _BRINGS = {"cpu": "jax and jaxlib", "gpu": "the CUDA plugin of JAX", "tpu": "libtpu"}
 

@@ -237,8 +237,8 @@ def hlo_text(data: bytes, form: str, name: str) -> str:
         import jaxlib._jax
     except ImportError:
         raise HlofuseError(
-            f'{printable(name)} is {form}, which needs jaxlib to be read; pip install "hlofuse[capture]"'
-            ", or hlofuse capture FILE --python PYTHON, a Python that has JAX"
+            f'{printable(name)} is {form}, which needs jaxlib to be read; pip install ".[capture]"'
+            " from a checkout of hlofuse, or hlofuse capture FILE --python PYTHON, a Python that has JAX"
         ) from None
     try:
         if form == PROTO:

@@ -198,7 +198,8 @@ class Judge(AbstractContextManager["Judge", None]):
             raise Refused(message if in_time else f"no result within {self.timeout:g} s")
         answer: dict[str, Any] = json.loads(line)
         if "missing" in answer:
-            hint = f'{self.python} needs jax: pip install "hlofuse[capture]", or give --python'
+            install = 'pip install ".[capture]" from a checkout of hlofuse'
+            hint = f"{self.python} needs jax: {install}, or give --python"
             raise HlofuseError(printable(f"{hint} ({answer['missing']})"))
         if "error" in answer:
             raise Refused(printable(" ".join(answer["error"].split())[:600]))

@@ -193,13 +193,13 @@ def test_what_is_missing_is_named(capture: Any, tmp_path: Path) -> None:
     missing = {"kind": "missing", "message": "jax (No module named 'jax')"}
     result = capture({"problem": missing})
     assert result.status == 2
-    assert 'pip install "hlofuse[capture]"' in result.err
+    assert 'pip install ".[capture]"' in result.err
     result = capture({"problem": missing}, "--device", "v100")
     assert "needs jax and jaxlib" in result.err
-    assert 'pip install "hlofuse[capture-gpu]"' in result.err
+    assert 'pip install ".[capture-gpu]"' in result.err
     missing = {"kind": "missing", "message": "gpu plugin (topology not implemented for cuda)"}
     result = capture({"problem": missing}, "--device", "v100")
-    assert 'pip install "hlofuse[capture-gpu]"' in result.err
+    assert 'pip install ".[capture-gpu]"' in result.err
     assert not (tmp_path / "out").exists()
 
 

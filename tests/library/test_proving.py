@@ -127,9 +127,7 @@ def test_a_tpu_lists_what_may_apply_and_says_what_compiling_needs(
         assert re.search(
             rf"Worth trying \(not simulated\): (--\S+, )?take-not-onehot{touched}(,|$)", shown, re.M
         )
-    compiler.refusal = (
-        'capture for tpu (v5e:2x2) needs libtpu; pip install "hlofuse[capture-tpu]" in its place'
-    )
+    compiler.refusal = 'capture for tpu (v5e:2x2) needs libtpu; pip install ".[capture-tpu]" in its place'
     for columns in (80, 160):
         shown = hlofuse("explain", case, "--prove", columns=columns).out
         assert f"Not simulated: {compiler.refusal}" in " ".join(shown.split())
