@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from hlofuse.cost.combined import CombinedModel, model_of
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -11,7 +10,7 @@ from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.constraints import Tiling
-from hlofuse.ir import Instruction, Record, replace
+from hlofuse.ir import Instruction, Json, Record, replace
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 
 NUMBERS = tuple("memory_bandwidth l2_cache_size core_count clock_rate_ghz fpus_per_core".split())
@@ -56,7 +55,7 @@ def _flip(
         return max(1, round(varied)) if whole else float(f"{varied:.4g}")
 
     def flips(exponent: float) -> bool:
-        changes: dict[str, Any] = {name: value(exponent)}
+        changes: Json = {name: value(exponent)}
         verdict = pays(replace(device, **changes))
         return verdict is not None and verdict is not now
 

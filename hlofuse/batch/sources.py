@@ -18,7 +18,7 @@ from hlofuse.inputs.companions import MANIFEST, STAMP
 from hlofuse.inputs.dump_directory import DumpedModule
 from hlofuse.inputs.dump_names import read_name
 from hlofuse.inputs.profile.files import PROFILE
-from hlofuse.ir import HlofuseError, Record, grouped, replace
+from hlofuse.ir import HlofuseError, Json, Record, grouped, replace
 from hlofuse.ir.texts import packaged
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @cache
-def document(name: str) -> dict[str, Any]:
+def document(name: str) -> Json:
     return packaged(__file__, name)
 
 

@@ -14,7 +14,7 @@ from hlofuse import __version__
 from hlofuse.account.functions import functions_of
 from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.text import input_limit
-from hlofuse.ir import HlofuseError, Record
+from hlofuse.ir import HlofuseError, Json, Record
 from hlofuse.library.answer import flat
 from hlofuse.library.modules import each_module
 from hlofuse.library.options import ReplayOptions
@@ -29,7 +29,7 @@ from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.verdict.json import verdict_json
 from .sources import SCHEMA, Item
 
-Rows: TypeAlias = dict[str, list[dict[str, Any]]]
+Rows: TypeAlias = dict[str, list[Json]]
 """Rows by the name of their table; columns that are missing are null."""
 _BACK = '<header><a href="../index.html">All modules</a>'
 
@@ -50,7 +50,7 @@ class Task(Record):
         return f"{self.seconds:g} s, {self.memory_bytes >> 20} MiB, files of {self.file_bytes >> 20} MiB"
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Json:
         """The settings that rows depend on; rows are computed again where they change."""
         options = {name: value for name, value in self.request.items() if value}
         pages = {"pages": True} if self.pages else {}
@@ -71,7 +71,7 @@ def page_name(key: str, module: str | None) -> str:
 def worked(item: Item, task: Task) -> Rows:
     """The rows of all modules of a unit. What cannot be read or replayed is a row with its error."""
     start = time.monotonic()
-    unit: dict[str, Any] = {"limits": task.limits}
+    unit: Json = {"limits": task.limits}
     found: Rows = {table: [] for table in ("modules", "kernels", "functions", "edges", "suggestions")}
     found["work"] = [unit]
     for rows in _of_each(item, task):
@@ -174,13 +174,13 @@ def _rows(report: Report, with_verdict: bool) -> Rows:
     }
 
 
-def _edge(edge: RefusedEdge) -> dict[str, Any]:
+def _edge(edge: RefusedEdge) -> Json:
     found = {**refused_edge_json(edge), **(where_json(edge.where) or {})}
     user = found["consumer_input_name"]
     return {**found, "producer_kernel": next(iter(edge.kernels - {user}), user), "consumer_kernel": user}
 
 
-def _boundaries(report: Report, root: Path) -> Iterator[dict[str, Any]]:
+def _boundaries(report: Report, root: Path) -> Iterator[Json]:
     """Pairs of kernels in a fused module, with the rule that keeps them apart."""
     explained = report.explain().to_json()
     for edge in explained.get("boundaries", ()):

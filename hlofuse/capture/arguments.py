@@ -7,11 +7,11 @@ import ast
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import Json
 from hlofuse.ir.texts import packaged
 from .model import Mesh
 
@@ -20,7 +20,7 @@ _SCALAR = re.compile(r"(\w)\[\s*\]")
 _EXAMPLE = 'expected shapes such as "f32[128,512], s32[]", also in lists, tuples and dictionaries'
 
 
-def parse_arguments(text: str) -> list[dict[str, Any]]:
+def parse_arguments(text: str) -> list[Json]:
     """The arguments as plain data for the compiling process; raises `HlofuseError` for invalid ones.
     `{"array": {"dtype", "shape"}}`, by dimension with the names of `axes` if any is divided, `{"dict": [[key,
     value], …]}`, `{"list": […]}`, `{"tuple": […]}` or `{"value": a number, text, boolean or null}`."""
@@ -39,7 +39,7 @@ def parse_arguments(text: str) -> list[dict[str, Any]]:
         raise HlofuseError(f"--args is nested too deeply; {_EXAMPLE}") from None
 
 
-def check_axes(arguments: Sequence[dict[str, Any]], mesh: Mesh) -> None:
+def check_axes(arguments: Sequence[Json], mesh: Mesh) -> None:
     """Raise `HlofuseError` where an argument is divided by an axis missing in the mesh."""
     for spec in arguments:
         kind, value = next(iter(spec.items()))
@@ -53,7 +53,7 @@ def check_axes(arguments: Sequence[dict[str, Any]], mesh: Mesh) -> None:
             check_axes(value, mesh)
 
 
-def _argument(node: ast.expr) -> dict[str, Any]:
+def _argument(node: ast.expr) -> Json:
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
         return {"array": {"dtype": _dtype(node.value.id), **_dimensions(node.slice)}}
     if isinstance(node, ast.Dict) and all(
@@ -82,7 +82,7 @@ def _dtype(name: str) -> str:
     return _NUMPY[name]
 
 
-def _dimensions(node: ast.expr) -> dict[str, Any]:
+def _dimensions(node: ast.expr) -> Json:
     items = [_dimension(i) for i in (node.elts if isinstance(node, ast.Tuple) else [node])]
     sizes = [i.value for i, _ in items if isinstance(i, ast.Constant) and type(i.value) is int]
     if len(sizes) != len(items):

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any
 
 from hlofuse.cost.tpu import tpu_of
 from hlofuse.format import fields, printable
@@ -22,7 +21,7 @@ from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.profile.files import PROFILE
 from hlofuse.inputs.text import decode, input_name, read_bytes
 from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO, foreign_form, module_proto
-from hlofuse.ir.record import replace
+from hlofuse.ir.record import Json, replace
 from .arguments import check_axes
 from .folder import STAMP, collect, folder_name
 from .model import Capture, CaptureError, Destination
@@ -88,18 +87,18 @@ def environment_for(target: str | None, flags: str) -> dict[str, str]:
 
 
 def compile_request(
-    request: dict[str, Any],
+    request: Json,
     destination: Destination,
     *,
     python: str | None,
     flags: str,
-) -> dict[str, Any]:
+) -> Json:
     """The child's answer after compiling the programs in `request`. Where XLA aborts, that program gets an
     error and another child continues with the rest. `names` are those of all programs. Raises `CaptureError`
     where nothing can be compiled: jax or a plugin is missing (the message names the extra), or the program is
     at fault."""
     python = python or sys.executable
-    found: dict[str, Any] = {"versions": {}, "unknown_fields": [], "compiled": [], "errors": {}}
+    found: Json = {"versions": {}, "unknown_fields": [], "compiled": [], "errors": {}}
     with tempfile.TemporaryDirectory() as scratch:
         answer = Path(scratch, "answer.json")
         request_ = {**request, **fields(destination, "target topology=place mesh"), "answer": str(answer)}
@@ -113,7 +112,7 @@ def compile_request(
             request_["done"] = [*found["compiled"], *found["errors"]]
             done = _run_child(request_, Path(scratch), python, environment)
             try:
-                output: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+                output: Json = json.loads(answer.read_text(encoding="utf-8"))
             except (OSError, ValueError):
                 raise CaptureError(_aborted(done)) from None
             answer.unlink()
@@ -134,7 +133,7 @@ def compile_request(
 
 
 def _run_child(
-    request_: dict[str, Any],
+    request_: Json,
     scratch: Path,
     python: str,
     environment: dict[str, str],
@@ -187,7 +186,7 @@ def capture_function(
     destination: Destination,
     out: Path,
     *,
-    arguments: Sequence[dict[str, Any]] = (),
+    arguments: Sequence[Json] = (),
     arguments_from: str | None = None,
     only: Sequence[str] = (),
     python: str | None = None,
@@ -307,7 +306,7 @@ def versions_of(program: str) -> dict[str, str]:
 
 
 def _capture(
-    request: dict[str, Any],
+    request: Json,
     destination: Destination,
     out: Path,
     python: str | None,
@@ -344,7 +343,7 @@ def _capture(
 
 
 def _capture_on(
-    request: dict[str, Any],
+    request: Json,
     destination: Destination,
     out: Path,
     python: str | None,
@@ -449,7 +448,7 @@ def _finish(
     captured.modules = [replace(m, folder=out / m.name) for m in captured.modules]
 
 
-def _write_json(path: Path, data: dict[str, Any]) -> None:
+def _write_json(path: Path, data: Json) -> None:
     path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 

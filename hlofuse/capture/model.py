@@ -3,13 +3,13 @@
 import re
 from math import prod
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format import fields, printable
-from hlofuse.ir import HlofuseError, Record
+from hlofuse.ir import HlofuseError, Json, Record
 
 TARGETS = ("cpu", "gpu", "tpu")
 Mesh: TypeAlias = tuple[tuple[str | None, int], ...]
@@ -120,7 +120,7 @@ class Capture(Struct):
             raise CaptureError(f"{len(self.modules)} modules were captured; select one: {names}")
         return found[0]
 
-    def stamp(self, device: str | None, name: str) -> dict[str, Any]:
+    def stamp(self, device: str | None, name: str) -> Json:
         """The content of `hlofuse.json` in the folder of a module: the compiler, and its error."""
         flags = [f for f in self.flags.split() if not f.startswith("--xla_dump")]
         return {
@@ -132,7 +132,7 @@ class Capture(Struct):
             "error": self.errors.get(name),
         }
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Json:
         return {
             "schema": "hlofuse.capture/1",
             **fields(self, "target versions flags unknown_fields"),

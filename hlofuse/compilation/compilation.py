@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field
 
 from hlofuse.analysis.kernels import is_kernel
-from hlofuse.ir import Record, copy_module, replace
+from hlofuse.ir import Json, Record, copy_module, replace
 from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.ir.native import no_collection
 from hlofuse.ir.unique_ids import UniqueIds
@@ -175,7 +175,7 @@ class Compilation(Struct):
             self.spans[Stage.FUSED] = Span(out)
         if input.record is not None:
             self.recorded_order = RecordedOrder(input.record)
-        context: dict[str, Any] = {
+        context: Json = {
             "device": config.device,
             "tie_breaker": self.recorded_order,
             "observers": observers,

@@ -6,13 +6,13 @@ page can step forward and back."""
 from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from msgspec import field
 
 from hlofuse.account import KernelTime, Launched, Totals
 from hlofuse.diff import ModuleDiff
-from hlofuse.ir import HlofuseError, Instruction, Module, Record
+from hlofuse.ir import HlofuseError, Instruction, Json, Module, Record
 from hlofuse.reports.common.model import Place, Refusal
 from hlofuse.reports.explain.model import FusedStep
 from hlofuse.reports.timeline import DumpSequence, PassTimeline, dump_sequences, timeline
@@ -150,8 +150,8 @@ class Run(Record):
     verdict: tuple[str, ...]  # The answer, line by line: the totals, the bounds, and what to change
     slowest: tuple[tuple[str, ...], ...]
     """Cells of the verdict's table of kernels, after the final name of the first kernel of each row."""
-    functions: dict[str, Any]
-    memory: dict[str, Any]  # As in the JSON of `hlofuse memory`
+    functions: Json
+    memory: Json  # As in the JSON of `hlofuse memory`
     memory_plot: str  # The SVG of `hlofuse plot --kind memory`
     computations: tuple[str, ...]
     operations: tuple[Operation, ...]

@@ -15,7 +15,7 @@ from typing import Any
 from hlofuse.account import Launched
 from hlofuse.format import fields, printable
 from hlofuse.format.paths import layer_of
-from hlofuse.ir import Shape
+from hlofuse.ir import Json, Shape
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.phrases import figures_text
@@ -108,7 +108,7 @@ def encoded(values: object) -> str:
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
-def page_json(page: Page) -> dict[str, Any]:
+def page_json(page: Page) -> Json:
     """JSON values; numbers for strings point into `strings`."""
     s = Strings()
     runs = [_run(r, s) for r in page.runs]
@@ -133,7 +133,7 @@ def _lines(text: str) -> str:
     return "\n".join(map(printable, text.expandtabs().splitlines()))
 
 
-def _run(r: Run, s: Strings) -> dict[str, Any]:
+def _run(r: Run, s: Strings) -> Json:
     return {
         **fields(r, "label headline notes verdict boxes kernels_before functions memory memory_plot"),
         **fields(r, "before after", totals_json),
@@ -155,7 +155,7 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
     }
 
 
-def _columns(rows: Sequence[object], s: Strings, spec: str) -> dict[str, Any]:
+def _columns(rows: Sequence[object], s: Strings, spec: str) -> Json:
     """A list for each attribute that `spec` names (`format.fields`): texts by number, truth as 0 and 1. With
     `?` at the end, a missing text is the empty one."""
     columns = {}
@@ -172,7 +172,7 @@ def _columns(rows: Sequence[object], s: Strings, spec: str) -> dict[str, Any]:
     return columns
 
 
-def _operations(operations: Sequence[Operation], s: Strings) -> dict[str, Any]:
+def _operations(operations: Sequence[Operation], s: Strings) -> Json:
     return {
         **_columns(operations, s, "opcode=instruction.opcode computation launched source path"),
         **_columns(operations, s, "shape=instruction.shape op_name=instruction.op_name?"),
@@ -192,7 +192,7 @@ def _figures(row: Launched) -> list[Any]:
     return [_time(row.us), row.cost.bytes_accessed, row.cost.flops, int(row.is_floor), row.runs]
 
 
-def _decisions(decisions: Sequence[Decision], s: Strings) -> dict[str, Any]:
+def _decisions(decisions: Sequence[Decision], s: Strings) -> Json:
     times = "us_fused=event.us_fused us_unfused=event.us_unfused"
     return {
         "kind": [KINDS.index(x.event.event) for x in decisions],
@@ -218,7 +218,7 @@ def _why(step: FusedStep | None) -> str:
     return f"{text} ({SIBLINGS_UNTIMED})" if step.event.kind == "sibling" else text
 
 
-def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
+def _kernels(kernels: Sequence[Kernel], s: Strings) -> Json:
     cost = "bytes=row.cost.bytes_accessed read=row.cost.bytes_read written=row.cost.bytes_written"
     times = "us=row.us us_floor measured_us floor=row.is_floor iterations=row.runs"
     return {
@@ -239,7 +239,7 @@ def _time(us: float | None) -> float | None:
     return float(f"{us:.5g}")
 
 
-def passes_json(passes: Passes, s: Strings) -> dict[str, Any]:
+def passes_json(passes: Passes, s: Strings) -> Json:
     """JSON values; numbers for strings point into `strings`."""
     timeline, steps = passes.timeline, passes.timeline.steps
     place = {id(step.dump): n for n, step in enumerate(steps)}

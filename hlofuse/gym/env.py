@@ -19,7 +19,7 @@ from hlofuse.compilation import replay_config
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.many import load
 from hlofuse.inputs.profile import read_profile
-from hlofuse.ir import HlofuseError, Module, Record, copy_module, parse_module
+from hlofuse.ir import HlofuseError, Json, Module, Record, copy_module, parse_module
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.search.space import ACTIONS, Objective, Space, default_ops, module_hash
 from hlofuse.search.strategies import LONGEST
@@ -81,7 +81,7 @@ def benchmark(source: Source) -> Benchmark:
 
 
 @cache
-def manifest() -> list[dict[str, Any]]:
+def manifest() -> list[Json]:
     """Name, family, split, instructions and hash of each shipped module."""
     return list(json.loads((_folder() / "manifest.json").read_text(encoding="utf-8")))
 
@@ -141,7 +141,7 @@ class HloPassEnv(gymnasium.Env[Any, int]):
         self._look()
         return self._observation(), self._info(False)
 
-    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[Any, float, bool, bool, Json]:
         """Run an action; one that is masked changes nothing."""
         before, ends = self.ops, self.names[action] == END
         changed = not ends and not self._idle[action] and self._passes[action].run(self.module)
@@ -166,7 +166,7 @@ class HloPassEnv(gymnasium.Env[Any, int]):
         return self._counts.total()
 
     @property
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Json:
         """As JSON: the module's hash, and the actions that have changed it since."""
         return {"module": self.benchmark.hash, "actions": [*self.actions]}
 
@@ -213,7 +213,7 @@ class HloPassEnv(gymnasium.Env[Any, int]):
         counts = counts_array(self._counts, len(self.module.computations), self.steps)
         return {"counts": counts, **graph_arrays(self.module, *self._sizes)} if self._shows_graph else counts
 
-    def _info(self, changed: bool) -> dict[str, Any]:
+    def _info(self, changed: bool) -> Json:
         return {"module": self.benchmark.name, "ops": self.ops, "default": self.default, "changed": changed}
 
 
@@ -236,7 +236,7 @@ def graph_space(nodes: int, edges: int) -> spaces.Dict:
     )
 
 
-def graph_arrays(module: Module, nodes: int, edges: int) -> dict[str, Any]:
+def graph_arrays(module: Module, nodes: int, edges: int) -> Json:
     """The arrays of `graph_space` but for the counts."""
     number = {i: n for n, i in enumerate(i for c in module.computations for i in c) if n < nodes}
     pairs = [

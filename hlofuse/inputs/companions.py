@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError, Module, Record, replace
+from hlofuse.ir import HlofuseError, Json, Module, Record, replace
 from hlofuse.pipelines.flags import from_debug_options, merged, split_flags, that_change_fusion
 from .dump_directory import (
     DumpDirectory,
@@ -284,12 +284,12 @@ def _read_stamp(file: Path) -> Stamp | None:
     )
 
 
-def _is_own(data: dict[str, Any]) -> bool:
+def _is_own(data: Json) -> bool:
     is_named = _first_text(data, "schema").startswith(("hlofuse.stamp/", "hlofuse.capture/"))
     return is_named or {"jax", "target", "modules"} <= set(data)
 
 
-def _first_text(data: dict[str, Any], *keys: str) -> str:
+def _first_text(data: Json, *keys: str) -> str:
     return next((v for k in keys if isinstance(v := data.get(k), str)), "")
 
 

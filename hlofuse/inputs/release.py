@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError, Module, Record
+from hlofuse.ir import HlofuseError, Json, Module, Record
 from hlofuse.ir.texts import packaged
 from hlofuse.pipelines.identity import Fact, Source
 from hlofuse.releases import EARLIEST, NAMED, NAMES, NEWEST, REFERENCE, Span, nearest
@@ -51,7 +50,7 @@ def marks() -> dict[str, list[Mark]]:
     return {kind: list(map(_mark, rows)) for kind, rows in packaged(__file__, "release_marks").items()}
 
 
-def _mark(row: dict[str, Any]) -> Mark:
+def _mark(row: Json) -> Mark:
     only = row.pop("since", ""), row.pop("until", "")
     return Mark(spans=tuple(Span(*s) for s in row.pop("spans", [only])), **row)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .literal import Literal as Literal
     from .opcodes import PrintOptions as PrintOptions
     from .opcodes import with_trait as with_trait
+    from .record import Json as Json
     from .record import Record as Record
     from .record import replace as replace
     from .removing import set_attribute as set_attribute
@@ -34,6 +35,7 @@ _FILES = {
     "HloParseError": "errors",
     "HlofuseError": "errors",
     "Instruction": "graph",
+    "Json": "record",
     "Layout": "shape",
     "Literal": "literal",
     "Module": "graph",

@@ -2,11 +2,12 @@
 
 import dataclasses
 from reprlib import Repr
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeAlias, TypeVar, dataclass_transform
 
 from msgspec import Struct, field, structs
 
 T = TypeVar("T")
+Json: TypeAlias = dict[str, Any]  # a JSON object, or another table of values by name
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 _SHORT.maxtuple = _SHORT.maxlist = _SHORT.maxdict = 2

@@ -20,6 +20,7 @@ from hlofuse.format.escape import printable
 from hlofuse.ir import HlofuseError, Instruction, Module, Record, copy_module, parse_module, print_module
 from hlofuse.ir.fusing import inline_calls
 from hlofuse.ir.grouping import reach
+from hlofuse.ir.record import Json
 from hlofuse.ir.shape import INTEGER_TYPES
 
 SCALES = (0.1, 1.0)
@@ -96,7 +97,7 @@ class Judgement(Record):
     b: Compiled | None
     differences: tuple[Difference, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """As JSON values, without the texts."""
         both = {"a": self.a, "b": self.b}
         sides = {k: s and {"kernels": s.kernels, "instructions": s.instructions} for k, s in both.items()}
@@ -163,7 +164,7 @@ class Judge(AbstractContextManager["Judge", None]):
         differences = tuple(Difference(*row) for row in rows)
         return Judgement(*_verdict(differences), found["a"], found["b"], differences)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Json:
         """The release of jaxlib, `jaxlib`, and the number of threads that it may use, `threads`."""
         return self._request(do="facts")
 
@@ -182,7 +183,7 @@ class Judge(AbstractContextManager["Judge", None]):
         answer = self._request(do="time", keys=list(keys), **how)
         return {k: Timed(answer["runs"][k], answer["kernels"].get(k, {})) for k in keys}
 
-    def _request(self, **request: Any) -> dict[str, Any]:
+    def _request(self, **request: Any) -> Json:
         """The process's answer to a request; raises `Refused` for an error, a crash or a timeout."""
         process = self._process = self._process or self._start()
         late = threading.Timer(self.timeout, process.kill)
@@ -196,7 +197,7 @@ class Judge(AbstractContextManager["Judge", None]):
         if not line.endswith("\n"):
             message = self._end()
             raise Refused(message if in_time else f"no result within {self.timeout:g} s")
-        answer: dict[str, Any] = json.loads(line)
+        answer: Json = json.loads(line)
         if "missing" in answer:
             install = 'pip install ".[capture]" from a checkout of hlofuse'
             hint = f"{self.python} needs jax: {install}, or give --python"
@@ -209,7 +210,7 @@ class Judge(AbstractContextManager["Judge", None]):
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_COMPILATION_CACHE": "false"}
         if self._xla_flags:
             environment["XLA_FLAGS"] = " ".join([environment.get("XLA_FLAGS", ""), *self._xla_flags])
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        pipes: Json = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         try:
             with self._errors.open("w") as errors:
                 command = [self.python, str(Path(__file__).with_name("worker.py"))]

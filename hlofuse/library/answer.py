@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hlofuse.format import plural, printable
+from hlofuse.ir.record import Json
 from hlofuse.reports.common.head import Head, print_heads, with_heads
 
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ class Answer(Sequence[Any], Generic[D]):
 
     name: str
     compute: Callable[[], D]
-    json: Callable[[D], dict[str, Any]]
+    json: Callable[[D], Json]
     body: Callable[..., None]
     """Prints the text on a console; its further arguments are options of the command, such as `limit`."""
-    rows_of: str | Callable[[dict[str, Any]], Iterable[Mapping[str, Any]]] = ""
+    rows_of: str | Callable[[Json], Iterable[Mapping[str, Any]]] = ""
     """The key of the entries in the JSON report, or how they are found there."""
     entries_of: Callable[[D], Sequence[Any]] | None = None
     """None where `data` is the sequence of entries, or has them under the key in the JSON report."""
@@ -59,7 +60,7 @@ class Answer(Sequence[Any], Generic[D]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Json]:
         """A flat dict for each entry, all with the same keys: `pandas.DataFrame(x.rows())`.
 
         Names and units are those of the JSON report: `time_us` in microseconds, `bytes` in bytes. A value
@@ -71,7 +72,7 @@ class Answer(Sequence[Any], Generic[D]):
         keys = dict.fromkeys(key for row in found for key in row)
         return [{key: row.get(key) for key in keys} for row in found]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """The document of `--format json`, with the same schema and figures."""
         document = with_heads(self.json(self.data), [h for h in self.heads if h is not None])
         if self.note:

@@ -32,7 +32,7 @@ from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.inputs.companions import MANIFEST, STAMP, Companions
 from hlofuse.inputs.profile.files import PROFILE
-from hlofuse.ir import Computation, Instruction, Module, Shape, replace
+from hlofuse.ir import Computation, Instruction, Json, Module, Shape, replace
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, Attributes
 from hlofuse.ir.native import no_collection
 from hlofuse.reports.advice.recipe import Recipe
@@ -205,7 +205,7 @@ def _is_own(path: Path) -> bool:
     )
 
 
-def state_of(program: Program) -> dict[str, Any]:
+def state_of(program: Program) -> Json:
     """Everything that was worked out about a program, by name."""
     kind = type(program)
     return {k: v for k, v in vars(program).items() if isinstance(getattr(kind, k, None), cached_property)}

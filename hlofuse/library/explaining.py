@@ -10,7 +10,7 @@ from hlofuse.format.escape import command_line
 from hlofuse.format.terminal import print_lines
 from hlofuse.format.units import plural
 from hlofuse.inputs.dump_directory import DumpDirectory
-from hlofuse.ir import HlofuseError, replace
+from hlofuse.ir import HlofuseError, Json, replace
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.comparison.text import print_difference
 from hlofuse.reports.explain.explain import explain, record_check, selected
@@ -101,7 +101,7 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
             console.print(f"\nThe whole compilation is in {timeline[0]}; to see what each pass did:")
             console.print(f"  {timeline[1]}", style="green", soft_wrap=True)
 
-    def data(found: Explanation) -> dict[str, Any]:
+    def data(found: Explanation) -> Json:
         document = explanation_json(found)
         return {**document, **verdict_json(answer)} if answer is not None else document
 

@@ -1,13 +1,12 @@
 """The answer of `memory`: bytes of arguments, results and temporaries, and what is alive at the peak."""
 
 import re
-from typing import Any
 
 from hlofuse.account import Account
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.inputs.companions import companions_of
-from hlofuse.ir import HlofuseError, replace
+from hlofuse.ir import HlofuseError, Json, replace
 from hlofuse.reports.check.baseline import parse_bytes
 from hlofuse.reports.memory import MemoryUse, memory_use
 from hlofuse.reports.memory.changes import memory_changes
@@ -19,7 +18,7 @@ from .program import Program
 from .questions import Memory
 
 
-def _available(device: DeviceDescription | TpuDevice | None, options: Memory) -> dict[str, Any]:
+def _available(device: DeviceDescription | TpuDevice | None, options: Memory) -> Json:
     if options.memory is not None:
         return {"available": parse_bytes(str(options.memory))}
     if device is None or not device.device_memory_size:

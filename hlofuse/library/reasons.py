@@ -13,7 +13,7 @@ from hlofuse.format.terminal import print_command
 from hlofuse.inputs import load
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.dump_directory import corpus_file, dumped_module
-from hlofuse.ir import HlofuseError, replace
+from hlofuse.ir import HlofuseError, Json, replace
 from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.fused.tpu import (
     TpuPair,
@@ -76,7 +76,7 @@ def why(report: Program, options: Why) -> Answer[Any]:
     )
 
 
-def _decisions(document: dict[str, Any]) -> Iterable[dict[str, Any]]:
+def _decisions(document: Json) -> Iterable[Json]:
     for answer in document.get("answers", [document]):
         for part in ("decisions", "as_producer", "as_consumer", "rewrites"):
             yield from answer.get(part, ())

@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.ir import HlofuseError, Instruction, Record, replace
+from hlofuse.ir import HlofuseError, Instruction, Json, Record, replace
 from hlofuse.releases import Release, Span
 from hlofuse.rules.settings import AS_XLA, Settings
 from .base import FixedPoint, Pass, Pipeline, UnimplementedPass
@@ -263,7 +263,7 @@ class PassLists(Record):
         if isinstance(step, FixedPoint):
             return replace(step, of=self.step(step.of))
         if "release" in self.context and any(f.name == "release" for f in fields(step)):
-            changes: dict[str, Any] = {"release": self.context["release"]}
+            changes: Json = {"release": self.context["release"]}
             return replace(step, **changes)
         return step
 

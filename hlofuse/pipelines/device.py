@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hlofuse.ir import HlofuseError, Record, replace
+from hlofuse.ir import HlofuseError, Json, Record, replace
 from .targets import TARGETS
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class XlaBuild(Record):
     flags: tuple[str, ...] = ()
     """XLA flags that change fusion, as `XLA_FLAGS` takes them; those at their defaults are left out."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """`release`, `backend`, `device` (its name or null) and `flags` (name to value)."""
         flags = dict(f.removeprefix("--").partition("=")[::2] for f in self.flags)
         device = self.device.name if self.device is not None else None

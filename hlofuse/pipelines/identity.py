@@ -1,9 +1,9 @@
 """Facts about a module, each with its evidence, which `hlofuse.inputs` collects."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from hlofuse.ir.record import Record
+from hlofuse.ir.record import Json, Record
 from .stage import Stage
 from .targets import TARGETS
 
@@ -119,15 +119,13 @@ class Identity(Record):
         end = f"{verb} within XLA {self.release.value} (--xla)"
         return f"{', '.join(filter(None, (*shown, more)))} {end}" if found else ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """The fields that begin every JSON report: `module`, `stage`, `xla`, and the evidence of each."""
         facts = {"stage": self.stage, "backend": self.backend, "release": self.release}
         if self.device is not None:
             facts["device"] = self.device
         release = self.release
-        found: dict[str, dict[str, Any]] = {
-            k: {"source": f.source, "text": f.evidence} for k, f in facts.items()
-        }
+        found: dict[str, Json] = {k: {"source": f.source, "text": f.evidence} for k, f in facts.items()}
         if release.is_open:
             found["release"] |= {"releases": list(self.releases), "differences": self.differences}
         same = release.source == "default" or release.value == self.replayed

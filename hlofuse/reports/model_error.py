@@ -1,7 +1,5 @@
 """XLA's estimate of each kernel against its measured time: data, terminal, and JSON (docs/profiles.md)."""
 
-from typing import Any
-
 from rich.console import Console
 
 from hlofuse.account import Account, Launched
@@ -10,7 +8,7 @@ from hlofuse.cost.tpu import estimated_cycles
 from hlofuse.format import bytes_text, fields, plural, printable, us_text
 from hlofuse.format.terminal import print_lines, print_rest, print_rows
 from hlofuse.inputs.profile import MeasuredTime
-from hlofuse.ir import HlofuseError, Record
+from hlofuse.ir import HlofuseError, Json, Record
 from .common.facts import place_of
 from .common.json import measured_json, place_json
 from .common.model import Place
@@ -157,7 +155,7 @@ def _error(ratio: float) -> str:
     return f"{'−' if change < 0 else '+'}{abs(change)}%" if change else "±0%"
 
 
-def model_error_json(e: ModelError) -> dict[str, Any]:
+def model_error_json(e: ModelError) -> Json:
     """The whole report as JSON values."""
     return {
         "schema": "hlofuse.model-error/3",

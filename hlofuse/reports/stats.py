@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -15,7 +14,7 @@ from hlofuse.format import bytes_text, fields, plural, printable, quantity, us_t
 from hlofuse.format.paths import layer_of, source_text
 from hlofuse.format.terminal import indented, name_text, print_more, print_rows
 from hlofuse.inputs.stage import stage_of
-from hlofuse.ir import Computation, Instruction, Module, Record, grouped, with_trait
+from hlofuse.ir import Computation, Instruction, Json, Module, Record, grouped, with_trait
 from hlofuse.pipelines import TARGETS
 from .common.json import cost_json, measured_json, totals_json
 from .common.model import both_names
@@ -271,12 +270,12 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         print_more(console, m.totals.kernels - len(m.heaviest), indent=0)
 
 
-def statistics_json(modules: list[ModuleStatistics]) -> dict[str, Any]:
+def statistics_json(modules: list[ModuleStatistics]) -> Json:
     """The whole report as JSON values."""
     return {"schema": "hlofuse.stats/3", "modules": [_module(m) for m in modules]}
 
 
-def _module(m: ModuleStatistics) -> dict[str, Any]:
+def _module(m: ModuleStatistics) -> Json:
     return {
         **fields(m, "name file=filename stage platform=backend instructions"),
         "totals": totals_json(m.totals),

@@ -1,7 +1,6 @@
 """One module by two releases of XLA, and the changes between these that make the difference."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -12,7 +11,7 @@ from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, com
 from hlofuse.format import change_percent, fields, plural, printable, us_text
 from hlofuse.format.terminal import indented, print_rest, print_rows
 from hlofuse.ir.graph import Module
-from hlofuse.ir.record import Record
+from hlofuse.ir.record import Json, Record
 from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release
 from .common.facts import EdgeNames, Facts, edges_inside
@@ -132,7 +131,7 @@ def _totals(done: Compilation, release: Release, final: Module | None = None) ->
     return account_on(module, done.config.device, build.backend, release, build.flags, is_final=True).totals
 
 
-def upgrade_json(found: Sequence[Upgrade], old: str, new: str) -> dict[str, Any]:
+def upgrade_json(found: Sequence[Upgrade], old: str, new: str) -> Json:
     """The modules, worst first, as JSON values."""
     return {
         "schema": "hlofuse.upgrade/3",
@@ -159,7 +158,7 @@ def upgrade_json(found: Sequence[Upgrade], old: str, new: str) -> dict[str, Any]
     }
 
 
-def _difference(d: ReleaseDifference) -> dict[str, Any]:
+def _difference(d: ReleaseDifference) -> Json:
     return fields(d, "kind name title xla=releases mirrors=source")
 
 

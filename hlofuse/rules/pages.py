@@ -1,9 +1,9 @@
 """The page of a rule, with the same sections in the terminal, in Markdown and in JSON."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from hlofuse.ir.grouping import grouped
+from hlofuse.ir.record import Json
 from hlofuse.releases import ANY, Span
 from .catalogue import Knob, Rule, family_of
 
@@ -89,7 +89,7 @@ def _outcome(rule: Rule) -> str:
     return "The fusion or rewrite is applied." if rule.allows else "The fusion is refused."
 
 
-def rule_json(rule: Rule) -> dict[str, Any]:
+def rule_json(rule: Rule) -> Json:
     return {
         "code": rule.code,
         "family": FAMILIES.get(family_of(rule.code), ""),
@@ -115,7 +115,7 @@ def rule_json(rule: Rule) -> dict[str, Any]:
     }
 
 
-def rules_json(rules: Iterable[Rule]) -> dict[str, Any]:
+def rules_json(rules: Iterable[Rule]) -> Json:
     """Several entries under the name of the schema."""
     return {"schema": SCHEMA, "rules": [rule_json(r) for r in rules]}
 

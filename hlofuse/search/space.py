@@ -5,7 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Literal
 
 from hlofuse.account.account import Account, scaled_time
 from hlofuse.account.measured import NO_MEASURED_TIME
@@ -14,7 +14,7 @@ from hlofuse.compilation import Compilation, ReplayConfig
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.format.fields import fields
-from hlofuse.ir import HlofuseError, Module, Record, copy_module, print_module, replace
+from hlofuse.ir import HlofuseError, Json, Module, Record, copy_module, print_module, replace
 from hlofuse.ir.texts import packaged
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
@@ -66,7 +66,7 @@ _OWN: dict[str, Pass] = {
 """Passes with options that no text holds, by the names of their actions."""
 
 
-def _action(row: dict[str, Any]) -> Action:
+def _action(row: Json) -> Action:
     name = row["name"]
     step = _OWN[name] if name in _OWN else _LISTS.step(name)
     return Action(row["kind"], step, tuple(row.get("opcodes", ())), name, row.get("evidence", _PAIRS))
@@ -121,7 +121,7 @@ class Score(Record):
         found: float | None = getattr(self, FIELDS.get(objective, objective))
         return _NEVER if found is None else found
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Every field under its own name, `time_us` for the time."""
         names = "ops lowered_ops kernels launches bytes time_us=us scaled_us~ floor_us peak_temporary_bytes"
         return fields(self, names)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError, Record
+from hlofuse.ir import HlofuseError, Json, Record
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +38,7 @@ class Output(Record):
         """Write what `draw` prints on a console made for the place."""
         emit(rendered(draw, self.color, self.file), self.file)
 
-    def report(self, *, text: Callable[[Console], None], json: Callable[[], dict[str, Any]]) -> None:
+    def report(self, *, text: Callable[[Console], None], json: Callable[[], Json]) -> None:
         """Write what is about no module in one of the three forms; Markdown is what `text` prints."""
         from hlofuse.library.answer import Answer
 

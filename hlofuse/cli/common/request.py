@@ -4,11 +4,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.ir.record import replace
+from hlofuse.ir.record import Json, replace
 from hlofuse.library.options import Listener, ReplayOptions
 from .messages import message, progress_bar, spinner
 
@@ -23,12 +23,12 @@ TERMINAL = Listener(warn, spinner, progress_bar)
 _SLOW = 0.2  # seconds of processor time from which on work is worth storing
 
 
-def options_of(input: str, request: dict[str, Any]) -> ReplayOptions:
+def options_of(input: str, request: Json) -> ReplayOptions:
     """The options that `replay_options` gave a command."""
     return ReplayOptions(input=input, listener=TERMINAL, **request)
 
 
-def report_on(input: str, request: dict[str, Any]) -> "Report":
+def report_on(input: str, request: Json) -> "Report":
     """The report that a command prints a part of."""
     from hlofuse.library.report import Report
 
@@ -36,7 +36,7 @@ def report_on(input: str, request: dict[str, Any]) -> "Report":
 
 
 @contextmanager
-def cached_report(input: str, request: dict[str, Any]) -> "Iterator[Report]":
+def cached_report(input: str, request: Json) -> "Iterator[Report]":
     """The report of a command that goes on from the cache, and stores there what took long to work out."""
     from hlofuse.library import cache
     from hlofuse.library.report import Report

@@ -4,11 +4,12 @@ import json
 import math
 import re
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hlofuse.analysis.launches import parsed_fusion_config
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import values
+from hlofuse.ir.record import Json
 from hlofuse.releases import AROUND_FUSION, Release, Span
 
 CUSTOM = "__custom_fusion"
@@ -61,9 +62,9 @@ _AROUND: tuple[tuple[str, object, Span], ...] = (
 )
 
 
-def gpu_config(call: Instruction, field: str) -> dict[str, Any]:
+def gpu_config(call: Instruction, field: str) -> Json:
     """A copy of one field of the `GpuBackendConfig` of a call."""
-    found: dict[str, Any] = json.loads(call.raw("backend_config") or "{}")[field]
+    found: Json = json.loads(call.raw("backend_config") or "{}")[field]
     return found
 
 

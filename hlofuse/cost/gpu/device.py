@@ -11,7 +11,7 @@ from typing import Any
 
 from hlofuse.cost.tpu import tpu_devices
 from hlofuse.ir.errors import HlofuseError, any_of
-from hlofuse.ir.record import replace
+from hlofuse.ir.record import Json, replace
 from hlofuse.ir.shape import ELEMENT_TYPES
 from .device_numbers import TextProtoError, parse_text_proto, typed_numbers
 from .ticks import TICKS_PER_MICROSECOND
@@ -190,14 +190,14 @@ def device_from_text_proto(
     return _device(values, source)
 
 
-def _message_field(within: dict[str, Any], name: str) -> Any:
+def _message_field(within: Json, name: str) -> Any:
     found = within.get(name)
     if found is not None and not isinstance(found, dict):
         raise HlofuseError(f"{name} must be a message")
     return found
 
 
-def _matrix_units(description: dict[str, Any]) -> dict[str, list[Any]]:
+def _matrix_units(description: Json) -> dict[str, list[Any]]:
     """Rates by element type, from an `ExecutionUnitDescriptionProto`."""
     infos = description.get("rate_infos", [])
     units = dict[str, list[Any]]()
@@ -220,7 +220,7 @@ def _parse_toml(text: str, name: str) -> DeviceDescription:
     return _device(values, name)
 
 
-def _device(values: dict[str, Any], name: str) -> DeviceDescription:
+def _device(values: Json, name: str) -> DeviceDescription:
     try:
         return DeviceDescription(**typed_numbers(values))
     except (TypeError, HlofuseError) as error:

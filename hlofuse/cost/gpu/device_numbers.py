@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.record import Json
 from .ticks import fp32
 
 _TOKEN = re.compile(
@@ -24,9 +25,9 @@ class TextProtoError(ValueError):
     """The text is not a text proto."""
 
 
-def parse_text_proto(text: str) -> dict[str, Any]:
+def parse_text_proto(text: str) -> Json:
     """Fields by name; a repeated field becomes a list, a message a dict. Raises `TextProtoError`."""
-    root = dict[str, Any]()
+    root = Json()
     stack = [root]
     name: str | None = None
     position = 0
@@ -40,7 +41,7 @@ def parse_text_proto(text: str) -> dict[str, Any]:
         if mark in ("{", "<"):
             if name is None:
                 raise TextProtoError("a message has no name")
-            inner = dict[str, Any]()
+            inner = Json()
             _add_field(stack[-1], name, inner)
             stack.append(inner)
             name = None
@@ -60,7 +61,7 @@ def parse_text_proto(text: str) -> dict[str, Any]:
     return root
 
 
-def _add_field(message: dict[str, Any], name: str, value: Any) -> None:
+def _add_field(message: Json, name: str, value: Any) -> None:
     if name not in message:
         message[name] = value
     elif isinstance(message[name], list):
@@ -92,7 +93,7 @@ _MAY_BE_UNKNOWN = ("registers_per_block_limit", "registers_per_core_limit")
 """Limits for which XLA has -1 on Intel's devices."""
 
 
-def typed_numbers(values: Mapping[str, Any]) -> dict[str, Any]:
+def typed_numbers(values: Mapping[str, Any]) -> Json:
     """Values in the types of `DeviceDescription`'s fields; raises `HlofuseError` for impossible ones."""
     return {key: _convert(key, value) for key, value in values.items()}
 

@@ -1,8 +1,6 @@
 """Builds a graph from parsed nodes: names are resolved, computations linked (`HloParserImpl`). As in XLA
 computations stand before their callers, instructions before their users."""
 
-from typing import Any
-
 from lark import Token
 
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, Attributes
@@ -10,6 +8,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.names import NameUniquer
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.shape import ARRAY_TYPES, Shape, compatible
+from ..record import Json
 from .checks import check_attributes, check_instruction, signature_or_error
 from .errors import Place, Rejected, foreign, locate, suggestion
 from .grammar import parse_rule
@@ -44,7 +43,7 @@ class Builder(Operands):
         self.text = text
         self.pool = dict[str, Computation]()
         self.finished = list[Computation]()
-        self.in_place = list[tuple[Instruction, dict[str, Any]]]()
+        self.in_place = list[tuple[Instruction, Json]]()
         self.uniquer = NameUniquer()
         self.nesting = 0
         self.shared = dict[tuple[tuple[str, str], ...], Attributes]()
@@ -220,7 +219,7 @@ class Builder(Operands):
                 raise Rejected(where, f"{given} cannot name an instruction; {_sanitize(given)} could")
         scope.computation.append_parsed(instruction)
 
-    def shared_attributes(self, raw: dict[str, Any]) -> Attributes:
+    def shared_attributes(self, raw: Json) -> Attributes:
         """One object for each distinct list of attributes."""
         key = tuple(raw.items())
         spec = self.shared.get(key)
@@ -228,9 +227,9 @@ class Builder(Operands):
             spec = self.shared[key] = Attributes(raw=raw) if raw else NO_ATTRIBUTES
         return spec
 
-    def attributes(self, node: InstructionNode) -> tuple[list[tuple[str, Computation]], dict[str, Any]]:
+    def attributes(self, node: InstructionNode) -> tuple[list[tuple[str, Computation]], Json]:
         """Called computations in XLA's order, and raw texts; a list for a computation written in place."""
-        raw = dict[str, Any]()
+        raw = Json()
         callees = {}
         for attribute in node.attributes:
             name = attribute.name

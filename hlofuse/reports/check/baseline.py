@@ -13,7 +13,7 @@ from msgspec import Meta, Struct, ValidationError, convert
 
 from hlofuse.format import bytes_text, plural, printable, undivided, us_text
 from hlofuse.inputs import read_text
-from hlofuse.ir import HlofuseError, Record
+from hlofuse.ir import HlofuseError, Json, Record
 from .model import BaselineKernel, Code, Figures, Finding, Level, Profile, RefusedEdge, Where, first_place
 
 _BYTES: dict[str, int] = {"": 1, "b": 1} | {
@@ -199,7 +199,7 @@ class _Module(Struct, forbid_unknown_fields=True):
 class _File(Struct, forbid_unknown_fields=True):
     version: int
     budget: tuple[Any, ...] = ()
-    module: dict[str, Any] = {}
+    module: Json = {}
 
 
 _T = TypeVar("_T")

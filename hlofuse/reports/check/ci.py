@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 from hlofuse.format.escape import markdown, markdown_code, printable, table
 from hlofuse.format.paths import is_file
 from hlofuse.format.units import plural
+from hlofuse.ir.record import Json
 from hlofuse.reports.verdict.phrases import answer_lines
 from .model import Check, Code, Finding, Level, ModuleCheck, Where, first_place
 from .phrases import at, figures, listed, one_line, origin, pair, verdict, worth
@@ -92,7 +92,7 @@ HELP = (
 )
 
 
-def check_sarif(check: Check, version: str) -> dict[str, Any]:
+def check_sarif(check: Check, version: str) -> Json:
     """One run of hlofuse of that version; a result for each finding."""
     codes = list(dict.fromkeys(f.code for f in check.findings))
     return {
@@ -121,8 +121,8 @@ def check_sarif(check: Check, version: str) -> dict[str, Any]:
     }
 
 
-def _result(f: Finding, codes: list[Code]) -> dict[str, Any]:
-    result: dict[str, Any] = {
+def _result(f: Finding, codes: list[Code]) -> Json:
+    result: Json = {
         "ruleId": f.code.value,
         "ruleIndex": codes.index(f.code),
         "level": f.level.value,
@@ -133,7 +133,7 @@ def _result(f: Finding, codes: list[Code]) -> dict[str, Any]:
             "rules": list(dict.fromkeys(h.rule for h in f.refused_edges)),
         },
     }
-    location: dict[str, Any] = {
+    location: Json = {
         "logicalLocations": [{"name": printable(f.module), "kind": "module"}],
     }
     if f.where.file:
@@ -156,11 +156,9 @@ def _plain(text: str) -> str:
     return printable(text).replace("[", "\\[").replace("{", "{{").replace("}", "}}")
 
 
-def _physical(where: Where) -> dict[str, Any]:
+def _physical(where: Where) -> Json:
     # Of an absolute path of another machine only the name is left (`format/paths.py`).
-    found: dict[str, Any] = {
-        "artifactLocation": {"uri": quote(where.file, safe="/._-~+@"), "uriBaseId": "%SRCROOT%"}
-    }
+    found: Json = {"artifactLocation": {"uri": quote(where.file, safe="/._-~+@"), "uriBaseId": "%SRCROOT%"}}
     if where.line:
         found["region"] = {"startLine": where.line}
     return found

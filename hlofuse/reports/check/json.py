@@ -1,16 +1,15 @@
 """`hlofuse check --format json`; the fields are described in docs/json.md."""
 
-from typing import Any
-
 from msgspec import to_builtins
 
 from hlofuse.format.fields import fields
+from hlofuse.ir.record import Json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.json import verdict_json
 from .model import BaselineKernel, Check, Figures, Finding, ModuleCheck, RefusedEdge, Where
 
 
-def check_json(check: Check) -> dict[str, Any]:
+def check_json(check: Check) -> Json:
     return {
         "schema": "hlofuse.check/3",
         **fields(check, "failed baseline updated what_if"),
@@ -20,7 +19,7 @@ def check_json(check: Check) -> dict[str, Any]:
     }
 
 
-def _module(m: ModuleCheck) -> dict[str, Any]:
+def _module(m: ModuleCheck) -> Json:
     p = m.profile
     return {
         **fields(m, "module=profile.name file target=profile.target device=profile.device"),
@@ -36,22 +35,22 @@ def _module(m: ModuleCheck) -> dict[str, Any]:
     }
 
 
-def _figures(f: Figures) -> dict[str, Any]:
+def _figures(f: Figures) -> Json:
     return fields(f, "kernels bytes us measured_us memory_bytes=memory devices")
 
 
-def where_json(w: Where) -> dict[str, Any] | None:
+def where_json(w: Where) -> Json | None:
     """A place in the program; None where the dump does not say."""
     if not w.file:
         return None
     return fields(w, "file line? function? layer?")
 
 
-def kernel_json(k: BaselineKernel) -> dict[str, Any]:
+def kernel_json(k: BaselineKernel) -> Json:
     return {**fields(k, "name? input_name? what"), "where": where_json(k.where)}
 
 
-def _finding(f: Finding) -> dict[str, Any]:
+def _finding(f: Finding) -> Json:
     return {
         **fields(f, "code=code.value level=level.value module message"),
         "where": where_json(f.where),
@@ -60,7 +59,7 @@ def _finding(f: Finding) -> dict[str, Any]:
     }
 
 
-def refused_edge_json(h: RefusedEdge) -> dict[str, Any]:
+def refused_edge_json(h: RefusedEdge) -> Json:
     """A pair that a rule keeps apart, under final names and those at the end of fusion."""
     return {
         **fields(h, "rule title reason=message? producer=producer.label producer_input_name=producer.name"),

@@ -5,6 +5,7 @@ from typing import Any
 from hlofuse.account import KernelTime, PairDetail, ReadTerm, StepCost
 from hlofuse.account.flips import Flip
 from hlofuse.format import bytes_text, enumeration, fields, plural, printable, quantity, us_json, us_text
+from hlofuse.ir.record import Json
 
 _NOTABLE = 0.005  # microseconds: less than half of the last digit shown is left out
 _UNITS = {
@@ -162,7 +163,7 @@ def share_text(r: ReadTerm) -> str:
     return f"at {100 * r.share:.3g}% of the bandwidth" if r.share < 0.995 and r.us > _NOTABLE else ""
 
 
-def kernel_json(k: KernelTime | None) -> dict[str, Any] | None:
+def kernel_json(k: KernelTime | None) -> Json | None:
     if k is None:
         return None
     return {
@@ -176,7 +177,7 @@ def kernel_json(k: KernelTime | None) -> dict[str, Any] | None:
     }
 
 
-def step_json(c: StepCost | None) -> dict[str, Any] | None:
+def step_json(c: StepCost | None) -> Json | None:
     """The estimates of one fusion."""
     if c is None:
         return None
@@ -186,7 +187,7 @@ def step_json(c: StepCost | None) -> dict[str, Any] | None:
     }
 
 
-def detail_json(d: PairDetail | None) -> dict[str, Any] | None:
+def detail_json(d: PairDetail | None) -> Json | None:
     """A pair in full."""
     if d is None:
         return None
@@ -199,7 +200,7 @@ def detail_json(d: PairDetail | None) -> dict[str, Any] | None:
     }
 
 
-def _read(r: ReadTerm) -> dict[str, Any]:
+def _read(r: ReadTerm) -> Json:
     return {
         **fields(r, "operand shape bytes=size bytes_read=read"),
         "bandwidth_share": round(r.share, 4),

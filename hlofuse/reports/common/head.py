@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from hlofuse.compilation import Compilation
 from hlofuse.format import broken, plural, printable, undivided
 from hlofuse.inputs.dump_names import FUSION_STAGES
-from hlofuse.ir import Record, grouped
+from hlofuse.ir import Json, Record, grouped
 from hlofuse.ir.graph import OrderSource
 from hlofuse.pipelines.device import XlaBuild
 from hlofuse.pipelines.identity import Identity
@@ -97,7 +97,7 @@ class Head(Record):
         missing = self.not_repeated() if self.final_names == "replayed" else ()
         return lines + missing_lines(missing, self.identity)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """`module`, `stage`, `xla`, `order`, `not_repeated`, `notes` and the rest of `Identity.to_json`."""
         found = self.identity.to_json()
         if self.build is not None:
@@ -158,7 +158,7 @@ def print_heads(heads: Sequence[Head], console: "Console") -> None:
             console.print(shown, style="dim")
 
 
-def with_heads(document: dict[str, Any], heads: Sequence[Head]) -> dict[str, Any]:
+def with_heads(document: Json, heads: Sequence[Head]) -> Json:
     """A JSON report that begins with its head; of several modules `inputs` has the head of each. The head of
     several modules has the values that all of them share, and null for the others."""
     if not heads:

@@ -1,16 +1,15 @@
 """Places and figures as JSON values; the schema is in docs/json.md."""
 
-from typing import Any
-
 from hlofuse.account import Totals
 from hlofuse.analysis.cost import Cost
 from hlofuse.compilation import Counted
 from hlofuse.format.fields import fields, us_json
 from hlofuse.inputs.profile import MeasuredTime
+from hlofuse.ir.record import Json
 from .model import CreatedBy, FinalKernel, Place, Refusal
 
 
-def place_json(p: Place) -> dict[str, Any]:
+def place_json(p: Place) -> Json:
     """An instruction under its final name and that at the end of fusion, and where it comes from."""
     return {
         "name": p.label,
@@ -19,7 +18,7 @@ def place_json(p: Place) -> dict[str, Any]:
     }
 
 
-def totals_json(t: Totals, counted: Counted | None = None) -> dict[str, Any]:
+def totals_json(t: Totals, counted: Counted | None = None) -> Json:
     """A module as a whole: what is launched, every launch counted. `counted`: whose final module it is."""
     estimated = t.modelled_us if t.measured_us is None else None
     unknown = t.unknown if t.us is not None else t.kernels
@@ -40,7 +39,7 @@ def totals_json(t: Totals, counted: Counted | None = None) -> dict[str, Any]:
     }
 
 
-def launch_json(k: FinalKernel) -> dict[str, Any]:
+def launch_json(k: FinalKernel) -> Json:
     """A launched kernel; `time_us` and `bytes` are of one run, of `runs` runs."""
     return {
         **fields(
@@ -58,7 +57,7 @@ def time_kind(us: float | None, is_floor: bool) -> str | None:
     return None if us is None else "lower-bound" if is_floor else "estimated"
 
 
-def measured_json(time: MeasuredTime | None) -> dict[str, Any]:
+def measured_json(time: MeasuredTime | None) -> Json:
     """`measured_us` of one launch, None without a profile, and `measured` with the figures it rests on."""
     spec = "calls total_us~ median_us~ min_us~ max_us~ lines"
     return {
@@ -67,12 +66,12 @@ def measured_json(time: MeasuredTime | None) -> dict[str, Any]:
     }
 
 
-def created_by_json(m: CreatedBy) -> dict[str, Any]:
+def created_by_json(m: CreatedBy) -> Json:
     """A rewrite before fusion; `flag` leaves its pass out."""
     return fields(m, "pass=pass_name rule=rule.code flag=rule.flag? reason from=removed about=created")
 
 
-def refusal_json(r: Refusal) -> dict[str, Any]:
+def refusal_json(r: Refusal) -> Json:
     """A final verdict against a pair."""
     return {
         "producer": place_json(r.producer),
@@ -87,6 +86,6 @@ def refusal_json(r: Refusal) -> dict[str, Any]:
     }
 
 
-def cost_json(cost: Cost) -> dict[str, Any]:
+def cost_json(cost: Cost) -> Json:
     """A cost as an object; `unknown` counts custom calls left out of the figures."""
     return fields(cost, "flops transcendentals bytes_read bytes_written bytes_accessed unknown")

@@ -1,12 +1,11 @@
 """A profile's figures of the whole program: sentences and JSON."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from hlofuse.account.measured import Measured
 from hlofuse.format import fields, listing, plural, printable, us_text
 from hlofuse.inputs.profile import DeviceTime, ProfiledModule
-from hlofuse.ir import grouped
+from hlofuse.ir import Json, grouped
 
 _MOST_OF_TIME = 0.5
 _MUCH_OF_TIME = 0.3
@@ -106,7 +105,7 @@ def _percent(part: float) -> str:
     return f"{100 * part:.0f}%"
 
 
-def profile_json(m: Measured | None) -> dict[str, Any]:
+def profile_json(m: Measured | None) -> Json:
     """The key `profile` of a report, with its object; nothing without a profile."""
     if m is None:
         return {}

@@ -2,14 +2,13 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from hlofuse.analysis.launches import launches
 from hlofuse.compilation import Compilation
 from hlofuse.format import fields, listing, plural, printable
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.many import load
-from hlofuse.ir import HlofuseError, Module, Record
+from hlofuse.ir import HlofuseError, Json, Module, Record
 from hlofuse.ir.grouping import unmatched
 from hlofuse.matching.kernels import outline
 from hlofuse.pipelines.stage import Stage
@@ -43,7 +42,7 @@ class XlaResult(Record):
         counts = f"{plural(self.kernels, 'kernel')}, the replay {self.replayed:,}"
         return f"{result} has {counts}; {self.same:,} match. {figures} {listed[0].upper()}{listed[1:]}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """`file`, `kernels`, `replayed`, `same`, `only_xla` and `only_replayed`."""
         return fields(self, "file kernels replayed same only_xla only_replayed")
 

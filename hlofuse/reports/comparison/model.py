@@ -1,13 +1,12 @@
 """Two compilations of one module: what each launches, and the edges that only one of them fuses."""
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any
 
 from hlofuse.account import Observed, Totals
 from hlofuse.account.account import scaled_saving
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.format.fields import fields
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir.record import Json, Record, replace
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
 from hlofuse.reports.common.json import place_json, totals_json
@@ -166,7 +165,7 @@ def _kernels_between(producer: str, consumer: str, facts: Facts) -> Iterator[tup
                 yield first, second
 
 
-def difference_json(c: Comparison) -> dict[str, Any]:
+def difference_json(c: Comparison) -> Json:
     """A what-if compared with XLA, as a part of every report of the what-if."""
     return {
         **fields(c, "changes other_model"),
@@ -176,11 +175,11 @@ def difference_json(c: Comparison) -> dict[str, Any]:
     }
 
 
-def edge_json(e: ChangedEdge) -> dict[str, Any]:
+def edge_json(e: ChangedEdge) -> Json:
     return fields(e, "producer consumer", place_json)
 
 
-def flipped_json(e: ChangedEdge) -> dict[str, Any]:
+def flipped_json(e: ChangedEdge) -> Json:
     """An edge that only one build fuses, with the reason."""
     settled = e.answer.settled_by if e.answer is not None else None
     return {

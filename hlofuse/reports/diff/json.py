@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
 
 from msgspec import to_builtins
 
@@ -25,7 +24,7 @@ from hlofuse.diff.model import (
 )
 from hlofuse.format.fields import fields, us_json
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Module
+from hlofuse.ir import Instruction, Json, Module
 from hlofuse.matching.graph import Occurrence
 from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.json import totals_json
@@ -33,7 +32,7 @@ from hlofuse.reports.common.profile import profile_json
 from .model import by_source
 
 
-def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
+def as_dict(diff: ModuleDiff, accounts: Accounts) -> Json:
     """The diff in plain dicts, lists, strings and numbers; its first field says which schema it follows."""
     before, after = diff.before.module, diff.after.module
     devices, moved = accounts.devices or (None, None), moved_lines(diff)
@@ -85,7 +84,7 @@ def _side(
     number: int,
     device: str | None,
     functions: Sequence[Functions],
-) -> dict[str, Any]:
+) -> Json:
     account = (accounts.before, accounts.after)[number]
     return {
         **fields(side, "module=module.name file=module.filename"),
@@ -103,7 +102,7 @@ def _cost(cost: Cost) -> dict[str, int]:
     return fields(cost, "flops transcendentals bytes=bytes_accessed custom_calls_not_counted=unknown")
 
 
-def _fusion(change: FusionChange, before: Module, after: Module) -> dict[str, Any]:
+def _fusion(change: FusionChange, before: Module, after: Module) -> Json:
     old, new = (partial(_instruction, module) for module in (before, after))
     return {
         "kind": str(change.kind),
@@ -118,8 +117,8 @@ def _fusion(change: FusionChange, before: Module, after: Module) -> dict[str, An
     }
 
 
-def _edit(edit: Edit, before: Module, after: Module) -> dict[str, Any]:
-    out: dict[str, Any] = {"edit": type(edit).__name__.lower()}
+def _edit(edit: Edit, before: Module, after: Module) -> Json:
+    out: Json = {"edit": type(edit).__name__.lower()}
     if isinstance(edit, Removed | Changed | Moved):
         out["before"] = [{**_instruction(before, p.instruction), **_in_fusion(p)} for p in edit.before]
     if isinstance(edit, Added | Changed | Moved):
@@ -132,7 +131,7 @@ def _edit(edit: Edit, before: Module, after: Module) -> dict[str, Any]:
     return out
 
 
-def _instruction(module: Module, i: Instruction) -> dict[str, Any]:
+def _instruction(module: Module, i: Instruction) -> Json:
     return {
         **fields(i, "name opcode"),
         "shape": str(i.shape),
@@ -142,13 +141,13 @@ def _instruction(module: Module, i: Instruction) -> dict[str, Any]:
     }
 
 
-def _in_fusion(place: Occurrence) -> dict[str, Any]:
+def _in_fusion(place: Occurrence) -> Json:
     return {"fusion": place.fusion.name if place.fusion else None}
 
 
-def _place(place: Occurrence) -> dict[str, Any]:
+def _place(place: Occurrence) -> Json:
     return {"name": place.instruction.name, **_in_fusion(place)}
 
 
-def _detail(d: Detail) -> dict[str, Any]:
+def _detail(d: Detail) -> Json:
     return {"kind": str(d.kind), **fields(d, "name before after")}

@@ -1,17 +1,16 @@
 """`explain --format json`; the schema is in docs/json.md."""
 
-from typing import Any
-
 from msgspec import to_builtins
 
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import layer_of
+from hlofuse.ir.record import Json
 from hlofuse.reports.common.costs import kernel_json, step_json
 from hlofuse.reports.common.json import created_by_json, launch_json, place_json, refusal_json, totals_json
 from .model import BlockingRule, Explanation, FusedGroup, PassStory, Selection
 
 
-def explanation_json(e: Explanation) -> dict[str, Any]:
+def explanation_json(e: Explanation) -> Json:
     """The explanation as JSON values, complete: limits are for people."""
     return {
         "schema": "hlofuse.explain/3",
@@ -38,7 +37,7 @@ def explanation_json(e: Explanation) -> dict[str, Any]:
     }
 
 
-def _selection(s: Selection) -> dict[str, Any]:
+def _selection(s: Selection) -> Json:
     return {
         "name": s.name,
         "kernels": [
@@ -52,7 +51,7 @@ def _selection(s: Selection) -> dict[str, Any]:
     }
 
 
-def _pass(p: PassStory) -> dict[str, Any]:
+def _pass(p: PassStory) -> Json:
     return {
         **fields(p, "name changed decisions"),
         **fields(p, "fused", _group),
@@ -64,7 +63,7 @@ def _pass(p: PassStory) -> dict[str, Any]:
     }
 
 
-def _group(g: FusedGroup) -> dict[str, Any]:
+def _group(g: FusedGroup) -> Json:
     return {
         "fusion": place_json(g.fusion),
         **fields(g, "computation bytes_saved us_saved~"),
@@ -83,7 +82,7 @@ def _group(g: FusedGroup) -> dict[str, Any]:
     }
 
 
-def _blocking_rule(o: BlockingRule) -> dict[str, Any]:
+def _blocking_rule(o: BlockingRule) -> Json:
     return {
         **fields(o, "rule=rule.code title=rule.title advice=rule.advice edges bytes_between us_at_stake~"),
         "pairs": [[r.producer.name, r.consumer] for r in o.refusals],

@@ -4,7 +4,6 @@ it is not known; conditions learnt from other programs give likely reasons."""
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain, product
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -21,7 +20,7 @@ from hlofuse.inputs.dump_directory import (
     dumped_module,
     is_corpus_case,
 )
-from hlofuse.ir import HlofuseError, Instruction, Module, Record
+from hlofuse.ir import HlofuseError, Instruction, Json, Module, Record
 from hlofuse.passes.fusion.tpu_fusion import Prediction
 from hlofuse.reports.common.facts import place_of
 from hlofuse.reports.common.lineage import through_views
@@ -209,7 +208,7 @@ def _print_fusions(p: TpuPair, console: Console, limit: int) -> None:
     print_rest(console, p.changes, limit)
 
 
-def pair_json(p: TpuPair) -> dict[str, Any]:
+def pair_json(p: TpuPair) -> Json:
     """`fusions` and `pairs`: what was fused, with the files and numbers of kernels."""
     return {
         "files": fields(p, "before after"),

@@ -1,7 +1,7 @@
 """Ask the rules who runs each kernel of a module."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from hlofuse.account import Account, KernelTimes
 from hlofuse.account.functions import functions_of
@@ -13,7 +13,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import layer_of
-from hlofuse.ir import Instruction, Module, replace
+from hlofuse.ir import Instruction, Json, Module, replace
 from hlofuse.pipelines import TARGETS
 from hlofuse.releases import Release
 from hlofuse.reports.common.facts import Facts, place_of
@@ -82,7 +82,7 @@ def kernel_selection(
     )
 
 
-def _by_rules(kernel: Instruction, model: KernelModel | None) -> dict[str, Any]:
+def _by_rules(kernel: Instruction, model: KernelModel | None) -> Json:
     """The rule that says who runs a kernel, by the model of a GPU or on a CPU, and further notes."""
     operation = wrapped_operation(kernel) or kernel
     if model is None:
@@ -94,14 +94,14 @@ def _by_rules(kernel: Instruction, model: KernelModel | None) -> dict[str, Any]:
     return {**found, "heroes": tuple(sorted(heroes)), "blocks": blocks, "threads": threads}
 
 
-def _settled(rules: Iterable[Condition[Q]], notes: Iterable[Condition[Q]], candidate: Q) -> dict[str, Any]:
+def _settled(rules: Iterable[Condition[Q]], notes: Iterable[Condition[Q]], candidate: Q) -> Json:
     verdict = first_verdict(rules, candidate, AS_XLA)
     assert verdict is not None  # the last rule speaks about everything
     further = tuple(Note(v.rule, v.figures) for note in notes if (v := note(candidate)) is not None)
     return {"rule": verdict.rule, "figures": verdict.figures, "notes": further}
 
 
-def _chosen(kernel: Instruction, cost: Cost, by_rules: dict[str, Any]) -> Choice:
+def _chosen(kernel: Instruction, cost: Cost, by_rules: Json) -> Choice:
     is_typed = not any(x.shape.has_unknown_type for x in (kernel, *kernel.operands))
     return Choice(
         kernel.name,

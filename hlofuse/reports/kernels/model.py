@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Container
-from typing import Any
 
 from hlofuse.account.functions import Functions
 from hlofuse.format.fields import fields
 from hlofuse.inputs.profile import MeasuredTime
-from hlofuse.ir import Record, grouped, replace
+from hlofuse.ir import Json, Record, grouped, replace
 from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.json import created_by_json, measured_json, time_kind
 from hlofuse.reports.common.model import CreatedBy, both_names
@@ -167,7 +166,7 @@ def _equal(k: Choice) -> object:
     return stem, work, cost, rules, created_by
 
 
-def selection_json(s: KernelSelection) -> dict[str, Any]:
+def selection_json(s: KernelSelection) -> Json:
     """The whole report as JSON values."""
     rules = {r.code: r for k in s.kernels for r in k.rules}
     return {
@@ -183,7 +182,7 @@ def selection_json(s: KernelSelection) -> dict[str, Any]:
     }
 
 
-def _kernel(k: Choice) -> dict[str, Any]:
+def _kernel(k: Choice) -> Json:
     return {
         "name": k.final or k.name,
         **fields(k, "input_name=name opcode shape kind computation run_by rule=code"),

@@ -3,14 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from hlofuse.analysis.hlo_value import HloValue
 from hlofuse.analysis.kernels import kernel_source, source_bearer
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format import fields
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Module, Record, computation_of
+from hlofuse.ir import Instruction, Json, Module, Record, computation_of
 from hlofuse.ir.opcodes import values
 from hlofuse.memory import Assignment, LiveArray
 from .changes import MemoryChange
@@ -170,7 +169,7 @@ _CHANGE = (
 )
 
 
-def memory_json(m: MemoryUse) -> dict[str, Any]:
+def memory_json(m: MemoryUse) -> Json:
     return {
         "schema": "hlofuse.memory/3",
         "module": m.name,

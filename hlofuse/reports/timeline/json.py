@@ -1,17 +1,15 @@
 """`timeline --format json`: `docs/timeline.md` says what the fields mean."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from hlofuse.format.fields import fields
+from hlofuse.ir.record import Json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.timeline import phrases
 from .model import DumpSequence, PassTimeline, Size, Step
 
 
-def timeline_json(
-    dump_sequences: Sequence[DumpSequence], timelines: Sequence[PassTimeline]
-) -> dict[str, Any]:
+def timeline_json(dump_sequences: Sequence[DumpSequence], timelines: Sequence[PassTimeline]) -> Json:
     """All modules, and the timelines of those that were requested."""
     return {
         "schema": "hlofuse.timeline/3",
@@ -36,7 +34,7 @@ def _size(size: Size) -> dict[str, int]:
     return fields(size, "instructions kernels fusions")
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: Step) -> Json:
     return {
         **fields(step, "file=dump.path.name number=dump.number pipeline=dump.pipeline? pass=dump.after"),
         "compared_with": step.since.path.name if step.since else None,

@@ -1,12 +1,11 @@
 """The collectives of the first screen: who takes part, bytes on the wire, and what hides them."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from hlofuse.account.collectives import Collective, started_by
 from hlofuse.analysis.kernels import end_of
 from hlofuse.format import bytes_text, fields, more, plural, printable, times, us_json, us_text
-from hlofuse.ir import Instruction, Record, grouped
+from hlofuse.ir import Instruction, Json, Record, grouped
 from hlofuse.ir.opcodes import values
 from hlofuse.passes.common.shapes import numbers_of, ranges_of
 from hlofuse.reports.common.json import time_kind
@@ -140,7 +139,7 @@ def row_text(r: CollectiveRow, count: int = 1) -> str:
     return f"  {us}{often}, {sent}, {devices}, {printable(line)}, {overlap}"
 
 
-def collective_json(r: CollectiveRow) -> dict[str, Any]:
+def collective_json(r: CollectiveRow) -> Json:
     """A collective; `time_us` and `bytes_on_wire` are of one run."""
     c = r.collective
     names = [g.name for g in c.resharding.gathers] if c.resharding is not None else []

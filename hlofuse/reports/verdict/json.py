@@ -1,10 +1,10 @@
 """A verdict as JSON values; the fields are in docs/json.md."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from hlofuse.account.bound import ProgramFloor
 from hlofuse.format.fields import fields, us_json
+from hlofuse.ir.record import Json
 from hlofuse.reports.common.edits import edit_of
 from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.profile import profile_json
@@ -14,7 +14,7 @@ from .collectives import collective_json
 from .model import MEASURED, Suggestion, Verdict
 
 
-def verdict_json(v: Verdict) -> dict[str, Any]:
+def verdict_json(v: Verdict) -> Json:
     """`verdict` and `suggestions`, which reports hold at their top level."""
     both = v.together
     best = {"what": v.best_of, **_trial(v.best)} if v.best is not None else None
@@ -49,14 +49,14 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
     }
 
 
-def _floor(p: ProgramFloor | None) -> dict[str, Any]:
+def _floor(p: ProgramFloor | None) -> Json:
     if p is None:
         return {"time_us": None, "bytes": None, "keeps": [], "moved_once_us": None}
     us = p.us if p.us is not None else p.moved_us
     return {"time_us": us_json(us), **fields(p, "bytes=moved_bytes keeps moved_once_us=moved_us~")}
 
 
-def _headroom(v: Verdict) -> dict[str, Any]:
+def _headroom(v: Verdict) -> Json:
     """The saving that a user's change has, and the most that any choice of fusions may have."""
     found = v.found.trial if v.found is not None else None
     us = max(v.totals.us - v.floor.us, 0.0) if v.totals.us is not None and v.floor.us is not None else None
@@ -68,7 +68,7 @@ def _headroom(v: Verdict) -> dict[str, Any]:
     }
 
 
-def _suggestion(s: Suggestion) -> dict[str, Any]:
+def _suggestion(s: Suggestion) -> Json:
     return {
         **fields(s, "kind text rule?"),
         "source": s.sources[0] if s.sources else None,
@@ -82,7 +82,7 @@ def _suggestion(s: Suggestion) -> dict[str, Any]:
     }
 
 
-def _gain(t: Trial) -> dict[str, Any]:
+def _gain(t: Trial) -> Json:
     """The saving of a change; `time_kind` is `scaled` where the estimate was scaled to measured time."""
     is_scaled = t.scaled_us_saved is not None
     us = t.scaled_us_saved if is_scaled else t.us_saved
@@ -95,8 +95,8 @@ def _gain(t: Trial) -> dict[str, Any]:
     }
 
 
-def _trial(t: Trial) -> dict[str, Any]:
-    totals: dict[str, Any] = dict.fromkeys(("kernels", "launches", "bytes", "time_us"))
+def _trial(t: Trial) -> Json:
+    totals: Json = dict.fromkeys(("kernels", "launches", "bytes", "time_us"))
     if t.totals is not None:
         totals = fields(t.totals, "kernels launches bytes=cost.bytes_accessed time_us=us~")
     return {
@@ -107,6 +107,6 @@ def _trial(t: Trial) -> dict[str, Any]:
     }
 
 
-def changes_json(rows: Sequence[Change]) -> list[dict[str, Any]]:
+def changes_json(rows: Sequence[Change]) -> list[Json]:
     """Rows that were asked for."""
     return [{"label": c.label, "title": c.title, "tried": _trial(c.trial)} for c in rows]

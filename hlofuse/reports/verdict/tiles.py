@@ -3,21 +3,20 @@ products that its matrix units compute in several passes."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from hlofuse.account.account import Account
 from hlofuse.account.floor import products
 from hlofuse.account.tpu import mxu_passes
 from hlofuse.account.traffic import border_bytes
 from hlofuse.format import bytes_text, plural, printable
-from hlofuse.ir import Instruction, Record
+from hlofuse.ir import Instruction, Json, Record
 from hlofuse.ir.shape import COMBINED, Shape
 from hlofuse.reports.common.model import Place
 
 _LANES = 128
 _VIEWS = ("bitcast", "get-tuple-element", "tuple")
 _LEAST = 0.02  # the part of all bytes from which padding or copies are worth a line
-_Row = dict[str, Any]
+_Row = Json
 
 
 class Tiles(Record):

@@ -1,12 +1,12 @@
 """Data of a verification, printed by the renderers."""
 
-from typing import Any, overload
+from typing import overload
 
 from msgspec import to_builtins
 
 from hlofuse.format.fields import fields
 from hlofuse.ir.graph import Instruction, OrderSource
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir.record import Json, Record, replace
 from hlofuse.passes.fusion.priority_fusion.observers import Disagreement
 from hlofuse.reports.common.head import Head
 
@@ -156,7 +156,7 @@ def side_of(i: Instruction | None) -> KernelSide | None:
     return KernelSide(i.name, i.opcode, i.fusion_kind, str(i.shape), where, operands, contents)
 
 
-def report_json(report: Report) -> dict[str, Any]:
+def report_json(report: Report) -> Json:
     """The report as JSON values."""
     return {
         "schema": "hlofuse.verify/3",
@@ -168,8 +168,8 @@ def report_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _verdict(v: Verdict) -> dict[str, Any]:
-    values: dict[str, Any] = to_builtins(replace(v, head=None))
+def _verdict(v: Verdict) -> Json:
+    values: Json = to_builtins(replace(v, head=None))
     del values["head"]
     if v.final is None:
         del values["final"]

@@ -1,12 +1,11 @@
 """Sweeps and rankings: plain data, printed by the reports."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from hlofuse.account import Account, Observed, Totals
 from hlofuse.account.account import compared_us, scaled_saving
 from hlofuse.format.fields import fields
-from hlofuse.ir.record import Record
+from hlofuse.ir.record import Json, Record
 from hlofuse.reports.common.json import refusal_json, totals_json
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.comparison.model import Comparison, difference_json
@@ -239,7 +238,7 @@ class Ranking:
 SCHEMA = "hlofuse.what-if/3"
 
 
-def ranking_json(r: Ranking) -> dict[str, Any]:
+def ranking_json(r: Ranking) -> Json:
     """The ranking as JSON values."""
     return {
         "schema": SCHEMA,
@@ -267,7 +266,7 @@ def ranking_json(r: Ranking) -> dict[str, Any]:
     }
 
 
-def sweep_json(s: Sweep) -> dict[str, Any]:
+def sweep_json(s: Sweep) -> Json:
     """The sweep as JSON values."""
     names = [a.name for a in s.axes]
     return {

@@ -1,11 +1,10 @@
 """The decisions about one instruction, or about a pair of them: plain data."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from hlofuse.account import PairDetail
 from hlofuse.format.fields import fields
-from hlofuse.ir.record import Record
+from hlofuse.ir.record import Json, Record
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.json import created_by_json, place_json
 from hlofuse.reports.common.model import CreatedBy, Place
@@ -86,7 +85,7 @@ class PairAnswer(Record):
 SCHEMA = "hlofuse.why/3"
 
 
-def answers_json(answers: Sequence[Story | PairAnswer], queries: Sequence[str]) -> dict[str, Any]:
+def answers_json(answers: Sequence[Story | PairAnswer], queries: Sequence[str]) -> Json:
     """The answer, or all of them in `answers` where the names have several meanings."""
     if len(answers) == 1:
         return {**why_json(answers[0]), "asked": list(queries)}
@@ -94,7 +93,7 @@ def answers_json(answers: Sequence[Story | PairAnswer], queries: Sequence[str]) 
     return {"schema": SCHEMA, "about": "several", "asked": list(queries), "answers": each}
 
 
-def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
+def why_json(answer: Story | PairAnswer) -> Json:
     """A story or a pair as JSON values; `about` tells which."""
     if isinstance(answer, Story):
         return {
@@ -124,13 +123,13 @@ def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
     }
 
 
-def _before_fusion(answer: Story | PairAnswer) -> dict[str, Any]:
+def _before_fusion(answer: Story | PairAnswer) -> Json:
     """Only of names that are not there at the input of fusion."""
     changes = [fields(c, "name what pass=pass_name by") for c in answer.before_fusion]
     return {"before_fusion": changes} if changes else {}
 
 
-def _decision(d: Decision) -> dict[str, Any]:
+def _decision(d: Decision) -> Json:
     e, own = d.event, "from=removed to=added" if d.event.event == "rewrite" else "producer consumer"
     return {
         **fields(e, "pass=pass_name event"),

@@ -1,8 +1,6 @@
 """Fusions: those that are copies, those whose config says who runs them, and those XLA writes code for.
 `NOTES` tell what became of a matrix product of the program that is not a library call."""
 
-from typing import Any
-
 from hlofuse.analysis.cpu_predicates import product_as_reduce
 from hlofuse.analysis.kernels import inside
 from hlofuse.analysis.launches import plain_copies
@@ -11,6 +9,7 @@ from hlofuse.cost.gpu import backend_config as config
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.launch import common_reduction, first_reduction
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import Json
 from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.verdict import Answer, Figures, runner
 from .unfused import GpuKernel, unsettled
@@ -145,7 +144,7 @@ def custom(kernel: GpuKernel) -> bool:
 def triton_gemm(kernel: GpuKernel) -> Answer:
     if kernel.config_kind not in ("__triton_gemm", "__triton_nested_gemm_fusion"):
         return None
-    found = dict[str, Any]()
+    found = Json()
     if (dot := next((i for i in inside(kernel.instruction) if i.opcode == "dot"), None)) is not None:
         found["product"] = " × ".join(o.shape.text_without_layout for o in dot.operands[:2])
     return {**found, **_tile(kernel)}
@@ -243,7 +242,7 @@ def slices(kernel: GpuKernel) -> Answer:
 def loop(kernel: GpuKernel) -> Answer:
     roots = outputs_of(kernel.instruction)
     more = f" and {len(roots) - 1} more" if len(roots) > 1 else ""
-    found: dict[str, Any] = {"result": f"{roots[0].name} {_shape(roots[0])}{more}"}
+    found: Json = {"result": f"{roots[0].name} {_shape(roots[0])}{more}"}
     because = why_a_loop(kernel)
     return found | {"because": because} if because else found
 

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import gpu_config, gpu_config_text
@@ -18,6 +18,7 @@ from hlofuse.ir import (
 )
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, Window, WindowDimension
 from hlofuse.ir.opcodes import values
+from hlofuse.ir.record import Json
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES, Shape
 from hlofuse.passes.base import NotRepresentable, Pass, any_change, attempt, find_each, replaced
 from hlofuse.passes.common.make import added, bare_element, bitcast, get_tuple_element
@@ -42,7 +43,7 @@ NAMES = {
 FORWARD_GRAPH = "__cudnn$convForwardGraph"
 """A convolution of 8-bit floats, with what cuDNN computes before and after it."""
 TARGETS = frozenset({*NAMES, FORWARD_GRAPH})
-DEFAULT: dict[str, Any] = {
+DEFAULT: Json = {
     "activation_mode": "kNone",
     "conv_result_scale": 1,
     "side_input_scale": 0,
@@ -52,7 +53,7 @@ config_of = partial(gpu_config, field="cudnn_conv_backend_config")
 """A copy of the call's configuration for the convolution."""
 
 
-def configure(call: Instruction, config: dict[str, Any]) -> None:
+def configure(call: Instruction, config: Json) -> None:
     set_attribute(call, "backend_config", gpu_config_text("cudnn_conv_backend_config", config))
 
 

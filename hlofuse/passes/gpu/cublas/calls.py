@@ -4,11 +4,10 @@ what they do with a product: a factor, a sum, an activation (`GemmRewriterVisito
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import gpu_config, gpu_config_text, printed_number
-from hlofuse.ir import Instruction, computation_of, module_of, set_attribute
+from hlofuse.ir import Instruction, Json, computation_of, module_of, set_attribute
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.algebraic.context import broadcast_constant, scalar_constant
 from hlofuse.passes.base import NotRepresentable, replaced
@@ -42,9 +41,7 @@ def called_instead(dot: Instruction, target: str) -> Instruction:
     return call
 
 
-def call_like(
-    call: Instruction, operands: Sequence[Instruction], config: dict[str, Any], shape: Shape
-) -> Instruction:
+def call_like(call: Instruction, operands: Sequence[Instruction], config: Json, shape: Shape) -> Instruction:
     """`call` with other operands and another configuration, in its computation."""
     attributes = call.attributes.without("control-predecessors")
     has_batch = bool(config["dot_dimension_numbers"]["lhs_batch_dimensions"])
@@ -54,11 +51,11 @@ def call_like(
     return computation_of(call).add_instruction(new)
 
 
-def configure(call: Instruction, config: dict[str, Any]) -> None:
+def configure(call: Instruction, config: Json) -> None:
     set_attribute(call, "backend_config", gpu_config_text("gemm_backend_config", config))
 
 
-def _config(dot: Instruction) -> dict[str, Any]:
+def _config(dot: Instruction) -> Json:
     dims = DotDimensions.of(dot)
     if dot.raw("algorithm") is not None:
         raise NotRepresentable("a product by a given algorithm")
@@ -154,9 +151,7 @@ def with_activation(x: Instruction) -> bool:
     return False
 
 
-def _with_input(
-    multiply: Instruction, source: Instruction, call: Instruction, config: dict[str, Any]
-) -> bool:
+def _with_input(multiply: Instruction, source: Instruction, call: Instruction, config: Json) -> bool:
     """A GELU that leaves its input, too: what else reads that reads the second result."""
     both = call_like(call, call.operands, config, Shape.tuple_of([call.shape, call.shape]))
     gelu, dot = (derived(call, "get-tuple-element", call.shape, [both], index=k) for k in (0, 1))
