@@ -110,27 +110,7 @@ def test_a_loop_that_does_not_tell_counts_one_iteration() -> None:
 
 
 def test_of_a_conditional_the_dearest_branch_runs() -> None:
-    account = Account(
-        parse_module("""HloModule m
-
-large {
-  p = f32[4096] parameter(0)
-  ROOT a = f32[4096] exponential(p)
-}
-
-small {
-  p = f32[4096] parameter(0)
-  c = f32[] constant(0)
-  ROOT b = f32[4096] broadcast(c), dimensions={}
-}
-
-ENTRY main {
-  which = pred[] parameter(0)
-  x = f32[4096] parameter(1)
-  ROOT r = f32[4096] conditional(which, x, x), true_computation=large, false_computation=small
-}
-""")
-    )
+    account = Account(parse_module(TEXTS["branches"]))
     assert {r.instruction.name: r.runs for r in account.rows} == {"a": 1, "b": 0}
     assert (account.totals.kernels, account.totals.launches) == (2, 1)
 
@@ -171,21 +151,7 @@ def test_an_update_in_place_moves_the_update_and_any_other_the_whole_array() -> 
 
 
 def test_a_scatter_writes_whole_sectors() -> None:
-    scatter = """HloModule m
-
-last {
-  a = f32[] parameter(0)
-  ROOT b = f32[] parameter(1)
-}
-
-ENTRY main {
-  x = f32[64,64]{1,0} parameter(0)
-  i = s32[8,1] parameter(1)
-  u = f32[%s] parameter(2)
-  ROOT s = f32[64,64]{1,0} scatter(x, i, u), update_window_dims={%s}, inserted_window_dims={%s},
-    scatter_dims_to_operand_dims={%s}, index_vector_dim=1, to_apply=last
-}
-"""
+    scatter = TEXTS["scattered"]
     rows = parse_module(scatter % ("8,64", "1", "0", "0")).entry.root
     columns = parse_module(scatter % ("8,64", "1", "1", "1")).entry.root
     costs = KernelCosts()

@@ -15,7 +15,10 @@ from hlofuse.cost.tpu import TpuDevice, tpu_devices, tpu_of
 from hlofuse.ir import parse_module
 from hlofuse.reports.common.facts import place_of
 from hlofuse.reports.verdict.tiles import tiles_of
+from ..fixtures import companion_texts
 from ..running import Run
+
+TEXTS = companion_texts(__file__)
 
 
 @pytest.mark.parametrize(
@@ -169,11 +172,7 @@ def test_a_sparse_core_may_get_its_arrays_after_the_start() -> None:
 
 
 def test_array_constants_count_and_scalars_do_not() -> None:
-    text = """HloModule m, is_scheduled=true
-ENTRY e { x = f32[4]{0:T(128)} parameter(0)
-  c = f32[4]{0:T(128)} constant({1, 2, 3, 4})
-  ROOT y = f32[4]{0:T(128)} add(x, c) }
-"""
+    text = TEXTS["array_constant"]
     memory = TpuAccount(parse_module(text), "v5e", is_final=True).memory
     assert (memory.constants, memory.total) == (0, 1024)
     text = text.replace("f32[4]{0:T(128)}", "f32[4,2]{1,0:T(8,128)}").replace(
@@ -209,15 +208,7 @@ operand_precision={{{precision}}} }}
 
 
 def test_memory_names_an_array_that_is_mostly_padding(tmp_path: Path, hlofuse: Run) -> None:
-    text = """HloModule m, is_scheduled=true
-one { p = f32[2048]{0:T(1024)} parameter(0)
-  ROOT b = f32[1024,2]{1,0:T(8,128)} bitcast(p) }
-two { p = f32[1024,2]{1,0:T(8,128)} parameter(0)
-  ROOT b = f32[2048]{0:T(1024)} bitcast(p) }
-ENTRY e { x = f32[2048]{0:T(1024)} parameter(0)
-  wide = f32[1024,2]{1,0:T(8,128)} fusion(x), kind=kLoop, calls=one
-  ROOT y = f32[2048]{0:T(1024)} fusion(wide), kind=kLoop, calls=two }
-"""
+    text = TEXTS["two_tilings"]
     (tmp_path / "m.hlo").write_text(text)
     shown = " ".join(hlofuse("memory", tmp_path / "m.hlo").out.split())
     assert ": Change its shape, such as by merging small dimensions: all but 8.19 kB" in shown
@@ -226,29 +217,13 @@ ENTRY e { x = f32[2048]{0:T(1024)} parameter(0)
 
 
 def test_a_view_in_a_fusion_of_its_own_is_read_by_its_reader() -> None:
-    text = """HloModule m, is_scheduled=true
-view { p = f32[8,128] parameter(0)
-  ROOT b = f32[1024] bitcast(p) }
-body { p = f32[8,128] parameter(0)
-  v = f32[1024] fusion(p), kind=kLoop, calls=view
-  ROOT n = f32[1024] negate(v) }
-ENTRY e { x = f32[8,128] parameter(0)
-  ROOT f = f32[1024] fusion(x), kind=kLoop, calls=body }
-"""
-    module = parse_module(text)
+    module = parse_module(TEXTS["view_inside"])
     reads, _ = border_bytes(module.entry.root)
     assert list(reads.values()) == [4096]
 
 
 def test_a_gather_of_rows_reads_whole_tiles() -> None:
-    text = """HloModule m, is_scheduled=true
-ENTRY e {
-  x = f32[500,200]{1,0:T(8,128)} parameter(0)
-  i = s32[64]{0:T(128)} parameter(1)
-  ROOT g = f32[64,200]{1,0:T(8,128)} gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, \
-start_index_map={0}, index_vector_dim=1, slice_sizes={1,200}
-}
-"""
+    text = TEXTS["gathered_rows"]
     (row,) = TpuAccount(parse_module(text), "v5e").rows
     assert row.cost.bytes_read == 64 * 8 * 256 * 4 + 128 * 4
     assert row.cost.bytes_written == 64 * 256 * 4
@@ -261,26 +236,7 @@ def test_bytes_are_those_of_cost_analysis() -> None:
     start = TpuAccount(parse_module(MODULE), "v5e").by_name["start"].cost
     padded = 1024 * 128 * 4
     assert (start.bytes_read, start.bytes_written) == (padded + 512, 3 * padded + 4096)
-    text = """HloModule m
-add { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT s = f32[] add(a, b) }
-inner { x = f32[5000]{0:T(1024)} parameter(0)
-  i = s32[128]{0:T(128)} parameter(1)
-  u = f32[128]{0:T(128)} parameter(2)
-  ROOT s = f32[5000]{0:T(1024)} scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, \
-scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add }
-outer { x = f32[5000]{0:T(1024)} parameter(0)
-  i = s32[128]{0:T(128)} parameter(1)
-  u = f32[128]{0:T(128)} parameter(2)
-  ROOT s = f32[5000]{0:T(1024)} fusion(x, i, u), kind=kCustom, calls=inner }
-ENTRY e { x = f32[5000]{0:T(1024)} parameter(0)
-  i = s32[128]{0:T(128)} parameter(1)
-  g = f32[128]{0:T(128)} gather(x, i), offset_dims={}, collapsed_slice_dims={0}, \
-start_index_map={0}, index_vector_dim=1, slice_sizes={1}
-  k = f32[5000]{0:T(1024)} fusion(x, i, g), kind=kCustom, calls=outer
-  ROOT r = f32[5000]{0:T(1024)} fusion(k, i, g), kind=kCustom, calls=inner }
-"""
+    text = TEXTS["gathered_and_scattered"]
     rows = TpuAccount(parse_module(text), "v5e").by_name
     assert rows["g"].cost.bytes_read == 128 * 4 * 1024 + 512
     assert rows["k"].cost.bytes_written == 5 * 1024 * 4
@@ -352,26 +308,7 @@ def test_a_program_that_does_not_fit_says_so(tmp_path: Path, hlofuse: Run) -> No
 
 
 def test_a_loop_that_xla_creates_for_a_scatter_is_named_with_its_line(tmp_path: Path, hlofuse: Run) -> None:
-    text = """HloModule m, is_scheduled=true
-f { p = f32[1024]{0:T(1024)} parameter(0)
-  ROOT n = f32[1024]{0:T(1024)} negate(p) }
-body { t = (s32[]{:T(128)}, f32[1024]{0:T(1024)}) parameter(0)
-  k = s32[]{:T(128)} get-tuple-element(t), index=0
-  x = f32[1024]{0:T(1024)} get-tuple-element(t), index=1
-  y = f32[1024]{0:T(1024)} fusion(x), kind=kLoop, calls=f, backend_config={"estimated_cycles":"1500"}
-  one = s32[]{:T(128)} constant(1)
-  next = s32[]{:T(128)} add(k, one)
-  ROOT r = (s32[]{:T(128)}, f32[1024]{0:T(1024)}) tuple(next, y) }
-condition { t = (s32[]{:T(128)}, f32[1024]{0:T(1024)}) parameter(0)
-  k = s32[]{:T(128)} get-tuple-element(t), index=0
-  most = s32[]{:T(128)} constant(70)
-  ROOT c = pred[]{:T(512)} compare(k, most), direction=LT }
-ENTRY e { x = f32[1024]{0:T(1024)} parameter(0)
-  zero = s32[]{:T(128)} constant(0)
-  t = (s32[]{:T(128)}, f32[1024]{0:T(1024)}) tuple(zero, x)
-  ROOT w = (s32[]{:T(128)}, f32[1024]{0:T(1024)}) while(t), condition=condition, body=body, \
-metadata={op_name="jit(f)/scatter" source_file="p.py" source_line=10} }
-"""
+    text = TEXTS["scatter_loop"]
     of_first_sum = text.replace('"1500"}', '"1500"}, metadata={source_file="p.py" source_line=20}')
     for kind, line, label in (("scatter", 10, "  loop for scatter"), ("while", 20, "")):
         for program, place in ((text, 10), (of_first_sum, line)):

@@ -18,36 +18,17 @@ from hlofuse.render.dot import category
 from hlofuse.reports.fused.boundaries import explain_fused
 from hlofuse.reports.fused.model import Fused
 from hlofuse.reports.kernels import kernel_selection
+from ..fixtures import companion_texts
 from ..running import Run, lowered
 
 GPU = ("--target", "gpu", "--device", "h100_sxm")
 
-MANUAL = """HloModule f
-
-plus {
-  p.1 = f32[] parameter(0)
-  p.2 = f32[] parameter(1)
-  ROOT sum.2 = f32[] add(p.1, p.2)
-}
-
-xla.sdy.body.2 {
-  local.1 = f32[4,8]{1,0} parameter(0)
-  wave.1 = f32[4,8]{1,0} sine(local.1)
-  ROOT sum.1 = f32[4,8]{1,0} all-reduce(wave.1), channel_id=1, replica_groups={{0,1,2,3}}, to_apply=plus
-}
-
-ENTRY main.3 {
-  x.1 = f32[16,8]{1,0} parameter(0)
-  part.1 = f32[4,8]{1,0} custom-call(x.1), custom_call_target="xla.sdy.GlobalToLocalShape"
-  inner.1 = f32[4,8]{1,0} call(part.1), to_apply=xla.sdy.body.2, frontend_attributes={inlineable="xla_late"}
-  ROOT whole.1 = f32[16,8]{1,0} custom-call(inner.1), custom_call_target="xla.sdy.LocalToGlobalShape"
-}
-"""
+TEXTS = companion_texts(__file__)
 
 
 @pytest.mark.parametrize("target", ["cpu", "gpu", "gpu-legacy"])
 def test_annotations_of_shardings_are_no_kernels(target: str) -> None:
-    module = parse_module(MANUAL)
+    module = parse_module(TEXTS["manual"])
     assert [k.name for k in kernels(module)] == ["wave.1", "sum.1"]
     device = None if target == "cpu" else load_device("h100_sxm")
     after = compile(module, target, device=device).after
@@ -74,20 +55,7 @@ def test_annotations_do_not_stand_between_kernels(call: str, target: str, device
     assert len(kernels(compile(ready, target, device=on).after)) == (2 if moved else 1)
 
 
-NEGATED = """HloModule m, is_scheduled=true
-
-negated (p: f32[1024]) -> f32[1024] {
-  p = f32[1024]{0} parameter(0)
-  ROOT n = f32[1024]{0} negate(p)
-}
-
-BEFORE
-ENTRY e (a: f32[1024]) -> f32[1024] {
-  a = f32[1024]{0} parameter(0)
-  STARTED
-  ROOT out = f32[1024]{0} fusion(done), kind=kLoop, calls=negated
-}
-"""
+NEGATED = TEXTS["negated"]
 GROUPS = "channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}"
 WRAPPED = f"""wrapped (q: f32[1024]) -> f32[1024] {{
   q = f32[1024]{{0}} parameter(0)
@@ -158,32 +126,7 @@ def test_the_rows_of_kernels_add_up_to_the_total(hlofuse: Run, tmp_path: Path) -
     assert "24.6 kB moved" in (tmp_path / "m.dot").read_text()
 
 
-BUFFER = """HloModule jit_f, is_scheduled=true
-
-fused_exponential (p: f32[1024]) -> f32[1024] {
-  p = f32[1024]{0} parameter(0)
-  ROOT e.1 = f32[1024]{0} exponential(p)
-}
-
-fused_negate (p: f32[1024], q: f32[1024]) -> f32[1024] {
-  p = f32[1024]{0} parameter(0)
-  q = f32[1024]{0} parameter(1)
-  m = f32[1024]{0} multiply(p, q)
-  ROOT n = f32[1024]{0} negate(m)
-}
-
-command_buffer (p: f32[1024]) -> f32[1024] {
-  p = f32[1024]{0} parameter(0)
-  exchanged = f32[1024]{0} all-to-all(p), channel_id=1, replica_groups={{0,1}}, dimensions={0}
-  loop_exponential_fusion = f32[1024]{0} fusion(exchanged), kind=kLoop, calls=fused_exponential
-  ROOT loop_negate_fusion = f32[1024]{0} fusion(loop_exponential_fusion, p), kind=kLoop, calls=fused_negate
-}
-
-ENTRY main (a: f32[1024]) -> f32[1024] {
-  a = f32[1024]{0} parameter(0)
-  ROOT call = f32[1024]{0} call(a), to_apply=command_buffer
-}
-"""
+BUFFER = TEXTS["buffer"]
 _BODY = BUFFER[BUFFER.index("command_buffer") : BUFFER.index("ENTRY")]
 INLINED = BUFFER[: BUFFER.index("command_buffer")] + _BODY.replace("command_buffer", "ENTRY main")
 

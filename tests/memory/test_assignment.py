@@ -187,34 +187,7 @@ ENTRY main {
 
 def test_branches_share_their_memory() -> None:
     """Of two branches only one runs, and of each the temporaries lie at the same place."""
-    text = """HloModule m, is_scheduled=true
-
-less {
-  x = f32[] parameter(0)
-  y = f32[] parameter(1)
-  ROOT l = pred[] compare(x, y), direction=LT
-}
-
-one {
-  p.1 = f32[1024]{0} parameter(0)
-  a.1 = f32[1024]{0} reverse(p.1), dimensions={0}
-  b.1 = f32[1024]{0} sort(a.1), dimensions={0}, to_apply=less
-  ROOT c.1 = f32[8]{0} slice(b.1), slice={[0:8]}
-}
-
-two {
-  p.2 = f32[1024]{0} parameter(0)
-  a.2 = f32[1024]{0} reverse(p.2), dimensions={0}
-  ROOT c.2 = f32[8]{0} slice(a.2), slice={[0:8]}
-}
-
-ENTRY main {
-  which = pred[] parameter(0)
-  p = f32[1024]{0} parameter(1)
-  ROOT c = f32[8]{0} conditional(which, p, p), true_computation=one, false_computation=two
-}
-"""
-    found = cpu(text)
+    found = cpu(TEXTS["branches"])
     assert found.temporary == 4096
     assert found.total == found.arguments + found.outputs + found.temporary + 4 + 4 + 1
 

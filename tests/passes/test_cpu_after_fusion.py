@@ -94,25 +94,7 @@ def test_the_bytes_of_one_iteration_decide() -> None:
     ],
 )
 def test_what_one_kernel_cannot_hold_keeps_the_loop(operation: str) -> None:
-    inner = """
-sum {
-  p = f32[] parameter(0)
-  q = f32[] parameter(1)
-  ROOT s = f32[] add(p, q)
-}
-
-below_ {
-  p1 = f32[] parameter(0)
-  q1 = f32[] parameter(1)
-  ROOT r1 = pred[] compare(p1, q1), direction=LT
-}
-
-fused {
-  p2 = f32[4]{0} parameter(0)
-  ROOT n2 = f32[4]{0} negate(p2)
-}
-"""
-    assert not is_hoisted(loop(operation, inner))
+    assert not is_hoisted(loop(operation, TEXTS["computations_of_operations"]))
 
 
 def test_what_a_call_in_the_loop_holds_counts_too() -> None:
@@ -129,18 +111,7 @@ callee {
 
 
 def test_a_loop_in_a_small_loop_is_a_call_in_a_call() -> None:
-    inner = """
-cond2 {
-  c2 = f32[4]{0} parameter(0)
-  ROOT yes = pred[] constant(true)
-}
-
-body2 {
-  b2 = f32[4]{0} parameter(0)
-  ROOT r2 = f32[4]{0} cosine(b2)
-}
-"""
-    module = loop("while(x), condition=cond2, body=body2", inner)
+    module = loop("while(x), condition=cond2, body=body2", TEXTS["loop_inside"])
     assert is_hoisted(module)
     calls = [x for x in module.instructions() if x.opcode == "call"]
     assert [x.computation.name for x in calls if x.computation is not None] == ["body", "e"]

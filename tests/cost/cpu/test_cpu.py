@@ -15,59 +15,12 @@ from hlofuse.judge.calibrate import Sample, faster, fitted, probes
 from hlofuse.judge.judge import Timed
 from hlofuse.judge.worker import own_times
 from hlofuse.releases import release_of
+from ...fixtures import companion_texts
 
-KERNEL = """HloModule m, is_scheduled=true
-f {
-  p = f32[64,256]{LAYOUT} parameter(0)
-  q = f32[64,256]{1,0} parameter(1)
-  ROOT a = f32[64,256]{1,0} add(p, q)
-}
-ENTRY e {
-  x = f32[64,256]{LAYOUT} parameter(0)
-  y = f32[64,256]{1,0} parameter(1)
-  ROOT k = f32[64,256]{1,0} fusion(x, y), kind=kLoop, calls=f
-}
-"""
-LOOP = """HloModule m, is_scheduled=true
-f {
-  a = f32[4096] parameter(0)
-  v = f32[1] parameter(1)
-  i = s32[] parameter(2)
-  ROOT u = f32[4096] dynamic-update-slice(a, v, i)
-}
-g {
-  i = s32[] parameter(0)
-  c = s32[] constant(1)
-  ROOT j = s32[] add(i, c)
-}
-h {
-  i = s32[] parameter(0)
-  c = s32[] constant(100)
-  ROOT j = pred[] compare(i, c), direction=LT
-}
-body {
-  t = (s32[], f32[4096], f32[1]) parameter(0)
-  i = s32[] get-tuple-element(t), index=0
-  a = f32[4096] get-tuple-element(t), index=1
-  v = f32[1] get-tuple-element(t), index=2
-  j = s32[] fusion(i), kind=kLoop, calls=g
-  b = f32[4096] fusion(a, v, i), kind=kLoop, calls=f
-  ROOT r = (s32[], f32[4096], f32[1]) tuple(j, b, v)
-}
-condition {
-  t = (s32[], f32[4096], f32[1]) parameter(0)
-  i = s32[] get-tuple-element(t), index=0
-  ROOT r = pred[] fusion(i), kind=kLoop, calls=h
-}
-whole {
-  t = (s32[], f32[4096], f32[1]) parameter(0)
-  ROOT w = (s32[], f32[4096], f32[1]) while(t), condition=condition, body=body, TRIPS
-}
-ENTRY e {
-  t = (s32[], f32[4096], f32[1]) parameter(0)
-  ROOT c = (s32[], f32[4096], f32[1]) call(t), to_apply=whole, frontend_attributes={xla_cpu_small_call="true"}
-}
-""".replace("TRIPS", 'backend_config={"known_trip_count":{"n":"100"}}')
+TEXTS = companion_texts(__file__)
+
+KERNEL = TEXTS["kernel"]
+LOOP = TEXTS["loop"].replace("TRIPS", 'backend_config={"known_trip_count":{"n":"100"}}')
 
 
 def times(release: str = "0.11.1", threads: int = 1) -> CpuTimes:
@@ -157,16 +110,7 @@ def test_threads_divide_a_large_kernel_alone() -> None:
     assert "task" not in (times(threads=2).work(small) or {})
 
 
-AFTER = """HloModule m, is_scheduled=true
-ENTRY e {
-  p = f32[1024] parameter(0)
-  q = f32[SIZE] parameter(1)
-  a = f32[1024] negate(p)
-  b = f32[SIZE] negate(q)
-  c = f32[1024] negate(a)
-  ROOT t = (f32[1024], f32[SIZE]) tuple(c, b)
-}
-"""
+AFTER = TEXTS["after"]
 
 
 @pytest.mark.parametrize(("size", "level"), [(1024, "l1"), (65536, "l2"), (400_000, "near l3")])
@@ -204,46 +148,14 @@ def test_the_first_value_of_a_loop_s_large_result_is_in_new_memory() -> None:
     assert first["fresh"] > 0.99
 
 
-TEMPORARY = """HloModule m, is_scheduled=true
-ENTRY e {
-  p = f32[SIZE,2] parameter(0)
-  a = f32[SIZE,2] sine(p)
-  b = f32[2,SIZE] transpose(a), dimensions={1,0}
-  c = f32[SIZE,2] transpose(b), dimensions={1,0}
-  ROOT d = f32[8,2] slice(c), slice={[0:8], [0:2]}
-}
-"""
-
-
 @pytest.mark.parametrize(("size", "new"), [(2_000_000, [0.0, 0.0, 0.0]), (2_200_000, [0.5, 0.5, 0.0])])
 def test_large_temporary_arrays_are_in_new_memory_where_none_was_before(size: int, new: list[float]) -> None:
     """Two are alive in one allocation, 32 or 35.2 MB: measured, 3.1 and 6.1 ns for each element."""
-    account = Account(parse_module(TEMPORARY.replace("SIZE", str(size))), backend="cpu", times=times())
+    account = Account(
+        parse_module(TEXTS["temporary"].replace("SIZE", str(size))), backend="cpu", times=times()
+    )
     shares = {x.name: own.get("fresh", 0.0) for x, own in account.reuse.items()}
     assert [shares[name] for name in "abc"] == pytest.approx(new)
-
-
-REPEATED = """HloModule m, is_scheduled=true
-add {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT r = f32[] add(a, b)
-}
-f {
-  p = f32[64,128,96] parameter(0)
-  w = f32[SHAPE] parameter(1)
-  z = f32[] constant(0)
-  b = f32[64,128,96] broadcast(w), dimensions={DIMENSIONS}
-  m = f32[64,128,96] multiply(p, b)
-  ROOT r = f32[128,96] reduce(m, z), dimensions={0}, to_apply=add
-}
-ENTRY e {
-  x = f32[64,128,96] parameter(0)
-  w = f32[SHAPE] parameter(1)
-  ROOT k = f32[128,96] fusion(x, w), kind=kCustom, calls=f,
-    backend_config={"fusion_config":{"kind":"__ynn_fusion"}}
-}
-"""
 
 
 @pytest.mark.parametrize(
@@ -253,7 +165,7 @@ ENTRY e {
 def test_ynnpack_may_multiply_again_for_each_row_of_a_sum(given: str, has_time: bool) -> None:
     """Measured with an exponential in it: 20 times as long for the first two, no longer for the others."""
     shape, dimensions = given.split()
-    text = REPEATED.replace("SHAPE", shape).replace("DIMENSIONS", dimensions)
+    text = TEXTS["repeated"].replace("SHAPE", shape).replace("DIMENSIONS", dimensions)
     assert (times().us(parse_module(text).entry.root) is not None) is has_time
 
 
@@ -423,19 +335,6 @@ def test_kernels_that_run_at_once_share_the_time() -> None:
     assert found == {"a": (2, 4.0), "b": (1, 1.0)}
 
 
-ROWS = """HloModule m, is_scheduled=true
-less {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT r = pred[] compare(a, b), direction=LT
-}
-ENTRY e {
-  x = f32[ROWS,256]{1,0} parameter(0)
-  ROOT s = f32[ROWS,256]{1,0} sort(x), dimensions={1}, to_apply=less
-}
-"""
-
-
 @pytest.mark.parametrize(
     ("release", "rows", "tasks"),
     [("0.11.0", 512, 1), ("0.11.1", 128, 1), ("0.11.1", 160, 1.25), ("0.11.1", 384, 1.5), ("0.11.1", 512, 2)],
@@ -443,7 +342,7 @@ ENTRY e {
 def test_threads_sort_rows_of_32768_elements_at_once_since_0_11_1(
     release: str, rows: int, tasks: float
 ) -> None:
-    sort = parse_module(ROWS.replace("ROWS", str(rows))).entry.root
+    sort = parse_module(TEXTS["rows"].replace("ROWS", str(rows))).entry.root
     work = times(release, 2).work(sort)
     assert work is not None
     assert work["sort one f32"] == rows * 256 * 8 / tasks
