@@ -8,7 +8,7 @@ from itertools import count
 
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.grouping import post_order
+from hlofuse.ir.grouping import numbered, post_order
 from hlofuse.ir.opcodes import with_trait
 from .async_ops import is_async_end
 
@@ -46,7 +46,7 @@ class CallSites:
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        self._order = {c: k for k, c in enumerate(module.computations)}
+        self._order = numbered(module.computations)
         self._context = self._contexts()
         self._ancestors = dict[Computation, dict[Computation, Instruction]]()
 

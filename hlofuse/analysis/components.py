@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.grouping import reach
+from hlofuse.ir.grouping import numbered, reach
 
 T = TypeVar("T", bound=Hashable)
 
@@ -56,7 +56,7 @@ class Reachability:
 
     def __init__(self, computation: Computation) -> None:
         order = computation.post_order()
-        self._index: dict[Instruction, int] = {x: k for k, x in enumerate(order)}
+        self._index: dict[Instruction, int] = numbered(order)
         self._rows = list[int]()
         index = self._index
         rows = self._rows
@@ -102,7 +102,7 @@ class MergedOrder:
     """Places of a computation's instructions; new get-tuple-elements count as what they are taken from."""
 
     def __init__(self, computation: Computation) -> None:
-        self._place = {x: k for k, x in enumerate(computation.post_order())}
+        self._place = numbered(computation.post_order())
 
     def reaches(self, a: Instruction, b: Instruction) -> bool:
         """True if `b` depends on `a`, or is `a`."""

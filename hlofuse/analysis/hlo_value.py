@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir.grouping import grouped, numbered
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import Shape
 
@@ -34,7 +34,7 @@ class ShapeTree:
                 elements = subshape.tuple_shapes
                 pending += [((*index, k), elements[k]) for k in range(len(elements) - 1, -1, -1)]
         self.indices, self.shapes = tuple(indices), tuple(shapes)
-        self.place = {index: k for k, index in enumerate(indices)}
+        self.place = numbered(indices)
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis import kernels
 from hlofuse.analysis.cost import Cost
-from hlofuse.ir import Instruction, grouped, reach
+from hlofuse.ir import Instruction, grouped, numbered, reach
 from hlofuse.matching.graph import Graph, Group
 from hlofuse.matching.key import canonical_attribute
 from hlofuse.matching.structure import TRIVIAL, Matching
@@ -61,7 +61,7 @@ class FusionChanges:
     def find(self) -> list[FusionChange]:
         """Every change, most telling kinds first, then in the order of the text."""
         found = [*self._same_but(), *self._regrouped(), *self._of_before(), *self._of_after()]
-        order = {kind: n for n, kind in enumerate(FusionKind)}
+        order = numbered(FusionKind)
         return sorted(found, key=lambda change: order[change.kind])
 
     def _same_but(self) -> Iterator[FusionChange]:
@@ -88,7 +88,7 @@ class FusionChanges:
         changed = [f for f in (*self.before, *self.after) if f.same_as is None]
         pairs = ((f, source) for f in changed for source in f.sources if source.same_as is None)
         near = grouped(pair for a, b in pairs for pair in ((a, b), (b, a)))
-        place = {f: n for n, f in enumerate((*self.before, *self.after))}
+        place = numbered((*self.before, *self.after))
         seen = set()
         for start in self.before:
             if start in seen or start not in near:

@@ -13,7 +13,8 @@ from hlofuse.analysis.kernels import is_kernel, launched_computations, source_be
 from hlofuse.compilation import Compilation
 from hlofuse.format import bytes_text, printable
 from hlofuse.format.paths import portable, scopes_of, shown_file, source_in_function
-from hlofuse.ir import HlofuseError, Instruction, Module, PrintOptions, Record, callees, grouped, reach
+from hlofuse.ir import HlofuseError, Instruction, Module, PrintOptions, Record, callees
+from hlofuse.ir.grouping import grouped, numbered, reach
 from hlofuse.ir.names import own_name
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.text.printer import print_computation, print_instruction
@@ -72,7 +73,7 @@ class Boxes:
         self.kernels = sum(launched)
         self._launched = list(launched)
         self._constants = constants
-        self._alive = {name: n for n, name in enumerate(names)}
+        self._alive = numbered(names)
         self._name_of = dict(enumerate(names))
         self._ever = dict(self._alive)
         self._members: dict[int, dict[int, None]] = {n: {n: None} for n in range(len(names))}
@@ -440,7 +441,7 @@ class _Collector:
             self.explained = explain(replay, what_if=shown.changes, record=record, facts=self.facts)
             self.verdict = verdict(shown, self.facts, unoptimized=unoptimized)
         self.computations = launched_computations(replay.before)
-        self._number = {c: n for n, c in enumerate(self.computations)}
+        self._number = numbered(self.computations)
 
     def run(self) -> Run:
         e, replay = self.explained, self.replay
@@ -502,7 +503,7 @@ class _Collector:
 
     def _operations(self) -> Iterator[Operation]:
         instructions = [i for c in self.computations for i in c.post_order()]
-        number = {i: n for n, i in enumerate(instructions)}
+        number = numbered(instructions)
         before = self.facts.account_before.by_name
         for i in instructions:
             launched = is_kernel(i)

@@ -19,7 +19,7 @@ from hlofuse.compilation import replay_config
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.many import load
 from hlofuse.inputs.profile import read_profile
-from hlofuse.ir import HlofuseError, Json, Module, Record, copy_module, parse_module
+from hlofuse.ir import HlofuseError, Json, Module, Record, copy_module, numbered, parse_module
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.search.space import ACTIONS, Objective, Space, default_ops, module_hash
 from hlofuse.search.strategies import LONGEST
@@ -27,7 +27,7 @@ from hlofuse.search.strategies import LONGEST
 if TYPE_CHECKING:
     from hlofuse.judge.judge import Judgement
 
-NUMBERS = {opcode: n for n, opcode in enumerate(sorted(OPCODES))}
+NUMBERS = numbered(sorted(OPCODES))
 """The place of an opcode in the counts, and its number in the graph."""
 COUNTS = len(NUMBERS) + 2
 Source = str | Path | Module

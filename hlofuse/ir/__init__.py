@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .graph import Module as Module
     from .graph import callees as callees
     from .grouping import grouped as grouped
+    from .grouping import numbered as numbered
     from .grouping import reach as reach
     from .literal import Literal as Literal
     from .opcodes import PrintOptions as PrintOptions
@@ -49,6 +50,7 @@ _FILES = {
     "module_of": "fusing",
     "parse_module": "text.reader",
     "print_module": "text.printer",
+    "numbered": "grouping",
     "reach": "grouping",
     "replace": "record",
     "set_attribute": "removing",

@@ -1,4 +1,4 @@
-"""Grouping by a key, common parts of sequences, and what a graph leads to."""
+"""Grouping by a key, places, common parts of sequences, and what a graph leads to."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +15,11 @@ def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
+
+
+def numbered(values: Iterable[_K]) -> dict[_K, int]:
+    """The place of each value."""
+    return {value: place for place, value in enumerate(values)}
 
 
 def unmatched(pairs: Iterable[tuple[_K, _V]], other: Counter[_K]) -> Iterator[_V]:

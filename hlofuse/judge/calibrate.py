@@ -18,7 +18,7 @@ from hlofuse.account import Account
 from hlofuse.account.cpu import CpuTimes
 from hlofuse.cost.cpu.device import CpuDevice
 from hlofuse.cost.cpu.work import Caches, Work, add_work
-from hlofuse.ir import Record, parse_module, replace
+from hlofuse.ir import Record, numbered, parse_module, replace
 from hlofuse.releases import release_of
 from .judge import Judge, Refused, Timed
 
@@ -128,7 +128,7 @@ def fitted(device: CpuDevice, samples: Sequence[Sample]) -> CpuDevice:
 def _rates(samples: Sequence[Sample]) -> dict[str, float]:
     """Positive rates of least error: the difference of logarithms, beyond `_CUT` in proportion."""
     names = sorted({n for s in samples for n, amount in s.work.items() if amount})
-    place = {n: k for k, n in enumerate(names)}
+    place = numbered(names)
     parts: NDArray[np.float64] = np.zeros((len(samples), len(names)))
     for row, s in zip(parts, samples, strict=True):
         for n, amount in s.work.items():

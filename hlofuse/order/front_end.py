@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, pairwise
 
 from hlofuse.analysis.elementwise import is_constant
-from hlofuse.ir import Computation, Instruction, Module, grouped
+from hlofuse.ir import Computation, Instruction, Module, grouped, numbered
 from hlofuse.ir.opcodes import values
 from .names import is_of_call, is_of_program, is_without_op_name, name_before_renaming
 
@@ -87,7 +87,7 @@ def _count_within(numbers: list[int], first: int, last: int) -> int:
 
 def program_order(operations: list[Instruction]) -> list[Instruction]:
     """The operations, given in text order, in program order: the front end has put its constants first."""
-    place = {x: k for k, x in enumerate(operations)}
+    place = numbered(operations)
     number = {x: name_before_renaming(x).number for x in operations}
     chains = grouped((x if x.opcode == "constant" else name_before_renaming(x).stem, x) for x in operations)
     lower = dict[Instruction, Instruction]()

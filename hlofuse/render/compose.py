@@ -9,7 +9,7 @@ from hlofuse.account import Account
 from hlofuse.analysis.kernels import kernels
 from hlofuse.compilation import Compilation
 from hlofuse.format import plural, shorten
-from hlofuse.ir import Computation, HlofuseError, Instruction, Module, replace
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module, numbered, replace
 from .build import Builder, kernel_numbers
 from .labels import lookup, part_number, role
 from .plan import convex, has_box, plan, thin
@@ -100,7 +100,7 @@ def _groups(module: Module, future: Mapping[Instruction, str]) -> dict[Instructi
         if computation.fusion is not None:
             continue
         order = computation.post_order()
-        index = {i: n for n, i in enumerate(order)}
+        index = numbered(order)
         operands = [[index[o] for o in i.operands if o in index] for i in order]
         label = {
             n: future[i]

@@ -16,7 +16,7 @@ from hlofuse.analysis.kernels import launched_computations
 from hlofuse.format import bytes_text, plural, shorten
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.ir.errors import any_of
-from hlofuse.ir.grouping import common_length, grouped, post_order
+from hlofuse.ir.grouping import common_length, grouped, numbered, post_order
 from hlofuse.ir.opcodes import values
 from .labels import lookup, part_number
 from .scene import HARD_LIMIT, Arrow, Box, Options, Panel
@@ -210,7 +210,7 @@ def divide(
 ) -> list[Part]:
     """`units` (operands first) in about `wanted` parts, in the order of their first instructions. `users_of`
     gives the units that wait for a unit, past instructions without a box."""
-    index = {u: n for n, u in enumerate(units)}
+    index = numbered(units)
     operands = [[index[o] for o in users_of(u) if o in index] for u in units]
     scopes = _scopes(units, operands)
     order = range(len(units))

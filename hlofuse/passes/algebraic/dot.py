@@ -3,7 +3,7 @@ the larger (`xla/hlo/transforms/simplifiers/conv_operand_swapper.cc`)."""
 
 from collections.abc import Sequence
 
-from hlofuse.ir import Computation, Instruction, computation_of, module_of, replace
+from hlofuse.ir import Computation, Instruction, computation_of, module_of, numbered, replace
 from hlofuse.ir.attributes.window import (
     ConvolutionDimensionNumbers,
     PaddingConfig,
@@ -126,9 +126,7 @@ def _drop_ones(c: Context, dot: Instruction) -> bool:
     if 1 not in sizes[0] and 1 not in sizes[1]:
         return False
     remaining = ([d for d, n in enumerate(own) if n != 1] for own in sizes)
-    batch, contracting = DotDimensions.of(dot).moved(
-        *({d: k for k, d in enumerate(own)} for own in remaining)
-    )
+    batch, contracting = DotDimensions.of(dot).moved(*(numbered(own) for own in remaining))
     operands = [
         make.reshape(dot, without_ones(o.shape), o) if 1 in o.shape.dimensions else o for o in dot.operands
     ]

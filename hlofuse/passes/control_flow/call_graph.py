@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import is_inlined
-from hlofuse.ir import Computation, Instruction, Module, replace, set_attribute, with_trait
+from hlofuse.ir import Computation, Instruction, Module, numbered, replace, set_attribute, with_trait
 from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.fusing import check_growth, instruction_limit
 from hlofuse.matching.key import Keys
@@ -45,7 +45,7 @@ def _by_id(computation: Computation) -> list[Instruction]:
     assert module is not None
     if len(callers) < 2:
         return list(callers)
-    place: dict[Computation | None, int] = {c: k for k, c in enumerate(module.computations)}
+    place: dict[Computation | None, int] = numbered(module.computations)
     return sorted(callers, key=lambda i: (place.get(i.computation, -1), i.id))
 
 

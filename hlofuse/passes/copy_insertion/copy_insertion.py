@@ -19,7 +19,7 @@ from hlofuse.analysis.hlo_ordering import HloOrdering, SequentialOrdering
 from hlofuse.analysis.hlo_value import HloUse, HloValue, Index, shape_tree, subshape_at
 from hlofuse.analysis.in_place import InPlacePair
 from hlofuse.analysis.memory_scheduler import live_ranges
-from hlofuse.ir import Computation, Instruction, Module, Shape, grouped
+from hlofuse.ir import Computation, Instruction, Module, Shape, grouped, numbered
 from hlofuse.ir.opcodes import values
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
@@ -293,7 +293,7 @@ class _SpecialCases:
 
     def in_order(self) -> Iterable[tuple[Instruction, dict[Index, str]]]:
         """Values to copy with the reasons, in creation order."""
-        place = {c: k for k, c in enumerate(creation_order(self._module))}
+        place = numbered(creation_order(self._module))
         return sorted(
             self._wanted.items(),
             key=lambda p: (place[c] if (c := p[0].computation) is not None else -1, p[0].id),

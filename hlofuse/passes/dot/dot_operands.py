@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Instruction, Module, Record
+from hlofuse.ir import Instruction, Module, Record, numbered
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import replace_instruction
@@ -310,7 +310,7 @@ class DotOperand(Record):
     def _without(self, removed: Iterable[int]) -> DotOperand:
         dropped = set(removed)
         remaining = [d for d in range(len(self.sizes)) if d not in dropped]
-        to = {d: k for k, d in enumerate(remaining)}
+        to = numbered(remaining)
         groups = tuple(tuple(to[d] for d in group if d in to) for group in self.groups)
         return DotOperand(tuple(self.sizes[d] for d in remaining), groups)
 

@@ -13,7 +13,7 @@ from hlofuse.analysis.cpu_predicates import (
     is_softmax_shift,
 )
 from hlofuse.analysis.custom_calls import is_embedded
-from hlofuse.ir import Computation, Instruction, Module, reach
+from hlofuse.ir import Computation, Instruction, Module, numbered, reach
 from hlofuse.ir.fusing import append_producer, merge_fusion_into_multi_output
 from hlofuse.passes.base import ReleasePass
 from hlofuse.passes.dce import HloDCE
@@ -117,7 +117,7 @@ class _Siblings:
         self.recorder = recorder
         order = computation.post_order()
         self._order = order
-        self._number = {x: k for k, x in enumerate(order)}
+        self._number = numbered(order)
         self._reachability = Reachability(computation)
         self._partners: dict[Instruction, list[tuple[Instruction, int]]] = {x: [] for x in order}
         self._consumed = set[Instruction]()

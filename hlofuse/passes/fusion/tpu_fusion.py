@@ -4,7 +4,7 @@ from typing import Any
 
 from hlofuse.analysis.flops import convolution_flops
 from hlofuse.analysis.kernels import is_kernel, launched_computations
-from hlofuse.ir import Computation, Instruction, Module, copy_module, reach
+from hlofuse.ir import Computation, Instruction, Module, copy_module, numbered, reach
 from hlofuse.ir.names import own_name
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.instruction_fusion import may_fuse_into_in_place, producer_is_root
@@ -32,7 +32,7 @@ class _Driver(FusionDriver):
 def _ends(computation: Computation) -> set[Instruction]:
     """The last instruction of each product's kernel, which goes on while one value leaves it.
     It ends before the values get wider, for what reads them to widen them."""
-    order = {x: k for k, x in enumerate(computation.post_order())}
+    order = numbered(computation.post_order())
     ends, claimed = set[Instruction](), set[Instruction]()
     for product in (x for x in reversed(list(order)) if x.opcode == "convolution"):
         kernel, grown = [product], [product]

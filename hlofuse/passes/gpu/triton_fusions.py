@@ -15,7 +15,7 @@ from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import Attributes, Computation, Instruction, Module, Record, with_trait
 from hlofuse.ir.fusing import computation_of, module_of, set_fusion_kind
-from hlofuse.ir.grouping import post_order
+from hlofuse.ir.grouping import numbered, post_order
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import FixedPoint, ReleasePass, replaced
 from hlofuse.passes.common.calls import filled
@@ -93,7 +93,7 @@ class _BlockLevelConfigs:
 
     def _structure(self, body: Computation) -> Hashable:
         """Equal for computations whose instructions, in order, differ only in names and metadata."""
-        place = {x: k for k, x in enumerate(body)}
+        place = numbered(body)
         return place[body.root], tuple(
             (
                 x.opcode,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hlofuse.ir import Computation, Instruction, Shape, grouped
+from hlofuse.ir import Computation, Instruction, Shape, grouped, numbered
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.removing import has_side_effect
 from hlofuse.passes.base import substituted
@@ -154,7 +154,7 @@ class _Groups:
 def keep(loop: Instruction, indices: Sequence[int], instead: Mapping[int, int] | None = None) -> Instruction:
     """A loop of these elements; others are read as at first, or `instead` (`RemoveDeadTupleIndices`)."""
     init = loop.operands[0]
-    place = {old: new for new, old in enumerate(indices)}
+    place = numbered(indices)
     shape = Shape.tuple_of([init.shape.tuple_shapes[k] for k in indices])
     parts = [clone_computation(c) for c in (condition_of(loop), body_of(loop))]
     body = parts[1]

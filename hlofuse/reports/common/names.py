@@ -18,7 +18,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.format import listing, printable
 from hlofuse.format.paths import has_part, source_text
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.ir import HlofuseError, Instruction, Module, Record, reach, replace
+from hlofuse.ir import HlofuseError, Instruction, Module, Record, numbered, reach, replace
 from hlofuse.matching.pairs import match
 from hlofuse.pipelines.stage import Stage
 from hlofuse.trace.provenance import Fate, Provenance
@@ -263,7 +263,7 @@ class Names:
                 Named(i.name, (i.name,))
                 for i in described_by(facts.launched_after.values(), facts.replay.after, text)
             ]
-        position = {name: k for k, name in enumerate(facts.launched_after)}
+        position = numbered(facts.launched_after)
         return sorted(found, key=lambda n: position[n.name]) or others
 
     def _before_optimizations(self, text: str) -> list[Named]:
