@@ -35,12 +35,9 @@ class Root:
     @property
     def hero(self) -> tuple[Atom | None, bool]:
         """The hero, and True if it is the root itself (`FindNonTrivialHero`)."""
-        transposes = self.transposes
-        if len(transposes) == 1 and transposes[0][1]:
-            return transposes[0][0], False
-        concatenates = self.concatenates
-        if len(concatenates) == 1 and concatenates[0][1]:
-            return concatenates[0][0], False
+        for found in (self.transposes, self.concatenates):
+            if len(found) == 1 and found[0][1]:
+                return found[0][0], False
         if self.chain_end is not None and self.chain_end.opcode == "reduce":
             return self.chain_end, self.chain_is_root
         return self.atom, True
