@@ -24,13 +24,9 @@ class IndexingEvaluation:
         """Times an element of this operand of the fusion would be computed if it were fused."""
         return sum(self._count[user] for user in self._users.get(operand, ()))
 
-    def take_out(self, operand: Instruction) -> set[Instruction]:
-        """The indexing users of an operand that is about to be fused (`RemoveFusionOperand`)."""
-        return self._users.pop(operand, set())
-
-    def put_in(self, clone: Instruction, users: set[Instruction]) -> None:
-        """The operand's clone is now inside (`UpdateEvaluationCache`)."""
-        self._users[clone] = users
+    def take_in(self, operand: Instruction, clone: Instruction) -> None:
+        """An operand's clone is now inside (`RemoveFusionOperand`, `UpdateEvaluationCache`)."""
+        self._users[clone] = self._users.pop(operand, set())
         self._enter(clone)
 
     def _enter(self, inner: Instruction) -> None:

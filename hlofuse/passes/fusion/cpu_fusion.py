@@ -68,8 +68,7 @@ class _Driver(FusionDriver):
             return
         # Producers are never fusions here, so there is one clone to account for.
         evaluation = self.state.evaluation(fusion)
-        users = evaluation.take_out(producer)
-        evaluation.put_in(append_producer(fusion, producer), users)
+        evaluation.take_in(producer, append_producer(fusion, producer))
 
 
 class CpuInstructionFusion(InstructionFusion):

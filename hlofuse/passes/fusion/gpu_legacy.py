@@ -140,8 +140,7 @@ class _LegacyDriver(FusionDriver):
 
     def fuse_instruction(self, fusion: Instruction, producer: Instruction) -> None:
         evaluation = self.state.evaluation(fusion)
-        users = evaluation.take_out(producer)
-        evaluation.put_in(append_producer(fusion, producer), users)
+        evaluation.take_in(producer, append_producer(fusion, producer))
         self.model.changed(fusion)
 
 
