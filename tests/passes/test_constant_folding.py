@@ -11,6 +11,8 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
+from hlofuse.passes.common.elementwise import CannotEvaluate
+from hlofuse.passes.common.evaluation import evaluate
 from hlofuse.trace import Recorder
 from ..fixtures import companion_texts
 from ..tools.module_checks import check_module
@@ -36,6 +38,19 @@ def test_a_choice_whose_branch_repeats_a_value_stays() -> None:
 def test_the_bitcast_of_a_constant_reads_it_as_it_lies() -> None:
     module = folded(TEXTS["bitcast_constant_reads"])
     assert module.entry.root.literal.canonical_text.replace(" ", "") == "{{1,3,5},{2,4,6}}"
+
+
+def test_a_scatter_into_a_scalar_adds_its_one_update() -> None:
+    assert folded(TEXTS["scatter_into_a_scalar"]).entry.root.literal.canonical_text == "3"
+
+
+def test_a_long_chain_of_moves_is_not_evaluated() -> None:
+    steps = "".join(f"  r{k} = f32[2] reverse(r{k - 1}), dimensions={{0}}\n" for k in range(1, 3000))
+    text = (
+        f"HloModule m\nENTRY e {{\n  r0 = f32[2] parameter(0)\n{steps}  ROOT r = f32[2] negate(r2999)\n}}\n"
+    )
+    with pytest.raises(CannotEvaluate):
+        evaluate(parse_module(text).entry.root.operands[0])
 
 
 @pytest.mark.parametrize("size", [1, 45_000_001])

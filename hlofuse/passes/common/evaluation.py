@@ -4,6 +4,7 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -35,16 +36,18 @@ def elements(
     elif x.opcode in _CALLS:
         (found,) = _results(x, cache, most)
     elif x.opcode in MOVES:
-        found = MOVES[x.opcode](x, *(elements(o, cache, most) for o in x.operands))
+        found = MOVES[x.opcode](x, *_operands(x, cache, most))
     else:
-        function = array_function(x)
-        try:
-            parts = [elements(o, cache, most) for o in x.operands]
-        except RecursionError:  # a long chain, whose start is hardly a constant
-            raise CannotEvaluate from None
-        found = _as_elements(x, function, *parts)
+        found = _as_elements(x, array_function(x), *_operands(x, cache, most))
     cache[x] = found
     return found
+
+
+def _operands(x: Instruction, cache: dict[Instruction, Elements], most: int) -> list[Elements]:
+    try:
+        return [elements(o, cache, most) for o in x.operands]
+    except RecursionError:  # a long chain, whose start is hardly a constant
+        raise CannotEvaluate from None
 
 
 def _call(x: Instruction, *given: Elements) -> list[Elements]:
@@ -56,7 +59,7 @@ def _call(x: Instruction, *given: Elements) -> list[Elements]:
 def _results(x: Instruction, cache: dict[Instruction, Elements], most: int) -> list[Elements]:
     if x.opcode not in _CALLS:
         return [elements(x, cache, most)]
-    return _CALLS[x.opcode](x, *(elements(o, cache, most) for o in x.operands))
+    return _CALLS[x.opcode](x, *_operands(x, cache, most))
 
 
 _KEEPS_NAN = values("convert copy select bitcast-convert")
@@ -240,8 +243,9 @@ def _scatter(
         part = np.expand_dims(parts[place], inserted)
         starts = np.zeros(total.ndim, int)
         starts[[*mapped]] = rows[place]
-        old = total[tuple(map(slice, starts, starts + part.shape))]
-        if min(starts) >= 0 and old.shape == part.shape:
+        inside: tuple[Any, ...] = (*map(slice, starts, starts + part.shape), ...)
+        old = total[inside]  # a view, of a scalar too
+        if all(starts >= 0) and old.shape == part.shape:
             (old[...],) = _combine(x, [old], [part])
     return [total]
 
