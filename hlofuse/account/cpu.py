@@ -324,12 +324,12 @@ def _updated(kernel: Instruction) -> Work:
     is_plain = root is kernel or value.opcode == "parameter"
     if value.opcode == "select" and array in value.operands[2].operands:  # asks whether it is inside
         value = without_views(value.operands[1])
-    inside = reach([value] if root is not kernel else [], lambda i: i.operands)
-    given = (x for x in inside if x.opcode == "parameter" and x not in place)
-    read = {kernel.operands[x.parameter_number] for x in given}
-    is_computed = root is not kernel and value.opcode != "parameter" and math.prod(part) == 1
-    if is_computed and all(is_kernel(x) and x.opcode != "copy" for x in read):
-        return {"updated byte": root.shape.byte_size}
+    if not is_plain and value.opcode != "parameter" and math.prod(part) == 1:
+        inside = reach([value], lambda i: i.operands)
+        given = (x for x in inside if x.opcode == "parameter" and x not in place)
+        read = {kernel.operands[x.parameter_number] for x in given}
+        if all(is_kernel(x) and x.opcode != "copy" for x in read):
+            return {"updated byte": root.shape.byte_size}
     if is_plain or spanned is None:
         return {"element one by one": root.shape.element_count}
     return {"updated row": root.shape.element_count / strides_of(root.shape)[spanned]}

@@ -191,10 +191,10 @@ class _Loops:
         is_bare = not self._operations and any(name.startswith("pad") for name in self._choices)
         is_whole = self._row > _SHORTEST and self._row * self._body <= _WHOLE
         is_whole &= not (self._has_loop or self._by_tiles or is_bare)
-        found = defaultdict(float, self._other | ({} if is_whole else self._choices))
+        found = self._other | ({} if is_whole else self._choices)
         is_apart = self._is_apart or (is_bare and self._row >= _UNROLLED)
-        if is_whole or (is_apart and not self._by_tiles):
-            found["element one by one"] = 0.0 if self._is_serial else self._written
+        if (is_whole or (is_apart and not self._by_tiles)) and not self._is_serial:
+            found["element one by one"] = self._written
         for (opcode, kind, is_scalar), count in self._operations.items():
             named = opcode if opcode in _SLOW or opcode == "convert" else "operation"
             is_serial = is_scalar or self._is_serial
@@ -202,7 +202,8 @@ class _Loops:
             if opcode in _SLOW:
                 scalar = "serial " if is_serial else scalar
             if opcode in _CHAINED and not is_serial:
-                found["polynomial one by one"] += count if is_whole else 0.0
+                if is_whole:
+                    found["polynomial one by one"] += count
                 count *= self._padding
             found[f"{scalar}{named} {kind}"] += count
         return dict(found)
@@ -369,13 +370,9 @@ class _Loops:
             names = dimension_numbers(x)  # None for a dot
             along = [x.attributes.get(f"{side}_contracting_dims") or (None,) for side in ("lhs", "rhs")]
             along = [(names.lhs.index("f"),), (names.rhs.index("i"),)] if names else along
+            # Reads do not wait longer than sums.
             return [
-                (
-                    o,
-                    (own, d),
-                    None if is_chained else d[0],
-                    products / 2,
-                )  # reads do not wait longer than sums
+                (o, (own, d), None if is_chained else d[0], products / 2)
                 for o, d in zip(operands, along, strict=False)
             ]
         if opcode != "tuple":
