@@ -1,7 +1,7 @@
 """XLA's buffer assignment on a scheduled module (`xla/service/buffer_assignment.cc`)."""
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
@@ -177,19 +177,15 @@ class _Assigner:
         if is_tpu:  # where scalar constants are part of the program
             every = [a for a in every if not (a.is_inside or (a.is_constant and a.size <= self._alignment))]
         device = [a for a in every if self._is_device(a.space)]
-
-        def in_all(counts: Callable[[int], bool]) -> int:
-            sizes = [(a.space, a.size) for a in every if not a.is_temporary] + [*temporary.items()]
-            return sum(size for space, size in sizes if counts(space))
-
+        sizes = [(a.space, a.size) for a in every if not a.is_temporary] + [*temporary.items()]
         return Assignment(
             arguments=sum(a.size for a in device if a.is_argument),
             outputs=sum(a.size for a in device if a.lives_out),
             temporary=sum(size for space, size in temporary.items() if self._is_device(space)),
             aliased=sum(a.size for a in device if a.is_argument and a.is_aliased),
             constants=sum(a.size for a in every if a.is_constant),
-            total=in_all(self._is_device),
-            host=in_all(_HOST.__eq__),
+            total=sum(size for space, size in sizes if self._is_device(space)),
+            host=sum(size for space, size in sizes if space == _HOST),
             vmem=temporary.get(_VMEM, 0) if is_tpu else 0,
             live=self._live,
             blocks=tuple(blocks),
