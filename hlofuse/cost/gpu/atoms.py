@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from hlofuse.analysis.convolution import window_size
-from hlofuse.analysis.elementwise import is_elementwise, transpose_is_bitcast
+from hlofuse.analysis.elementwise import is_effective_bitcast, is_elementwise
 from hlofuse.analysis.indexing_evaluation import INVALIDATES_CACHE
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.opcodes import values
@@ -213,7 +213,7 @@ def is_intermediate(instruction: Instruction, elementwise: bool) -> bool:
         return opcode != "copy" or instruction.shape.key == instruction.operands[0].shape.key
     if opcode == "reshape":
         return reshape_is_bitcast(instruction.operands[0].shape, instruction.shape)
-    return opcode == "bitcast" or (opcode == "transpose" and transpose_is_bitcast(instruction))
+    return is_effective_bitcast(instruction)
 
 
 def is_strided(instruction: Instruction) -> bool:
