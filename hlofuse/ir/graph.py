@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from .attributes.attributes import NO_ATTRIBUTES, UNREAD, Attributes
 from .errors import HlofuseError
-from .grouping import post_order
+from .grouping import numbered, post_order
 from .literal import Literal
 from .names import NO_ORIGIN, PARAMETER_NAMES, NameUniquer, Origin, joined
 from .native import mypyc_attr
@@ -277,7 +277,7 @@ class Instruction:
     def _user_places(self) -> dict[Instruction, int]:
         places = self._places
         if places is None or len(places) != len(self.users):
-            places = self._places = {user: place for place, user in enumerate(self.users)}
+            places = self._places = numbered(self.users)
         return places
 
     def replace_operand(self, number: int, new: Instruction) -> None:
