@@ -21,7 +21,7 @@ from hlofuse.trace import OnlySkipped
 from .contracting import multiply_apart, terms_of, total_of
 from .loops import choose_result, plain_counter, replace_state
 from .matching import combines_by, has, is_below_zero, is_constant, is_product, is_total, source
-from .written import Rewriting, fold, gather_rows, indexed, moved, replace, starts_at, written_part
+from .written import Rewriting, dims_of, fold, gather_rows, indexed, moved, replace, starts_at, written_part
 
 _VIEWS = values("broadcast reshape convert transpose dynamic-slice slice iota constant")
 """Operations of which the loop may as well do its part."""
@@ -649,7 +649,7 @@ def keep_last(loop: Instruction) -> bool:
     if (batch := Batch.of(loop)) is None:
         return False
     for element in list(loop.users):
-        last = _last_rows(element, [*range(element.shape.rank)])
+        last = _last_rows(element, dims_of(element))
         part = batch.stacked(element) if last else None
         if part is None:
             continue

@@ -14,7 +14,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.shapes import array, common_factors, ranges_of, with_dimensions, without_ones
 from .matching import is_masked, is_total
-from .written import counted, equal_places, fold, replace, spread
+from .written import counted, dims_of, equal_places, fold, replace, spread
 
 Labelled = tuple[Instruction, list[int]]
 """A factor in a sum of products, with a label for each of its dimensions."""
@@ -41,11 +41,12 @@ def sizes_of(*factors: Labelled) -> dict[int, int]:
 def over(
     x: Instruction,
     one: Labelled,
-    order: list[int],
-    sizes: dict[int, int],
+    order: list[int] | None = None,
+    sizes: dict[int, int] | None = None,
 ) -> Instruction:
-    """A factor over the dimensions of all these labels, with the type of `x`."""
-    value, labels = one
+    """A factor over the dimensions of all these labels, by default those of `x`, with the type of `x`."""
+    (value, labels), sizes = one, sizes or sizes_of((x, dims_of(x)))
+    order = dims_of(x) if order is None else order
     own = [d for d in order if d in labels]
     value = make.transpose(x, make.convert(x, value, x.element_type), list(map(labels.index, own)))
     shape = array(x.element_type, [sizes[d] for d in order])
@@ -171,7 +172,7 @@ def multiplied(x: Instruction) -> list[Labelled]:
 
 def _multiplied(x: Instruction, levels: int) -> Iterator[Labelled]:
     if not levels:
-        yield x, [*range(x.shape.rank)]
+        yield x, dims_of(x)
         return
     if x.opcode == "divide":
         below, own = spread_factor(x.operands[1])
@@ -281,7 +282,7 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
         new = make.reduce(x, below, x.operands[1], along, x.to_apply)
         replace(x, new)
         x, value = new, below
-    labels = [*range(value.shape.rank)]
+    labels = dims_of(value)
     if opcode == "dot" and (value := _distributed(value)).opcode in _SUMS:  # as of a bias
         terms = [make.copy_of(o, o.operands) if o.operands else o for o in value.operands]
         sums = [make.copy_of(x, [t, x.operands[1]]) for t in terms]
@@ -310,7 +311,7 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
     if opcode and not weighted and (opcode == "multiply") != (summed_up[0].opcode == "dot"):
         return False
     summed_up = reduce(partial(on_both, value, "multiply"), outer, summed_up)
-    return replace(x, over(value, summed_up, remaining, sizes_of((value, labels))))
+    return replace(x, over(value, summed_up, remaining))
 
 
 def _weighted(value: Instruction, terms: list[Instruction], labels: list[int]) -> list[Labelled]:
@@ -379,7 +380,7 @@ def multiply_unrepeated(x: Instruction, of_rows: bool = False) -> bool:
     factors = labelled(x)
     for (value, labels), other in (factors, factors[::-1]):
         repeated, dims = spread_factor(value)
-        forms = [((value, labels), other, [*range(x.shape.rank)])]
+        forms = [((value, labels), other, dims_of(x))]
         if repeated.opcode == "reshape":
             opened = _below_reshape(x, (repeated, [labels[d] for d in dims]), other)
             forms += [opened] if opened is not None else []
@@ -401,7 +402,7 @@ def reorder(x: Instruction) -> bool:
         factors = labelled(x)
         value, labels = factors[side]
         c, own = factors[1 - side]
-        result = [*range(x.shape.rank)]
+        result = dims_of(x)
         if any(u.opcode != "dot" for u in value.users):
             continue
         count = len(value.users)
@@ -512,19 +513,13 @@ class View(Struct):
         """The elements of `x`, with a dimension for each label."""
         found = self.of(x, labels)
         order = [*dict.fromkeys(labels)]
-        sizes = dict(zip(labels, x.shape.dimensions, strict=True)) | self.sizes
         if found is None:
             return None
-        value = over(
-            x,
-            found,
-            order,
-            sizes,
-        )
-        return value, order
+        sizes = sizes_of((x, labels)) | self.sizes
+        return over(x, found, order, sizes), order
 
     def _computed(self, x: Instruction, labels: list[int]) -> Labelled | None:
-        own = dict(zip(labels, x.shape.dimensions, strict=True)) | self.sizes
+        own = sizes_of((x, labels)) | self.sizes
         below = x.operands[:1]
         rest = [*dict.fromkeys(labels)]
         shape = with_dimensions(x.shape, [own[d] for d in rest])
@@ -590,12 +585,7 @@ class View(Struct):
             return None
         rest = [*dict.fromkeys(labels)]
         order = [p for d in {**dict.fromkeys(rest), **joined} for p in joined.get(d, ())]
-        value = over(
-            below[0],
-            found,
-            order,
-            sizes_of(below) | self.sizes,
-        )
+        value = over(below[0], found, order, sizes_of(below) | self.sizes)
         return make.reshape(x, shape, value), rest
 
 

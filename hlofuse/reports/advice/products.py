@@ -46,6 +46,7 @@ from .reductions import sum_squares
 from .written import (
     MOST_EVALUATED,
     Rewriting,
+    dims_of,
     fold,
     formula_values,
     gather_rows,
@@ -160,7 +161,7 @@ def _picked(x: Instruction, y: Instruction, weights: Elements) -> Instruction:
     if not np.array_equal(at[order], np.arange(rows * run) // max(run, 1)) or columns != rows * run:
         raise CannotEvaluate
     runs = make.reshape(x, with_dimensions(y.shape, [rows, run, *sizes]), _scaled(x, y, values[order]))
-    return summed(x, (runs, [*range(runs.shape.rank)]), [1])[0]
+    return summed(x, (runs, dims_of(runs)), [1])[0]
 
 
 def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instruction]:
@@ -179,7 +180,7 @@ def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instructio
     if rows != columns and above != below:
         raise CannotEvaluate
     near = _banded(x, y, weights - np.where(np.tri(rows, columns, dtype=bool), below, above))
-    labels = [*range(y.shape.rank)]
+    labels = dims_of(y)
     sizes = dict(enumerate([rows, *y.shape.dimensions[1:]]))
     if above:
         total = summed(x, (_scaled(x, y, np.full(columns, above)), labels), [0])
@@ -214,22 +215,13 @@ def _as_slices(x: Instruction) -> bool:
                 parts += [_by(x, value, scale, own_dims) for value in found]
             if 0 < len(parts) <= _FEW:
                 whole = fold(x, "add", parts), [row, *(own[d] for d in order[1:])]
-                return replace(
-                    x,
-                    over(
-                        x,
-                        whole,
-                        [*range(x.shape.rank)],
-                        sizes_of(*factors),
-                    ),
-                )
+                return replace(x, over(x, whole))
     return False
 
 
 def _scale_each(x: Instruction) -> bool:
     """A product with a diagonal matrix, or one for each place of a batch, becomes one with a vector."""
     factors = labelled(x)
-    result = [*range(x.shape.rank)]
     for (matrix, labels), (other, own) in (factors, factors[::-1]):
         masked, dims = spread(matrix)
         places, values = on_diagonal(masked)
@@ -239,10 +231,10 @@ def _scale_each(x: Instruction) -> bool:
             continue
         one = dict.fromkeys(pair, pair[1])
         found = View({}, lambda *_: None).of(values, [one.get(d, d) for d in names])
-        if found is None or not {*found[1], *own} - {pair[0]} <= {*result}:
+        if found is None or not {*found[1], *own} - {pair[0]} <= {*dims_of(x)}:
             continue
         new = on_both(x, "multiply", (other, [one.get(d, d) for d in own]), found)
-        return replace(x, over(x, new, result, sizes_of(*factors)))
+        return replace(x, over(x, new))
     return False
 
 
@@ -270,7 +262,7 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
     """(A⁻¹·B)·C becomes A⁻¹·(B·C), and C·(A⁻¹·B) becomes (C·A⁻¹)·B, which solve for fewer columns. A is
     triangular. Nothing but the `reader` of the first may read what is solved."""
     factors = labelled(x)
-    result = [*range(x.shape.rank)]
+    result = dims_of(x)
     sizes = sizes_of(*factors)
     for (solved, labels), (c, own) in (factors, factors[::-1]):
         if not _is_from_left(solved) or not {*solved.users} <= {x, reader}:
@@ -299,7 +291,7 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
         found = make.reshape(x, array(x.element_type, [sizes[d] for d in order]), new), order
         if row < 0:
             found = given = contracted(x, inner, found, result)
-        replace(x, over(x, found, result, sizes))
+        replace(x, over(x, found))
         _solve_later(given[0], solved)
         return True
     return False
@@ -477,9 +469,7 @@ def _multiply_filters(x: Instruction) -> bool:
         new = make.copy_of(value, [value.operands[0], joined], shape, feature_group_count=None)
         place = labelled(x)[1 - side][1][1 - along]
         names = [place if d < 0 else d for d in labelled(x)[side][1]]
-        found = new, names
-        order = [*range(x.shape.rank)]
-        return replace(x, over(x, found, order, sizes_of(found)))
+        return replace(x, over(x, (new, names)))
     return False
 
 

@@ -44,6 +44,7 @@ from .written import (
     Rewriting,
     counted,
     counted_dimension,
+    dims_of,
     fold,
     formula_values,
     gather_rows,
@@ -151,7 +152,7 @@ def _taken_at_pairs(x: Instruction, one: Labelled, other: Labelled, result: list
 
 def _multiply_entries(x: Instruction) -> bool:
     """A product with a matrix of entries that a scatter adds to zeros takes a row for each, and sums."""
-    factors, result = labelled(x), [*range(x.shape.rank)]
+    factors = labelled(x)
     for one, other in (factors, factors[::-1]):
         (matrix, labels), sizes = spread_factor(one[0]), sizes_of(*factors)
         if matrix.opcode != "scatter" or len(matrix.operands) > 3 or not combines_by(matrix, "add"):
@@ -180,7 +181,7 @@ def _multiply_entries(x: Instruction) -> bool:
         rows = on_both(x, "multiply", rows, (entries, numbers))
         whole = over(x, rows, order, sizes_of(rows))
         new = _sums_at(x, found[outer], whole, sizes[outer], 0), [outer, *order[vector:]]
-        return replace(x, over(x, summed(x, new, [d for d in new[1] if d < 0]), result, sizes))
+        return replace(x, over(x, summed(x, new, [d for d in new[1] if d < 0])))
     return False
 
 
@@ -217,9 +218,9 @@ def _take(
 ) -> bool:
     """A product with a one-hot array, or a sum of it (`is_product`: times values), becomes rows, or sums."""
     if x.opcode == "dot":
-        return _at_indices(x, labelled(x), [*range(x.shape.rank)])
+        return _at_indices(x, labelled(x), dims_of(x))
     value = x.operands[0]
-    labels = [*range(value.shape.rank)]
+    labels = dims_of(value)
     if not is_total(x):
         return False
     factors = [(value, labels), (make.scalar(x, x.element_type, 1), list[int]())]
@@ -317,10 +318,10 @@ def _diagonal(x: Instruction, labels: list[int]) -> Labelled | None:
 def _diagonal_alone(x: Instruction) -> bool:
     """Elements at equal places of two dimensions, or their sum, are computed without the others."""
     whole = x.operands[0]
-    remaining = [*range(x.shape.rank)]
+    remaining = dims_of(x)
     labels = _equal_places(x) if x.opcode == "gather" else None
     if is_total(x):
-        dims = [*range(whole.shape.rank)]
+        dims = dims_of(whole)
         remaining = [d for d in dims if d not in x.dimensions]
         pair, values = on_diagonal(whole)
         pair = sorted(pair, key=lambda d: d in x.dimensions)
@@ -388,7 +389,7 @@ def _take_first(
         return found, [*first, *(d for d in labels if d not in first)]
 
     view = View({along: rows}, last)
-    labels = [*range(whole.shape.rank)]
+    labels = dims_of(whole)
     found = view.of(whole, labels)
     rows_of = {i for i, _ in view.done}
     computed = [i for i in rows_of if not rows_of.isdisjoint(i.operands)]
@@ -447,10 +448,9 @@ def _map_table(x: Instruction) -> bool:
     found = dict[Instruction, Instruction]()
     readers = list(x.users)
     for y in readers:
-        labels = [*range(y.shape.rank)] if y.shape.is_array else []
-        new = view.of(y, labels) if y not in found and y.shape.dimensions[:rank] == own else None
+        new = view.whole(y, dims_of(y)) if y not in found and y.shape.dimensions[:rank] == own else None
         if new is not None:
-            found[y] = over(y, new, labels, sizes_of((y, labels)) | sizes)
+            found[y] = new[0]
             readers += y.users
     ends = [y for y in found if y.is_root or any(u not in found for u in y.users)]
     for y in ends:
@@ -667,7 +667,7 @@ def _of_windows(
         found.append((rows, [labels[other if t == places.along else next(rest)] for t in dims]))
         return found[-1]
 
-    new = View({along: 1}, last).whole(value, [*range(value.shape.rank)])
+    new = View({along: 1}, last).whole(value, dims_of(value))
     return new[0] if new is not None and found else None
 
 
@@ -911,7 +911,7 @@ def _multiply_by_onehot(x: Instruction) -> bool:
     if labels is None or classes > _SHORT:
         return False
     hot = _onehot(x, _limited(found.indices, classes - 1), classes, found.own)
-    return replace(x, _product(x, hot, (table, labels), [*range(x.shape.rank)]))
+    return replace(x, _product(x, hot, (table, labels), dims_of(x)))
 
 
 def _choose_rows(
@@ -936,7 +936,7 @@ def _choose_rows(
         return False
     classes = table.shape.dimensions[found.along]
     hot = _onehot(x, found.indices, classes, found.own)
-    own = updates, [*range(updates.shape.rank)]
+    own = updates, dims_of(updates)
     if is_summed:
         is_product = x.element_type in FLOATING_TYPES or len(labels) == len(found.batch) + 1
         is_short = is_product and classes <= _FEW

@@ -33,13 +33,13 @@ from .contracting import (
     cumulated,
     on_both,
     over,
-    sizes_of,
     total_of,
 )
 from .matching import MIN_ELEMENTS, combines_by, is_constant, is_total, origins, source
 from .written import (
     Rewriting,
     counted_along,
+    dims_of,
     fold,
     formula_values,
     indexed,
@@ -223,7 +223,7 @@ def _real_transform(x: Instruction) -> bool:
     if is_back and (whole.opcode != "fft" or whole.raw("fft_type") != "IFFT"):
         return False
     spectrum = whole.operands[0] if is_back else whole
-    labels = [*range(spectrum.shape.rank)]
+    labels = dims_of(spectrum)
     along = labels[-1]
     if not is_back and (cut := [d for d in labels if x.shape.dimensions[d] < whole.shape.dimensions[d]]):
         along = cut[0]
@@ -244,18 +244,12 @@ def _real_transform(x: Instruction) -> bool:
         found.append(new)
         return new, own
 
-    part = View(half, last).of(spectrum, labels)
+    part = View(half, last).whole(spectrum, labels)
     if part is None or not found:
         return False
-    value = over(
-        spectrum,
-        part,
-        labels,
-        sizes_of((spectrum, labels)) | half,
-    )
     if is_back:
-        return replace(x, make.copy_of(whole, [value], x.shape, fft_type="IRFFT"))
-    return replace(x, make.add(x, "slice", x.shape, [value], slice=ranges_of(x)))
+        return replace(x, make.copy_of(whole, part[:1], x.shape, fft_type="IRFFT"))
+    return replace(x, make.copy_of(x, part[:1]))
 
 
 def _signed(x: Instruction, sign: int = 1) -> Iterator[tuple[Instruction, int]]:
@@ -315,10 +309,10 @@ def _cumulate_by_product(x: Instruction) -> bool:
     numbers_down, numbers_across = (make.iota(x, square, d) for d in (0, 1))
     test = make.compare(x, direction, numbers_down, numbers_across)
     ones = make.convert(x, test, x.element_type)
-    result = [*range(x.shape.rank)]
+    result = dims_of(x)
     a = (x.operands[0], [-1 if k == d else k for k in result])
     b = (ones, [-1, d])
-    return replace(x, over(x, contracted(x, a, b, result), result, sizes_of(a, b)))
+    return replace(x, over(x, contracted(x, a, b, result)))
 
 
 _LEAST_ROW = 32  # elements of a row: a loop over shorter ones was slower (jaxlib 0.11.1, CPU)
@@ -558,7 +552,7 @@ def _shift_pairs(x: Instruction) -> bool:
             slices=slices,
         )
         view = View({along: 2 * part.shape.dimensions[along]}, last)
-        new = view.whole(part, [*range(x.shape.rank)])
+        new = view.whole(part, dims_of(x))
         found += new[:1] if new is not None else []
     if not slices or len(found) < len(parts) or most < MIN_ELEMENTS:
         return False

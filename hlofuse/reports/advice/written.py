@@ -44,9 +44,14 @@ def prepared(module: Module) -> Module:
     return out
 
 
+def dims_of(x: Instruction) -> list[int]:
+    """All dimensions, in order."""
+    return [*range(x.shape.rank)]
+
+
 def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
     """The value below broadcasts, transposes, conversions and sizes of one; each dimension of `x` there."""
-    dims: list[int | None] = list(range(x.shape.rank))
+    dims: list[int | None] = [*dims_of(x)]
     while True:
         below = x.operands[0] if x.operands else x
         (low, high), (least, most) = bounds(x.element_type), bounds(below.element_type)
@@ -107,7 +112,7 @@ def onehot(x: Instruction) -> tuple[Instruction, int] | None:
         x = x.operands[0]
     for classes, indices, dims in _numbered(x):
         others = [dims[d] for d in order if d is not None and d != classes]
-        is_plain = dims[classes] is None and others == list(range(indices.shape.rank))
+        is_plain = dims[classes] is None and others == dims_of(indices)
         is_written = indices.opcode in ("iota", "constant")
         if is_plain and not is_written and None not in order:
             return indices, order.index(classes)
