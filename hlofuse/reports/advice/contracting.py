@@ -1,6 +1,6 @@
 """Sums of products before optimizations: their factors, and the order in which they are multiplied."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import count, islice, pairwise
 from math import prod
@@ -13,7 +13,7 @@ from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.shapes import array, common_factors, ranges_of, with_dimensions, without_ones
-from .matching import is_masked, is_total
+from .matching import both_orders, is_masked, is_total
 from .written import counted, dims_of, equal_places, fold, replace, spread
 
 Labelled = tuple[Instruction, list[int]]
@@ -83,13 +83,14 @@ def cumulated(at: Instruction, x: Instruction, along: int) -> Instruction:
     return make.add(at, "reduce-window", x.shape, operands, called=add, window=window)
 
 
-def summed(x: Instruction, one: Labelled, removed: list[int]) -> Labelled:
-    """The value summed over some labels, in a type that is wide enough."""
-    if not removed:
-        return one
+def summed(x: Instruction, one: Labelled, remaining: Container[int]) -> Labelled:
+    """The value summed over the labels that do not remain, in a type that is wide enough."""
     value, labels = one
-    total = total_of(x, make.convert(x, value, x.element_type), list(map(labels.index, removed)))
-    rest = [d for d in labels if d not in removed]
+    rest = [d for d in labels if d in remaining]
+    if rest == labels:
+        return one
+    along = [k for k, d in enumerate(labels) if d not in rest]
+    total = total_of(x, make.convert(x, value, x.element_type), along)
     is_floating = value.element_type in FLOATING_TYPES  # others may be too narrow
     return make.convert(x, total, value.element_type) if is_floating else total, rest
 
@@ -98,16 +99,15 @@ def contracted(
     x: Instruction,
     a: Labelled,
     b: Labelled,
-    remaining: Container[int],
+    remaining: Collection[int],
 ) -> Labelled:
     """Σ a·b over all labels that do not remain, as a matrix product where it is one."""
-    a = summed(x, a, [d for d in a[1] if d not in remaining and d not in b[1]])
-    b = summed(x, b, [d for d in b[1] if d not in remaining and d not in a[1]])
     both = [d for d in a[1] if d in b[1]]
     sums = [d for d in both if d not in remaining]
+    a, b = (summed(x, one, {*remaining, *both}) for one in (a, b))
     free = [d for d in (*a[1], *b[1]) if d not in both]
     if not sums or not free:
-        return summed(x, on_both(x, "multiply", a, b), sums)
+        return summed(x, on_both(x, "multiply", a, b), remaining)
     sides = (a, b) if free == sorted(free) else (b, a)
     types = {value.element_type for value, _ in sides}
     kind = types.pop() if len(types) == 1 and types <= FLOATING_TYPES else x.element_type
@@ -377,8 +377,7 @@ def multiply_unrepeated(x: Instruction, of_rows: bool = False) -> bool:
     `of_rows`: equal rows, also joined to others, are multiplied once; along a sum the other one is summed."""
     if of_rows and (terms := multiply_apart(x, lambda o: len(spread_factor(o)[1]) < o.shape.rank, of_rows)):
         return sum(multiply_unrepeated(term, of_rows) for term in terms) > 0
-    factors = labelled(x)
-    for (value, labels), other in (factors, factors[::-1]):
+    for (value, labels), other in both_orders(labelled(x)):
         repeated, dims = spread_factor(value)
         forms = [((value, labels), other, dims_of(x))]
         if repeated.opcode == "reshape":
@@ -427,7 +426,7 @@ def reorder(x: Instruction) -> bool:
         def work(*groups: Iterable[int], sizes: dict[int, int] = sizes) -> int:
             return prod(sizes[d] for d in set().union(*groups))
 
-        for a, b in (parts, parts[::-1]) if parts else ():
+        for a, b in both_orders(parts) if parts else ():
             remaining = [d for d in {*b[1], *own} if d in a[1] or d in result]
             before = work(a[1], b[1]) / count + work(labels, own)
             after = work(b[1], own) + work(a[1], remaining)
@@ -454,7 +453,7 @@ def reorder(x: Instruction) -> bool:
 def unscaled(x: Instruction) -> Iterator[tuple[Instruction, Instruction | None]]:
     """`x` and None; each value that it alone reads and scales by numbers, and their product."""
     yield x, None
-    for value, scale in (x.operands, x.operands[::-1]) if x.opcode == "multiply" else ():
+    for value, scale in both_orders(x.operands) if x.opcode == "multiply" else ():
         number = spread(scale)[0]
         is_number = not number.shape.dimensions and number.element_type == x.element_type
         if is_number and len(value.users) == 1:

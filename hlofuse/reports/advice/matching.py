@@ -1,7 +1,7 @@
 """Forms of instructions, such as a product with the square of a sum, and searches for them."""
 
-from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Instruction, copy_module
@@ -13,6 +13,7 @@ SMALL_BYTES = 1 << 20  # A kernel that moves fewer takes less time than its laun
 MIN_BYTES = 1 << 16  # The smallest array that a suggestion is made for
 MIN_ELEMENTS = 1 << 16  # The same for arrays that are counted in elements
 _FREE = values("bitcast reshape copy transpose broadcast convert")
+_T = TypeVar("_T")
 _COMMUTATIVE = values("add multiply maximum minimum and or")
 
 
@@ -29,6 +30,10 @@ def value_of(x: Instruction) -> Instruction:
             return x
 
 
+def both_orders(pair: Sequence[_T]) -> tuple[Sequence[_T], Sequence[_T]]:
+    return pair, pair[::-1]
+
+
 def is_product(x: Instruction) -> bool:
     """True for a matrix product, whoever computes it."""
     if x.opcode == "custom-call":
@@ -41,7 +46,7 @@ def _has_form(x: Instruction, form: tuple[Any, ...]) -> bool:
     are passed over; operands of a sum may be in any order."""
     opcode, *parts = form
     x = value_of(x)
-    orders = (x.operands, x.operands[::-1]) if x.opcode in _COMMUTATIVE else (x.operands,)
+    orders = both_orders(x.operands) if x.opcode in _COMMUTATIVE else (x.operands,)
     return opcode in ("_", x.opcode) and any(
         len(operands) >= len(parts) and all(map(_has_form, operands, parts)) for operands in orders
     )

@@ -37,11 +37,11 @@ from .contracting import (
     reorder,
     sizes_of,
     spread_factor,
-    summed,
     terms_of,
+    total_of,
     unscaled,
 )
-from .matching import MIN_BYTES, has, is_masked, is_total, only_reader, origins, source
+from .matching import MIN_BYTES, both_orders, has, is_masked, is_total, only_reader, origins, source
 from .reductions import sum_squares
 from .written import (
     MOST_EVALUATED,
@@ -161,7 +161,7 @@ def _picked(x: Instruction, y: Instruction, weights: Elements) -> Instruction:
     if not np.array_equal(at[order], np.arange(rows * run) // max(run, 1)) or columns != rows * run:
         raise CannotEvaluate
     runs = make.reshape(x, with_dimensions(y.shape, [rows, run, *sizes]), _scaled(x, y, values[order]))
-    return summed(x, (runs, dims_of(runs)), [1])[0]
+    return total_of(x, runs, [1])
 
 
 def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instruction]:
@@ -180,11 +180,10 @@ def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instructio
     if rows != columns and above != below:
         raise CannotEvaluate
     near = _banded(x, y, weights - np.where(np.tri(rows, columns, dtype=bool), below, above))
-    labels = dims_of(y)
-    sizes = dict(enumerate([rows, *y.shape.dimensions[1:]]))
     if above:
-        total = summed(x, (_scaled(x, y, np.full(columns, above)), labels), [0])
-        near.append(over(x, total, labels, sizes))
+        total = total_of(x, _scaled(x, y, np.full(columns, above)), [0])
+        shape = with_dimensions(y.shape, [rows, *total.shape.dimensions])
+        near.append(make.broadcast(x, shape, total, range(1, y.shape.rank)))
     if above != below:
         near.append(_scaled(x, cumulated(x, y, 0), np.full(rows, below - above)))
     return near
@@ -192,9 +191,8 @@ def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instructio
 
 def _as_slices(x: Instruction) -> bool:
     """A product with a band, a triangle, runs or one number in each row becomes slices and sums."""
-    factors = labelled(x)
     kind = x.element_type
-    for (matrix, labels), (other, own) in (factors, factors[::-1]):
+    for (matrix, labels), (other, own) in both_orders(labelled(x)):
         row = max(labels, default=-1)
         is_row = min(labels, default=0) < 0 <= row and row not in own
         if matrix.shape.rank != 2 or not is_row or kind not in FLOATING_TYPES:
@@ -221,8 +219,7 @@ def _as_slices(x: Instruction) -> bool:
 
 def _scale_each(x: Instruction) -> bool:
     """A product with a diagonal matrix, or one for each place of a batch, becomes one with a vector."""
-    factors = labelled(x)
-    for (matrix, labels), (other, own) in (factors, factors[::-1]):
+    for (matrix, labels), (other, own) in both_orders(labelled(x)):
         masked, dims = spread(matrix)
         places, values = on_diagonal(masked)
         names = [labels[dims.index(d)] for d in range(masked.shape.rank)]
@@ -264,7 +261,7 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
     factors = labelled(x)
     result = dims_of(x)
     sizes = sizes_of(*factors)
-    for (solved, labels), (c, own) in (factors, factors[::-1]):
+    for (solved, labels), (c, own) in both_orders(factors):
         if not _is_from_left(solved) or not {*solved.users} <= {x, reader}:
             continue
         *batch, row, column = labels
@@ -596,7 +593,7 @@ def _scaled_pair(
 
 def _multiple(x: Instruction, value: Instruction) -> tuple[Instruction, Labelled | None]:
     """The difference whose multiples are added, as in the gradient of d · d, and the sum of its factors."""
-    for scale, rest in (value.operands, value.operands[::-1]) if value.opcode == "multiply" else ():
+    for scale, rest in both_orders(value.operands) if value.opcode == "multiply" else ():
         if scale.opcode == "broadcast" and rest.opcode == "subtract":
             return rest, spread_factor(scale)
     if value.opcode == "add":
@@ -790,7 +787,7 @@ def _repeat_row(x: Instruction) -> bool:
     """A product of one row is taken of equal rows, as many as a tile has; alone it is a sum of elements."""
     factors, rows = labelled(x), x.shape.rank
     order, sizes = [rows, *range(rows)], sizes_of(*factors) | {rows: _ROWS}
-    for (row, labels), other in (factors, factors[::-1]):
+    for (row, labels), other in both_orders(factors):
         is_row = all(d < 0 or d in other[1] or sizes[d] == 1 for d in labels)
         is_matrix = any(d not in labels and sizes[d] > 1 for d in other[1])
         if is_row and is_matrix and other[0].shape.byte_size >= MIN_BYTES:

@@ -36,7 +36,7 @@ from .contracting import (
     summed,
     total_of,
 )
-from .matching import combines_by, has, is_constant, is_masked, is_total, only_reader, origins
+from .matching import both_orders, combines_by, has, is_constant, is_masked, is_total, only_reader, origins
 from .updates import add_to_rows, choose_written, write_row
 from .windows import is_neutral
 from .written import (
@@ -71,7 +71,7 @@ def _at_indices(
     result: list[int],
 ) -> bool:
     """Σ of a one-hot array times another becomes what that has at the indices, or sums for each index."""
-    for one, other in (factors, factors[::-1]):
+    for one, other in both_orders(factors):
         new = _taken(x, one, other, result) or _taken_at_pairs(x, one, other, result)
         if new is not None:
             return replace(x, over(x, new, result, sizes_of(*factors)))
@@ -95,11 +95,11 @@ def _taken(x: Instruction, one: Labelled, other: Labelled, result: list[int]) ->
         rows = gather_rows(x, value, indices, own.index(number), list(map(own.index, first)))
         new = rows, order + [d for d in own if d != number and d not in first]
     else:
-        value, own = summed(x, (value, own), [d for d in own if d not in result and d not in places])
+        value, own = summed(x, (value, own), {*result, *places})
         rest = [d for d in own if d not in places]
         rows = over(x, (value, own), order + rest, sizes)
         new = _sums_at(x, indices, rows, sizes[number], len(first)), [*first, number, *rest]
-    return summed(x, new, [d for d in new[1] if d not in result])
+    return summed(x, new, result)
 
 
 def _taken_at_pairs(x: Instruction, one: Labelled, other: Labelled, result: list[int]) -> Labelled | None:
@@ -152,9 +152,8 @@ def _taken_at_pairs(x: Instruction, one: Labelled, other: Labelled, result: list
 
 def _multiply_entries(x: Instruction) -> bool:
     """A product with a matrix of entries that a scatter adds to zeros takes a row for each, and sums."""
-    factors = labelled(x)
-    for one, other in (factors, factors[::-1]):
-        (matrix, labels), sizes = spread_factor(one[0]), sizes_of(*factors)
+    for one, other in both_orders(labelled(x)):
+        (matrix, labels), sizes = spread_factor(one[0]), sizes_of(one, other)
         if matrix.opcode != "scatter" or len(matrix.operands) > 3 or not combines_by(matrix, "add"):
             continue
         zeros, indices, entries = matrix.operands
@@ -181,7 +180,7 @@ def _multiply_entries(x: Instruction) -> bool:
         rows = on_both(x, "multiply", rows, (entries, numbers))
         whole = over(x, rows, order, sizes_of(rows))
         new = _sums_at(x, found[outer], whole, sizes[outer], 0), [outer, *order[vector:]]
-        return replace(x, over(x, summed(x, new, [d for d in new[1] if d < 0])))
+        return replace(x, over(x, summed(x, new, dims_of(x))))
     return False
 
 
@@ -342,8 +341,7 @@ def _diagonal_alone(x: Instruction) -> bool:
     sizes = dict(enumerate(x.shape.dimensions)) | dict(zip(labels, whole.shape.dimensions, strict=True))
     order = sorted({*labels})
     full = over(whole, found, order, sizes), order
-    removed = [d for d in order if d not in remaining]
-    return replace(x, over(x, summed(x, full, removed), remaining, sizes))
+    return replace(x, over(x, summed(x, full, remaining), remaining, sizes))
 
 
 def _one_slice(x: Instruction) -> _Places | None:
@@ -601,7 +599,7 @@ def _masked_sum(x: Instruction) -> tuple[Instruction, Instruction | None, int] |
     if test.raw("direction") != "EQ" or not is_plain or tuple(x.dimensions) != tuple(range(rank)):
         return None
     summands = value.operands[1] if is_masked(value) else None
-    for labels, number in (test.operands, test.operands[::-1]):
+    for labels, number in both_orders(test.operands):
         if (n := integer_of(spread(number)[0])) is not None:
             return labels, summands, n
     return None

@@ -13,6 +13,7 @@ from hlofuse.passes.common.shapes import numbers_of
 from .contracting import over, spread_factor
 from .matching import (
     MIN_BYTES,
+    both_orders,
     changed_by,
     combines_by,
     each,
@@ -91,7 +92,7 @@ def _masked(x: Instruction) -> Iterator[Sequence[Instruction]]:
     if x.opcode == "select":
         yield x.operands
     is_sum = x.opcode == "add" and all(o.opcode == "multiply" for o in x.operands)
-    for first, second in (x.operands, x.operands[::-1]) if is_sum else ():
+    for first, second in both_orders(x.operands) if is_sum else ():
         for (mask, new), (rest, old) in product(permutations(first.operands), permutations(second.operands)):
             (others, dims), (test, own) = spread(rest), spread(mask)
             below = others.through("reshape")  # it removes sizes of one
@@ -152,7 +153,7 @@ def add_to_rows(x: Instruction) -> bool:
 def choose_written(x: Instruction) -> bool:
     """A choice between an array and the same with a scatter is made by indices, out of bounds for nothing."""
     (test, labels), sides = spread_factor(x.operands[0]), x.operands[1:]
-    for new, old in (sides, sides[::-1]):
+    for new, old in both_orders(sides):
         if new.opcode != "scatter" or new.operands[0] is not old or len(new.users) > 1:
             continue
         indices = new.operands[1]

@@ -28,7 +28,7 @@ from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.loop.parts import body_of, carried_unchanged
 from hlofuse.releases.named import AROUND_FUSION
 from hlofuse.trace import OnlySkipped
-from .matching import combines_by, is_below_zero, is_constant, is_masked, source
+from .matching import both_orders, combines_by, is_below_zero, is_constant, is_masked, source
 
 MOST_EVALUATED = 1 << 24  # Elements of an array that a formula writes, and that is worked out
 _INTEGERS = values("s32 u32 s64 s16 u16 u8 s8")
@@ -77,7 +77,7 @@ def counted_along(x: Instruction) -> int | None:
 def _numbered(test: Instruction) -> Iterator[tuple[int, Instruction, list[int | None]]]:
     """The dimensions whose places a test of equality compares, each with what it compares them to, spread."""
     sides = test.operands if test.opcode == "compare" and test.raw("direction") == "EQ" else []
-    for numbers, other in zip(sides, sides[::-1], strict=True):
+    for numbers, other in zip(*both_orders(sides), strict=True):
         value, dims = spread(other)
         if (along := counted_along(numbers)) is not None and value.element_type in _INTEGERS:
             yield along, value, dims
@@ -283,7 +283,7 @@ def numbers(x: Instruction) -> Numbers | None:
     if x.opcode == "select" and is_below_zero(x.operands[0]):
         _, other, same = x.operands
         return numbers(same) if other.opcode == "add" and same in other.operands else None
-    for a, b in (x.operands, x.operands[::-1]) if x.opcode == "add" else ():
+    for a, b in both_orders(x.operands) if x.opcode == "add" else ():
         below = numbers(a) if not source(b).shape.dimensions else None
         if below is not None:
             return Numbers(below.first, (*below.starts, source(b)), below.step, below.repeat)
