@@ -140,6 +140,11 @@ def reshape(at: Instruction, shape: Shape, operand: Instruction) -> Instruction:
     return add(at, "reshape", shape, [operand])
 
 
+def resized(at: Instruction, operand: Instruction, sizes: Sequence[int]) -> Instruction:
+    """A reshape to these sizes."""
+    return reshape(at, with_dimensions(operand.shape, sizes), operand)
+
+
 def reshape_bitcasts(module: Module) -> None:
     """Reshapes take the place of bitcasts and copies, which XLA does not read before its layouts; transposes
     around them where a bitcast's arrays do not lie row-major."""

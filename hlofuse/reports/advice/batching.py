@@ -14,14 +14,14 @@ from hlofuse.passes.common.calls import clone_computation, replace_parameter
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.index_vectors import counted_loop
 from hlofuse.passes.common.literals import integer_of
-from hlofuse.passes.common.shapes import array, labels_of, numbers_of, ranges_of, window_of, with_dimensions
+from hlofuse.passes.common.shapes import labels_of, numbers_of, ranges_of, window_of, with_dimensions
 from hlofuse.passes.loop.code_motion import hoist_invariants
 from hlofuse.passes.loop.parts import body_of, condition_of, is_element, new_loop
 from hlofuse.trace import OnlySkipped
 from .contracting import multiply_apart, terms_of, total_of
 from .loops import choose_result, plain_counter, replace_state
 from .matching import combines_by, has, is_below_zero, is_constant, is_product, is_total, source
-from .written import Rewriting, dims_of, fold, gather_rows, indexed, moved, replace, starts_at, written_part
+from .written import Rewriting, fold, gather_rows, indexed, moved, place_of, replace, starts_at, written_part
 
 _VIEWS = values("broadcast reshape convert transpose dynamic-slice slice iota constant")
 """Operations of which the loop may as well do its part."""
@@ -139,8 +139,7 @@ class Batch:
                     return False
                 state[k] = total
             elif part is not None:
-                whole = with_dimensions(x.shape, [self.trips, *x.shape.dimensions[1:]])
-                rows = make.reshape(self.loop, whole, self.over_all(part))
+                rows = make.resized(self.loop, self.over_all(part), [self.trips, *x.shape.dimensions[1:]])
                 rows = self._reversed(rows) if self.written(k) is None else rows
                 zeros = [make.scalar(self.loop, "s32", 0)] * x.shape.rank
                 state[k] = make.dynamic_update_slice(self.loop, self.init[k], rows, zeros)
@@ -148,7 +147,7 @@ class Batch:
                 state[k] = self.fixed[x]
             else:
                 last = 0 if self.is_reversed else self.trips - 1
-                state[k] = make.reshape(self.loop, x.shape, self._rows(self.computed[x], last))
+                state[k] = place_of(self.loop, self.computed[x], last)
         replace_state(self.loop, state)
         return True
 
@@ -159,18 +158,10 @@ class Batch:
         first: Instruction,
     ) -> None:
         """`new`, computed in each iteration from `before`, becomes known: all, and all with `first` ahead."""
-        earlier = make.reshape(self.loop, with_dimensions(first.shape, [1, *first.shape.dimensions]), first)
-        last = self._rows(self.computed[new], 0, self.trips - 1)
+        earlier = make.resized(self.loop, first, [1, *first.shape.dimensions])
+        last = make.part(self.loop, self.computed[new], 0, self.trips - 1)
         self.computed[before] = make.concatenate(self.loop, [earlier, last], 0)
         self.extend()
-
-    def _rows(
-        self,
-        x: Instruction,
-        start: int,
-        limit: int | None = None,
-    ) -> Instruction:
-        return make.part(self.loop, x, start, start + 1 if limit is None else limit)
 
     def _leading(self, shape: Shape) -> Shape:
         if shape.is_tuple:
@@ -339,8 +330,7 @@ class Batch:
         batch: int,
     ) -> Instruction:
         """Slices of an array, or with `batch` each of its own, that begin anywhere."""
-        column = array(x.operands[1].element_type, [self.trips, 1])
-        starts = [make.reshape(self.loop, column, self.over_all(o)) for o in x.operands[1:]]
+        starts = [make.resized(self.loop, self.over_all(o), [self.trips, 1]) for o in x.operands[1:]]
         return indexed(
             self.loop,
             "gather",
@@ -379,7 +369,7 @@ class Batch:
         found = self._add(x.clone([images, filters], shape=self._larger(x.shape, last)))
         sizes = list(x.shape.dimensions)
         sizes.insert(last, self.trips)
-        apart = make.reshape(self.loop, with_dimensions(x.shape, sizes), found)
+        apart = make.resized(self.loop, found, sizes)
         return moved(self.loop, apart, last, 0)
 
     def _larger(self, shape: Shape, along: int) -> Shape:
@@ -649,7 +639,7 @@ def keep_last(loop: Instruction) -> bool:
     if (batch := Batch.of(loop)) is None:
         return False
     for element in list(loop.users):
-        last = _last_rows(element, dims_of(element))
+        last = _last_rows(element, [*range(element.shape.rank)])
         part = batch.stacked(element) if last else None
         if part is None:
             continue
@@ -660,9 +650,7 @@ def keep_last(loop: Instruction) -> bool:
         if not own:
             root.replace_operand(len(after) - 1, make.reshape(root, shape, part))
         for x, order in last:
-            one = make.reshape(
-                x, with_dimensions(shape, [1, *shape.dimensions]), after[own[0] if own else -1]
-            )
+            one = make.resized(x, after[own[0] if own else -1], [1, *shape.dimensions])
             replace(x, make.transpose(x, one, order))
         keep_last(after[0].operands[0])
         return True

@@ -11,7 +11,7 @@ from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import has_side_effect
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
-from hlofuse.passes.common.shapes import array, inserted, numbers_of, ranges_of, with_dimensions
+from hlofuse.passes.common.shapes import array, numbers_of, ranges_of, with_dimensions
 from hlofuse.passes.loop.parts import body_of, is_element
 from .batching import Batch, carry, row_at
 from .contracting import as_sum, terms_of, total_of
@@ -104,14 +104,14 @@ def _is_of_row(x: Instruction, stack: Instruction) -> bool:
 def _change_in_stack(x: Instruction, stack: Instruction, number: Instruction) -> Instruction:
     if x.opcode == "dynamic-update-slice":
         part, *starts = x.operands[1:]
-        part = make.reshape(x, inserted(part.shape, 0, [1]), part)
+        part = make.resized(x, part, [1, *part.shape.dimensions])
         starts = [number, *(make.convert(x, o, number.element_type) for o in starts)]
         return make.dynamic_update_slice(x, stack, part, starts)
     _, indices, part = x.operands
     places = list(indices.shape.dimensions)
     if int(x.attributes["index_vector_dim"]) == len(places):
         places.append(1)
-        indices = make.reshape(x, array(indices.element_type, places), indices)
+        indices = make.resized(x, indices, places)
     column = make.convert(x, number, indices.element_type)
     column = make.broadcast(x, array(indices.element_type, [*places[:-1], 1]), column)
     joined = make.concatenate(x, [column, indices], len(places) - 1)
@@ -145,7 +145,7 @@ def compute_again(loop: Instruction) -> bool:
         inside, state, root = carry(loop, [make.zeros(loop, shape) for shape in rows])
         number = make.get_tuple_element(root, body.parameters[0], forward.number)
         for place, x, whole in zip(count(len(state) - len(moving)), moving, inside, strict=False):
-            row = make.reshape(root, with_dimensions(x.shape, [1, *x.shape.dimensions]), x)
+            row = make.resized(root, x, [1, *x.shape.dimensions])
             starts = starts_at(root, whole.shape.rank, number)
             new = make.dynamic_update_slice(root, whole, row, starts)
             root.replace_operand(place, new)

@@ -8,7 +8,8 @@ from math import prod
 from msgspec import Struct
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, computation_of
+from hlofuse.ir import Instruction
+from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
@@ -67,6 +68,10 @@ def on_both(
     return new, order
 
 
+def with_factors(x: Instruction, one: Labelled, factors: Iterable[Labelled]) -> Labelled:
+    return reduce(partial(on_both, x, "multiply"), factors, one)
+
+
 def total_of(at: Instruction, x: Instruction, along: Sequence[int]) -> Instruction:
     """The sum over some dimensions."""
     kind = x.element_type
@@ -76,11 +81,9 @@ def total_of(at: Instruction, x: Instruction, along: Sequence[int]) -> Instructi
 def cumulated(at: Instruction, x: Instruction, along: int) -> Instruction:
     """The sums from the first place on along a dimension."""
     sizes = [n if d == along else 1 for d, n in enumerate(x.shape.dimensions)]
-    padding = "x".join(f"{n - 1}_0" for n in sizes)
-    add = [("to_apply", make.reducer(at, "sum", "add", x.element_type))]
-    window = f"{{size={'x'.join(map(str, sizes))} pad={padding}}}"
-    operands = [x, make.zero(at, x.element_type)]
-    return make.add(at, "reduce-window", x.shape, operands, called=add, window=window)
+    add = make.reducer(at, "sum", "add", x.element_type)
+    window = Window(WindowDimension(n, padding_low=n - 1) for n in sizes)
+    return make.reduce_window(at, x.shape, [x, make.zero(at, x.element_type)], add, window)
 
 
 def summed(x: Instruction, one: Labelled, remaining: Container[int]) -> Labelled:
@@ -310,8 +313,7 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
     summed_up = contracted(value, factors[0], factors[1], remaining)
     if opcode and not weighted and (opcode == "multiply") != (summed_up[0].opcode == "dot"):
         return False
-    summed_up = reduce(partial(on_both, value, "multiply"), outer, summed_up)
-    return replace(x, over(value, summed_up, remaining))
+    return replace(x, over(value, with_factors(value, summed_up, outer), remaining))
 
 
 def _weighted(value: Instruction, terms: list[Instruction], labels: list[int]) -> list[Labelled]:
@@ -368,7 +370,7 @@ def _below_reshape(
     result = [p for d in range(x.shape.rank) for p in joined.get(d, [d])]
     own = [p for d in other[1] for p in joined.get(d, [d])]
     sizes = sizes_of(other, below)
-    c = make.reshape(x, with_dimensions(other[0].shape, [sizes[d] for d in own]), other[0])
+    c = make.resized(x, other[0], [sizes[d] for d in own])
     return below, (c, own), result
 
 
@@ -397,10 +399,7 @@ def multiply_unrepeated(x: Instruction, of_rows: bool = False) -> bool:
 def reorder(x: Instruction) -> bool:
     """(A·B)·C, also of an outer product, becomes A·(B·C) where that takes at most half of the operations, or
     fewer and B·C has at most a quarter of the elements of A·B."""
-    for side in (0, 1):
-        factors = labelled(x)
-        value, labels = factors[side]
-        c, own = factors[1 - side]
+    for (value, labels), (c, own) in both_orders(labelled(x)):
         result = dims_of(x)
         if any(u.opcode != "dot" for u in value.users):
             continue
@@ -431,19 +430,8 @@ def reorder(x: Instruction) -> bool:
             before = work(a[1], b[1]) / count + work(labels, own)
             after = work(b[1], own) + work(a[1], remaining)
             if 2 * after <= before or (after < before and 4 * work(remaining) <= work(labels)):
-                inner = contracted(
-                    x,
-                    b,
-                    (c, own),
-                    remaining,
-                )
-                found = contracted(
-                    x,
-                    a,
-                    inner,
-                    result,
-                )
-                new = over(x, found, result, sizes)
+                inner = contracted(x, b, (c, own), remaining)
+                new = over(x, contracted(x, a, inner, result), result, sizes)
                 for scale in scales:
                     new = make.binary(x, "multiply", new, make.broadcast(x, new.shape, scale))
                 return replace(x, new)
@@ -539,16 +527,12 @@ class View(Struct):
         gathered = [labels[d] for d in x.dimensions if x.opcode == "all-gather"]
         if x.opcode not in _EACH or any(d in self.sizes or labels.count(d) > 1 for d in gathered):
             return None
-        operands = list[Instruction]()
-        for operand in x.operands:
-            part = self.whole(operand, labels if operand.shape.rank else [])
-            if part is None:
-                return None
-            operands.append(part[0])
-        new = x.clone(operands, shape=shape)
-        if gathered:
-            new.attributes = new.attributes.updated(dimensions=[rest.index(d) for d in gathered])
-        return computation_of(x).add_instruction(new), rest
+        parts = [self.whole(o, labels if o.shape.rank else []) for o in x.operands]
+        operands = [part[0] for part in parts if part is not None]
+        if len(operands) < len(parts):
+            return None
+        dims = {"dimensions": [rest.index(d) for d in gathered]} if gathered else {}
+        return make.copy_of(x, operands, shape, **dims), rest
 
     def _reduced(self, x: Instruction, labels: list[int]) -> Labelled | None:
         given = iter(labels)

@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial, reduce
+from functools import partial
 from math import prod
 from typing import NamedTuple, Self
 
@@ -20,7 +20,7 @@ from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.literals import Elements, scalar_of
-from hlofuse.passes.common.shapes import array, labels_of, with_dimensions, without, without_ones
+from hlofuse.passes.common.shapes import array, labels_of, with_dimensions, without_ones
 from .contracting import (
     PRODUCTS,
     Labelled,
@@ -40,6 +40,7 @@ from .contracting import (
     terms_of,
     total_of,
     unscaled,
+    with_factors,
 )
 from .matching import MIN_BYTES, both_orders, has, is_masked, is_total, only_reader, origins, source
 from .reductions import sum_squares
@@ -50,6 +51,7 @@ from .written import (
     fold,
     formula_values,
     gather_rows,
+    place_of,
     replace,
     spread,
     written_before,
@@ -160,7 +162,7 @@ def _picked(x: Instruction, y: Instruction, weights: Elements) -> Instruction:
     order = np.argsort(places)
     if not np.array_equal(at[order], np.arange(rows * run) // max(run, 1)) or columns != rows * run:
         raise CannotEvaluate
-    runs = make.reshape(x, with_dimensions(y.shape, [rows, run, *sizes]), _scaled(x, y, values[order]))
+    runs = make.resized(x, _scaled(x, y, values[order]), [rows, run, *sizes])
     return total_of(x, runs, [1])
 
 
@@ -277,15 +279,13 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
         given = (c, own) if row < 0 else contracted(x, inner, (c, own), result)
         shape = replaced(solved.shape, dimensions=(*solved.shape.dimensions[:-1], columns))
         right = over(x, given, order, sizes)
-        new = make.copy_of(solved, solved.operands, shape)
-        new.replace_operand(1, make.reshape(x, array(x.element_type, shape.dimensions), right))
+        texts = _flipped(solved) if row < 0 else {}
         if _lapack_solve(solved):
             first, _, *rest = solved.attributes["operand_layout_constraints"]
-            layouts = f"{{{', '.join(map(str, (first, shape, *rest)))}}}"
-            new.attributes = new.attributes.updated(operand_layout_constraints=layouts)
-        if row < 0:
-            new.attributes = new.attributes.updated(**_flipped(solved))
-        found = make.reshape(x, array(x.element_type, [sizes[d] for d in order]), new), order
+            texts["operand_layout_constraints"] = f"{{{', '.join(map(str, (first, shape, *rest)))}}}"
+        new = make.copy_of(solved, solved.operands, shape, **texts)
+        new.replace_operand(1, make.resized(x, right, shape.dimensions))
+        found = make.resized(x, new, [sizes[d] for d in order]), order
         if row < 0:
             found = given = contracted(x, inner, found, result)
         replace(x, over(x, found))
@@ -383,12 +383,10 @@ def _solve_triangular(x: Instruction) -> bool:
     is_lower = not np.triu(remaining, 1).any()
     if not is_lower and np.tril(remaining, -1).any():
         return False
-    new = make.copy_of(upper, [matrix, given])
-    if is_lower:
-        name = "lower" if "lower" in upper.attributes else "backend_config"
-        text = (upper.raw(name) or "").replace("false", "true").replace("uplo = 85", "uplo = 76")
-        new.attributes = new.attributes.updated(**{name: text})
-    return replace(result, new)
+    name = "lower" if "lower" in upper.attributes else "backend_config"
+    text = upper.raw(name) or ""
+    text = text.replace("false", "true").replace("uplo = 85", "uplo = 76") if is_lower else text
+    return replace(result, make.copy_of(upper, [matrix, given], upper.shape, **{name: text}))
 
 
 def _solved(
@@ -402,9 +400,8 @@ def _solved(
     kind, batch = matrix.element_type, matrix.shape.dimensions[:-2]
     multiply = partial(make.binary, x, "multiply")
     places = range(n)
-    rows = [make.part(x, matrix, k, k + 1, rank - 2) for k in places]
-    parts = [[make.part(x, row, k, k + 1, rank - 1) for k in places] for row in rows]
-    a = [[make.reshape(x, array(kind, batch), part) for part in row] for row in parts]
+    rows = [place_of(x, matrix, k, rank - 2) for k in places]
+    a = [[place_of(x, row, k, rank - 2) for k in places] for row in rows]
 
     def cofactor(i: int, j: int) -> Instruction:
         if n == 2:
@@ -431,42 +428,36 @@ def _solved(
 
 def _multiply_filters(x: Instruction) -> bool:
     """A product of a convolution's features, as of patches, becomes a convolution with multiplied filters."""
-    dims = DotDimensions.of(x)
-    for side, value in enumerate(x.operands):
-        weights = x.operands[1 - side]
+    for (value, own), (weights, names) in both_orders(labelled(x)):
         if value.opcode != "convolution" or value.raw("batch_group_count", "1") != "1":
             continue
-        labels = labels_of(value)
-        if dims.contracting(side) != (labels.output.index("f"),) or weights.shape.rank != 2 or dims.lhs_batch:
+        labels, filters = labels_of(value), value.operands[1]
+        feature = labels.output.index("f")
+        is_matrix = [d for d in own if d in names] == [-1] and weights.shape.rank == 2
+        if not is_matrix or own[feature] >= 0:
             continue
-        filters = value.operands[1]
         groups = int(value.raw("feature_group_count") or 1)
-        along = dims.contracting(1 - side)[0]
+        along = names.index(-1)
         features, count = (weights.shape.dimensions[d] for d in (along, 1 - along))
         rest = labels.kernel_spatial_dimensions
         inputs = filters.shape.dimensions[labels.rhs.index("i")]
         taps = [filters.shape.dimensions[d] for d in rest]
-        if groups * inputs * prod(taps) * count >= features * (inputs * prod(taps) + count):
+        width = inputs * prod(taps)
+        if groups * width * count >= features * (width + count):
             continue
         order = [labels.rhs.index("o"), labels.rhs.index("i"), *rest]
-        kind = x.element_type
-        own = make.transpose(x, filters, order)
-        own = make.reshape(x, array(kind, [groups, features // groups, inputs * prod(taps)]), own)
+        given = make.resized(x, make.transpose(x, filters, order), [groups, features // groups, width])
         factor = make.transpose(x, weights, [along, 1 - along])
-        factor = make.reshape(x, array(kind, [groups, features // groups, count]), factor)
-        joined = new_dot(x, [own, factor], [[0], [0]], [[1], [1]])
-        joined = make.reshape(x, array(kind, [groups * inputs, *taps, count]), joined)
+        factor = make.resized(x, factor, [groups, features // groups, count])
+        joined = new_dot(x, [given, factor], [[0], [0]], [[1], [1]])
+        joined = make.resized(x, joined, [groups * inputs, *taps, count])
         back = [-1 if label == "o" else 0 if label == "i" else 1 + int(label) for label in labels.rhs]
         joined = make.transpose(x, joined, [d % (len(taps) + 2) for d in back])
-        sizes = [
-            count if label == "f" else n
-            for label, n in zip(labels.output, value.shape.dimensions, strict=True)
-        ]
+        sizes = list(value.shape.dimensions)
+        sizes[feature] = count
         shape = with_dimensions(value.shape, sizes)
         new = make.copy_of(value, [value.operands[0], joined], shape, feature_group_count=None)
-        place = labelled(x)[1 - side][1][1 - along]
-        names = [place if d < 0 else d for d in labelled(x)[side][1]]
-        return replace(x, over(x, (new, names)))
+        return replace(x, over(x, (new, [names[1 - along] if d < 0 else d for d in own])))
     return False
 
 
@@ -499,21 +490,19 @@ def _add_products(x: Instruction) -> bool:
         return False
     moved = only_reader(x)
     result = moved if moved is not None and moved.opcode == "transpose" else x
-    order = result.dimensions if result is not x else range(x.shape.rank)
+    order = list(result.dimensions) if result is not x else dims_of(x)
     factors = labelled(x)
     terms = []
     for k in range(count):
         parts = (_one_place(x, one, k) for one in factors)
-        left, right = (over(x, part, [*order], sizes_of(*factors)) for part in parts)
+        left, right = (over(x, part, order, sizes_of(*factors)) for part in parts)
         terms.append(make.binary(x, "multiply", left, right))
     return replace(result, fold(x, "add", terms))
 
 
 def _one_place(x: Instruction, one: Labelled, number: int) -> Labelled:
-    (value, labels), along = one, one[1].index(-1)
-    part = make.part(x, value, number, number + 1, along)
-    place = make.reshape(x, without(part.shape, [along]), part)
-    return place, [d for d in labels if d != -1]
+    value, labels = one
+    return place_of(x, value, number, labels.index(-1)), [d for d in labels if d != -1]
 
 
 def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None:
@@ -617,7 +606,7 @@ def _multiply_differences(x: Instruction) -> bool:
     is_square = len({f for f, _ in differences}) == 1 and len(differences) == 2
     if len(factors) != len(parts) or not (is_square or (len(differences) == 1 and scales)):
         return False
-    scale = reduce(partial(on_both, x, "multiply"), scales) if scales else None
+    scale = with_factors(x, scales[0], scales[1:]) if scales else None
     terms = differences[0][1]
     if is_square:
         pairs = [_scaled_pair(x, a, b, scale) for a, b in ((t, t) for t in terms)]
@@ -730,9 +719,7 @@ def _attend(scores: Instruction, *, rounded: bool = False) -> bool:
     cuDNN takes float16 and bfloat16, heads of at most 256; `rounded`: of float32, rounded to bfloat16."""
     operands = [_before_widening(o) for o in scores.operands]
     dims = DotDimensions.of(scores)
-    head = 1
-    for d in dims.lhs_contracting:
-        head *= scores.operands[0].shape.dimensions[d]
+    head = prod(scores.operands[0].shape.dimensions[d] for d in dims.lhs_contracting)
     is_taken = _is_default(scores) if rounded else {o.element_type for o in operands} in ({"bf16"}, {"f16"})
     if not is_taken or not dims.lhs_batch or head % 8 or head > 256:
         return False

@@ -1,7 +1,7 @@
 """Rows that are gathered, scattered, sliced or written before optimizations, in another way."""
 
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import partial
 from itertools import pairwise
 from math import prod
 
@@ -35,6 +35,7 @@ from .contracting import (
     spread_factor,
     summed,
     total_of,
+    with_factors,
 )
 from .matching import both_orders, combines_by, has, is_constant, is_masked, is_total, only_reader, origins
 from .updates import add_to_rows, choose_written, write_row
@@ -52,10 +53,12 @@ from .written import (
     moved,
     numbers,
     onehot,
+    place_of,
     replace,
     row_written,
     spread,
     starts_at,
+    sums_at,
 )
 
 
@@ -79,15 +82,22 @@ def _at_indices(
 
 
 def _taken(x: Instruction, one: Labelled, other: Labelled, result: list[int]) -> Labelled | None:
-    (hot, labels), (value, own) = one, other
-    found = onehot(hot)
+    (hot, labels), found = one, onehot(one[0])
     if found is None or _leaves_out(found[0], hot.shape.dimensions[found[1]]):
         return None
-    (indices, along), sizes = found, sizes_of(one, other)
+    indices, along = found
     number = labels[along]
-    if (number in own) == (number in result):
+    if (number in other[1]) == (number in result):
         return None
     places = [d for k, d in enumerate(labels) if k != along]
+    return _at_each(x, (indices, places), number, other, result, sizes_of(one, other))
+
+
+def _at_each(
+    x: Instruction, index: Labelled, number: int, other: Labelled, result: list[int], sizes: dict[int, int]
+) -> Labelled:
+    """Elements of the other factor where its label `number` is the index, or the sums for each index."""
+    (indices, places), (value, own) = index, other
     first = [d for d in places if d in (own if number in own else result)]
     order = first + [d for d in places if d not in first]
     indices = make.transpose(x, indices, list(map(places.index, order)))
@@ -130,24 +140,17 @@ def _taken_at_pairs(x: Instruction, one: Labelled, other: Labelled, result: list
     if classes[0] in own:
         order = [d for d in own if d not in classes] + classes
         value = make.transpose(x, value, list(map(own.index, order)))
-        value = make.reshape(x, with_dimensions(value.shape, [*value.shape.dimensions[:-2], pairs]), value)
+        value = make.resized(x, value, [*value.shape.dimensions[:-2], pairs])
         own = [*order[:-2], number]
-    later = [w for w in weights if {*w[1]} <= {*result}]
-    for weight in weights:
-        if weight not in later:
-            value, own = on_both(x, "multiply", (value, own), weight)
-    shape = array("s32", [*index[0].shape.dimensions, pairs])
-    rank = len(index[1])
-    hot = make.compare(x, "EQ", make.broadcast(x, shape, index[0], range(rank)), make.iota(x, shape, rank))
+    first = [w for w in weights if not {*w[1]} <= {*result}]
     remaining = [number] * (number not in own) + [d for d in result if d not in classes]
-    if (new := _taken(x, (hot, [*index[1], number]), (value, own), remaining)) is None:
-        return None
-    value, own = new
+    sizes[number], value_of_pair = pairs, with_factors(x, (value, own), first)
+    value, own = _at_each(x, index, number, value_of_pair, remaining, sizes)
     if number in own:
         k = own.index(number)
         own = [*own[:k], *classes, *own[k + 1 :]]
-        value = make.reshape(x, with_dimensions(value.shape, [sizes[d] for d in own]), value)
-    return reduce(partial(on_both, x, "multiply"), later, (value, own))
+        value = make.resized(x, value, [sizes[d] for d in own])
+    return with_factors(x, (value, own), [w for w in weights if w not in first])
 
 
 def _multiply_entries(x: Instruction) -> bool:
@@ -166,21 +169,18 @@ def _multiply_entries(x: Instruction) -> bool:
         found = dict[int, Instruction]()
         for k, d in enumerate(places):
             label = one[1][labels[d]]
-            index = make.part(x, indices, k, k + 1, vector)
-            index = make.reshape(x, without(index.shape, [vector]), index)
+            index = place_of(x, indices, k, vector)
             found[label] = _limited(index, sizes[label] - 1)
             test = make.compare(x, "EQ", index, found[label])
             entries = make.select(x, test, entries, make.zeros(x, entries.shape))
-        (inner, outer), (value, own) = sorted(found), other
-        if inner >= 0 or outer < 0 or outer in own:
+        inner, outer = sorted(found)
+        if inner >= 0 or outer < 0 or outer in other[1]:
             continue
         numbers = [max(sizes) + 1 + d for d in range(vector)]
-        order = numbers + [d for d in own if d != inner]
-        rows = gather_rows(x, value, found[inner], own.index(inner)), order
+        sizes |= sizes_of((entries, numbers))
+        rows = _at_each(x, (found[inner], numbers), inner, other, numbers + other[1], sizes)
         rows = on_both(x, "multiply", rows, (entries, numbers))
-        whole = over(x, rows, order, sizes_of(rows))
-        new = _sums_at(x, found[outer], whole, sizes[outer], 0), [outer, *order[vector:]]
-        return replace(x, over(x, summed(x, new, dims_of(x))))
+        return replace(x, over(x, _at_each(x, (found[outer], numbers), outer, rows, dims_of(x), sizes)))
     return False
 
 
@@ -194,21 +194,8 @@ def _sums_at(
     """Sums of rows by index, apart for each place of the first `batch` dimensions of the indices."""
     rank = indices.shape.rank
     kind = "f32" if rows.element_type in ("bf16", "f16") else rows.element_type  # as a reduction
-    rows = make.convert(x, rows, kind)
-    shape = array(kind, [*indices.shape.dimensions[:batch], count, *rows.shape.dimensions[rank:]])
-    return indexed(
-        x,
-        "scatter",
-        [make.zeros(x, shape), indices, rows],
-        shape,
-        rank,
-        [("to_apply", make.reducer(x, "sum", "add", kind))],
-        inserted_window_dims=[batch],
-        scatter_dims_to_operand_dims=[batch],
-        update_window_dims=range(rank, rows.shape.rank),
-        input_batching_dims=range(batch),
-        scatter_indices_batching_dims=range(batch),
-    )
+    sizes = [*indices.shape.dimensions[:batch], count, *rows.shape.dimensions[rank:]]
+    return sums_at(x, indices, make.convert(x, rows, kind), sizes, batch, range(batch))
 
 
 def _take(
@@ -331,17 +318,13 @@ def _diagonal_alone(x: Instruction) -> bool:
     if labels is None or len(whole.users) > 1:
         return False
     view = View({}, _diagonal)
-    found = view.of(whole, labels)
-    if found is None:
+    found = view.whole(whole, labels)
+    computed = [i for i, _ in view.done]
+    spreads = (i.dimensions for i in computed if i.opcode == "broadcast")
+    if found is None or not (has(computed, "dot", "iota") or any(spreads)):
         return False
-    if not any(
-        i.opcode in ("dot", "iota") or (i.opcode == "broadcast" and i.dimensions) for i, _ in view.done
-    ):
-        return False
-    sizes = dict(enumerate(x.shape.dimensions)) | dict(zip(labels, whole.shape.dimensions, strict=True))
-    order = sorted({*labels})
-    full = over(whole, found, order, sizes), order
-    return replace(x, over(x, summed(x, full, remaining), remaining, sizes))
+    sizes = sizes_of((x, dims_of(x)), (whole, labels))
+    return replace(x, over(x, summed(x, found, remaining), remaining, sizes))
 
 
 def _one_slice(x: Instruction) -> _Places | None:
@@ -377,7 +360,7 @@ def _take_first(
     if rows * 4 > whole.shape.dimensions[along]:
         return False
     counts = [whole.shape.dimensions[d] for d in batch]
-    indices = make.reshape(x, array(places.indices.element_type, [*counts, rows]), places.indices)
+    indices = make.resized(x, places.indices, [*counts, rows])
 
     def last(value: Instruction, labels: list[int]) -> Labelled | None:
         if not {*batch} <= {*labels}:  # each place of the batch reads others
@@ -388,7 +371,7 @@ def _take_first(
 
     view = View({along: rows}, last)
     labels = dims_of(whole)
-    found = view.of(whole, labels)
+    found = view.whole(whole, labels)
     rows_of = {i for i, _ in view.done}
     computed = [i for i in rows_of if not rows_of.isdisjoint(i.operands)]
     is_other = has(computed, "all-gather") != is_gathered
@@ -397,15 +380,13 @@ def _take_first(
         return False
     if has(computed, "all-gather", "all-reduce") and formula_values(places.indices) is None:
         return False  # a device may read other rows than its neighbours
-    rest = [d for d in labels if d != along and d not in batch]
-    order = [*batch, along, *rest]
-    new = over(whole, found, order, sizes_of((whole, labels)) | view.sizes)
     if x.opcode != "gather":
-        return replace(x, make.transpose(x, new, [order.index(d) for d in labels]))
+        return replace(x, found[0])
+    rest = [d for d in labels if d != along and d not in batch]
+    new = make.transpose(x, found[0], [*batch, along, *rest])
     first = places.own + others(x.shape.rank, places.own)
-    shape = with_dimensions(x.shape, [x.shape.dimensions[d] for d in first])
-    order = [first.index(d) for d in range(x.shape.rank)]
-    return replace(x, make.transpose(x, make.reshape(x, shape, new), order))
+    new = make.resized(x, new, [x.shape.dimensions[d] for d in first])
+    return replace(x, make.transpose(x, new, list(map(first.index, dims_of(x)))))
 
 
 def _map_table(x: Instruction) -> bool:
@@ -438,8 +419,7 @@ def _map_table(x: Instruction) -> bool:
             indices = make.select(x, is_inside, make.binary(x, "minimum", indices, last), none)
             x, rows = chosen, rows + 1
     sizes = dict.fromkeys(first[along:], 1) | {along: rows}
-    shape = with_dimensions(x.shape, [*own[:along], *sizes.values(), *rest])
-    whole = make.reshape(x, shape, table)
+    whole = make.resized(x, table, [*own[:along], *sizes.values(), *rest])
     view = View(
         sizes, lambda value, labels: (whole, labels) if value is x and labels[:rank] == first else None
     )
@@ -452,8 +432,7 @@ def _map_table(x: Instruction) -> bool:
             readers += y.users
     ends = [y for y in found if y.is_root or any(u not in found for u in y.users)]
     for y in ends:
-        shape = with_dimensions(y.shape, [*own[:along], rows, *y.shape.dimensions[rank:]])
-        small = make.reshape(y, shape, found[y])
+        small = make.resized(y, found[y], [*own[:along], rows, *y.shape.dimensions[rank:]])
         replace(y, gather_rows(y, small, indices, along, batch))
     return bool(ends)
 
@@ -484,7 +463,7 @@ def _segments(x: Instruction) -> bool:
         return False
     if found.repeat < 2 or updates.shape.dimensions[0] != count * found.repeat:
         return False
-    blocks = make.reshape(x, with_dimensions(x.shape, [count, found.repeat, *rest]), updates)
+    blocks = make.resized(x, updates, [count, found.repeat, *rest])
     return replace(x, make.binary(x, "add", total_of(x, blocks, [1]), x.operands[0]))
 
 
@@ -556,7 +535,7 @@ def _scatter_stacked(x: Instruction) -> bool:
             value = u.operands[k]
             sizes = value.shape.dimensions[: value.shape.rank - len(numbers_of(u, "update_window_dims"))]
             sizes += (value.shape.element_count // prod(sizes),)
-            parts.append(make.reshape(x, with_dimensions(value.shape, sizes), value))
+            parts.append(make.resized(x, value, sizes))
         return make.concatenate(x, parts, parts[0].shape.rank - 1)
 
     init = joined(0)
@@ -620,7 +599,7 @@ def _sum_segments(x: Instruction) -> bool:
     rows = summands or make.broadcast(x, x.operands[0].shape, make.scalar(x, x.element_type, 1))
     sums = _sums_at(x, labels, rows, max(numbers) + 1, 0)
     for r, n in found:
-        replace(r, make.part(r, sums, n, n + 1))
+        replace(r, place_of(r, sums, n))
     return True
 
 
@@ -715,7 +694,7 @@ def _write_at_once(x: Instruction) -> bool:
         sizes[along] = sum(p.shape.dimensions[along] for p in parts)
         joined = whole.over_all(parts[0])
         joined = moved(x, joined, 0, along) if along else joined
-        joined = make.reshape(x, with_dimensions(x.shape, sizes), joined)
+        joined = make.resized(x, joined, sizes)
     else:
         joined = make.concatenate(x, parts, along)
     starts = starts_at(x, len(sizes), make.scalar(x, "s32", rows[0][0]), along)
@@ -789,9 +768,7 @@ def _gathered_rows(x: Instruction) -> tuple[Instruction, list[int]] | None:
     count = sizes[along]
     if count == 1:
         return None
-    starts = make.part(x, indices, column, column + 1, rank)
-    starts = make.reshape(x, without(starts.shape, [rank]), starts)
-    starts = _limited(starts, table.shape.dimensions[along] - count)
+    starts = _limited(place_of(x, indices, column, rank), table.shape.dimensions[along] - count)
     shape = with_dimensions(starts.shape, [*starts.shape.dimensions, count])
     first = make.broadcast(x, shape, starts, range(rank))
     rows = gather_rows(x, table, make.binary(x, "add", first, make.iota(x, shape, rank)), along)
@@ -824,8 +801,7 @@ def _scatter_elements(x: Instruction) -> bool:
         places = indices.shape.dimensions[:-1]
         if d is None or places[d : d + 1] != (size,) or not all(_is_repeated(c, d) for c in others):
             continue
-        parts = [make.part(x, c, 0, 1, d) for c in others]
-        rows = [make.reshape(x, without(p.shape, [d]), p) for p in parts]
+        rows = [place_of(x, c, 0, d) for c in others]
         joined = make.concatenate(x, rows, indices.shape.rank - 2)
         new = make.copy_of(
             x,

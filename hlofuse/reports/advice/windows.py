@@ -42,11 +42,11 @@ from .written import (
     dims_of,
     fold,
     formula_values,
-    indexed,
     moved,
     replace,
     spread,
     starts_at,
+    sums_at,
     written_before,
 )
 
@@ -95,8 +95,7 @@ def _by_dimension(x: Instruction) -> bool:
         own = tuple(w if d in taken else WindowDimension(1) for d, w in enumerate(window))
         sizes = [x.shape.dimensions[d] if d in taken else n for d, n in enumerate(sizes)]
         shape = with_dimensions(x.shape, sizes)
-        called = [("to_apply", x.to_apply)]
-        value = make.add(x, "reduce-window", shape, [value, x.operands[1]], called=called, window=Window(own))
+        value = make.reduce_window(x, shape, [value, x.operands[1]], x.to_apply, Window(own))
     return replace(x, value)
 
 
@@ -128,7 +127,7 @@ def _add_shifts(x: Instruction) -> bool:
             span = (x.shape.dimensions[d] - 1) * w.stride
             shifted = make.part(x, shifted, start, start + span + 1, d, w.stride)
             factor = make.part(x, factor, n, n + 1, e)
-        factor = make.reshape(x, array(wide, [channels]), factor)
+        factor = make.resized(x, factor, [channels])
         factor = make.broadcast(x, shifted.shape, factor, [feature])
         terms.append(make.binary(x, "multiply", shifted, factor))
     return replace(x, fold(x, "add", terms))
@@ -169,7 +168,7 @@ def _transform_filter(x: Instruction) -> bool:
     first = spectra[0], [0, 1 if channels > 1 else -1, *along]
     both, _ = on_both(spectra[0], "multiply", first, (spectra[1], [1, -2, *along]))
     pairs = [value.shape.dimensions[0], filters_of_each]
-    found = make.reshape(x, array("c64", [*pairs, *spectra[1].shape.dimensions[2:]]), both)
+    found = make.resized(x, both, [*pairs, *spectra[1].shape.dimensions[2:]])
     shape = array("f32", [*pairs, *sizes])
     found = make.add(x, "fft", shape, [found], fft_type="IRFFT", fft_length=sizes)
     for d, w in zip(along, window, strict=True):
@@ -208,19 +207,16 @@ def _mirrors(
 
 
 def _is_of_real(x: Instruction) -> bool:
-    if x.opcode != "fft" or x.raw("fft_type") != "FFT":
+    if x.raw("fft_type") != "FFT" or x.operands[0].opcode != "convert":
         return False
-    below = x.operands[0]
-    if below.opcode != "convert":
-        return False
-    return below.operands[0].element_type in FLOATING_TYPES
+    return x.operands[0].operands[0].element_type in FLOATING_TYPES
 
 
 def _real_transform(x: Instruction) -> bool:
     """The half that is read of a transform of real numbers, and a real result of one and back."""
     whole = x.operands[0]
     is_back = x.opcode == "real"
-    if is_back and (whole.opcode != "fft" or whole.raw("fft_type") != "IFFT"):
+    if is_back and whole.raw("fft_type") != "IFFT":
         return False
     spectrum = whole.operands[0] if is_back else whole
     labels = dims_of(spectrum)
@@ -469,22 +465,9 @@ def _write_ranks(x: Instruction) -> bool:
 
 def _written_at(x: Instruction, places: Instruction, values: Instruction) -> Instruction:
     """Values at places that number each row of a sort in another order."""
-    rank = places.shape.rank
-    batch = others(rank, x.dimensions)
-    return indexed(
-        x,
-        "scatter",
-        [make.zeros(x, values.shape), places, values],
-        values.shape,
-        rank,
-        [("to_apply", make.reducer(x, "sum", "add", values.element_type))],
-        update_window_dims=(),
-        inserted_window_dims=x.dimensions,
-        scatter_dims_to_operand_dims=x.dimensions,
-        input_batching_dims=batch,
-        scatter_indices_batching_dims=batch,
-        unique_indices="true",
-    )
+    (along,) = x.dimensions
+    sizes, batch = values.shape.dimensions, others(places.shape.rank, x.dimensions)
+    return sums_at(x, places, values, sizes, along, batch, unique_indices="true")
 
 
 def _count_places(x: Instruction) -> bool:
@@ -518,16 +501,15 @@ def _of_pairs(
     d = own.index(along)
     *others, size = sizes = list(value.shape.dimensions)
     sizes[d] *= 2
-    shape = with_dimensions(value.shape, sizes)
     is_half = value.opcode == "slice" and value.operands[0].shape.dimensions == (*others, 2 * size)
     if is_half and prod(sizes[d + 1 :]) == 1 and 2 in (ranges_of(value)[-1].stride, 2 * size):
         slices.append(value)
-        whole = make.reshape(value, shape, value.operands[0])
+        whole = make.resized(value, value.operands[0], sizes)
         shift = place - ranges_of(value)[-1].start
         return make.padded(value, whole, shift, -shift, d), own
     pairs = inserted(value.shape, d + 1, [2])
     repeated = make.broadcast(value, pairs, value, sorted({*range(pairs.rank)} - {d + 1}))
-    return (make.reshape(value, shape, repeated), own) if shape.element_count < most else None
+    return (make.resized(value, repeated, sizes), own) if prod(sizes) < most else None
 
 
 def _shift_pairs(x: Instruction) -> bool:

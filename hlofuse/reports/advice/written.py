@@ -106,8 +106,7 @@ def onehot(x: Instruction) -> tuple[Instruction, int] | None:
         is_whole = [sizes[d] for d in offsets] == [table.shape.dimensions[0]]
         if None in order or not is_whole or rest != sorted(rest):
             return None
-        rows = array(indices.element_type, [sizes[d] for d in rest])
-        return make.reshape(x, rows, indices), order.index(offsets[0])
+        return make.resized(x, indices, [sizes[d] for d in rest]), order.index(offsets[0])
     if is_masked(x) and is_constant(x.operands[1], 1):
         x = x.operands[0]
     for classes, indices, dims in _numbered(x):
@@ -153,6 +152,12 @@ def moved(at: Instruction, x: Instruction, along: int, place: int) -> Instructio
     return make.transpose(at, x, order)
 
 
+def place_of(at: Instruction, x: Instruction, number: int, along: int = 0) -> Instruction:
+    """The elements at one place of a dimension, without it."""
+    part = make.part(at, x, number, number + 1, along)
+    return make.reshape(at, without(part.shape, [along]), part)
+
+
 def starts_at(at: Instruction, rank: int, number: Instruction, along: int = 0) -> list[Instruction]:
     """The place of a part that begins at a number along one dimension, and at 0 along the others."""
     starts = [make.scalar(at, number.element_type, 0)] * rank
@@ -166,13 +171,40 @@ def indexed(
     operands: Sequence[Instruction],
     shape: Shape,
     rank: int,
-    called: Sequence[tuple[str, Computation]] = (),
+    called: Sequence[tuple[str, Computation]] | Computation = (),
     **dimensions: object,
 ) -> Instruction:
     """A gather or scatter at indices of so many dimensions."""
     given = {n: v for n, v in dimensions.items() if v or "batching" not in n}
     return make.add(
         at, opcode, shape, operands, called=called, index_vector_dim=rank, copied_attributes=given
+    )
+
+
+def sums_at(
+    at: Instruction,
+    indices: Instruction,
+    rows: Instruction,
+    sizes: Sequence[int],
+    along: int,
+    batch: Sequence[int],
+    **attributes: object,
+) -> Instruction:
+    """Sums of rows by index along a dimension, apart for each place of the batch."""
+    shape, rank = array(rows.element_type, sizes), indices.shape.rank
+    return indexed(
+        at,
+        "scatter",
+        [make.zeros(at, shape), indices, rows],
+        shape,
+        rank,
+        make.reducer(at, "sum", "add", rows.element_type),
+        inserted_window_dims=[along],
+        scatter_dims_to_operand_dims=[along],
+        update_window_dims=range(rank, rows.shape.rank),
+        input_batching_dims=batch,
+        scatter_indices_batching_dims=batch,
+        **attributes,
     )
 
 
