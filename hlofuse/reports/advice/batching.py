@@ -18,7 +18,7 @@ from hlofuse.passes.common.shapes import labels_of, numbers_of, ranges_of, windo
 from hlofuse.passes.loop.code_motion import hoist_invariants
 from hlofuse.passes.loop.parts import body_of, condition_of, is_element, new_loop
 from hlofuse.trace import OnlySkipped
-from .contracting import multiply_apart, terms_of, total_of
+from .contracting import Labelled, multiply_apart, terms_of, total_of
 from .loops import choose_result, plain_counter, replace_state
 from .matching import combines_by, has, is_below_zero, is_constant, is_product, is_total, source
 from .written import Rewriting, fold, gather_rows, indexed, moved, place_of, replace, starts_at, written_part
@@ -657,9 +657,9 @@ def keep_last(loop: Instruction) -> bool:
     return False
 
 
-def _last_rows(x: Instruction, order: list[int]) -> list[tuple[Instruction, list[int]]]:
+def _last_rows(x: Instruction, order: list[int]) -> list[Labelled]:
     """All that reads `x`, whose dimensions are these of a stack, as parts of its last row; else none."""
-    found = list[tuple[Instruction, list[int]]]()
+    found = list[Labelled]()
     for user in x.users:
         if user.opcode == "transpose":
             inner = _last_rows(user, [order[d] for d in user.dimensions])

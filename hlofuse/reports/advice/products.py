@@ -74,28 +74,25 @@ def _parts_of(
         yield elements(x, cache, MOST_EVALUATED), None, None
         return
     first, *rest = x.operands or (x,)
+    parts: list[tuple[Elements | int, Instruction]]
     if x.opcode == "broadcast" and first.shape.rank < 2:
         yield np.broadcast_to(True, x.shape.dimensions), first, x.dimensions[0] if x.dimensions else None
-    elif depth == _FEW or x.opcode not in ("add", "subtract", "select", "multiply"):
+        return
+    if depth == _FEW or x.opcode not in ("add", "subtract", "select", "multiply"):
         raise CannotEvaluate
-    elif x.opcode == "select":
+    if x.opcode == "select":
         chosen = elements(first, cache, MOST_EVALUATED)
-        for part, value in zip((chosen, ~chosen), rest, strict=True):
-            for weights, data, place in _parts_of(value, cache, depth + 1):
-                if weights.any():
-                    yield weights * part, data, place
+        parts = [(chosen, rest[0]), (~chosen, rest[1])]
     elif x.opcode == "multiply":
         try:
-            scale = elements(first, cache, MOST_EVALUATED)
-            first = rest[0]
+            parts = [(elements(first, cache, MOST_EVALUATED), rest[0])]
         except CannotEvaluate:
-            scale = elements(rest[0], cache, MOST_EVALUATED)
-        for weights, data, place in _parts_of(first, cache, depth + 1):
-            yield weights * scale, data, place
+            parts = [(elements(rest[0], cache, MOST_EVALUATED), first)]
     else:
-        yield from _parts_of(first, cache, depth + 1)
-        for weights, data, place in _parts_of(rest[0], cache, depth + 1):
-            yield 0 - weights if x.opcode == "subtract" else weights, data, place
+        parts = [(1, first), (-1 if x.opcode == "subtract" else 1, rest[0])]
+    for factor, value in parts:
+        for weights, data, place in _parts_of(value, cache, depth + 1):
+            yield weights * factor, data, place
 
 
 def _scaled(x: Instruction, value: Instruction, weights: Elements) -> Instruction:
