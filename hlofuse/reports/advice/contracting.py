@@ -218,11 +218,18 @@ def _factors(
     found.sort(key=lambda f: -len(f[1]))
     while len(found) > 2 and len(found[0][1]) < len(labels):
         small = found.pop()
-        place = next((k for k, f in enumerate(found) if {*small[1]} <= {*f[1]}), None)
-        if place is None:
+        if not _absorb(x, found, small):
             return []
-        found[place] = on_both(x, "multiply", found[place], small)
     return found if len(found) == 2 and len(found[0][1]) < len(labels) else []
+
+
+def _absorb(x: Instruction, factors: list[Labelled], one: Labelled) -> bool:
+    """Have a factor that has all dimensions of `one` be multiplied by it; False where none has them."""
+    for place, factor in enumerate(factors):
+        if {*one[1]} <= {*factor[1]}:
+            factors[place] = on_both(x, "multiply", factor, one)
+            return True
+    return False
 
 
 PRODUCTS = ("multiply", "divide", "dot")
@@ -289,20 +296,15 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
     if opcode == "dot" and (value := _distributed(value)).opcode in _SUMS:  # as of a bias
         terms = [make.copy_of(o, o.operands) if o.operands else o for o in value.operands]
         sums = [make.copy_of(x, [t, x.operands[1]]) for t in terms]
-        total = make.binary(x, value.opcode, sums[0], sums[1])
+        total = fold(x, value.opcode, sums)
         found = [product_of_sums(s, opcode) for s in sums]
         for s, is_summed in zip(sums, found, strict=True):
             if any(found) and not is_summed:
                 product_of_sums(s, "")
         return any(found) and replace(x, total)
-    inner = list[Instruction]()
-    outer = list[Labelled]()
-    for term in terms_of(value, "multiply"):
-        factor = spread_factor(term)
-        if {*x.dimensions}.isdisjoint(factor[1]):
-            outer.append(factor)  # the same in all summands
-        else:
-            inner.append(term)
+    terms = terms_of(value, "multiply")
+    inner = [t for t in terms if not {*x.dimensions}.isdisjoint(spread_factor(t)[1])]
+    outer = [spread_factor(t) for t in terms if t not in inner]  # the same in all summands
     weighted = _weighted(value, inner, labels) if opcode == "dot" else []
     factors = weighted
     if not weighted and (value.opcode == "multiply" or not opcode):
@@ -323,12 +325,8 @@ def _weighted(value: Instruction, terms: list[Instruction], labels: list[int]) -
         return []
     factors = _factors(value, dots[0], labels)
     for term in terms:
-        weight = spread_factor(term)
-        place = next((k for k, f in enumerate(factors) if {*weight[1]} <= {*f[1]}), None)
-        if term is not dots[0]:
-            if place is None:
-                return []
-            factors[place] = on_both(value, "multiply", factors[place], weight)
+        if term is not dots[0] and not _absorb(value, factors, spread_factor(term)):
+            return []
     return factors
 
 

@@ -248,7 +248,7 @@ def _small_first(x: Instruction) -> bool:
             operands = list(x.operands)
             operands[side] = make.copy_of(term, term.operands) if own else term  # of one reader
             terms.append(make.copy_of(x, operands))
-        total = make.binary(x, value.opcode, terms[0], terms[1])
+        total = fold(x, value.opcode, terms)
         if all(reorder(t) or _as_slices(t) or _scale_each(t) for t in terms):
             return replace(x, total)
     return False

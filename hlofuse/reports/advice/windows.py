@@ -150,10 +150,10 @@ def _transform_filter(x: Instruction) -> bool:
     is_plain = is_plain and x.raw("batch_group_count", "1") == "1"
     if not (is_plain and is_each and 0 < len(window) < 4) or x.element_type != "f32":
         return False
-    spatial = range(len(window))
-    order = [labels.lhs.index(k) for k in ("b", "f", *map(str, spatial))]
+    spatial = [*map(str, range(len(window)))]
+    order = [labels.lhs.index(k) for k in ("b", "f", *spatial)]
     value = make.transpose(x, x.operands[0], order)
-    filters = make.transpose(x, x.operands[1], [labels.rhs.index(k) for k in ("o", "i", *map(str, spatial))])
+    filters = make.transpose(x, x.operands[1], [labels.rhs.index(k) for k in ("o", "i", *spatial)])
     along = range(2, value.shape.rank)
     filters = make.add(x, "reverse", filters.shape, [filters], dimensions=along)
     for d, w in zip(along, window, strict=True):
