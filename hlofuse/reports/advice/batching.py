@@ -71,10 +71,13 @@ class Batch:
         batch.extend()
         return batch
 
+    def knows(self, *values: Instruction) -> bool:
+        return all(x in self.computed or x in self.fixed for x in values)
+
     def extend(self) -> None:
         """Write what follows from the values that are known."""
         for x in self.body.post_order():
-            if x in self.computed or x in self.fixed or x is self.given:
+            if x is self.given or self.knows(x):
                 continue
             if x.opcode == "get-tuple-element" and x.operands[0] is self.given:
                 if x in self.numbers:
@@ -91,7 +94,7 @@ class Batch:
                 continue
             elif all(o in self.fixed for o in x.operands):
                 self.fixed[x] = self._add(x.clone([self.fixed[o] for o in x.operands]))
-            elif all(o in self.fixed or o in self.computed for o in x.operands):
+            elif self.knows(*x.operands):
                 found = self._batched(x)
                 if found is not None:
                     self.computed[x] = found
@@ -133,7 +136,7 @@ class Batch:
         for k, x in self.changed():
             part = self.written(k, (1, -1))
             value = x if part is None else part
-            if value not in self.computed and value not in self.fixed:
+            if not self.knows(value):
                 total = self._total(k) if part is None else None
                 if total is None:
                     return False
@@ -286,8 +289,7 @@ class Batch:
     def _iterated(self, x: Instruction) -> Instruction | None:
         """A loop that does in each iteration that of all; None where it does not count to a constant."""
         counter, init = plain_counter(x), x.operands[0].operands
-        at_hand = self.computed.keys() | self.fixed.keys()
-        if counter is None or not x.users or not at_hand.issuperset(init):
+        if counter is None or not x.users or not self.knows(*init):
             return None
         body, number = body_of(x), counter.index
         given = body.parameters[0]
@@ -386,8 +388,8 @@ class Batch:
         parts = x.operands if is_at_places else terms_of(x)
         rest = [t for t in parts if not is_element(t, self.given, k)]
         readers = [u for element in self.given.users if element.tuple_index == k for u in element.users]
-        is_computed = {*self.computed, *self.fixed}.issuperset(rest)
-        if x.opcode not in ("add", "scatter") or len(x.users) > 1 or len(readers) != 1 or not is_computed:
+        is_alone = len(x.users) == len(readers) == 1
+        if x.opcode not in ("add", "scatter") or not is_alone or not self.knows(*rest):
             return None
         if is_at_places:
             operands = [self.init[k], *map(self.over_all, rest)]
@@ -491,9 +493,8 @@ def _linear(
 ) -> dict[Instruction, Linear]:
     """Values as functions of an element h of the state, where they are linear; `one` is the factor of h."""
     found: dict[Instruction, Linear] = {element: (one, None)}
-    at_hand = {*batch.computed, *batch.fixed}
     for x in batch.body.post_order():
-        sides = [found.get(o) or ((None, batch.over_all(o)) if o in at_hand else None) for o in x.operands]
+        sides = [found.get(o) or ((None, batch.over_all(o)) if batch.knows(o) else None) for o in x.operands]
         pairs = [p for p in sides if p is not None]
         if x.opcode not in _LINEAR_OPCODES or x in batch.computed or len(pairs) < len(sides):
             continue

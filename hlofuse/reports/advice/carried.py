@@ -280,7 +280,7 @@ class Together(Batch):
         first = lanes[0]
         if self.lanes.setdefault(first, list(lanes)) != list(lanes):
             self.lanes.clear()
-        if first in self.computed or first in self.fixed or not self.lanes:
+        if self.knows(first) or not self.lanes:
             return bool(self.lanes)
         if all(x is first for x in lanes) and not (self.is_flat and first.shape.dimensions):
             self.fixed[first] = first
