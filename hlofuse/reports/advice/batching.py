@@ -587,7 +587,7 @@ def hoist_products(loop: Instruction) -> bool:
         ends = (ends - narrow) | {x.operands[0] for x in narrow}
     order = [x for x in batch.body.post_order() if x in ends]
     inside, _, root = carry(loop, [batch.computed[x] for x in order])
-    number = make.get_tuple_element(root, batch.body.parameters[0], batch.number)
+    number = make.get_tuple_element(root, batch.given, batch.number)
     for x, whole in zip(order, inside, strict=True):
         x.replace_all_uses_with(row_at(root, whole, number, x.shape))
     return bool(order)

@@ -134,7 +134,7 @@ def compute_again(loop: Instruction) -> bool:
             continue
         backward = Batch.of(after)
         reads = [(p, r) for u, p in written for r in _reads_of(backward, u, p.shape)]
-        wanted = set(reach([p for p, _ in reads], lambda x: x.operands)) - {body.parameters[0]}
+        wanted = set(reach([p for p, _ in reads], lambda x: x.operands)) - {forward.given}
         needed = [x for x in body.post_order() if x in wanted]
         given = [x for x in needed if forward.given in x.operands and x not in forward.numbers]
         moving = [x for x in given if x not in forward.fixed]
@@ -143,7 +143,7 @@ def compute_again(loop: Instruction) -> bool:
             continue
         rows = [with_dimensions(x.shape, [forward.trips, *x.shape.dimensions]) for x in moving]
         inside, state, root = carry(loop, [make.zeros(loop, shape) for shape in rows])
-        number = make.get_tuple_element(root, body.parameters[0], forward.number)
+        number = make.get_tuple_element(root, forward.given, forward.number)
         for place, x, whole in zip(count(len(state) - len(moving)), moving, inside, strict=False):
             row = make.resized(root, x, [1, *x.shape.dimensions])
             starts = starts_at(root, whole.shape.rank, number)
