@@ -418,7 +418,7 @@ def reorder(x: Instruction) -> bool:
             if opened is not None:
                 (value, labels), (c, own), result = opened
         parts = _factors(x, value, labels)
-        sizes = sizes_of(*parts, (c, own))
+        sizes = sizes_of((value, labels), *parts, (c, own))
 
         def work(*groups: Iterable[int], sizes: dict[int, int] = sizes) -> int:
             return prod(sizes[d] for d in set().union(*groups))

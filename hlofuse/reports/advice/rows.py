@@ -41,6 +41,7 @@ from .matching import both_orders, combines_by, has, is_constant, is_masked, is_
 from .updates import add_to_rows, choose_written, write_row
 from .windows import is_neutral
 from .written import (
+    SMALL,
     Numbers,
     Rewriting,
     counted,
@@ -50,6 +51,7 @@ from .written import (
     formula_values,
     gather_rows,
     indexed,
+    limited,
     moved,
     numbers,
     onehot,
@@ -132,7 +134,7 @@ def _taken_at_pairs(x: Instruction, one: Labelled, other: Labelled, result: list
         return None
     index = make.scalar(x, "s32", 0), list[int]()
     for (indices, places), number in hots:
-        inside = _limited(indices, sizes[number] - 1)
+        inside = limited(indices, sizes[number] - 1)
         weights.append((make.compare(x, "EQ", indices, inside), places))
         scale = make.scalar(x, "s32", sizes[number]), list[int]()
         index = on_both(inside, "add", on_both(inside, "multiply", index, scale), (inside, places))
@@ -164,13 +166,14 @@ def _multiply_entries(x: Instruction) -> bool:
         vector = indices.shape.rank - 1
         is_each = len(places) == 2 == zeros.shape.rank and not numbers_of(matrix, "update_window_dims")
         is_last = matrix.raw("index_vector_dim") == str(vector) and indices.element_type == "s32"
-        if not (is_each and is_last and is_constant(zeros, 0)):
+        is_wide = zeros.element_type in (x.element_type, *FLOATING_TYPES)  # other integers may wrap
+        if not (is_each and is_last and is_wide and is_constant(zeros, 0)):
             continue
         found = dict[int, Instruction]()
         for k, d in enumerate(places):
             label = one[1][labels[d]]
             index = place_of(x, indices, k, vector)
-            found[label] = _limited(index, sizes[label] - 1)
+            found[label] = limited(index, sizes[label] - 1)
             test = make.compare(x, "EQ", index, found[label])
             entries = make.select(x, test, entries, make.zeros(x, entries.shape))
         inner, outer = sorted(found)
@@ -340,7 +343,7 @@ def _one_slice(x: Instruction) -> _Places | None:
         indices = make.binary(x, "multiply", indices, make.scalar_like(indices, first.stride))
         start = make.scalar(x, "s32", first.start)
     else:
-        start = _limited(starts[d], whole.shape.dimensions[d] - size)  # XLA moves the slice inside
+        start = limited(starts[d], whole.shape.dimensions[d] - size)  # XLA moves the slice inside
         start = make.convert(x, start, "s32")
     indices = make.binary(x, "add", indices, make.broadcast(x, indices.shape, start))
     return _Places(d, indices, {}, along)
@@ -768,7 +771,7 @@ def _gathered_rows(x: Instruction) -> tuple[Instruction, list[int]] | None:
     count = sizes[along]
     if count == 1:
         return None
-    starts = _limited(place_of(x, indices, column, rank), table.shape.dimensions[along] - count)
+    starts = limited(place_of(x, indices, column, rank), table.shape.dimensions[along] - count)
     shape = with_dimensions(starts.shape, [*starts.shape.dimensions, count])
     first = make.broadcast(x, shape, starts, range(rank))
     rows = gather_rows(x, table, make.binary(x, "add", first, make.iota(x, shape, rank)), along)
@@ -776,14 +779,6 @@ def _gathered_rows(x: Instruction) -> tuple[Instruction, list[int]] | None:
     order = others(x.shape.rank, offsets)
     order += [offsets[d] for d in (along, *whole)]
     return rows, [order.index(p) for p in range(x.shape.rank)]
-
-
-def _limited(starts: Instruction, last: int) -> Instruction:
-    """Each start where XLA begins a slice of which `last` is the last place."""
-    if starts.element_type in _SMALL:
-        starts = make.convert(starts, starts, "s32")
-    starts = make.binary(starts, "minimum", starts, make.scalar_like(starts, last))
-    return make.binary(starts, "maximum", starts, make.scalar_like(starts, 0))
 
 
 def _scatter_elements(x: Instruction) -> bool:
@@ -846,7 +841,6 @@ _READING = {
     "operand_batching_dims": "input_batching_dims",
     "start_indices_batching_dims": "scatter_indices_batching_dims",
 }  # of a gather, and of a scatter
-_SMALL = ("s8", "u8", "s16", "u16")
 
 
 def _onehot(
@@ -856,7 +850,7 @@ def _onehot(
     places: Sequence[int],
 ) -> Labelled:
     """A one-hot array of indices with these labels; that of its classes is -1."""
-    if indices.element_type in _SMALL:
+    if indices.element_type in SMALL:
         indices = make.convert(indices, indices, "s32")
     rank = indices.shape.rank
     shape = array(indices.element_type, [*indices.shape.dimensions, classes])
@@ -884,7 +878,7 @@ def _multiply_by_onehot(x: Instruction) -> bool:
     labels = _labels(x, {**found.batch, found.along: -1})
     if labels is None or classes > _SHORT:
         return False
-    hot = _onehot(x, _limited(found.indices, classes - 1), classes, found.own)
+    hot = _onehot(x, limited(found.indices, classes - 1), classes, found.own)
     return replace(x, _product(x, hot, (table, labels), dims_of(x)))
 
 

@@ -32,6 +32,7 @@ from .matching import both_orders, combines_by, is_below_zero, is_constant, is_m
 
 MOST_EVALUATED = 1 << 24  # Elements of an array that a formula writes, and that is worked out
 _INTEGERS = values("s32 u32 s64 s16 u16 u8 s8")
+SMALL = values("s8 u8 s16 u16")
 
 
 def prepared(module: Module) -> Module:
@@ -103,9 +104,10 @@ def onehot(x: Instruction) -> tuple[Instruction, int] | None:
     if x.opcode == "gather" and equal_places(x.operands[0]) == [0, 1]:  # rows of an identity matrix
         offsets, (table, indices), sizes = numbers_of(x, "offset_dims"), x.operands, x.shape.dimensions
         rest = [d for d in order if d is not None and d not in offsets]
-        is_whole = [sizes[d] for d in offsets] == [table.shape.dimensions[0]]
-        if None in order or not is_whole or rest != sorted(rest):
+        count = table.shape.dimensions[0]
+        if None in order or [sizes[d] for d in offsets] != [count] or rest != sorted(rest):
             return None
+        indices = limited(indices, count - 1)
         return make.resized(x, indices, [sizes[d] for d in rest]), order.index(offsets[0])
     if is_masked(x) and is_constant(x.operands[1], 1):
         x = x.operands[0]
@@ -116,6 +118,14 @@ def onehot(x: Instruction) -> tuple[Instruction, int] | None:
         if is_plain and not is_written and None not in order:
             return indices, order.index(classes)
     return None
+
+
+def limited(starts: Instruction, last: int) -> Instruction:
+    """Each start where XLA begins a slice of which `last` is the last place."""
+    if starts.element_type in SMALL:
+        starts = make.convert(starts, starts, "s32")
+    starts = make.binary(starts, "minimum", starts, make.scalar_like(starts, last))
+    return make.binary(starts, "maximum", starts, make.scalar_like(starts, 0))
 
 
 def gather_rows(
