@@ -141,6 +141,12 @@ def as_sum(x: Instruction) -> tuple[Instruction, Instruction] | None:
     return total, over(x, (total, rest), sorted(rest), sizes)
 
 
+def is_covered(total: Instruction, factors: Iterable[Labelled]) -> bool:
+    """True if some factor has each dimension that is summed, so that equal summands are not lost."""
+    found = {d for _, labels in factors for d in labels}
+    return all(d in found or total.operands[0].shape.dimensions[d] == 1 for d in total.dimensions)
+
+
 def spread_factor(x: Instruction) -> Labelled:
     """The value that is broadcast, labelled by the dimensions of `x`."""
     value, dims = spread(x)
@@ -309,7 +315,7 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
     factors = weighted
     if not weighted and (value.opcode == "multiply" or not opcode):
         factors = _factors(value, fold(value, "multiply", inner or [value]), labels)
-    if not factors:
+    if not factors or not is_covered(x, factors):
         return False
     remaining = [d for d in labels if d not in x.dimensions]
     summed_up = contracted(value, factors[0], factors[1], remaining)

@@ -25,6 +25,7 @@ from .contracting import (
     Labelled,
     View,
     contracted,
+    is_covered,
     labelled,
     multiplied,
     multiply_apart,
@@ -79,7 +80,7 @@ def _at_indices(
     for one, other in both_orders(factors):
         new = _taken(x, one, other, result) or _taken_at_pairs(x, one, other, result)
         if new is not None:
-            return replace(x, over(x, new, result, sizes_of(*factors)))
+            return replace(x, over(x, new, result, dict(zip(result, x.shape.dimensions, strict=True))))
     return False
 
 
@@ -100,7 +101,7 @@ def _at_each(
 ) -> Labelled:
     """Elements of the other factor where its label `number` is the index, or the sums for each index."""
     (indices, places), (value, own) = index, other
-    first = [d for d in places if d in (own if number in own else result)]
+    first = [d for d in (own if number in own else result) if d in places]
     order = first + [d for d in places if d not in first]
     indices = make.transpose(x, indices, list(map(places.index, order)))
     if number in own:
@@ -221,6 +222,8 @@ def _take(
         factors = [(o, labels) for o in pair]
     elif is_weighted and min(len(spread_factor(o)[1]) for o in pair) < len(labels):
         factors = [spread_factor(o) for o in pair]
+    if not is_covered(x, factors):
+        return False
     return _at_indices(x, factors, [d for d in labels if d not in x.dimensions])
 
 
