@@ -138,18 +138,16 @@ def fixed(
             if edit is None:
                 break
             seen.add((edit.recipe, edit.places))
-            base, most, fix = best, 0.0, None
+            base, most, fix, reasons = best, 0.0, None, list[str]()
+            what = f"{edit.recipe or 'an edit'} at line {edit.line}"
             for form in edit.texts:
                 number += 1
-                what = f"{edit.recipe or 'an edit'} at line {edit.line}"
                 try:
                     with listener.activity(f"trying {what}"):
                         new = version(number, form)
                         saved, gain, proof = _proved(base, new, judge, measure=measure)
                 except HlofuseError as error:
-                    first, *details = str(error).splitlines()
-                    reason = details[0].strip() if details else first  # JAX's words, if it refused
-                    found.refused.setdefault(reason[:100], []).append(what)
+                    reasons.append(str(error).splitlines()[:2][-1].strip())  # JAX's words, if it refused
                     saved = 0.0
                 if saved <= most and fix is not None:
                     break
@@ -160,6 +158,8 @@ def fixed(
                     best, most, fix = new, saved, Fix(edit.recipe, edit.line, gain, proof, diff)
             if fix is not None:
                 found.fixes.append(fix)
+            for reason in reasons if fix is None else ():
+                found.refused.setdefault(reason[:100], []).append(what)
         found.after, found.text = best.report.totals, best.text
         return found
 

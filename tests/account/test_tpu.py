@@ -263,7 +263,7 @@ def test_kernels_and_diff_have_the_times_of_a_tpu(tmp_path: Path, hlofuse: Run) 
     listed = json.loads(hlofuse("kernels", tmp_path / "a.hlo", "--device", "v5e", "--format", "json").out)
     assert {k["name"]: k["time_us"] for k in listed["kernels"]}["k"] == 2.0
     shown = hlofuse("diff", tmp_path / "a.hlo", tmp_path / "b.hlo", "--device", "v5e", columns=200).out
-    assert "estimated time on v5e 2.64 µs → 4.64 µs (+76%)" in shown
+    assert "estimated time on v5e: 2.64 µs → 4.64 µs (+76%)" in shown
     (tmp_path / "c.hlo").write_text(FUSED)
     counted = hlofuse("stats", tmp_path / "c.hlo").out
     assert "3 kernels" in counted

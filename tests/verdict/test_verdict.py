@@ -397,7 +397,7 @@ def test_a_lower_bound_is_no_limit_and_gives_a_diff_no_sign(hlofuse: Run, tmp_pa
     )
     headline = hlofuse("why", one, "input_scatter_fusion", *H100, columns=160).out
     assert re.search(r"input_scatter_fusion.*: ≥ [\d.]+ µs, atomic updates of one address wait\.", headline)
-    time = r"estimated time on h100_sxm ≥ ([\d.]+) µs → ≥ ([\d.]+) µs( \(.+?\))?  "
+    time = r"estimated time on h100_sxm: ≥ ([\d.]+) µs → ≥ ([\d.]+) µs( \(.+?\))? · "
     for file, sign in ((two, False), (other, True)):
         found = re.search(time, hlofuse("diff", one, file, "--device", "h100_sxm", columns=500).out)
         assert found is not None

@@ -292,13 +292,12 @@ def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
     if accounts.timing == "measured" and b.measured_us is not None and a.measured_us is not None:
         pairs.append(("measured time", time_change_of(b.measured_us, a.measured_us)))
     if accounts.devices is not None and b.us is not None and a.us is not None:
-        same = accounts.devices[0] == accounts.devices[1]
-        devices = accounts.devices[0] if same else f" {ARROW} ".join(accounts.devices)
+        devices = f" {ARROW} ".join(dict.fromkeys(accounts.devices))
         # What equal kernels take beyond their bounds cancels out.
         is_open = (b.floors, b.floor_us, b.without_time) != (a.floors, a.floor_us, a.without_time)
         bounds = b.is_floor, a.is_floor
         text = time_change_of(b.us, a.us, bounds=bounds, is_open=is_open)
-        pairs.append((f"estimated time on {devices}", text))
+        pairs.append((f"estimated time on {devices}:", text))
         if b.floor_us or a.floor_us:
             floors = time_change_of(b.floor_us or 0.0, a.floor_us or 0.0, bounds=bounds, is_open=is_open)
             pairs.append(("lower bounds included, outside XLA's model:", floors))
@@ -339,7 +338,3 @@ def side_notes(accounts: Accounts) -> Iterator[str]:
     if set(accounts.counted) == {"xla", "replayed"}:
         side = "before" if accounts.counted[0] == "replayed" else "after"
         yield f"{side}: final kernels are replayed, since the input has no module after all passes"
-
-
-def figures_line(summary: Summary) -> str:
-    return "   ".join(f"{label} {figure}" for label, figure in figure_pairs(summary))

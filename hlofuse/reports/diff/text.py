@@ -8,13 +8,13 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.diff.model import Changed, FusionChange, FusionKind, MeasuredChange
-from hlofuse.format import plural, printable, times
+from hlofuse.format import broken, plural, printable, times
 from hlofuse.format.terminal import plain_grid, print_rest
 from hlofuse.matching.graph import Matched
 from hlofuse.reports.common.functions import changes
 from hlofuse.reports.diff import phrases
 from .model import Cluster, Summary
-from .phrases import ALL, figures_line, loop_notes, profile_notes, side_notes, verdict
+from .phrases import ALL, figure_pairs, loop_notes, profile_notes, side_notes, verdict
 
 _STYLES = {
     FusionKind.SPLIT: "red",
@@ -57,7 +57,8 @@ class _Report(Struct):
     def draw(self, only: Collection[str]) -> None:
         s, diff = self.summary, self.summary.diff
         self._print(verdict(diff), "bold green" if diff.same else "bold")
-        self._print(figures_line(s))
+        for line in broken(" · ".join(map(" ".join, figure_pairs(s))), self.console.width):
+            self._print(line)
         for note in (*side_notes(s.accounts), *loop_notes(s.accounts), *profile_notes(s.accounts)):
             self._print(note)
         if "kernels" in only and s.measured:
