@@ -77,7 +77,7 @@ def index(folder: Path) -> str:
 
 
 def _heading(column: str) -> str:
-    return column.removesuffix("_us").replace("_", " ")
+    return column.removesuffix("_us").replace("_", " ").replace("xla", "XLA")
 
 
 def _rows(link: "duckdb.DuckDBPyConnection", sql: str) -> list[Row]:
@@ -107,7 +107,7 @@ def _answer(name: str, sections: Sections) -> Answer[Sections]:
 def _print(title: str, rows: Sequence[Row], console: Console, limit: int) -> None:
     """The first rows, with units, without columns that are empty; a single row as a list."""
     cells = {c: [_text(c, r[c], r.get(_FLOORS)) for r in rows[:limit]] for c in rows[0] if c != _FLOORS}
-    shown = {_heading(c): c for c, texts in cells.items() if any(texts)}
+    shown = {_heading(c) if c.isidentifier() else c: c for c, texts in cells.items() if any(texts)}
     if title != _QUERY:
         console.print(title, style="bold cyan")
     heads = [(heading, _kind(c, rows)) for heading, c in shown.items()]

@@ -238,7 +238,7 @@ def hlo_text(data: bytes, form: str, name: str) -> str:
     except ImportError:
         raise HlofuseError(
             f'{printable(name)} is {form}, which needs jaxlib to be read; pip install ".[capture]"'
-            " from a checkout of hlofuse, or hlofuse capture FILE --python PYTHON, a Python that has JAX"
+            " from a checkout of hlofuse; or capture PROGRAM --python PYTHON; or explain DUMP --profile FILE"
         ) from None
     try:
         if form == PROTO:

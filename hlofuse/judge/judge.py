@@ -199,9 +199,8 @@ class Judge(AbstractContextManager["Judge", None]):
             raise Refused(message if in_time else f"no result within {self.timeout:g} s")
         answer: Json = json.loads(line)
         if "missing" in answer:
-            install = 'pip install ".[capture]" from a checkout of hlofuse'
-            hint = f"{self.python} needs jax: {install}, or give --python"
-            raise HlofuseError(printable(f"{hint} ({answer['missing']})"))
+            hint = 'pip install ".[capture]" from a checkout of hlofuse, or --python without --measure'
+            raise HlofuseError(printable(f"{self.python} needs jax: {hint} ({answer['missing']})"))
         if "error" in answer:
             raise Refused(printable(" ".join(answer["error"].split())[:600]))
         return answer

@@ -20,7 +20,7 @@ _REFRESH = 0.2  # seconds, on a terminal
 _ONE_INPUT = ("explain", "why", "kernels", "memory", "timeline", "trace-op", "what-if")
 _OPEN_WITH = {
     ".html": "open it in a browser",
-    ".svg": "open it in a browser; the wheel zooms, dragging pans, a double click shows the whole",
+    ".svg": "open it in a browser; the wheel zooms, dragging pans, a double click shows all of it",
     ".dot": "draw it with dot -Tsvg",
     ".hlo": "read it with hlofuse stats",
 }

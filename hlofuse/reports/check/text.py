@@ -74,4 +74,4 @@ def _finding(f: Finding, console: Console, seen: set[str]) -> None:
             seen.add(h.rule)
             for text, style in ((h.title, None), (h.advice, "dim")):
                 if text:
-                    _hanging(console, " " * 13, printable(text), style)
+                    _hanging(console, " " * (len(h.rule) + 8), printable(text), style)

@@ -154,7 +154,7 @@ def print_changes(
     if rows:
         _print_table(rows, v, console, limit)
     if best is not None and best.label.startswith("without "):
-        blocks = Rows("left", "right", "left", drop=(2,))
+        blocks = Rows(("refused pair", "left"), ("bytes", "right"), "left", drop=(2,))
         for b in best.blocks[: limit or None]:
             pair = f"{printable(b.producer.name)} → {printable(b.consumer or '')}"
             source = Text(printable(b.producer.source or ""), style="dim")

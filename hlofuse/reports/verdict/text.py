@@ -184,7 +184,7 @@ def _head(
         yield from _whole(head.result_lines, width, "dim")
         notes += [f"Note: {text}" for text in head.identity.notes]
     if difference is not None:
-        yield from ((line, "bold yellow") for line in difference_lines(difference)[:2])
+        yield from _whole(difference_lines(difference)[:2], width, "bold yellow")
     for number, text in enumerate(notes[:_NOTES], 1):
         more = len(notes) - _NOTES
         rest = f" (and {plural(more, 'note')} more)" if number == _NOTES and more > 0 else ""
