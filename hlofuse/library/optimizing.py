@@ -57,7 +57,7 @@ def optimized(report: Program, options: Optimize) -> Answer[Any]:
             searched.progress = searching
             found = search(searched, method, options.seconds, options.tries or math.inf, seed)
             count = f"{found.evaluations:,} sequences of {' and '.join(kinds)} tried"
-            how = f"{count} in {found.seconds:.0f} s ({method}, seed {seed})"
+            how = f"{count} in {found.seconds:.1f} s ({method}, seed {seed})"
     base: Any = searched.measured_base
     request: dict[str, Any] = {"space": space, "search": method, "seed": seed}
     if objective == "measured-time":

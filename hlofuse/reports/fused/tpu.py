@@ -174,9 +174,8 @@ def print_tpu(p: TpuPair, console: Console, *, limit: int) -> None:
         _print_fusions(p, console, limit)
     console.print(CLOSED if p.queries else "")
     apart = [e for e in p.edges if not e.fused]
-    console.print(
-        f"{len(apart):,} of {plural(len(p.edges), 'pair')} not fused, most bytes first", style="bold cyan"
-    )
+    head = f"{len(apart):,} of {plural(len(p.edges), 'pair')} not fused"
+    console.print(head + ", most bytes first" * (len(apart) > 1), style="bold cyan")
     seen = set[str]()
     listed = sorted(p.edges if p.queries else apart, key=lambda e: (e.fused, -e.bytes_between))
     for e in listed[: limit or None]:
