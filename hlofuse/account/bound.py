@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from hlofuse.analysis.convolution import dimension_numbers
 from hlofuse.analysis.custom_calls import custom_call_target, is_library_convolution, is_radix_sort
@@ -12,7 +12,7 @@ from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, end_of, inside, 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.format.units import bytes_text, plural
-from hlofuse.ir import Computation, Instruction, Module, Record, grouped, replace
+from hlofuse.ir import Computation, Instruction, Module, Predicate, Record, grouped, replace
 from hlofuse.ir.opcodes import values
 from hlofuse.passes.common.shapes import numbers_of
 from hlofuse.releases import AROUND_FUSION
@@ -34,7 +34,7 @@ class FusionFloor(Record):
 
 def fusion_floor(
     account: Account,
-    is_fused: Callable[[Instruction], bool],
+    is_fused: Predicate,
     flops: int,
     device: DeviceDescription | TpuDevice | None,
 ) -> FusionFloor:
@@ -139,7 +139,7 @@ class ProgramFloor(Record):
 
 
 def program_floor(
-    account: Account, is_fused: Callable[[Instruction], bool], device: DeviceDescription | TpuDevice | None
+    account: Account, is_fused: Predicate, device: DeviceDescription | TpuDevice | None
 ) -> ProgramFloor:
     """The floor of a final module: copies, collectives and launches do not count, as changes hide them."""
     moved = moved_once(account)

@@ -6,8 +6,7 @@ from typing import TypeAlias
 from hlofuse.compilation import PassObserver
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.ir import Instruction
-from hlofuse.passes.fusion.priority_fusion.observers import Condition
+from hlofuse.ir import Instruction, Predicate
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast
 from .figures import StepCost, kernel_time
 
@@ -65,7 +64,7 @@ class CostObserver(_Observer):
         self,
         producer: Instruction,
         consumers: Sequence[Instruction],
-        is_tied: Condition,
+        is_tied: Predicate,
     ) -> None:
         self._now = {}
         self._tied = ()
@@ -111,7 +110,7 @@ class MomentObserver(_Observer):
         self,
         producer: Instruction,
         consumers: Sequence[Instruction],
-        is_tied: Condition,
+        is_tied: Predicate,
     ) -> None:
         model = self.model
         for place, consumer in enumerate(self._timed(producer, consumers)):

@@ -123,14 +123,7 @@ def _query(folder: Path, sql: str, limit: int, out: Output) -> int:
 @parameters(Check, "tolerance", "strict")
 @limit_option(10, "Modules listed; 0 shows all.")
 @report_options_with(CHECK_FORMATS, "Report format, as of hlofuse check.")
-def _diff(
-    before: Path,
-    after: Path,
-    tolerance: float,
-    strict: bool,
-    limit: int,
-    out: Output,
-) -> int:
+def _diff(before: Path, after: Path, tolerance: float, strict: bool, limit: int, out: Output) -> int:
     """Compare two runs: two nights, releases, devices or sets of options. What grew most comes first.
 
     Exit status 0: OK, 1: something grew, 2: wrong input or call."""

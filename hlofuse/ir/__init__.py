@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .graph import Computation as Computation
     from .graph import Instruction as Instruction
     from .graph import Module as Module
+    from .graph import Predicate as Predicate
     from .graph import callees as callees
     from .grouping import grouped as grouped
     from .grouping import numbered as numbered
@@ -40,6 +41,7 @@ _FILES = {
     "Layout": "shape",
     "Literal": "literal",
     "Module": "graph",
+    "Predicate": "graph",
     "PrintOptions": "opcodes",
     "Record": "record",
     "Shape": "shape",

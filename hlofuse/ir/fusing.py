@@ -3,11 +3,11 @@ passes do to a graph when they fuse is here: making a fusion, appending a produc
 output, merging one fusion into another as further outputs (`merging` merges in place). Names and the order of
 operands, parameters and users come out as XLA's, because later decisions and names depend on them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from .attributes.attributes import Attributes
 from .errors import HlofuseError
-from .graph import Computation, Instruction, Module
+from .graph import Computation, Instruction, Module, Predicate
 from .removing import move_control_dependencies, replace_instruction, set_attribute
 from .shape import Shape
 
@@ -273,7 +273,7 @@ def unfuse(caller: Instruction) -> None:
         module.remove_computation(body)
 
 
-def inline_calls(module: Module, chosen: Callable[[Instruction], bool]) -> bool:
+def inline_calls(module: Module, chosen: Predicate) -> bool:
     """Inline all `chosen` calls, nested ones too; True if any. `HlofuseError` for excessive growth."""
     most = instruction_limit(module)
     changed, pending = False, True

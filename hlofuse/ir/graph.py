@@ -426,6 +426,9 @@ class Instruction:
             self.operands = []  # the parameters and constants of a text share one empty list
 
 
+Predicate: TypeAlias = Callable[[Instruction], bool]
+
+
 class Computation:
     """Instructions in the order they were added, and a root. An instruction's `id` is its slot in the list; a
     removed one leaves a hole, so that ids keep telling age as they do in XLA."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, ClassVar
 
-from hlofuse.ir import Computation, HlofuseError, Instruction, Module, Record
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module, Predicate, Record
 from hlofuse.ir.removing import is_dead, is_safely_removable, replace_instruction, set_attribute
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.catalogue import Rule
@@ -142,7 +142,7 @@ class UnimplementedPass(Pass):
     name: str
     opcodes: tuple[str, ...] = field(default=(), compare=False)
     """The opcodes that the pass rewrites; empty where none reaches it by default."""
-    where: Callable[[Instruction], bool] | None = field(default=None, compare=False)
+    where: Predicate | None = field(default=None, compare=False)
     """True for those instructions of `opcodes` that it works on; None for all."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -175,7 +175,7 @@ class Explained(Record):
 
 def attempt(
     handle: Callable[[Instruction], bool | None], recorder: Recorder, explained: Explained | None = None
-) -> Callable[[Instruction], bool]:
+) -> Predicate:
     """`handle`, but where it cannot express its rewrite, the instruction stays and `recorder` notes why."""
 
     def attempted(instruction: Instruction) -> bool:
@@ -207,7 +207,7 @@ def attempt(
 def rewrite_each(
     module: Module,
     opcodes: Container[str],
-    handle: Callable[[Instruction], bool],
+    handle: Predicate,
     recorder: Recorder,
     explained: Explained | None = None,
 ) -> bool:
@@ -258,7 +258,7 @@ def expand_each(
 def visit_module(
     module: Module,
     opcodes: Iterable[str] | None,
-    handle: Callable[[Instruction], bool],
+    handle: Predicate,
     recorder: Recorder,
     visited: set[Instruction] | None = None,
     explained: Explained | None = None,

@@ -1,10 +1,10 @@
 """Passes that make reductions of several steps."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir import Computation, Instruction, Layout, Module, Record, Shape, module_of
+from hlofuse.ir import Computation, Instruction, Layout, Module, Predicate, Record, Shape, module_of
 from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.rules.rewrites import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
@@ -21,7 +21,7 @@ class TreeReductionRewriter(Pass):
     """Long reductions in two steps (`xla/hlo/transforms/simplifiers/tree_reduction_rewriter.cc`)."""
 
     name = "tree_reduction_rewriter"
-    is_skipped: Callable[[Instruction], bool]
+    is_skipped: Predicate
     window: int = 32
 
     def run(self, module: Module, recorder: Recorder) -> bool:

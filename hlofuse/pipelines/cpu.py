@@ -2,11 +2,10 @@
 `RunHloPassesThroughLayoutAssn`, `CreateSimplificationPipeline` and `RunHloPassesAfterLayoutAssn`, with the
 options that are on by default. Those for oneDNN and types smaller than a byte change nothing by default."""
 
-from collections.abc import Callable
 from functools import cache
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Instruction, replace
+from hlofuse.ir import Instruction, Predicate, replace
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
@@ -36,7 +35,7 @@ def _has_groups(x: Instruction) -> bool:
     return x.raw("feature_group_count") not in (None, "1") and not is_native
 
 
-def _simplification(lists: PassLists, name: str, is_of_library: Callable[[Instruction], bool]) -> FixedPoint:
+def _simplification(lists: PassLists, name: str, is_of_library: Predicate) -> FixedPoint:
     """`CreateSimplificationPipeline`."""
     return FixedPoint(
         lists.pipeline(

@@ -1,13 +1,12 @@
 """Rules of the fusion driver all targets share (`xla/service/instruction_fusion.cc`): codes IF…"""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.in_place import InPlacePair, ReusedOperands, follow_tuples, in_place_pairs
 from hlofuse.analysis.indexing_evaluation import IndexingEvaluation
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, Predicate
 from hlofuse.ir.grouping import reach
 from hlofuse.releases import Release
 from .catalogue import essential, outcome, register
@@ -22,7 +21,7 @@ class FusionState:
     may_duplicate: bool
     release: Release
     settings: Settings
-    is_expensive: Callable[[Instruction], bool]
+    is_expensive: Predicate
     reused: ReusedOperands = field(default_factory=ReusedOperands)
     skipped: set[Instruction] = field(default_factory=set)  # Consumers the target leaves alone altogether
     ends: set[Instruction] = field(default_factory=set)
@@ -241,7 +240,7 @@ def is_non_elementwise(instruction: Instruction) -> bool:
     return instruction.opcode not in ("fusion", "bitcast", "parameter") and not is_elementwise(instruction)
 
 
-def extract(instruction: Instruction, wanted: Callable[[Instruction], bool]) -> list[Instruction]:
+def extract(instruction: Instruction, wanted: Predicate) -> list[Instruction]:
     """The instruction itself if wanted, else those wanted inside it (`ExtractInstructions`)."""
     if wanted(instruction):
         return [instruction]

@@ -217,15 +217,7 @@ class Collector:
         self._on_device = set[str]()
         self._without_first = set[Label]()
 
-    def add(
-        self,
-        plane: str,
-        line: str,
-        keys: Sequence[Key],
-        of: Ints,
-        start: Ints,
-        long: Ints,
-    ) -> None:
+    def add(self, plane: str, line: str, keys: Sequence[Key], of: Ints, start: Ints, long: Ints) -> None:
         """Add events of one line: for each the index of its key, its start and duration in picoseconds.
         Devices come before hosts: a host's events of a module that ran on a device are its launches."""
         kind = kind_of(plane)

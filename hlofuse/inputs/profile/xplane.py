@@ -210,14 +210,7 @@ class _Reader:
             metadata,
         ]
 
-    def _stats(
-        self,
-        buffer: Bytes,
-        rows: Ints,
-        at: Ints,
-        ends: Ints,
-        columns: list[Ints],
-    ) -> None:
+    def _stats(self, buffer: Bytes, rows: Ints, at: Ints, ends: Ints, columns: list[Ints]) -> None:
         """Write the stats for these columns. Every stat begins with the id of its name."""
         named, begin = varints(buffer, np.minimum(at + 1, ends))
         for number, column in zip(self._stat_ids, columns, strict=True):

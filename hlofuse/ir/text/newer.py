@@ -127,14 +127,7 @@ class _Masked:
         before = sum(len(line) + 1 for _, line in own)
         raise Rejected(before + column, message)
 
-    def _note(
-        self,
-        kind: str,
-        name: str,
-        column: int,
-        vocabulary: Iterable[str],
-        of: str,
-    ) -> None:
+    def _note(self, kind: str, name: str, column: int, vocabulary: Iterable[str], of: str) -> None:
         """Count an unknown name; raises `Rejected` for a misspelt one."""
         if (kind, name) not in self._accepted:
             if (meant := misspelt(name, vocabulary)) is not None:

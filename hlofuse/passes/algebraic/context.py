@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
-from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.graph import Computation, Instruction, Predicate
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, Shape
 from hlofuse.passes.base import replaced
 from hlofuse.passes.common import make
@@ -38,7 +38,7 @@ class Options:
     hoist_transpose_of_reshape: bool = False
     to_fixed_point: bool = True
     conv_operand_swap: bool = True
-    conv_is_lowerable: Callable[[Instruction], bool] | None = None
+    conv_is_lowerable: Predicate | None = None
     dot_to_multiply: bool = True
 
 
@@ -144,9 +144,7 @@ def scalar_constant(x: Instruction) -> bool:
     return x.opcode == "constant" and x.shape.is_array and not x.shape.dimensions
 
 
-def broadcast_constant(
-    x: Instruction, is_constant: Callable[[Instruction], bool] = scalar_constant
-) -> Instruction | None:
+def broadcast_constant(x: Instruction, is_constant: Predicate = scalar_constant) -> Instruction | None:
     """The scalar constant that `x` is a broadcast of."""
     return x.operands[0] if x.opcode == "broadcast" and is_constant(x.operands[0]) else None
 

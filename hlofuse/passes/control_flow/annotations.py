@@ -1,7 +1,6 @@
 """Passes that remove annotations, which compute nothing: placements, shardings, barriers."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hlofuse.analysis.async_ops import replica_groups
@@ -14,7 +13,7 @@ from hlofuse.analysis.custom_calls import (
     partitions_of,
 )
 from hlofuse.analysis.memory_scheduler import breadth_first
-from hlofuse.ir import Computation, Instruction, Module, computation_of, module_of
+from hlofuse.ir import Computation, Instruction, Module, Predicate, computation_of, module_of
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import Pass, any_change, find_each
@@ -87,7 +86,7 @@ def _is_shardy(instruction: Instruction) -> bool:
     return target.startswith(SHARDY) and target.removeprefix(SHARDY) not in _LATER
 
 
-def remove_annotations(module: Module, chosen: Callable[[Instruction], bool] = hands_on) -> bool:
+def remove_annotations(module: Module, chosen: Predicate = hands_on) -> bool:
     """Have who reads an annotation read its operand; True if there was one."""
     changed = False
     for i in list(module.instructions()):

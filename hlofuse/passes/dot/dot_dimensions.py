@@ -1,10 +1,10 @@
 """Passes that merge, sort and normalize the dimensions of products."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from hlofuse.cost.gpu.reductions import neighbours
-from hlofuse.ir import Instruction, Module, Shape, replace
+from hlofuse.ir import Instruction, Module, Predicate, Shape, replace
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import (
@@ -224,7 +224,7 @@ def _reshape_of_reshape(reshape: Instruction) -> bool:
     return source.shape.key == reshape.shape.key and _forward(reshape, source)
 
 
-def _identity(opcode: str) -> Callable[[Instruction], bool]:
+def _identity(opcode: str) -> Predicate:
     def forward(instruction: Instruction) -> bool:
         if instruction.opcode != opcode:
             return False

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Instruction, Module, Record, numbered
+from hlofuse.ir import Instruction, Module, Predicate, Record, numbered
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import replace_instruction
@@ -103,7 +103,7 @@ class OperandUpcaster(RewritePass):
 
     name = "operand_upcaster"
     opcodes = ("dot", "convolution")
-    is_skipped: Callable[[Instruction], bool] = lambda _x: False
+    is_skipped: Predicate = lambda _x: False
     """Products that the target multiplies as they are."""
 
     def handle(self, x: Instruction) -> bool:

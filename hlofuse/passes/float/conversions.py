@@ -2,10 +2,10 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hlofuse.ir import Computation, Instruction, Module
+from hlofuse.ir import Computation, Instruction, Module, Predicate
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.passes.base import (
@@ -140,7 +140,7 @@ class ChangeOpDataType(RewritePass):
 
     name = "change-op-data-type"
     opcodes = ("dot", "convolution")
-    is_skipped: Callable[[Instruction], bool]
+    is_skipped: Predicate
     """True for instructions that a library computes in the narrow type."""
 
     def handle(self, x: Instruction) -> bool:

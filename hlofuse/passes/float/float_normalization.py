@@ -1,10 +1,9 @@
 """Operations on floats too narrow for the target work on wider ones (`float_normalization.cc`)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Computation, Instruction, Module, Shape, replace, with_trait
+from hlofuse.ir import Computation, Instruction, Module, Predicate, Shape, replace, with_trait
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import has_side_effect
 from hlofuse.passes.base import Pass, attempt, visit
@@ -26,7 +25,7 @@ class FloatNormalization(Pass):
 
     low: str
     high: str
-    is_skipped: Callable[[Instruction], bool]  # Instructions that a library computes in the narrow type
+    is_skipped: Predicate  # Instructions that a library computes in the narrow type
     enters_custom_fusions: bool = False  # Fusions for Triton or a library, too (`ShouldSkipComputationsOf`)
 
     @property
@@ -152,10 +151,9 @@ _NEGATIONS, _EXTREMA, _BITS = (
     values("compare xor"),
 )
 _HOPPER = values("add multiply subtract")
-Supports = Callable[[Instruction], bool]
 
 
-def computes_bf16(device: DeviceDescription, release: Release) -> Supports:
+def computes_bf16(device: DeviceDescription, release: Release) -> Predicate:
     """`GpuFloatSupport::IsSupported`."""
     major = device.compute_capability[0]
     moves, ampere = _MOVES, _EXTREMA | _NEGATIONS if release.gpu_negates_bf16 else _EXTREMA
@@ -177,7 +175,7 @@ def computes_bf16(device: DeviceDescription, release: Release) -> Supports:
     return supports
 
 
-def library_takes_bf16(device: DeviceDescription, opcode: str) -> Supports:
+def library_takes_bf16(device: DeviceDescription, opcode: str) -> Predicate:
     """Everything but convolutions (or dots) of devices older than Ampere."""
     old = device.compute_capability[0] < 8
     return lambda hlo: not (old and hlo.opcode == opcode)

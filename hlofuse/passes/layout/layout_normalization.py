@@ -8,7 +8,7 @@ import numpy as np
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
-from hlofuse.ir import Instruction, Module, Shape, set_attribute
+from hlofuse.ir import Instruction, Module, Predicate, Shape, set_attribute
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, SliceRanges, Window
 from hlofuse.passes.base import NotRepresentable, Pass, VisitPass, expand_each, replaced, visit_module
 from hlofuse.passes.common import make
@@ -151,7 +151,7 @@ class _Visitor:
     def __init__(self, transform_call: CallTransformer | None) -> None:
         self.visited = set[Instruction]()
         self._transform_call = transform_call
-        self._handlers: dict[str, Callable[[Instruction], bool]] = {
+        self._handlers: dict[str, Predicate] = {
             **dict.fromkeys(ELEMENTWISE_UNARY, self._elementwise),
             **dict.fromkeys(ELEMENTWISE_BINARY, self._elementwise),
             "select": self._ternary,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, set_attribute
+from hlofuse.ir import Computation, Instruction, Module, Predicate, Shape, computation_of, set_attribute
 from hlofuse.passes.common.calls import replace_users
 from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.shapes import relaid
@@ -161,7 +161,7 @@ def assign_layouts(
     module: Module,
     layouts_of: Callable[[Module], LayoutAssignment],
     recorder: Recorder,
-    is_left_out: Callable[[Instruction], bool] = lambda i: False,
+    is_left_out: Predicate = lambda i: False,
 ) -> bool:
     """Give every instruction a layout; False where layouts are not open any more. A bitcast or fusion depends
     on those its operands have: XLA stops."""

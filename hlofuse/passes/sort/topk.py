@@ -1,10 +1,9 @@
 """Top-k as a sort and back to a library call (`xla/service/topk_rewriter.cc`)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.ir import Computation, Instruction, Module, Record, Shape, computation_of, module_of
+from hlofuse.ir import Computation, Instruction, Module, Predicate, Record, Shape, computation_of, module_of
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.opcodes import values
 from hlofuse.passes.base import Pass, ReleasePass, accept_order, expand_each, find_each, substituted
@@ -158,7 +157,7 @@ class TopkRewriter(Pass):
     """`topk-rewriter`: sorts of which only the first are read become calls."""
 
     name = "topk-rewriter"
-    is_profitable: Callable[[Instruction], bool]
+    is_profitable: Predicate
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

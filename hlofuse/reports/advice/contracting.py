@@ -8,7 +8,7 @@ from math import prod
 from msgspec import Struct
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction
+from hlofuse.ir import Instruction, Predicate
 from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
@@ -453,9 +453,7 @@ def unscaled(x: Instruction) -> Iterator[tuple[Instruction, Instruction | None]]
                 yield below, number if n is None else make.binary(x, "multiply", number, n)
 
 
-def multiply_apart(
-    x: Instruction, chosen: Callable[[Instruction], bool], of_rows: bool = False
-) -> list[Instruction]:
+def multiply_apart(x: Instruction, chosen: Predicate, of_rows: bool = False) -> list[Instruction]:
     """A product with joined values, some of them `chosen`, or joined rows, becomes products with each."""
     factors = labelled(x)
     for side, (joined, labels) in enumerate(factors):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, copy_module
+from hlofuse.ir import Instruction, Predicate, copy_module
 from hlofuse.ir.opcodes import values
 from hlofuse.passes.common.literals import scalar_of
 from .recipe import Finding, Situation
@@ -82,7 +82,7 @@ def each(
     return find
 
 
-def changed_by(change: Callable[[Instruction], bool], opcode: str) -> Find:
+def changed_by(change: Predicate, opcode: str) -> Find:
     """Finds the operations at which a change can be made, by making it in a copy."""
 
     def find(s: Situation) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """Recipes on a module before optimizations, compiled from there; constants that XLA evaluates for long."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
 
@@ -10,7 +10,17 @@ import numpy as np
 from hlofuse.analysis.kernels import is_small_call, kernel_source, launched_computations
 from hlofuse.format import printable, quantity
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Computation, Instruction, Module, Record, copy_module, grouped, reach, with_trait
+from hlofuse.ir import (
+    Computation,
+    Instruction,
+    Module,
+    Predicate,
+    Record,
+    copy_module,
+    grouped,
+    reach,
+    with_trait,
+)
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import Shape
 from hlofuse.matching.key import Keys
@@ -336,7 +346,7 @@ class Rewriting(Record):
     """A recipe as a change of a module before optimizations."""
 
     opcodes: str  # The operations at which it begins
-    change: Callable[[Instruction], bool]  # Makes the change at one of them; False where it cannot be made
+    change: Predicate  # Makes the change at one of them; False where it cannot be made
     backend: str = ""  # The only backend on which it can be made
     rough: str = ""  # Kernels that it brings whose time rests on one measurement of one shape
     rounds: bool = False  # Values lose digits: it is stated apart from what keeps them

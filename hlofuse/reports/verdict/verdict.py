@@ -12,7 +12,7 @@ from hlofuse.account.measured import share
 from hlofuse.analysis.launches import command_buffers
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
-from hlofuse.ir import Instruction, Module, replace
+from hlofuse.ir import Instruction, Module, Predicate, replace
 from hlofuse.passes.loop.parts import loops_of
 from hlofuse.passes.loop.trip_count import awaited_elements, counts_to_an_argument, trip_count
 from hlofuse.releases import Release, Span
@@ -199,7 +199,7 @@ def _as_it_runs(
     )
 
 
-def _may_change(backend: str, release: Release) -> Callable[[Instruction], bool]:
+def _may_change(backend: str, release: Release) -> Predicate:
     """Says of a kernel whether fusion can change it: not of library calls."""
     if backend != "gpu":
         return lambda x: x.fusion_kind != "kCustom" and x.opcode not in ("dot", "convolution", "sort")
@@ -263,7 +263,7 @@ def _in_command_buffers(account: Account, release: str) -> int | None:
 
 def _shares(
     account: Account,
-    fused: Callable[[Instruction], bool],
+    fused: Predicate,
     together: int | None,
 ) -> Iterable[Share]:
     """Shares of the total by kind, slowest first; launch overhead is its own kind where there are times."""

@@ -1,10 +1,10 @@
 """Observers of the pass, and tie breakers for ties that rules and costs leave open."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, Predicate
 from hlofuse.ir.record import Record
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
@@ -12,8 +12,6 @@ from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRe
 if TYPE_CHECKING:
     from hlofuse.cost.combined import CombinedModel
     from .legality import Legality
-
-Condition: TypeAlias = Callable[[Instruction], bool]
 
 
 class Observer:
@@ -26,7 +24,7 @@ class Observer:
         self,
         producer: Instruction,
         consumers: Sequence[Instruction],
-        is_tied: Condition,
+        is_tied: Predicate,
     ) -> None:
         """The producer is about to be fused; `is_tied` finds others of its priority."""
 

@@ -1,13 +1,12 @@
 """Epilogues of cuDNN convolutions: a factor, sums, an activation (`cudnn_fused_conv_rewriter.cc`)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import printed_number
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Instruction, Module, set_attribute
+from hlofuse.ir import Instruction, Module, Predicate, set_attribute
 from hlofuse.ir.opcodes import values
 from hlofuse.passes.algebraic.context import broadcast_effective_constant
 from hlofuse.passes.base import NotRepresentable, Pass, attempt, replaced
@@ -30,7 +29,7 @@ class CudnnFusedConvRewriter(Pass):
     device: DeviceDescription = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        steps: tuple[Callable[[Instruction], bool], ...] = (_scale, _sum, _sum, _relu)
+        steps: tuple[Predicate, ...] = (_scale, _sum, _sum, _relu)
         first = (_read_narrow,) if self.device.compute_capability >= _OF_GRAPHS else ()
         changed = False
         for computation in module.non_fusion_computations():
