@@ -114,8 +114,9 @@ def onehot(x: Instruction) -> tuple[Instruction, int] | None:
     if x.opcode == "gather" and equal_places(x.operands[0]) == [0, 1]:  # rows of an identity matrix
         offsets, (table, indices), sizes = numbers_of(x, "offset_dims"), x.operands, x.shape.dimensions
         rest = [d for d in order if d is not None and d not in offsets]
-        count = table.shape.dimensions[0]
-        if None in order or [sizes[d] for d in offsets] != [count] or rest != sorted(rest):
+        count, columns = table.shape.dimensions[0], numbers_of(x, "start_index_map")
+        is_whole = [sizes[d] for d in offsets] == [count] and len(columns) == 1
+        if None in order or not is_whole or rest != sorted(rest):
             return None
         indices = limited(indices, count - 1)
         return make.resized(x, indices, [sizes[d] for d in rest]), order.index(offsets[0])
