@@ -431,7 +431,7 @@ def _multiply_filters(x: Instruction) -> bool:
         labels, filters = labels_of(value), value.operands[1]
         feature = labels.output.index("f")
         is_matrix = [d for d in own if d in names] == [-1] and weights.shape.rank == 2
-        if not is_matrix or own[feature] >= 0:
+        if not is_matrix or own[feature] >= 0 or filters.element_type != x.element_type:
             continue
         groups = int(value.raw("feature_group_count") or 1)
         along = names.index(-1)

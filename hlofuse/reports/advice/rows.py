@@ -464,9 +464,9 @@ def _segments(x: Instruction) -> bool:
     """Sums of equal segments become a sum over an axis."""
     found, along = _rows_of(x) or (None, 0)
     updates = x.operands[2]
-    count, *rest = x.shape.dimensions
     if found is None or along or found.first or found.starts or found.step != 1 or not combines_by(x, "add"):
         return False
+    count, *rest = x.shape.dimensions
     if found.repeat < 2 or updates.shape.dimensions[0] != count * found.repeat:
         return False
     blocks = make.resized(x, updates, [count, found.repeat, *rest])
