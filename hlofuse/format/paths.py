@@ -84,7 +84,9 @@ def scopes_of(op_name: str | None) -> tuple[tuple[str, ...], Direction]:
     *around, _ = _segments((op_name or "").split(";", 1)[0])
     shown: list[str] = []
     found = set()
-    for segment in around:
+    for n, segment in enumerate(around):
+        if n > 1 and around[0] == f"jit({segment})" and around[n - 1].startswith("jit("):
+            continue  # A function that is traced once for several calls begins with the program's name.
         if segment == "rematted_computation":
             found.add(segment)
         while (match := _AROUND.fullmatch(segment)) is not None:

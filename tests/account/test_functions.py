@@ -164,6 +164,8 @@ def test_one_function_is_no_table(kernels: list[tuple[int, str, str]]) -> None:
         ("jit(f)/transpose(jvp())/mul", (), "backward"),
         ("jit(f)/transpose(jvp(a))/checkpoint/rematted_computation/b/mul", ("a", "b"), "recomputed"),
         ("jit(f)/checkpoint/rematted_computation/mul", (), "other"),
+        ("jit(f)/jit(g)/f/while/mul", (), "other"),
+        ("jit(f)/f/mul", ("f",), "other"),
         (None, (), "other"),
     ],
 )
