@@ -15,11 +15,10 @@ from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
 from hlofuse.cost.tiling.triton_support import dot_dimensions
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import with_trait
-from hlofuse.ir.shape import Shape
+from hlofuse.ir.shape import HBM, HOST, Shape
 
 _FREE = with_trait("free")
 _MOVED = {"copy": 0, "copy-start": 0, "dynamic-update-slice": 1}  # The operand whose bytes are moved
-HBM, HOST = 0, 5  # Numbers of memory spaces
 _PRODUCTS = ("dot", "scaled-dot")
 _DIMENSIONS = tuple(
     f"{side}_{kind}_dimensions" for kind in ("batch", "contracting") for side in ("lhs", "rhs")

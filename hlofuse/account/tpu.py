@@ -15,11 +15,12 @@ from hlofuse.ir import (
     Module,
     replace,
 )
+from hlofuse.ir.shape import HBM
 from hlofuse.passes.common.shapes import slice_sizes_of
 from .account import Account, Totals
 from .collectives import exchange_of
 from .figures import KernelTime
-from .floor import HBM, is_in, is_on_host, products
+from .floor import is_in, is_on_host, products
 from .traffic import border_bytes
 
 

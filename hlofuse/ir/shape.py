@@ -60,7 +60,8 @@ def type_number(element_type: str) -> int:
 
 
 POINTER_SIZE = 8
-_TPU_UNIT, _SEMAPHORES = 512, 2  # The least bytes of a buffer on a TPU, and its memory space of semaphores
+HBM, VMEM, _SEMAPHORES, HOST = 0, 1, 2, 5  # Numbers of memory spaces
+_TPU_UNIT = 512  # The least bytes of a buffer on a TPU
 UNBOUNDED = -1  # The size of an unbounded dimension, written `?`
 
 

@@ -15,12 +15,12 @@ from hlofuse.analysis.memory_scheduler import CostOf, live_ranges, with_least_me
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.ir import Instruction, Module, Record, Shape, callees, reach
+from hlofuse.ir.shape import HBM, HOST, VMEM
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.releases import AROUND_FUSION
 
 _ALIGNMENT = {"gpu": 256, "tpu": 512}
 _CPU_ALIGNMENT, _HBM_ALIGNMENT = 64, 16384
-_VMEM, _HOST = 1, 5  # the memory spaces of a TPU's VMEM and of the host
 
 
 class LiveArray(Record):
@@ -185,8 +185,8 @@ class _Assigner:
             aliased=sum(a.size for a in device if a.is_argument and a.is_aliased),
             constants=sum(a.size for a in every if a.is_constant),
             total=sum(size for space, size in sizes if self._is_device(space)),
-            host=sum(size for space, size in sizes if space == _HOST),
-            vmem=temporary.get(_VMEM, 0) if is_tpu else 0,
+            host=sum(size for space, size in sizes if space == HOST),
+            vmem=temporary.get(VMEM, 0) if is_tpu else 0,
             live=self._live,
             blocks=tuple(blocks),
             donated=tuple(self._donated),
@@ -202,7 +202,7 @@ class _Assigner:
 
     def _is_device(self, space: int) -> bool:
         """True for the memory of the device: all but the host's, on a TPU HBM alone."""
-        return space != _HOST and (self._backend != "tpu" or not space)
+        return space != HOST and (self._backend != "tpu" or not space)
 
     def _pitch(self, space: int) -> int:
         """Temporary arrays begin at multiples of it."""
@@ -387,4 +387,4 @@ def _is_of_kernel(value: HloValue) -> bool:
 
 def _space(buffer: HloBuffer) -> int:
     layouts = (v.shape.layout for v in buffer.values)
-    return next((x.memory_space for x in layouts if x is not None and x.memory_space), 0)
+    return next((x.memory_space for x in layouts if x is not None and x.memory_space), HBM)
