@@ -42,11 +42,6 @@ CHILD = Path(__file__).with_name("ahead_of_time")
 _PROFILED = Path(__file__).with_name("profiled.py")
 _DUMP_TO = re.compile(r"--xla_dump_to=(?!DIR( |$))\S*")
 _DUMP = "--xla_dump_to={folder} --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_text --xla_dump_hlo_as_proto"
-_EXTRA = {
-    "cpu": 'pip install ".[capture]" from a checkout of hlofuse',
-    "gpu": 'pip install ".[capture-gpu]" from a checkout of hlofuse',
-    "tpu": 'pip install ".[capture-tpu]" from a checkout of hlofuse',
-}
 _BRINGS = {"cpu": "jax and jaxlib", "gpu": "the CUDA plugin of JAX", "tpu": "libtpu"}
 
 
@@ -153,7 +148,9 @@ def _failure_text(problem: dict[str, str], destination: Destination, python: str
     if problem["kind"] != "missing":
         return message
     brings = _BRINGS["cpu" if message.startswith("jax ") else destination.target]
-    needs = f"needs {brings} in {printable(python)}; {_EXTRA[destination.target]}, or give --python"
+    extra = "capture" if destination.target == "cpu" else f"capture-{destination.target}"
+    install = f'pip install ".[{extra}]" from a checkout of hlofuse'
+    needs = f"needs {brings} in {printable(python)}; {install}, or give --python"
     return f"capture for {destination.text} {needs}\nReported: {message}"
 
 

@@ -80,7 +80,7 @@ def _at_indices(
     for one, other in both_orders(factors):
         new = _taken(x, one, other, result) or _taken_at_pairs(x, one, other, result)
         if new is not None:
-            return replace(x, over(x, new, result, dict(zip(result, x.shape.dimensions, strict=True))))
+            return replace(x, over(x, new, result, sizes_of((x, result))))
     return False
 
 
@@ -128,10 +128,10 @@ def _taken_at_pairs(x: Instruction, one: Labelled, other: Labelled, result: list
         number = labels.pop(found[1])
         hots.append(((found[0], labels), number))
     classes = [number for _, number in hots]
-    others = {d for _, labels in (*weights, *(hot for hot, _ in hots)) for d in labels}
-    is_pair = len(classes) == 2 == len({*classes} - others)
-    is_covered = {*one[1]} <= others | {*classes, *own, *result}
-    if not (is_pair and is_covered) or {(d in own) - (d in result) for d in classes} not in ({1}, {-1}):
+    named = {d for _, labels in (*weights, *(hot for hot, _ in hots)) for d in labels}
+    is_pair = len(classes) == 2 == len({*classes} - named)
+    has_all = {*one[1]} <= named | {*classes, *own, *result}
+    if not (is_pair and has_all) or {(d in own) - (d in result) for d in classes} not in ({1}, {-1}):
         return None
     index = make.scalar(x, "s32", 0), list[int]()
     for (indices, places), number in hots:

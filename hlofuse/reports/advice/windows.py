@@ -499,9 +499,9 @@ def _of_pairs(
 ) -> Labelled | None:
     """The array of whose pairs a slice has one element, moved to this place in each; other values, twice."""
     d = own.index(along)
-    *others, size = sizes = list(value.shape.dimensions)
+    *rest, size = sizes = list(value.shape.dimensions)
     sizes[d] *= 2
-    is_half = value.opcode == "slice" and value.operands[0].shape.dimensions == (*others, 2 * size)
+    is_half = value.opcode == "slice" and value.operands[0].shape.dimensions == (*rest, 2 * size)
     if is_half and prod(sizes[d + 1 :]) == 1 and 2 in (ranges_of(value)[-1].stride, 2 * size):
         slices.append(value)
         whole = make.resized(value, value.operands[0], sizes)
