@@ -200,7 +200,7 @@ def open_end(row: Launched) -> str:
         return "Python on the host" + ", given what Python returned: call it once for both" * chained
     scatters = [i for i in inside(x) if i.opcode == "scatter"]
     if (each := max(map(_updates_of_a_place, scatters), default=0)) >= _MANY:
-        wider = "add in 32 bits, or " if scatters[0].operands[0].element_type.endswith("16") else ""
+        wider = "add in 32 bits, or " if scatters[0].operand.element_type.endswith("16") else ""
         cure = f"{wider}multiply by one_hot if places are few"
         return f"{each:,} updates of each place wait for one another: {cure}"
     if any(map(_is_strided, scatters)):

@@ -333,7 +333,7 @@ def _share_read_by(user: Instruction, value: Instruction) -> int | None:
             if reader.opcode in _MOVES and fusion is not None:
                 pending.append((reader, reader.users))
                 continue
-            if reader.opcode != "dynamic-slice" or reader.operands[0] is not source:
+            if reader.opcode != "dynamic-slice" or reader.operand is not source:
                 return None
             if not _is_of_device(reader.operands[1:], fusion):
                 return None

@@ -260,7 +260,7 @@ def _passed(kernel: Instruction) -> dict[object, float]:
     for x in inside:
         if x.opcode not in ("dynamic-slice", "dynamic-update-slice"):
             continue
-        source = without_views(x.operands[0])
+        source = without_views(x.operand)
         if kernel.opcode == "fusion" and source.opcode == "parameter":
             found[_value(kernel.operands[source.parameter_number])] = float(source.shape.buffer_size)
         elif source in kernel.operands:
@@ -276,7 +276,7 @@ def _value(x: Instruction) -> _Value:
     while x.opcode in ("bitcast", "get-tuple-element"):
         if x.opcode == "get-tuple-element":
             path = (x.tuple_index, *path)
-        x = x.operands[0]
+        x = x.operand
         if x.opcode == "tuple" and path:
             x, path = x.operands[path[0]], path[1:]
     return x, path
@@ -287,10 +287,10 @@ def _first_of(value: _Value) -> _Value:
         x, path = value
         root = end_of(x)
         if root.opcode in ("scatter", "dynamic-update-slice") and not path:
-            source = without_views(root.operands[0])
+            source = without_views(root.operand)
             is_given = root is not x and source.opcode == "parameter"
             value = _value(x.operands[source.parameter_number] if is_given else source)
-        elif x.opcode == "while" and path and x.operands[0].opcode == "tuple":
+        elif x.opcode == "while" and path and x.operand.opcode == "tuple":
             value = _value(x.operands[0].operands[path[0]])
         else:
             return value

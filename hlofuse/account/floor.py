@@ -72,7 +72,7 @@ def _sorted_bytes(kernel: Instruction, device: DeviceDescription) -> int:
     x = end_of(kernel)
     if x.opcode != "sort":
         return 0
-    keys = x.operands[0].shape
+    keys = x.operand.shape
     beyond = max((keys.dimensions[x.dimensions[0]] - 1).bit_length() - _TILE, 0)
     passes = 1 + beyond * (beyond + 3) // 2
     return passes * max(keys.byte_size - device.l2_cache_size, 0)
@@ -91,7 +91,7 @@ def products(kernel: Instruction) -> list[tuple[int, Instruction]]:
 
 def _peak_type(product: Instruction) -> str:
     """The type whose peak bounds a product; `cores` for float32 that may not be rounded."""
-    kind = product.operands[0].element_type
+    kind = product.operand.element_type
     return "cores" if kind == "f32" and _states(product, _EXACT) else kind
 
 
@@ -129,7 +129,7 @@ def _attention_us(kernel: Instruction, device: DeviceDescription) -> float | Non
         scores = [int(n) for n in config["intermediate_tensor_shape"]["dimensions"]]
     except (ValueError, KeyError, TypeError):
         return None
-    query = kernel.operands[0].shape
+    query = kernel.operand.shape
     peak = product_peak(device, query.element_type)
     if not peak or len(scores) < 2:
         return None

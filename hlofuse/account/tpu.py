@@ -98,7 +98,7 @@ class TpuAccount(Account):
         """Microseconds of its bytes of HBM and of its products, each at the full rate."""
         assert self.tpu is not None
         peak = self.tpu.peak
-        work = sum(f * mxu_passes(x) / peak(x.operands[0].element_type) for f, x in products(instruction))
+        work = sum(f * mxu_passes(x) / peak(x.operand.element_type) for f, x in products(instruction))
         return hbm_bytes(instruction) / self.tpu.memory_bandwidth * 1e6, work * 1e6
 
     def _time(
@@ -166,7 +166,7 @@ def hbm_bytes(instruction: Instruction) -> int:
     shape = instruction.shape
     is_start = instruction.opcode.endswith("-start") and shape.is_tuple
     if is_start and instruction.operands:  # reads as much as it writes
-        operand = instruction.operands[0].shape
+        operand = instruction.operand.shape
         result = next((s for s in shape.tuple_shapes[:2] if not s.is_tuple), operand)
         size = min(operand.leaves_size, result.leaves_size)
         return size * (is_in(operand, HBM) + is_in(result, HBM))

@@ -110,7 +110,7 @@ def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int,
 
 
 def _is_in_place(result: Instruction) -> bool:
-    return _update_operand(result) is not None and without_views(result.operands[0]).opcode == "parameter"
+    return _update_operand(result) is not None and without_views(result.operand).opcode == "parameter"
 
 
 def _written_values(root: Instruction) -> list[Instruction]:
@@ -149,7 +149,7 @@ def _bytes_read(parameter: Instruction, in_place: set[Instruction]) -> int:
 
 def _read_by(user: Instruction, value: Instruction, in_place: set[Instruction]) -> int | None:
     """Bytes of `value` that one user reads; None for a view, which reads nothing."""
-    opcode, first = user.opcode, user.operands[0] is value
+    opcode, first = user.opcode, user.operand is value
     if opcode in _VIEWS or (opcode == "get-tuple-element" and value.shape.is_tuple):
         return None
     if opcode == "tuple":

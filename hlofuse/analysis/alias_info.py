@@ -107,7 +107,7 @@ def _is_added_last(fusion: Instruction, number: int) -> bool:
     product = next((o for o in add.operands if o.opcode in ("convolution", "dot")), None)
     if product is None:
         return False
-    other = 1 if product is add.operands[0] else 0
+    other = 1 if product is add.operand else 0
     return parameter.users == [add] and [o is parameter for o in add.operands] == [other == 0, other == 1]
 
 

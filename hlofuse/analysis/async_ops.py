@@ -47,7 +47,7 @@ def wrapped_operation(start: Instruction) -> Instruction | None:
 def start_of(end: Instruction) -> Instruction | None:
     """The start that an update or a done goes on with; None where it is in another computation."""
     while is_async_end(end.opcode) and end.operands:
-        end = end.operands[0]
+        end = end.operand
     return end if end.opcode in ("send", "recv") or end.opcode.endswith("-start") else None
 
 

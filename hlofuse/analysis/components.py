@@ -169,7 +169,7 @@ class MergedOrder:
 
     def _placed(self, x: Instruction) -> Instruction:
         while x not in self._place:
-            x = x.operands[0]
+            x = x.operand
         return x
 
     def _sources(self, x: Instruction) -> list[Instruction]:

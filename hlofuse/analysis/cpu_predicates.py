@@ -24,7 +24,7 @@ def is_expensive_on_cpu(instruction: Instruction, release: Release) -> bool:
     opcode = instruction.opcode
     if opcode == "convert":
         # Rounding to bf16 has to look out for NaN.
-        return instruction.element_type == "bf16" and instruction.operands[0].element_type == "f32"
+        return instruction.element_type == "bf16" and instruction.operand.element_type == "f32"
     if opcode in ("divide", "remainder"):
         # The dividend is looked at here, the divisor in the shared list: XLA's code is so.
         return is_expensive_division(instruction, constant_operand=0)
@@ -65,13 +65,13 @@ def is_softmax_shift(instruction: Instruction) -> bool:
 
 
 def _is_maximum_of(user: Instruction, value: Instruction) -> bool:
-    return user.opcode == "reduce" and user.operands[0] is value and user.to_apply.root.opcode == "maximum"
+    return user.opcode == "reduce" and user.operand is value and user.to_apply.root.opcode == "maximum"
 
 
 def _is_shift(user: Instruction, value: Instruction, reduce: Instruction) -> bool:
     if user.opcode != "subtract":
         return False
-    sources = [o.operands[0] for o in user.operands if o.opcode == "broadcast"]
+    sources = [o.operand for o in user.operands if o.opcode == "broadcast"]
     shifted = value in user.operands or value in sources
     return shifted and reduce in sources and any(u.opcode == "exponential" for u in user.users)
 
@@ -163,9 +163,9 @@ def _is_supported(instruction: Instruction) -> bool:
     """`IsSupportedInstruction`."""
     opcode = instruction.opcode
     if opcode == "convert":
-        return (instruction.operands[0].element_type, instruction.element_type) != ("pred", "u8")
+        return (instruction.operand.element_type, instruction.element_type) != ("pred", "u8")
     if opcode == "bitcast":
-        source, result = instruction.operands[0].shape, instruction.shape
+        source, result = instruction.operand.shape, instruction.shape
         if source.element_count != result.element_count:
             return False
         return source.element_type == result.element_type or "pred" not in (

@@ -51,7 +51,7 @@ def hands_on(instruction: Instruction) -> bool:
     """True for an annotation that may be replaced by its operand: a partitioned value has another shape."""
     if not is_annotation(instruction) or len(instruction.operands) != 1:
         return False
-    return instruction.shape.text_without_layout == instruction.operands[0].shape.text_without_layout
+    return instruction.shape.text_without_layout == instruction.operand.shape.text_without_layout
 
 
 # Calls that are inlined before fusion (`CallInliner::ShouldInline` in `xla/service/call_inliner.cc`).

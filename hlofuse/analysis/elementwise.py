@@ -12,7 +12,7 @@ from hlofuse.releases import Release
 
 def transpose_is_bitcast(instruction: Instruction) -> bool:
     """A transpose whose result lies in memory as its operand does (`ShapeUtil::TransposeIsBitcast`)."""
-    source = instruction.operands[0].shape
+    source = instruction.operand.shape
     result = instruction.shape
     mapping = instruction.dimensions
     if source.element_type != result.element_type or not source.rank == result.rank == len(mapping):
@@ -42,7 +42,7 @@ def without_views(x: Instruction) -> Instruction:
 def moves_no_data(instruction: Instruction) -> bool:
     """As `is_effective_bitcast`, and reshapes between row-major arrays too."""
     if instruction.opcode == "reshape":
-        source = instruction.operands[0].shape
+        source = instruction.operand.shape
         result = instruction.shape
         row_major = all(s.layout is None or s.layout.is_default for s in (source, result))
         return row_major and source.element_type == result.element_type
@@ -66,8 +66,7 @@ def is_elementwise(instruction: Instruction) -> bool:
     opcode = instruction.opcode
     if opcode in ELEMENTWISE_OPCODES:
         return (
-            opcode != "bitcast-convert"
-            or instruction.shape.bit_width == instruction.operands[0].shape.bit_width
+            opcode != "bitcast-convert" or instruction.shape.bit_width == instruction.operand.shape.bit_width
         )
     if opcode in ("constant", "rng"):
         return True
@@ -152,7 +151,7 @@ def is_fusible(instruction: Instruction) -> bool:
 
 def is_broadcast_of_constant(x: Instruction) -> bool:
     """True if every element is the same constant."""
-    return x.opcode == "broadcast" and x.operands[0].opcode == "constant"
+    return x.opcode == "broadcast" and x.operand.opcode == "constant"
 
 
 def is_constant(x: Instruction) -> bool:

@@ -46,7 +46,7 @@ def ragged_dot_flops(instruction: Instruction) -> int:
 
 
 def _contraction_flops(instruction: Instruction, result: Shape) -> int:
-    left = instruction.operands[0].shape.dimensions
+    left = instruction.operand.shape.dimensions
     contracted: tuple[int, ...] = instruction.attributes.get("lhs_contracting_dims", ())
     return FMA_FLOPS * elements(result) * math.prod(left[d] for d in contracted if d < len(left))
 
@@ -129,12 +129,12 @@ def fft_flops(instruction: Instruction) -> int:
     digits = 1
     for length in instruction.attributes.get("fft_length", ()):
         digits *= max(length.bit_length() - 1, 0)
-    return FMA_FLOPS * 4 * digits * elements(first_leaf(instruction.operands[0].shape))
+    return FMA_FLOPS * 4 * digits * elements(first_leaf(instruction.operand.shape))
 
 
 def sort_flops(instruction: Instruction) -> int:
     """n log2 n over the elements of the first key."""
-    count = elements(instruction.operands[0].shape)
+    count = elements(instruction.operand.shape)
     return count * max(count - 1, 0).bit_length() if count > 1 else 0
 
 
@@ -144,7 +144,7 @@ def triangular_solve_flops(instruction: Instruction) -> int:
 
 
 def cholesky_flops(instruction: Instruction) -> int:
-    a = instruction.operands[0].shape
+    a = instruction.operand.shape
     return (a.dimensions[-1] if a.dimensions else 0) * elements(a) // 3
 
 
@@ -253,11 +253,11 @@ def read_bytes(value: Instruction, depth: int = 0) -> int:
     shared = False
     for user in value.users:
         opcode = user.opcode
-        if opcode == "slice" or (opcode == "dynamic-slice" and user.operands[0] is value):
+        if opcode == "slice" or (opcode == "dynamic-slice" and user.operand is value):
             total += user.shape.buffer_size
-        elif opcode == "gather" and user.operands[0] is value and padded_slices(user):
+        elif opcode == "gather" and user.operand is value and padded_slices(user):
             total += padded_slices(user)
-        elif opcode == "dynamic-update-slice" and user.operands[0] is value:
+        elif opcode == "dynamic-update-slice" and user.operand is value:
             pass  # shares its memory with the result
         elif opcode in ("broadcast", "reshape"):
             total += size
@@ -273,7 +273,7 @@ def read_bytes(value: Instruction, depth: int = 0) -> int:
 
 def padded_slices(gather: Instruction) -> int:
     """Bytes of the slices that a gather reads, with the rows that tiles add to each; 0 without tiles."""
-    source = gather.operands[0].shape
+    source = gather.operand.shape
     sizes = gather.attributes.get("slice_sizes", ())
     if source.layout is None or not source.layout.tiles or len(sizes) != source.rank:
         return 0
@@ -305,16 +305,16 @@ def _read_through(fusion: Instruction, number: int, depth: int) -> int:
         return 0
     parameter = parameters[number]
     root = fusion.fused_root
-    simple = not root.operands or parameter is root.operands[0]
+    simple = not root.operands or parameter is root.operand
     total = 0
     seen = False
     for user in fusion.users:
         opcode = user.opcode
-        sliced = opcode == "slice" or (opcode == "dynamic-slice" and user.operands[0] is fusion)
+        sliced = opcode == "slice" or (opcode == "dynamic-slice" and user.operand is fusion)
         if simple and sliced:
             total += user.shape.buffer_size
         elif simple and opcode in ("dynamic-slice", "dynamic-update-slice"):
-            if not seen and user.operands[0] is not fusion:
+            if not seen and user.operand is not fusion:
                 seen = True
                 total += fusion.shape.buffer_size
         elif not seen:

@@ -142,7 +142,7 @@ class HloAlias:
                 self._join(_at(self.dataflow, root, output), _at(self.dataflow, parameters[number], index))
 
     def _join_while(self, loop: Instruction) -> None:
-        self._join_all(loop.operands[0], loop)
+        self._join_all(loop.operand, loop)
         for name, part in loop.called:
             parameter = part.parameters[0]
             for own, value in zip(

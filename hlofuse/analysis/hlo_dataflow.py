@@ -182,7 +182,7 @@ class HloDataflow:
         if opcode == "parameter":
             inputs, forwards = self._into_parameter(x)
         elif opcode == "while":
-            inputs = [dict(x.called)["body"].root, x.operands[0]]
+            inputs = [dict(x.called)["body"].root, x.operand]
         elif opcode == "conditional":
             inputs = [c.root for _, c in x.called]
         elif may_forward(opcode):
@@ -219,7 +219,7 @@ class HloDataflow:
         number = parameter.parameter_number
         if caller.opcode == "while":
             root = dict(caller.called)["body"].root
-            return [caller.operands[0], *([root] if root is not parameter else [])], []
+            return [caller.operand, *([root] if root is not parameter else [])], []
         if caller.opcode == "conditional":
             branch = [c for _, c in caller.called].index(computation)
             return [caller.operands[branch + 1]], []

@@ -105,7 +105,7 @@ def follow_tuples(instruction: Instruction, index: Index) -> tuple[Instruction, 
     while instruction.opcode == "tuple" and index:
         instruction, index = instruction.operands[index[0]], index[1:]
     while instruction.opcode == "get-tuple-element":
-        instruction, index = instruction.operands[0], (instruction.tuple_index, *index)
+        instruction, index = instruction.operand, (instruction.tuple_index, *index)
     return instruction, index
 
 
@@ -113,7 +113,7 @@ def follow_tuples_and_bitcasts(instruction: Instruction, index: Index) -> tuple[
     """The same, then through any number of bitcasts of a whole array."""
     instruction, index = follow_tuples(instruction, index)
     while not index and instruction.opcode == "bitcast":
-        instruction = instruction.operands[0]
+        instruction = instruction.operand
     return instruction, index
 
 
@@ -180,7 +180,7 @@ def _fusion_pairs(fusion: Instruction, release: Release) -> list[InPlacePair]:
                         found = follow(found[0].operands[nested.operand_number], nested.operand_index)
                         break
         if found is not None and not release.in_place_through_bitcasts and found[0].opcode == "bitcast":
-            found = (found[0].operands[0], found[1])
+            found = (found[0].operand, found[1])
         if found is not None and found[0].opcode == "parameter":
             pairs.append(InPlacePair(output_index, found[0].parameter_number, found[1]))
     return pairs

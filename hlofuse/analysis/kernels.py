@@ -59,7 +59,7 @@ def _trips_until(compare: Instruction, loop: Instruction) -> int | None:
     direction = str(compare.raw("direction"))
     if right.counts:
         left, right, direction = right, left, MIRRORED.get(direction, direction)
-    first = _Counter(None, counter.types).linear(loop.operands[0], counter.index)
+    first = _Counter(None, counter.types).linear(loop.operand, counter.index)
     step = counter.linear(dict(loop.called)["body"].root, counter.index)
     if first is None or step is None or not step.counts or not step.offset:
         return None
@@ -128,7 +128,7 @@ class _Counter:
         if x.opcode != "parameter" or _only_caller(x) is not self._loop or self._loop is None:
             return None
         if self._is_carried(self._loop, index):
-            return _Counter(None, self.types).linear(self._loop.operands[0], index)
+            return _Counter(None, self.types).linear(self._loop.operand, index)
         if self.index in (None, index):
             self.index = index
             return _Linear(True, 0)
@@ -142,22 +142,22 @@ class _Counter:
                 self.types.add(x.element_type)
             if opcode in _SAME_VALUE:
                 index = _WHOLE if opcode == "copy-start" else index
-                x = x.operands[0]
+                x = x.operand
             elif opcode == "get-tuple-element" and index == _WHOLE:
-                x, index = x.operands[0], x.tuple_index
+                x, index = x.operand, x.tuple_index
             elif opcode == "tuple" and index != _WHOLE:
                 x, index = x.operands[index], _WHOLE
             elif opcode in ("fusion", "call") and x.called:
                 x = x.called[0][1].root
             elif opcode == "while" and self._is_carried(x, index):
-                x = x.operands[0]
+                x = x.operand
             elif opcode == "parameter" and (caller := _only_caller(x)) is not None:
                 if caller is self._loop:
                     return x, index
                 if caller.opcode in ("fusion", "call"):
                     x = caller.operands[x.parameter_number]
                 elif caller.opcode == "while" and self._is_carried(caller, index):
-                    x = caller.operands[0]
+                    x = caller.operand
                 else:
                     return x, index
             else:
@@ -307,8 +307,8 @@ def name_bearers(instruction: Instruction) -> Iterator[Instruction]:
         yield from reversed(list(instruction.called[0][1]))
     if is_kernel(instruction) and instruction.opcode not in COLLECTIVES:
         yield from islice(reach([instruction], _readers), _MOST)
-    if instruction.opcode == "copy" and is_kernel(instruction.operands[0]):
-        yield from name_bearers(instruction.operands[0])
+    if instruction.opcode == "copy" and is_kernel(instruction.operand):
+        yield from name_bearers(instruction.operand)
 
 
 _EXPANDED = re.compile(r"/((?:scatter|gather)[\w-]*)$")  # JAX's own loops are `while`

@@ -182,9 +182,9 @@ def plain_copies(fusion: Instruction) -> int:
     """The results, where each is a copy of an input with the same layout; 0 for any other fusion."""
     outputs = fusion.fused_root.outputs
     for output in outputs:
-        if output.opcode != "copy" or output.operands[0].opcode != "parameter":
+        if output.opcode != "copy" or output.operand.opcode != "parameter":
             return 0
-        if output.operands[0].shape.minor_to_major != output.shape.minor_to_major:
+        if output.operand.shape.minor_to_major != output.shape.minor_to_major:
             return 0
     return len(outputs)
 

@@ -17,7 +17,7 @@ def copied_slice(kernel: Instruction) -> Instruction | None:
     root = _root(kernel)
     if root is None or root.opcode != "slice":
         return None
-    source = root.operands[0]
+    source = root.operand
     if kernel.opcode == "fusion" and source.opcode != "parameter":
         return None
     same_order = source.shape.minor_to_major == root.shape.minor_to_major
@@ -54,7 +54,7 @@ def has_constant_offset(slicing: Instruction) -> bool:
 def is_contiguous_slice(slice_: Instruction) -> bool:
     """True if the slicing instruction reads or writes one contiguous range of memory.
     `IsContiguousStaticSlice`, and `IsContiguousSlice` of `xla/service/gpu/ir_emission_utils.cc`."""
-    whole = slice_.operands[0].shape
+    whole = slice_.operand.shape
     part = slice_.operands[1].shape if slice_.opcode == "dynamic-update-slice" else slice_.shape
     strides = slice_.attributes["slice"].strides if slice_.opcode == "slice" else (1,) * whole.rank
     cut = False
@@ -83,7 +83,7 @@ def _all_compatible(kernel: Instruction) -> bool:
     inside = kernel.fused_computation if kernel.opcode == "fusion" else (kernel,)
     for i in inside:
         if i.opcode == "slice":
-            if not is_contiguous_slice(i) or not has_byte_strides(i.operands[0].shape):
+            if not is_contiguous_slice(i) or not has_byte_strides(i.operand.shape):
                 return False
         elif i.opcode in _SLICING and not has_constant_offset(i):
             return False
@@ -97,9 +97,9 @@ def _reads_one_slice(kernel: Instruction, copied: Instruction) -> bool:
     if slice_.opcode == "dynamic-slice":
         if not _has_constant_offsets(kernel, slice_.operands[1:]):
             return False
-        source = slice_.operands[0]
+        source = slice_.operand
     elif slice_.opcode == "slice":
-        source = slice_.operands[0]
+        source = slice_.operand
     source = without_views(source)
     if not _is_input(kernel, source):
         return False
@@ -108,7 +108,7 @@ def _reads_one_slice(kernel: Instruction, copied: Instruction) -> bool:
 
 
 def _writes_one_slice(kernel: Instruction, update: Instruction, copied: Instruction) -> bool:
-    target = without_views(update.operands[0])
+    target = without_views(update.operand)
     if not _is_input(kernel, target) or not _has_constant_offsets(kernel, update.operands[2:]):
         return False
     written = update.operands[1].shape

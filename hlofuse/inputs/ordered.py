@@ -51,7 +51,7 @@ def _name_elements(module: Module) -> None:
     for element in module.instructions():
         if element.opcode != "get-tuple-element":
             continue
-        source, index = element.operands[0], element.tuple_index
+        source, index = element.operand, element.tuple_index
         match = _NUMBERED.fullmatch(source.name)
         if match is None or not source.op_name or element.name != f"{source.name}_{index}":
             continue
@@ -96,7 +96,7 @@ def _changed(body: Computation) -> list[int]:
     return [
         k
         for k, x in enumerate(body.root.operands)
-        if x.opcode != "get-tuple-element" or x.operands[0].opcode != "parameter" or x.tuple_index != k
+        if x.opcode != "get-tuple-element" or x.operand.opcode != "parameter" or x.tuple_index != k
     ]
 
 

@@ -245,11 +245,11 @@ def _typical_evidence(i: Instruction, scalars: dict[object, str]) -> str | None:
 def _lowered_evidence(module: Module) -> str | None:
     """Something that only XLA's passes create."""
     for i in module.instructions():
-        if i.opcode == "bitcast" and i.element_type == i.operands[0].element_type:
+        if i.opcode == "bitcast" and i.element_type == i.operand.element_type:
             return f"has bitcasts such as {printable(i.name)}, which only passes create"
         if i.opcode == "fusion":
             return f"has fusion {printable(i.name)}, created by passes before fusion"
-        if i.opcode == "copy" and i.shape != i.operands[0].shape:
+        if i.opcode == "copy" and i.shape != i.operand.shape:
             return f"{printable(i.name)} copies to another layout, which only passes choose"
         if i.opcode != "parameter" and _RENAMED.fullmatch(i.name):
             return f"XLA:GPU renamed {printable(i.name)}, which it does just before fusion"

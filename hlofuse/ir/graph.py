@@ -150,6 +150,11 @@ class Instruction:
         """`f32`, the type of the elements of an array."""
         return self.shape.element_type
 
+    @property
+    def operand(self) -> Instruction:
+        """The first operand: what a unary operation acts on, and a slice, pad, reduce or gather reads."""
+        return self.operands[0]
+
     def raw(self, name: str, default: str | None = None) -> str | None:
         """The text of an attribute as written, see `Attributes.raw`."""
         return self.attributes.raw(name, default)

@@ -128,7 +128,7 @@ def _named(x: Instruction) -> str | None:
 
 
 def _broadcast(x: Instruction) -> str | None:
-    before, after = x.operands[0].shape.dimensions, x.shape.dimensions
+    before, after = x.operand.shape.dimensions, x.shape.dimensions
     places = x.attributes.get("dimensions") or ()
     if len(places) != len(before):
         return f"needs one of dimensions={{…}} for each of {_dimensions(before)}, not {len(places)}"
@@ -136,7 +136,7 @@ def _broadcast(x: Instruction) -> str | None:
         return f"names each dimension of {x.shape} once, not {_dimensions(places)}"
     for size, place in zip(before, places, strict=True):
         if not 0 <= place < len(after) or not sizes_agree((size,), (after[place],)):
-            return f"cannot have {x.operands[0].shape} as dimensions {_dimensions(places)} of {x.shape}"
+            return f"cannot have {x.operand.shape} as dimensions {_dimensions(places)} of {x.shape}"
     return None
 
 
@@ -157,7 +157,7 @@ def _check_inferred(x: Instruction) -> str | None:
 
 
 def _slice(x: Instruction) -> str | None:
-    before, ranges = x.operands[0].shape, x.attributes["slice"]
+    before, ranges = x.operand.shape, x.attributes["slice"]
     if len(ranges) != len(before.dimensions):
         return f"takes a range for each dimension of {before}, not {len(ranges)}"
     for size, r in zip(before.dimensions, ranges, strict=True):
@@ -167,7 +167,7 @@ def _slice(x: Instruction) -> str | None:
 
 
 def _dynamic_slice(x: Instruction) -> str | None:
-    before, sizes = x.operands[0].shape, x.attributes["dynamic_slice_sizes"]
+    before, sizes = x.operand.shape, x.attributes["dynamic_slice_sizes"]
     if len(sizes) != len(before.dimensions):
         return f"takes a size for each dimension of {before}, not {len(sizes)}"
     if any(s > d != UNBOUNDED for s, d in zip(sizes, before.dimensions, strict=True)):

@@ -56,7 +56,7 @@ class UniqueIds(Struct):
             for instruction in computation if described else ():
                 if instruction.name not in described or "metadata" in instruction.attributes:
                     continue
-                if (metadata := instruction.operands[0].raw("metadata")) is not None:
+                if (metadata := instruction.operand.raw("metadata")) is not None:
                     instruction.attributes = instruction.attributes.updated(metadata=metadata)
 
 
@@ -65,7 +65,7 @@ def _name_elements(computation: Computation, ids: ComputationIds) -> None:
     for instruction in computation:
         if instruction.opcode != "get-tuple-element" or instruction.name in ids.by_name:
             continue
-        source = ids.by_name.get(instruction.operands[0].name)
+        source = ids.by_name.get(instruction.operand.name)
         existing = ids.elements.get((source, instruction.tuple_index)) if source is not None else None
         if existing is None:
             continue

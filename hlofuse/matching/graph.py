@@ -159,8 +159,8 @@ class Graph:
                         f"{name} has no operand for parameter {i.payload} of {computation.name}"
                     )
                 results[i] = argument
-            elif opcode == "get-tuple-element" and isinstance(results[i.operands[0]], _Tuple):
-                elements = results[i.operands[0]].elements  # type: ignore[union-attr]
+            elif opcode == "get-tuple-element" and isinstance(results[i.operand], _Tuple):
+                elements = results[i.operand].elements  # type: ignore[union-attr]
                 if i.tuple_index >= len(elements):
                     raise HlofuseError(f"{i.name} takes element {i.tuple_index} of {len(elements)}")
                 results[i] = elements[i.tuple_index]

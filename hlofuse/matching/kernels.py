@@ -57,7 +57,7 @@ class KernelKeys(Keys):
         if x.opcode == "fusion":
             return self._fusion(x, operands, module)
         if x.opcode == "get-tuple-element":
-            results = module.results.get(x.operands[0]) if not self._output_order else None
+            results = module.results.get(x.operand) if not self._output_order else None
             if results is not None and x.tuple_index < len(results):
                 return self.number(("result", operands, results[x.tuple_index]))
             # Short texts write `%x#1` for it, with room for no more.

@@ -303,7 +303,7 @@ class Pairs:
         for computation in self.after.computations:
             for new in computation:
                 if new.opcode == "get-tuple-element" and new not in pairs:
-                    source = pairs.get(new.operands[0])
+                    source = pairs.get(new.operand)
                     if source is not None and (source, new.tuple_index) in elements:
                         pairs[new] = elements[source, new.tuple_index]
 
@@ -316,7 +316,7 @@ def _results(x: Instruction) -> list[Instruction]:
     if root is x:
         return [x]
     roots = root.outputs
-    return [r.operands[0] if r.opcode == "copy" and len(roots) > 1 else r for r in roots]
+    return [r.operand if r.opcode == "copy" and len(roots) > 1 else r for r in roots]
 
 
 def _outline(kernel: Instruction) -> tuple[object, ...]:

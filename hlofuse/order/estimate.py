@@ -58,7 +58,7 @@ def _place_elements(order: list[Instruction]) -> list[Instruction]:
     place = {x: (k, 0) for k, x in enumerate(order)}
     for k, x in enumerate(order, 1):
         if x.opcode == "get-tuple-element":
-            place[x] = (place[x.operands[0]][0], k)
+            place[x] = (place[x.operand][0], k)
     return sorted(order, key=place.__getitem__)
 
 

@@ -149,4 +149,4 @@ def _needed_once(
 
 
 def _constant(x: Instruction) -> Instruction:
-    return x.operands[0] if x.operands else x
+    return x.operand if x.operands else x

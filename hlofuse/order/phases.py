@@ -96,14 +96,14 @@ def _is_constant_of_call(e: Evidence, x: Instruction) -> bool:
 def _is_broadcast_after_reshape(e: Evidence, x: Instruction) -> bool:
     if x.opcode != "broadcast" or not is_of_program(x):
         return False
-    source = x.operands[0]
+    source = x.operand
     if source.opcode != "bitcast" and source.shape.dimensions:
         return True  # two broadcasts, a reshape between them, became one
     return not source.shape.dimensions and source not in e.named and e.are_missing_before(x)
 
 
 def _is_negated_sum(e: Evidence, x: Instruction) -> bool:
-    return x.opcode == "negate" and x.operands[0].opcode == "reduce" and not is_of_program(x)
+    return x.opcode == "negate" and x.operand.opcode == "reduce" and not is_of_program(x)
 
 
 TABLE = (

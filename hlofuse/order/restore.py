@@ -97,9 +97,9 @@ def reserve_counted_names(module: Module) -> None:
 def _has_replaced(reduction: Instruction) -> bool:
     """True if it briefly had its own name before it took that of the replaced one. This holds for grouped
     reductions (`ReductionDimensionGrouper`) and the second half of split ones (`TreeReductionRewriter`)."""
-    operand = reduction.operands[0]
+    operand = reduction.operand
     if operand.opcode == "bitcast":
-        return _extents(operand) < _extents(operand.operands[0])
+        return _extents(operand) < _extents(operand.operand)
     return operand.opcode == "reduce" and operand.name.rpartition(".")[0] in ("", "reduce")
 
 
@@ -134,7 +134,7 @@ def with_replayed_order(module: Module, lowered: Module) -> Module | None:
     id_of = {own: original.id for original, own in copies.items()}
     for computation in copy.computations:
         # An unread element is as old as what it is taken from.
-        ids = {i: id_of.get(i, id_of.get(i.operands[0], 0) if i.operands else 0) for i in computation}
+        ids = {i: id_of.get(i, id_of.get(i.operand, 0) if i.operands else 0) for i in computation}
         computation.reorder(sorted(ids, key=ids.__getitem__))
     for original, own in copies.items():
         ordered = dict.fromkeys(copies[u] for u in original.users if u in copies)

@@ -95,9 +95,9 @@ class CollectiveCombiner(Pass):
         dimension = _most_frequent_dimension(chosen)
         orders = [_swap(x, dimension) for x in chosen]
         operands = [
-            x.operands[0]
+            x.operand
             if order is None
-            else make.added(first, "bitcast", permuted(x.operands[0].shape, order), x.operands)
+            else make.added(first, "bitcast", permuted(x.operand.shape, order), x.operands)
             for x, order in zip(chosen, orders, strict=True)
         ]
         results = [
@@ -244,7 +244,7 @@ class AllReduceReassociate(Pass):
             recorder.unimplemented(Counter(s.opcode for s in sums))
             return False
         for s in dict.fromkeys(sums):
-            s.replace_all_uses_with(s.operands[0])
+            s.replace_all_uses_with(s.operand)
         x.replace_all_uses_with(make.copy_of(sums[0], [x], x.shape))
         for s in dict.fromkeys(sums):
             computation_of(s).remove_instruction(s)
@@ -255,7 +255,7 @@ def _chain(x: Instruction) -> list[Instruction]:
     """`x` and what it reads, as long as that changes the form alone and has one reader."""
     found = [x]
     while len(found[-1].users) == 1 and found[-1].opcode in {*_NOT_REPEATED, "reshape", "slice"}:
-        found.append(found[-1].operands[0])
+        found.append(found[-1].operand)
     return found
 
 
@@ -294,7 +294,7 @@ class AllToAllDecomposer(RewritePass):
             return False
         dimension, count = x.dimensions[0], len(groups[0])
         size = x.shape.dimensions[dimension] // count
-        given = x.operands[0]
+        given = x.operand
         parts = [make.part(x, given, k * size, (k + 1) * size, dimension) for k in range(count)]
         shape = Shape.tuple_of([part.shape for part in parts])
         devices = x.attributes.given("channel_id", "replica_groups")
@@ -319,7 +319,7 @@ class AllReduceContiguous(Pass):
 
 
 def _make_contiguous(x: Instruction) -> Instruction:
-    element_type = x.operands[0].element_type
+    element_type = x.operand.element_type
     shapes = [array(element_type, [o.shape.element_count]) for o in x.operands]
     pairs = list(zip(x.operands, shapes, strict=True))
     flat = [make.added(x, "bitcast", s, [o]) for o, s in pairs]

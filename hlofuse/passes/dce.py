@@ -60,7 +60,7 @@ def _can_remove(instruction: Instruction) -> bool:
     if instruction.opcode == "parameter" or not is_dead(instruction) or not is_safely_removable(instruction):
         return False
     if custom_call_target(instruction) == "Sharding":
-        operand = instruction.operands[0]
+        operand = instruction.operand
         if operand.is_root or operand.opcode == "parameter" or len(operand.users) != 1:
             return False
     return not has_side_effect(instruction) and not retains_elements(instruction)
@@ -137,7 +137,7 @@ def _whole_tuple(instruction: Instruction) -> Instruction | None:
     elements = instruction.operands
     if any(e.opcode != "get-tuple-element" or e.tuple_index != k for k, e in enumerate(elements)):
         return None
-    sources = {e.operands[0] for e in elements}
+    sources = {e.operand for e in elements}
     source = sources.pop() if len(sources) == 1 else None
     same = source and source.shape.key_ignoring_layout == instruction.shape.key_ignoring_layout
     return source if same else None
@@ -149,7 +149,7 @@ def _element(instruction: Instruction) -> Instruction | None:
     source = instruction
     while source.opcode == "get-tuple-element":
         path.append(source.tuple_index)
-        source = source.operands[0]
+        source = source.operand
     if not path:
         return None
     for index in reversed(path):

@@ -248,17 +248,17 @@ class RngBitGeneratorExpander(Pass):
         def expand(x: Instruction) -> None:
             if x.shape.tuple_shapes[1].element_type in ("pred", "c64", "c128"):
                 raise NotRepresentable("random bits of this type")
-            key = (x.operands[0].shape.key, x.shape.tuple_shapes[1].key, x.raw("algorithm"))
+            key = (x.operand.shape.key, x.shape.tuple_shapes[1].key, x.raw("algorithm"))
             if key not in generators:
                 generators[key] = _bit_generator(x)
-            call = make.added(x, "call", x.shape, [x.operands[0]], called=generators[key])
+            call = make.added(x, "call", x.shape, [x.operand], called=generators[key])
             substituted(x, call)
 
         return expand_each(found, expand, recorder, Explained(RANDOM_BITS))
 
 
 def _bit_generator(x: Instruction) -> Computation:
-    given, data = x.operands[0].shape, x.shape.tuple_shapes[1]
+    given, data = x.operand.shape, x.shape.tuple_shapes[1]
     b = _Builder(module_of(computation_of(x)), given)
     state = b.state
     key = state.slice([0], [1]).reshape(())

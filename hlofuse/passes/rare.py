@@ -65,7 +65,7 @@ class DynamicPadder(Pass):
             return False
         sizes = [i for c in module.computations for i in c.post_order() if i.opcode == "get-dimension-size"]
         for x in sizes:
-            size = x.operands[0].shape.dimensions[x.dimensions[0]]
+            size = x.operand.shape.dimensions[x.dimensions[0]]
             constant = make.added(x, "constant", Shape("s32"), [], payload=str(size))
             x.replace_all_uses_with(constant)
         if sizes:
@@ -89,7 +89,7 @@ class DynamicIndexSplitter(RewritePass):
 
     def handle(self, x: Instruction) -> bool:
         first = 2 if x.opcode == "dynamic-update-slice" else 1
-        rank = x.operands[0].shape.rank
+        rank = x.operand.shape.rank
         if rank == 0:
             return replace_instruction(x, x.operands[first - 1])
         index = x.operands[first]
@@ -139,7 +139,7 @@ class _Norm:
     """Writes the operations of a batch normalization in front of it."""
 
     def __init__(self, x: Instruction) -> None:
-        self.x, self.shape = x, x.operands[0].shape
+        self.x, self.shape = x, x.operand.shape
         self.feature = int(x.attributes["feature_index"])
         self.others = [d for d in range(self.shape.rank) if d != self.feature]
 

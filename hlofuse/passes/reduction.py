@@ -29,7 +29,7 @@ class TreeReductionRewriter(Pass):
 
     def _explain(self) -> Explained:
         def about(reduce: Instruction) -> str:
-            longest = max((reduce.operands[0].shape.dimensions[d] for d in reduce.dimensions), default=0)
+            longest = max((reduce.operand.shape.dimensions[d] for d in reduce.dimensions), default=0)
             return f"a reduction over {longest:,} elements, more than {self.window}, runs in two steps"
 
         return Explained(LONG_SUM_ON_CPU, about)
@@ -71,7 +71,7 @@ class ReduceWindowRewriter(Pass):
                 if x.opcode != "reduce-window" or not x.shape.is_array:
                     continue
                 new = self._in_blocks(x)
-                if new is None and x.operands[0].shape.rank == 1:
+                if new is None and x.operand.shape.rank == 1:
                     new = _of_two_dimensions(x)
                 if new is not None:
                     changed |= substituted(x, new)
@@ -84,7 +84,7 @@ class ReduceWindowRewriter(Pass):
         if len(moved) != 1:
             return None
         dimension = moved[0]
-        length = x.operands[0].shape.dimensions[dimension]
+        length = x.operand.shape.dimensions[dimension]
         if length <= _BASE:
             return None
         at = window[dimension]
@@ -249,7 +249,7 @@ class _Scan(Record):
         return scan
 
     def _transpose(self) -> tuple[Instruction, Sequence[int]]:
-        source = self.x.operands[0]
+        source = self.x.operand
         last = source.shape.rank - 1
         order = list(range(last + 1))
         if self.dimension == last:

@@ -92,7 +92,7 @@ class _PanelBuilder(Struct):
                 self.written[i] = shorten(value_title(i), 16)
         for i in self.plan.computation:
             if len(i.users) > 2 and self._spreads_constant(i):
-                self.written[i] = self.written[i.operands[0]]
+                self.written[i] = self.written[i.operand]
         part_boxes = {}
         for unit in shown:
             if unit in self.written:
@@ -194,7 +194,7 @@ class _PanelBuilder(Struct):
             if i.opcode == "constant" and i.shape.is_effective_scalar and not i.is_root:
                 self.written[i] = constant_text(i)
             elif self._spreads_constant(i):
-                self.written[i] = self.written[i.operands[0]]
+                self.written[i] = self.written[i.operand]
         for i in body.post_order():
             if i.opcode in ("parameter", "get-tuple-element") or i in self.written:
                 continue
@@ -212,7 +212,7 @@ class _PanelBuilder(Struct):
     def _spreads_constant(self, i: Instruction) -> bool:
         if i.opcode != "broadcast" or i.is_root or not i.users or i in self.plan.marked:
             return False
-        return i.operands[0] in self.written
+        return i.operand in self.written
 
     def _part(self, part: Part) -> Box:
         ops = [o for i in part.instructions for o in (i.fused_computation if i.opcode == "fusion" else (i,))]
@@ -241,8 +241,8 @@ class _PanelBuilder(Struct):
         if self.plan.parts:
             return
         for i in self.plan.computation:
-            if i.opcode == "get-tuple-element" and i.operands[0].opcode == "parameter" and not i.is_root:
-                parameter = i.operands[0]
+            if i.opcode == "get-tuple-element" and i.operand.opcode == "parameter" and not i.is_root:
+                parameter = i.operand
                 box = Box(self.context.key(), "value", f"{value_title(parameter)}[{i.tuple_index}]")
                 box.lines = [shape_of(i)]
                 box.tooltip = tooltip(self.context.module, i)

@@ -172,7 +172,7 @@ def sources(
         if i in keep:
             found[leaf] = None
         elif i.opcode == "get-tuple-element" and i.operands:
-            stack.append((i.operands[0], (i.tuple_index, *path)))
+            stack.append((i.operand, (i.tuple_index, *path)))
         elif i.opcode == "tuple" and path and path[0] < len(i.operands):
             stack.append((i.operands[path[0]], path[1:]))
         elif i.opcode == "tuple" and not path:

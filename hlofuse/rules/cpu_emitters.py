@@ -78,7 +78,7 @@ def _library_fusion(kernel: Instruction, kind: str) -> Answer:
     heavy = next((i for i in kernel.fused_computation if i.opcode in ("dot", "convolution", "reduce")), None)
     if heavy is None:
         return {}
-    return {"around": f"{heavy.opcode} of {heavy.operands[0].shape.text_without_layout}"}
+    return {"around": f"{heavy.opcode} of {heavy.operand.shape.text_without_layout}"}
 
 
 def _dot(kernel: Instruction, wanted: str) -> Answer:
@@ -125,7 +125,7 @@ def in_place_update(kernel: Instruction) -> Answer:
     if kernel.fusion_kind != "kLoop":
         return None
     outputs = kernel.fused_root.outputs
-    updates = [o.operands[0] if o.opcode == "bitcast" else o for o in outputs]
+    updates = [o.operand if o.opcode == "bitcast" else o for o in outputs]
     if any(u.opcode != "dynamic-update-slice" for u in updates) or not can_update_in_place([kernel]):
         return None
     update = updates[0]
@@ -159,8 +159,8 @@ def _concatenate_hero(kernel: Instruction) -> Instruction | None:
     start = kernel.fused_root
     if start.opcode == "tuple":
         return None
-    while _is_intermediate(start, 1) and start.operands[0].opcode != "parameter":
-        start = start.operands[0]
+    while _is_intermediate(start, 1) and start.operand.opcode != "parameter":
+        start = start.operand
 
     def above(x: Instruction) -> Sequence[Instruction]:
         return x.operands if x.opcode != "concatenate" and _is_intermediate(x, 3) else ()

@@ -252,7 +252,7 @@ def reduction_over_major(pair: CandidatePair) -> Answer:
 
 def _leaves_minor(reduce: Instruction) -> bool:
     """True unless the minor-most dimension is among those reduced."""
-    layout = reduce.operands[0].shape.minor_to_major
+    layout = reduce.operand.shape.minor_to_major
     return not layout or layout[0] not in reduce.dimensions
 
 

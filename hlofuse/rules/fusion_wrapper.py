@@ -39,7 +39,7 @@ def _is_too_early(candidate: WrapCandidate) -> bool:
 @condition("FW005", "A copy that changes nothing stays a memcpy", span=Span("0.9"))
 def plain_copy(candidate: WrapCandidate) -> Answer:
     instruction = candidate.instruction
-    if instruction.opcode != "copy" or instruction.shape.key != instruction.operands[0].shape.key:
+    if instruction.opcode != "copy" or instruction.shape.key != instruction.operand.shape.key:
         return None
     return {"bytes": instruction.shape.byte_size}
 
@@ -60,7 +60,7 @@ def layout_copy(candidate: WrapCandidate) -> Answer:
     instruction = candidate.instruction
     if instruction.opcode != "copy":
         return None
-    return {"from": str(instruction.operands[0].shape), "to": str(instruction.shape)}
+    return {"from": str(instruction.operand.shape), "to": str(instruction.shape)}
 
 
 @condition("FW004", "A convolution that Eigen does not support is wrapped", allows=True, span=Span("0.11"))

@@ -22,7 +22,7 @@ _CONSTANT_ELEMENTS = 1
 
 def keeps_bit_width(instruction: Instruction) -> bool:
     """Elements before and after have the same number of bits (`KeepsBitwidth`)."""
-    after, before = instruction.shape, instruction.operands[0].shape
+    after, before = instruction.shape, instruction.operand.shape
     return after.element_type == before.element_type or after.bit_width == before.bit_width
 
 
@@ -67,8 +67,8 @@ def updated_operand(consumer: Instruction) -> Instruction | None:
     if not is_scatter_fusion(consumer):
         return None
     if consumer.opcode != "fusion":
-        return consumer.operands[0]
-    inner = consumer.fused_root.operands[0]
+        return consumer.operand
+    inner = consumer.fused_root.operand
     return consumer.operands[inner.parameter_number] if inner.opcode == "parameter" else None
 
 

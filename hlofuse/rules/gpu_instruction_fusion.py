@@ -253,7 +253,7 @@ def _is_heavy(instruction: Instruction, pair: GpuPair) -> bool:
     limit = pair.state.settings.value(MAX_REPEATED)
     if instruction.opcode == "reduce" and not pair.state.model.summary(instruction).is_reduction:
         results = 1 if instruction.shape.is_tuple else instruction.shape.element_count
-        return instruction.operands[0].shape.element_count // max(results, 1) > limit
+        return instruction.operand.shape.element_count // max(results, 1) > limit
     if instruction.opcode == "reduce-window":
         return window_size(instruction) > limit
     return False
@@ -263,7 +263,7 @@ def _reads_repeatedly(instruction: Instruction) -> bool:
     """It reads an element of an operand for several of its own (`IfFusedReadsElementsMultipleTimes`)."""
     opcode = instruction.opcode
     if opcode in ("gather", "broadcast"):
-        return instruction.shape.element_count > instruction.operands[0].shape.element_count
+        return instruction.shape.element_count > instruction.operand.shape.element_count
     if opcode == "reduce-window":
         return any(d.size > d.stride for d in window_dimensions(instruction))
     return False

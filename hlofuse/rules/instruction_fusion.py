@@ -71,8 +71,7 @@ def is_always_duplicable(instruction: Instruction) -> bool:
     if instruction.opcode == "broadcast":
         return True
     return (
-        instruction.opcode == "convert"
-        and instruction.operands[0].shape.byte_size < instruction.shape.byte_size
+        instruction.opcode == "convert" and instruction.operand.shape.byte_size < instruction.shape.byte_size
     )
 
 

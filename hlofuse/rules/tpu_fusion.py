@@ -55,12 +55,12 @@ def _takes_in(
     """True if a kernel may compute the operand while it computes the reader."""
     inside = reader.fusion_around is not None
     opcode = reader.opcode
-    if opcode == "bitcast" and _tile(reader) == _tile(reader.operands[0]):
+    if opcode == "bitcast" and _tile(reader) == _tile(reader.operand):
         return inside or (bool(reader.users) and all(_takes_all(reader, u) for u in reader.users))
     if opcode == "slice":
         return value.opcode == "pad"
     if opcode == "dynamic-update-slice":
-        return number <= 1 and (inside or len(reader.operands[0].users) == 1)
+        return number <= 1 and (inside or len(reader.operand.users) == 1)
     return opcode in ("reduce", "convolution", "scatter") or (is_loop(reader) and opcode != "fusion")
 
 
@@ -80,14 +80,14 @@ def _leaves_gaps(x: Instruction) -> bool:
 
 def _joins_sublanes(x: Instruction) -> bool:
     """True for a bitcast to another size of the second minor dimension alone."""
-    old, new = ([s.dimensions[k] for k in s.minor_to_major] for s in (x.operands[0].shape, x.shape))
+    old, new = ([s.dimensions[k] for k in s.minor_to_major] for s in (x.operand.shape, x.shape))
     return x.opcode == "bitcast" and old[:1] == new[:1] and old[1:2] != new[1:2]
 
 
 def _adds_ones(x: Instruction) -> bool:
     """True for a reshape of a vector to one row or column."""
     sizes = tuple(n for n in x.shape.dimensions if n > 1)
-    return x.opcode == "reshape" and x.operands[0].shape.dimensions == sizes
+    return x.opcode == "reshape" and x.operand.shape.dimensions == sizes
 
 
 def _takes_all(producer: Instruction, user: Instruction) -> bool:
@@ -104,7 +104,7 @@ def consumer_takes_nothing(pair: CandidatePair) -> bool:
 def producer_on_its_own(pair: CandidatePair) -> bool:
     producer = pair.producer
     if producer.opcode == "copy":
-        keeps_lanes = producer.shape.minor_to_major[:1] == producer.operands[0].shape.minor_to_major[:1]
+        keeps_lanes = producer.shape.minor_to_major[:1] == producer.operand.shape.minor_to_major[:1]
         return not keeps_lanes or any(_joins_sublanes(r) for r, _ in readers(producer, pair.consumer))
     if producer.opcode == "fusion":
         return not (is_created(producer) and kind(producer) == "loop")

@@ -95,16 +95,16 @@ def work_of(
     if emitter == "sort":
         return {name: amount / parts for name, amount in _sort(kernel).items()} | {"task": parts - 1}
     if emitter == "DUCC FFT":
-        n = whole = max(kernel.shape.element_count, kernel.operands[0].shape.element_count)
+        n = whole = max(kernel.shape.element_count, kernel.operand.shape.element_count)
         lengths = kernel.attributes.get("fft_length", ())
         parts = max(1, min(parts, whole // max(lengths, default=1)))
         if kernel.raw("fft_type") == "RFFT":
             n = whole * 6 // 10  # measured with eight sizes (jaxlib 0.11.1)
-        size = min(kernel.shape.byte_size, kernel.operands[0].shape.byte_size)
+        size = min(kernel.shape.byte_size, kernel.operand.shape.byte_size)
         name = "fft beyond l2" if 2 * size * max(lengths, default=1) > caches.l2 * whole else "fft"
         return {name: n * math.log2(max(math.prod(lengths), 2)) / parts, "fft call": 1}
     if emitter in ("memcpy", "memcpy kernel"):
-        source, shape = kernel.operands[0].shape, kernel.shape
+        source, shape = kernel.operand.shape, kernel.shape
         prefix = "" if source.minor_to_major == shape.minor_to_major else "transposed "
         fragments = 1.0
         if kernel.opcode == "concatenate":
@@ -552,7 +552,7 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
     operations = sum(is_elementwise(x) for x in computed_in(fusion))
     longest = summed = 0.0  # rows of what is computed and of what is reduced
     sums = [x for x in computed_in(fusion) if x.opcode == "reduce" and x.to_apply.root.opcode == "add"]
-    products = {x.operands[0] for x in sums if x.operands[0].opcode == "multiply"}
+    products = {x.operand for x in sums if x.operand.opcode == "multiply"}
     # Of outer ones YNNPACK makes matrix products.
     squares = {p for p in products if p.operands[0] is p.operands[1]}  # which it sums at once
     products = {p for p in products if {o.opcode for o in p.operands} == {"broadcast"}}
@@ -567,8 +567,8 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
                 found[f"ynn dot {_uneven(x)}row"] += math.prod(batch) * rows
         elif x in products:
             found[f"ynn dot {kind}"] += 2.0 * x.shape.element_count
-        elif x.opcode == "reduce" and x.operands[0] not in products:
-            source = x.operands[0].shape
+        elif x.opcode == "reduce" and x.operand not in products:
+            source = x.operand.shape
             if _computes_again(x, fusion):
                 found["other repeated reduce"] = 1.0  # without a rate: nobody knows how often
             along = source.minor_to_major[0] in x.dimensions if source.minor_to_major else True
@@ -602,14 +602,14 @@ def _run(shape: Shape, dimensions: Sequence[int]) -> int:
 
 def _uneven(dot: Instruction) -> str:
     """`uneven ` for few columns that are sums of a number that no vector divides: slower for each row."""
-    summed = math.prod(dot.operands[0].shape.dimensions[d] for d in dot.attributes["lhs_contracting_dims"])
+    summed = math.prod(dot.operand.shape.dimensions[d] for d in dot.attributes["lhs_contracting_dims"])
     return "uneven " if summed % 4 and summed > 2 and dot.shape.dimensions[-1] < _SMALL_PRODUCT else ""
 
 
 def _computes_again(reduce: Instruction, fusion: Instruction) -> bool:
     """True where YNNPACK evaluates what is reduced for each of its tiles: 4 to 700 times, measured. It sums
     along columns what a broadcast repeats along another dimension that is kept."""
-    shape, reduced = reduce.operands[0].shape, set(reduce.dimensions)
+    shape, reduced = reduce.operand.shape, set(reduce.dimensions)
     if len(reduced) > 1 or not shape.minor_to_major or shape.minor_to_major[0] in reduced:
         return False
     needed = reduced | {shape.minor_to_major[0]}
@@ -640,7 +640,7 @@ _TALL = 11 / 6  # the ratio of sides from which LAPACK's `gesdd` decomposes a tr
 def _custom_call(kernel: Instruction) -> Work | None:
     """A factorization in LAPACK, or the k largest numbers of rows; None for other calls."""
     target, shape = custom_call_target(kernel), _first_array(kernel)
-    given = kernel.operands[0].shape if kernel.operands else None
+    given = kernel.operand.shape if kernel.operands else None
     if given is None or shape is None or not shape.rank:
         return None
     if target == "TopK":
@@ -683,8 +683,8 @@ def _product(
             if emitter == "matrix-vector loop":
                 found[f"{emitter} batch"] += batch - 1
                 found[f"{emitter} row"] += x.shape.element_count
-            elif x.opcode == "dot" and x.operands[0].shape.minor_to_major[0] not in summed:
-                found[f"{emitter} element of columns"] += x.operands[0].shape.element_count
+            elif x.opcode == "dot" and x.operand.shape.minor_to_major[0] not in summed:
+                found[f"{emitter} element of columns"] += x.operand.shape.element_count
     return dict(found)
 
 
@@ -726,7 +726,7 @@ def _convolution(x: Instruction, name: str) -> Work:
 
 def _rated(x: Instruction, name: str) -> Work:
     """FLOP of a product, by operand type and by whether one of its sides is short."""
-    kind = _kind(x.operands[0].shape) if name != "ynn dot" else _converted(x.operands[0].shape)
+    kind = _kind(x.operand.shape) if name != "ynn dot" else _converted(x.operand.shape)
     if x.opcode == "convolution":
         return _convolution(x, name)
     flops = _products(x)
@@ -743,20 +743,20 @@ _SORTED_TOGETHER = 32_768  # elements that a thread sorts at a time (`sort_thunk
 def sort_tasks(kernel: Instruction, threads: int) -> float:
     """The factor by which threads that sort rows at once are faster than one (`SortThunk::Execute`)."""
     length = _sorted_length(kernel)
-    rows = kernel.operands[0].shape.element_count // length
+    rows = kernel.operand.shape.element_count // length
     grain = max(1, _SORTED_TOGETHER // length)
     own = grain * math.ceil(math.ceil(rows / grain) / threads)
     return rows / min(rows, own) if rows else 1
 
 
 def _sorted_length(kernel: Instruction) -> int:
-    sizes = kernel.operands[0].shape.dimensions
+    sizes = kernel.operand.shape.dimensions
     return max(sizes[kernel.dimensions[0]], 1) if sizes and kernel.dimensions else 1
 
 
 def _sort(kernel: Instruction) -> Work:
     """Comparisons of all rows, and the bytes that each moves."""
-    shape, length = kernel.operands[0].shape, _sorted_length(kernel)
+    shape, length = kernel.operand.shape, _sorted_length(kernel)
     compared = shape.element_count * math.log2(max(length, 2))
     several = "one" if len(kernel.operands) == 1 else "more"
     # XLA compares by code of its own for one comparison, else by a function for each pair.

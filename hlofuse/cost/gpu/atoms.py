@@ -170,7 +170,7 @@ class AtomTable:
         atom.transpose = None
         atom.minor_of_transpose = UNBOUNDED_ELEMENTS
         if opcode == "transpose":
-            source = instruction.operands[0].shape
+            source = instruction.operand.shape
             permutation = instruction.dimensions
             describe = tiled_transpose if self._release.packed_transposes else bytewise_transpose
             describe = describe if mlir else llvm_transpose
@@ -182,7 +182,7 @@ class AtomTable:
         atom.reduction, atom.race_free = None, False
         atom.unnested_reductions = atom.shared_memory = 0
         if opcode == "reduce":
-            reduction, together = reduction_of(instruction.operands[0].shape, instruction.dimensions)
+            reduction, together = reduction_of(instruction.operand.shape, instruction.dimensions)
             if together and faster_than_elemental(self._device, reduction):
                 atom.reduction = reduction
                 atom.race_free = is_race_free(self._device, reduction)
@@ -210,9 +210,9 @@ def is_intermediate(instruction: Instruction, elementwise: bool) -> bool:
     if not instruction.operands:
         return False
     if elementwise:
-        return opcode != "copy" or instruction.shape.key == instruction.operands[0].shape.key
+        return opcode != "copy" or instruction.shape.key == instruction.operand.shape.key
     if opcode == "reshape":
-        return reshape_is_bitcast(instruction.operands[0].shape, instruction.shape)
+        return reshape_is_bitcast(instruction.operand.shape, instruction.shape)
     return is_effective_bitcast(instruction)
 
 

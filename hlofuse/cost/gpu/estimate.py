@@ -54,5 +54,5 @@ def chain_end(instruction: Instruction) -> Instruction:
     while instruction.opcode not in ("broadcast", "iota") and len(instruction.operands) == 1:
         if instruction.opcode != "bitcast" and not is_elementwise(instruction):
             break
-        instruction = instruction.operands[0]
+        instruction = instruction.operand
     return instruction

@@ -84,8 +84,8 @@ def root_of_output(
         return Root(result, None, parameter=output.parameter_number)
     root = Root(result, atoms[output])
     end = output
-    while atoms[end].intermediate_chain and end.operands[0].opcode != "parameter":
-        end = end.operands[0]
+    while atoms[end].intermediate_chain and end.operand.opcode != "parameter":
+        end = end.operand
     root.chain_end, root.chain_is_root = atoms[end], end is output
     candidates = [(atoms[node], clean[node]) for node in found]
     root.transposes = tuple([(a, c) for a, c in candidates if a.transpose is not None][:2])

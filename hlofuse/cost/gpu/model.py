@@ -123,7 +123,7 @@ class KernelModel:
             self._summary_of.pop(instruction, None)
         for operand in instruction.operands:
             if operand.opcode == "get-tuple-element":
-                operand = operand.operands[0]
+                operand = operand.operand
             if (of_operand := cache.get(operand)) is not None:
                 of_operand.times.pop(instruction, None)
                 of_operand.answers.pop(instruction, None)
@@ -218,7 +218,7 @@ class KernelModel:
 
 def _reads_across(instruction: Instruction, summary: Summary) -> bool:
     """True if it reads against the memory layout (the first half of `IsReadCoalescedHeuristic`)."""
-    return summary.is_fusion or chain_end(instruction.operands[0]).opcode not in ("broadcast", "iota")
+    return summary.is_fusion or chain_end(instruction.operand).opcode not in ("broadcast", "iota")
 
 
 def operand_reads(model: KernelModel, instruction: Instruction) -> list[OperandRead]:

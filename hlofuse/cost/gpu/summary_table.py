@@ -221,7 +221,7 @@ def summary_of_fusion(fusion: Instruction, visit: _Visit, facts: _Facts) -> Summ
     summary.shared_memory = sum([kind.shared_memory * count for kind, count in inside])
     summary.unnested_reductions = sum([kind.unnested_reductions * count for kind, count in inside])
     summary.significant_reduce = any(kind.significant_reduce for kind, _ in inside)
-    across = [chain_end(i.operands[0]) for i in visit.across]
+    across = [chain_end(i.operand) for i in visit.across]
     summary.bad_transpose = any(end.opcode not in ("broadcast", "iota") for end in across)
     summary.clean = [visit.clean[p] for p in parameters]
     summary.roots = []

@@ -25,8 +25,8 @@ class _Traversal(KernelGraph):
     def resolve(self, instruction: Instruction) -> Instruction:
         """The operand read through parameters and outputs of the parts."""
         while True:
-            if instruction.opcode == "get-tuple-element" and instruction.operands[0].opcode == "fusion":
-                root = instruction.operands[0].fused_root
+            if instruction.opcode == "get-tuple-element" and instruction.operand.opcode == "fusion":
+                root = instruction.operand.fused_root
                 if root.opcode == "tuple" and self.holds(root):
                     return root.operands[instruction.tuple_index]
             if not self.holds(instruction):
@@ -45,7 +45,7 @@ class _Traversal(KernelGraph):
             if root.opcode == "parameter" and consumer.opcode == "fusion":
                 operand, index = consumer.operands[root.parameter_number], 0
                 if operand.opcode == "get-tuple-element":
-                    operand, index = operand.operands[0], operand.tuple_index
+                    operand, index = operand.operand, operand.tuple_index
                 if operand is producer:
                     roots[i] = _roots_of(producer)[index]
         return roots

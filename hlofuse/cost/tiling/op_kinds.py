@@ -300,11 +300,11 @@ class OpKinds:
             region = sum(self._flops(i) for i in instruction.called[0][1])
             factor = 1
             for d in instruction.dimensions:
-                extent = instruction.operands[0].shape.dimensions[d]
+                extent = instruction.operand.shape.dimensions[d]
                 factor *= power_of_two_ceil(extent) if self._pads_reductions else extent
             return (factor - 1) * region
         if opcode == "dot":
-            lhs = instruction.operands[0].shape.dimensions
+            lhs = instruction.operand.shape.dimensions
             contracted = 1
             for d in dot_dimensions(instruction)[2]:
                 contracted *= lhs[d]

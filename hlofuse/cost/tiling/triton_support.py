@@ -303,7 +303,7 @@ class TritonSupport:
             if shape.element_type != "s4":
                 return None if shape.is_effective_scalar else "Only scalar constants are supported in Triton."
         elif opcode == "bitcast":
-            source = instruction.operands[0].shape
+            source = instruction.operand.shape
             if self._release.triton_bitcasts_keep_elements and source.element_count != shape.element_count:
                 return "only bitcasts with the same number of elements are supported"
             both = (source.element_type, shape.element_type)

@@ -193,7 +193,7 @@ def _start_of(x: Instruction) -> Instruction | None:
             return x
         if not x.operands:
             return None
-        x = x.operands[0]
+        x = x.operand
 
 
 def _wrapped_opcode(start: Instruction) -> str | None:

@@ -148,7 +148,7 @@ class _InstructionPrinter:
         path = ""
         while x.opcode == "get-tuple-element":
             path = f"#{x.tuple_index}{path}"
-            x = x.operands[0]
+            x = x.operand
         return f"{shape}{self.percent}{x.name}{path}"
 
     def _attributes(self, x: Instruction) -> str:

@@ -51,7 +51,7 @@ def split_groups(graph: ShadowGraph) -> None:
             x.opcode == "bitcast"
             and len(node.users) > 1
             and all(u.opcode in _GROUPED for u in node.users)
-            and _groups(x.operands[0].shape.dimensions, x.shape.dimensions)
+            and _groups(x.operand.shape.dimensions, x.shape.dimensions)
         ):
             _split_uses(graph, node)
 
@@ -93,10 +93,10 @@ class GroupedTransposes:
         self._before = dict[Instruction, Instruction]()
         self._after = dict[Instruction, Instruction]()
         for transpose, node in graph.of.items():
-            bitcast = transpose.operands[0] if transpose.opcode == "transpose" else None
+            bitcast = transpose.operand if transpose.opcode == "transpose" else None
             if bitcast is None or bitcast.opcode != "bitcast" or len(bitcast.users) != 1:
                 continue
-            array = bitcast.operands[0]
+            array = bitcast.operand
             finer = [array, *(u for u in array.users if u is not bitcast and u.opcode == "bitcast")]
             for read in finer:
                 groups = _groups(read.shape.dimensions, bitcast.shape.dimensions)
@@ -163,7 +163,7 @@ class SunkBroadcasts:
         """Old broadcast to the old convert, the new broadcast, and the new convert if it remains."""
         new = [x for x in graph.of if x.opcode == "broadcast" and x.users]
         for convert in [x for x in graph.of if x.opcode == "convert" and not x.users and not x.is_root]:
-            old = convert.operands[0]
+            old = convert.operand
             if old.opcode == "broadcast" and old.users == [convert]:
                 match = next((x for x in new if _origin_of(x, old, convert)), None)
                 if match is not None:
@@ -172,7 +172,7 @@ class SunkBroadcasts:
 
     def _undo(self, old: Instruction, convert: Instruction, new: Instruction) -> None:
         of = self._graph.of
-        remaining = new.operands[0] if old.operands[0] in new.operands[0].operands else None
+        remaining = new.operand if old.operand in new.operand.operands else None
         if remaining is not None and remaining.users != [new]:
             return
         self._sunk[old] = (convert, new, remaining)
@@ -194,17 +194,17 @@ class SunkBroadcasts:
         new = {broadcast for _, broadcast, remaining in self._sunk.values() if remaining is None}
         source = self._graph.source
         for node in self._graph.computation.instructions:
-            if source.get(node) in new and node.operands[0] not in source:
-                self._graph.replace(node.operands[0], node.operands[0].operands[0].operands[0])
+            if source.get(node) in new and node.operand not in source:
+                self._graph.replace(node.operand, node.operand.operand.operand)
 
 
 def _origin_of(new: Instruction, old: Instruction, convert: Instruction) -> bool:
     """True if `new` may have replaced `old` and its convert."""
     if new.shape.key != convert.shape.key or new.dimensions != old.dimensions:
         return False
-    narrow, wide = old.operands[0], new.operands[0]
-    return (narrow.opcode == "convert" and narrow.operands[0] is wide) or (
-        wide.opcode == "convert" and wide.operands[0] is narrow
+    narrow, wide = old.operand, new.operand
+    return (narrow.opcode == "convert" and narrow.operand is wide) or (
+        wide.opcode == "convert" and wide.operand is narrow
     )
 
 
@@ -276,7 +276,7 @@ def _is_recreated(source: Instruction) -> bool:
     if source.shape.is_tuple and opcode != "scatter":
         return False  # variadic; or a copy or choice of tuples, which no front end writes
     if opcode == "bitcast-convert":
-        return source.shape.rank == source.operands[0].shape.rank
+        return source.shape.rank == source.operand.shape.rank
     return opcode in _RECREATED or opcode in ELEMENTWISE_OPCODES
 
 
@@ -286,7 +286,7 @@ def _simplify_bitcasts(graph: ShadowGraph, *, sunk: SunkBroadcasts | None) -> No
     def action(node: Instruction) -> None:
         if node.opcode == "bitcast":
             for bitcast in graph.merged_chain(node):
-                operand = bitcast.operands[0]
+                operand = bitcast.operand
                 if operand.shape.key == bitcast.shape.key:
                     graph.replace(bitcast, operand)
         elif sunk is not None:

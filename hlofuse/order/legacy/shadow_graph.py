@@ -71,12 +71,12 @@ class ShadowGraph:
         """The bitcasts of a chain up to `end`, each reading what the chain reads. The innermost comes first,
         without recursion, since chains can be long. Each rewrite changes the operand of the next."""
         chain = [end]
-        while (link := chain[-1].operands[0]).opcode == "bitcast":
+        while (link := chain[-1].operand).opcode == "bitcast":
             chain.append(link)
         for bitcast in reversed(chain):
             if bitcast.computation is None:
                 continue
-            operand = bitcast.operands[0]
+            operand = bitcast.operand
             if operand.opcode == "bitcast":
                 source = self.source.get(bitcast) or self.source.get(operand)
                 merged = self.add(source, bitcast.shape, operand.operands)

@@ -41,7 +41,7 @@ def handle_add(c: Context, add: Instruction) -> bool:
     exact = is_integral(add)
     for x, other in both_orders(add):
         if other.opcode == "subtract" and other.operands[1] is x and exact:
-            if c.replace_if_compatible(add, other.operands[0]):
+            if c.replace_if_compatible(add, other.operand):
                 return True
             break
     if _add_to_part(c, add) or _distribute(c, add):
@@ -76,7 +76,7 @@ def _add_to_part(c: Context, add: Instruction) -> bool:
     for lhs, rhs in both_orders(add):
         if rhs.opcode != "dynamic-update-slice":
             continue
-        base = broadcast_effective_constant(rhs.operands[0])
+        base = broadcast_effective_constant(rhs.operand)
         if base is None or not is_scalar_zero(base):
             continue
         part, starts = rhs.operands[1], rhs.operands[2:]
@@ -139,17 +139,17 @@ def handle_multiply(c: Context, multiply: Instruction) -> bool:
             if is_all(zero, 0) and c.replace_if_compatible(multiply, zero):
                 return True
     if lhs.opcode == "negate" == rhs.opcode or (
-        lhs is rhs and lhs.opcode == "abs" and not is_complex(lhs.operands[0])
+        lhs is rhs and lhs.opcode == "abs" and not is_complex(lhs.operand)
     ):
-        a, b = lhs.operands[0], rhs.operands[0]
+        a, b = lhs.operand, rhs.operand
         multiply.replace_operand(0, a)
         multiply.replace_operand(1, b)
         c.changed = True
         return True
     for operand, converted in both_orders(multiply):
-        if converted.opcode == "convert" and converted.operands[0].element_type == "pred":
+        if converted.opcode == "convert" and converted.operand.element_type == "pred":
             zeros = make.zeros(multiply, multiply.shape)
-            return c.become(multiply, make.select, converted.operands[0], operand, zeros, multiply.shape)
+            return c.become(multiply, make.select, converted.operand, operand, zeros, multiply.shape)
     may_reassociate = c.may_reassociate(multiply)
     inside = may_reassociate and "multiply" in (lhs.opcode, rhs.opcode)
     if inside and (_join_constants(c, multiply) or _constant_into_broadcast(c, multiply)):
@@ -161,10 +161,10 @@ def handle_multiply(c: Context, multiply: Instruction) -> bool:
             product = _product(multiply, c1, c2)
             return c.binary(multiply, "multiply", a, product)
     if may_reassociate and lhs.opcode == "exponential" == rhs.opcode:
-        total = make.binary(multiply, "add", lhs.operands[0], rhs.operands[0], multiply.shape)
+        total = make.binary(multiply, "add", lhs.operand, rhs.operand, multiply.shape)
         return c.become(multiply, make.unary, "exponential", total)
-    if lhs.opcode == rhs.opcode and lhs.opcode in ("sqrt", "rsqrt") and lhs.operands[0] is rhs.operands[0]:
-        x = lhs.operands[0]
+    if lhs.opcode == rhs.opcode and lhs.opcode in ("sqrt", "rsqrt") and lhs.operand is rhs.operand:
+        x = lhs.operand
         if is_non_negative(x) and lhs.opcode == "sqrt":
             return c.replace(multiply, x)
         if is_non_negative(x):
@@ -207,9 +207,9 @@ def _constant_into_broadcast(c: Context, multiply: Instruction) -> bool:
     if found is None:
         return False
     a, constant, op = found
-    if not scalar_constant(constant) or op.opcode != "broadcast" or op.operands[0].opcode == "constant":
+    if not scalar_constant(constant) or op.opcode != "broadcast" or op.operand.opcode == "constant":
         return False
-    b = op.operands[0]
+    b = op.operand
     factor = constant if not b.shape.dimensions else make.broadcast(multiply, b.shape, constant)
     new = make.binary(multiply, "multiply", b, factor)
     wide = make.broadcast(multiply, multiply.shape, new, op.dimensions)
@@ -221,7 +221,7 @@ def _scaled(multiply: Instruction, *, bare: bool) -> tuple[Instruction, Instruct
         if inner.opcode != "multiply":
             continue
         for a, factor in both_orders(inner):
-            constant = factor if bare else (factor.operands[0] if factor.opcode == "broadcast" else None)
+            constant = factor if bare else (factor.operand if factor.opcode == "broadcast" else None)
             if a.opcode != "constant" and constant is not None and constant.opcode == "constant":
                 return a, constant, op
     return None
@@ -237,16 +237,16 @@ def handle_divide(c: Context, divide: Instruction) -> bool:
         return _restore_sign(c, divide, "shift-right-logical", power, make.scalar_like(a, 0))
     if b.opcode == "exponential" and c.may_reassociate(divide):
         if a.opcode == "exponential":
-            difference = make.binary(divide, "subtract", a.operands[0], b.operands[0], divide.shape)
+            difference = make.binary(divide, "subtract", a.operand, b.operand, divide.shape)
             return c.become(divide, make.unary, "exponential", difference)
-        negated = make.unary(divide, "negate", b.operands[0], divide.shape)
+        negated = make.unary(divide, "negate", b.operand, divide.shape)
         return c.binary(divide, "multiply", a, make.unary(b, "exponential", negated))
     if b.opcode == "power":
         base, exponent = b.operands
         power_ = make.binary(b, "power", base, make.unary(b, "negate", exponent))
         return c.binary(divide, "multiply", a, power_)
     if b.opcode in ("sqrt", "rsqrt") and len(b.users) == 1 and a is not b:
-        other = make.unary(b, "rsqrt" if b.opcode == "sqrt" else "sqrt", b.operands[0], divide.shape)
+        other = make.unary(b, "rsqrt" if b.opcode == "sqrt" else "sqrt", b.operand, divide.shape)
         return c.binary(divide, "multiply", a, other)
     if is_integral(divide):
         return False
@@ -269,7 +269,7 @@ def _restore_sign(
     zero: Instruction,
 ) -> bool:
     """The operation on the absolute value, the sign put back."""
-    a = x.operands[0]
+    a = x.operand
     negative = make.compare(x, "LT", a, zero)
     absolute = make.select(x, negative, make.unary(x, "negate", a), a)
     result = make.binary(x, opcode, absolute, make.scalar_like(absolute, amount), x.shape)
@@ -306,7 +306,7 @@ def _divide_by_broadcast(c: Context, divide: Instruction) -> bool:
     on_cpu = c.options.executing_on_cpu and c.release.inverts_broadcasts
     if not on_cpu or wide.opcode != "broadcast":
         return False
-    b = wide.operands[0]
+    b = wide.operand
     if is_complex(divide) or len(b.users) != 1:
         return False
     inverse = make.binary(wide, "divide", make.scalar_like(b, 1), b)
@@ -324,8 +324,8 @@ def _nested(c: Context, divide: Instruction) -> bool:
         bottom = make.binary(divide, "multiply", below, bottom)
     if below is not None or above is not None:
         return c.become(divide, make.binary, "divide", top, bottom)
-    if a.opcode == "convert" and a.operands[0].element_type == "pred" and is_spread_scalar(b):
-        scalar = b.operands[0]
+    if a.opcode == "convert" and a.operand.element_type == "pred" and is_spread_scalar(b):
+        scalar = b.operand
         inverse = make.binary(divide, "divide", make.scalar_like(scalar, 1), scalar)
         spread = make.broadcast(b, divide.shape, inverse)
         return c.become(divide, make.binary, "multiply", spread, a)

@@ -108,8 +108,8 @@ def handle_xor(c: Context, x: Instruction) -> bool:
 
 
 def handle_not(c: Context, x: Instruction) -> bool:
-    inner = x.operands[0]
-    return inner.opcode == "not" and c.replace_if_compatible(x, inner.operands[0])
+    inner = x.operand
+    return inner.opcode == "not" and c.replace_if_compatible(x, inner.operand)
 
 
 # They never fall and bring no value further from zero (`IsNondecreasingSublinear`).
@@ -131,21 +131,21 @@ def handle_extreme(c: Context, x: Instruction) -> bool:
     if lhs.opcode == x.opcode and rhs in lhs.operands:
         return c.replace(x, lhs)
     if rhs.opcode == x.opcode:
-        if rhs.operands[0] is lhs:
+        if rhs.operand is lhs:
             return c.replace(x, rhs)
         if rhs.operands[1] is lhs:
-            x.replace_operand(1, rhs.operands[0])
+            x.replace_operand(1, rhs.operand)
             c.changed = True
             return True
     if (clamped := _clamps(c, x)) or not maximum:
         return clamped
     for operand, clamp in both_orders(x):
         if clamp.opcode == "clamp":
-            if operand is clamp.operands[0] and c.replace_if_compatible(x, clamp):
+            if operand is clamp.operand and c.replace_if_compatible(x, clamp):
                 return True
             break
     if lhs.opcode == rhs.opcode and lhs.opcode in _SINKS:
-        new = make.binary(x, "maximum", lhs.operands[0], rhs.operands[0])
+        new = make.binary(x, "maximum", lhs.operand, rhs.operand)
         return c.become(x, make.unary, lhs.opcode, new)
     return False
 
@@ -162,7 +162,7 @@ def _clamps(c: Context, x: Instruction) -> bool:
             if inner_constant is None:
                 continue
             lower, upper = (bound, other) if x.opcode == "maximum" else (other, bound)
-            least, most = scalar_of(lower.operands[0]), scalar_of(upper.operands[0])
+            least, most = scalar_of(lower.operand), scalar_of(upper.operand)
             if least is None or most is None or not least < most:
                 return False
             c.become(x, make.add, "clamp", y.shape, [lower, y, upper])
@@ -194,7 +194,7 @@ def handle_select(c: Context, select: Instruction) -> bool:
     if is_all(condition, False) and c.replace_if_compatible(select, no):
         return True
     if condition.opcode == "not":
-        return c.become(select, make.add, "select", select.shape, [condition.operands[0], no, yes])
+        return c.become(select, make.add, "select", select.shape, [condition.operand, no, yes])
     return (select.element_type == "pred" and _of_preds(c, select)) or _select_part(c, select)
 
 
@@ -202,7 +202,7 @@ def _select_part(c: Context, select: Instruction) -> bool:
     """A select of an array or the array with a part updated is an update by a select of parts."""
     condition, *values = select.operands
     for update, base in (values[::-1], values):
-        if update.opcode != "dynamic-update-slice" or update.operands[0] is not base or len(update.users) > 1:
+        if update.opcode != "dynamic-update-slice" or update.operand is not base or len(update.users) > 1:
             continue
         part, *starts = update.operands[1:]
         sizes = part.shape.dimensions

@@ -43,7 +43,7 @@ def _is_foldable(i: Instruction) -> bool:
         return not any(x.opcode in _NEVER or x.called for c in i.called_computations for x in c)
     if i.called and i.opcode not in _COMBINE:
         return False
-    if i.opcode == "pad" and i.operands[0].opcode == "broadcast":
+    if i.opcode == "pad" and i.operand.opcode == "broadcast":
         return False
     return not has_side_effect(i)
 
@@ -57,7 +57,7 @@ def _is_constant(operand: Instruction) -> bool:
     if operand.opcode == "tuple":
         return all(map(_is_constant, operand.operands))
     if operand.opcode == "broadcast":
-        return operand.operands[0].opcode == "constant"
+        return operand.operand.opcode == "constant"
     return operand.opcode in ("constant", "iota")
 
 
@@ -74,7 +74,7 @@ class _UnknownElements:
 
     def result(self, i: Instruction) -> Instruction | None:
         """The constant in place of `i`; None where `i` stays."""
-        source = i.operands[0]
+        source = i.operand
         if i.opcode == "get-tuple-element" and source.opcode == "tuple":
             source = source.operands[i.tuple_index]
             return source if _is_elided(source) else None

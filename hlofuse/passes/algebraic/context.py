@@ -146,11 +146,11 @@ def scalar_constant(x: Instruction) -> bool:
 
 def broadcast_constant(x: Instruction, is_constant: Predicate = scalar_constant) -> Instruction | None:
     """The scalar constant that `x` is a broadcast of."""
-    return x.operands[0] if x.opcode == "broadcast" and is_constant(x.operands[0]) else None
+    return x.operand if x.opcode == "broadcast" and is_constant(x.operand) else None
 
 
 def is_spread_scalar(x: Instruction) -> bool:
-    return x.opcode == "broadcast" and not x.operands[0].shape.dimensions
+    return x.opcode == "broadcast" and not x.operand.shape.dimensions
 
 
 def iota_size(iota: Instruction) -> int:
@@ -286,7 +286,7 @@ def remove_chain(c: Context, last: Instruction) -> bool:
     else:
         return False
     first: Instruction | None = None
-    current = last.operands[0]
+    current = last.operand
     while current.opcode in ("reshape", "transpose", "bitcast"):
         if current.opcode != "transpose":
             if not _moves_a_one(current):
@@ -298,10 +298,10 @@ def remove_chain(c: Context, last: Instruction) -> bool:
             if len(step) != len(permutation):
                 return False
             permutation = permute(step, permutation)
-        first, current = current, current.operands[0]
+        first, current = current, current.operand
     if first is None or not (own or c.release.undoes_chains_of_bitcasts) or not is_identity(permutation):
         return False
-    source = first.operands[0]
+    source = first.operand
     if c.options.layout_sensitive and reshape_is_bitcast(source.shape, last.shape):
         same = source.shape.key == last.shape.key
         return c.replace(last, source if same else make.add(last, "bitcast", last.shape, [source]))
@@ -311,16 +311,16 @@ def remove_chain(c: Context, last: Instruction) -> bool:
 def _moves_a_one(x: Instruction) -> bool:
     if x.opcode not in ("reshape", "bitcast"):
         return False
-    if x.opcode == "bitcast" and not reshape_is_bitcast(x.operands[0].shape, x.shape):
+    if x.opcode == "bitcast" and not reshape_is_bitcast(x.operand.shape, x.shape):
         return False
-    if x.shape.dimensions.count(1) > 1 or x.operands[0].shape.dimensions.count(1) > 1:
+    if x.shape.dimensions.count(1) > 1 or x.operand.shape.dimensions.count(1) > 1:
         return False
-    return ones_moved(x.operands[0].shape, x.shape) is not None
+    return ones_moved(x.operand.shape, x.shape) is not None
 
 
 def _effective(transpose: Instruction) -> Sequence[int]:
     """The permutation without the one dimension of size 1, if there is one."""
-    sizes = transpose.operands[0].shape.dimensions
+    sizes = transpose.operand.shape.dimensions
     if sizes.count(1) != 1:
         return transpose.dimensions
     one = sizes.index(1)

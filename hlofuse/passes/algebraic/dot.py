@@ -151,7 +151,7 @@ def _drop_transposes(c: Context, dot: Instruction) -> bool:
         return False
     if sorted(permutation[-2:]) != [rank - 2, rank - 1]:
         return False
-    a, b = lhs.operands[0], rhs.operands[0]
+    a, b = lhs.operand, rhs.operand
     flipped = permutation[-1] == rank - 2
     operands = [b, a] if flipped else [a, b]
     new = new_dot(dot, operands, batch, contracting)
@@ -221,7 +221,7 @@ def _with_padded_input(c: Context, conv: Instruction) -> bool:
         window.append(
             replace(w, padding_low=low, padding_high=high, base_dilation=w.base_dilation + p.interior)
         )
-    return change_window(c, conv, [pad.operands[0], kernel], window)
+    return change_window(c, conv, [pad.operand, kernel], window)
 
 
 def _swap_operands(c: Context, conv: Instruction) -> bool:

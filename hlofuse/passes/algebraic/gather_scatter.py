@@ -7,7 +7,7 @@ from .context import Context, is_of_parameters
 
 
 def handle_gather(c: Context, gather: Instruction) -> bool:
-    operand = gather.operands[0]
+    operand = gather.operand
     if operand.shape.element_count == 0:
         return c.become(gather, make.scalar_like, 0)
     if operand.shape.is_effective_scalar:
@@ -45,7 +45,7 @@ def sum_of_scatters(c: Context, add: Instruction) -> bool:
     if not left and not right:
         return False
     scatter, other = (rhs, lhs) if right else (lhs, rhs)
-    base = scatter.operands[0]
+    base = scatter.operand
     operands = (other, base) if right else (base, other)
     scatter.replace_operand(0, make.binary(add, "add", *operands))
     return c.replace(add, scatter)
@@ -70,7 +70,7 @@ def _sum_of_two(
     updates = [s.operands[2] for s in (lhs, rhs)]
     if place is None or sum(u.shape.element_count for u in updates) >= lhs.shape.element_count:
         return False
-    base = make.binary(add, "add", lhs.operands[0], rhs.operands[0])
+    base = make.binary(add, "add", lhs.operand, rhs.operand)
     if not _join(lhs, rhs):
         rhs.replace_operand(0, base)
         lhs.replace_operand(0, rhs)

@@ -31,21 +31,21 @@ def handle_pad(c: Context, pad: Instruction) -> bool:
 
 def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
     """Pad only the dimensions that need it, then broadcast."""
-    whole = pad.operands[0]
+    whole = pad.operand
     padded = [d for d, p in enumerate(config) if p.low or p.high or p.interior]
     if whole.opcode != "broadcast" or len(whole.users) > 1 or len(padded) == len(config):
         return False
     if not {*padded}.issuperset(whole.dimensions):
         return False
     inner, outer = (array(pad.element_type, [x.shape.dimensions[d] for d in padded]) for x in (whole, pad))
-    small = make.broadcast(whole, inner, whole.operands[0], [padded.index(d) for d in whole.dimensions])
+    small = make.broadcast(whole, inner, whole.operand, [padded.index(d) for d in whole.dimensions])
     new = make.pad(pad, outer, small, pad.operands[1], PaddingConfig(config[d] for d in padded))
     return c.broadcast(pad, new, padded)
 
 
 def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
     """A pad that adds, then a slice that takes away."""
-    operand = pad.operands[0]
+    operand = pad.operand
     more = (PaddingDimension(max(0, p.low), max(0, p.high), p.interior) for p in config)
     grown = PaddingConfig(more)
     sizes = [
@@ -71,7 +71,7 @@ def handle_reverse(c: Context, x: Instruction) -> bool:
         return False
     if inner.opcode == "reverse":
         left = sorted(set(dimensions) ^ set(inner.dimensions))
-        source = inner.operands[0]
+        source = inner.operand
         return c.replace(x, _reverse(source, source, left) if left else source)
     if inner.opcode in _BINARY:
         for place in (0, 1):
@@ -82,10 +82,10 @@ def handle_reverse(c: Context, x: Instruction) -> bool:
                 operands.insert(place, scalar)
                 return c.become(x, make.add, inner.opcode, inner.shape, operands)
     elif inner.opcode == "reshape":
-        moved = ones_moved(inner.operands[0].shape, inner.shape)
+        moved = ones_moved(inner.operand.shape, inner.shape)
         if moved is None or moved[0]:
             return False
-        source = inner.operands[0]
+        source = inner.operand
         remaining = [d - sum(i < d for i in moved[1]) for d in dimensions if inner.shape.dimensions[d] != 1]
         return c.become(x, make.reshape, inner.shape, _reverse(source, source, remaining))
     return False
@@ -146,7 +146,7 @@ def _join_slices(operands: list[Instruction], dimension: int) -> list[Instructio
             k += 1
         if k > start:
             limits = [end if d == dimension else r.limit for d, r in enumerate(ranges)]
-            first = make.slice_of(first, first.operands[0], ranges.starts, limits)
+            first = make.slice_of(first, first.operand, ranges.starts, limits)
         joined.append(first)
     return joined
 
@@ -162,4 +162,4 @@ def _as_pad(c: Context, x: Instruction) -> bool:
     size = value.shape.dimensions[dimension]
     at = PaddingDimension(size, 0) if low else PaddingDimension(0, size)
     config = [at if d == dimension else PaddingDimension(0, 0) for d in range(x.shape.rank)]
-    return c.become(x, make.pad, x.shape, remaining, value.operands[0], PaddingConfig(config))
+    return c.become(x, make.pad, x.shape, remaining, value.operand, PaddingConfig(config))

@@ -23,7 +23,7 @@ from .dot import change_window
 
 def handle_reduce(c: Context, reduce: Instruction) -> bool:
     count = len(reduce.operands) // 2
-    arg = reduce.operands[0]
+    arg = reduce.operand
     shapes = reduce.shape.results
     shape = shapes[0]
     values = []
@@ -61,7 +61,7 @@ def _of_negate(c: Context, reduce: Instruction) -> bool:
         return False
     if not is_scalar_zero(init) or not _function(reduce, "add"):
         return False
-    reduce.replace_operand(0, arg.operands[0])
+    reduce.replace_operand(0, arg.operand)
     users = list(reduce.users)
     replace_users(users, reduce, make.unary(arg, "negate", reduce))
     c.changed = True
@@ -81,7 +81,7 @@ def _of_transpose(c: Context, reduce: Instruction) -> bool:
     if not free:
         return False
     dimensions = [arg.dimensions[d] for d in reduce.dimensions]
-    new = make.reduce(reduce, arg.operands[0], init, dimensions, reduce.to_apply)
+    new = make.reduce(reduce, arg.operand, init, dimensions, reduce.to_apply)
     left = [d for d in arg.dimensions if d not in dimensions]
     if not is_sorted(left):
         order = [d - sum(reduced < d for reduced in dimensions) for d in left]
@@ -101,7 +101,7 @@ def _of_reduce(c: Context, reduce: Instruction) -> bool:
     for d in inner:
         outer = [k + (k >= d) for k in outer]
     both = sorted([*inner, *outer])
-    return c.become(reduce, make.reduce, arg.operands[0], init, both, reduce.to_apply)
+    return c.become(reduce, make.reduce, arg.operand, init, both, reduce.to_apply)
 
 
 def _identical(a: Instruction, b: Instruction) -> bool:
@@ -119,7 +119,7 @@ def _of_reshape(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
     if arg.opcode != "reshape":
         return False
-    source, function = arg.operands[0], reduce.to_apply
+    source, function = arg.operand, reduce.to_apply
     pairs = unmodified_dimensions(source.shape, arg.shape)
     back = {b: a for a, b in pairs}
     remaining = others(arg.shape.rank, reduce.dimensions)
@@ -137,7 +137,7 @@ def _of_concatenate(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
     if arg.opcode != "concatenate" or arg.dimensions[0] not in reduce.dimensions:
         return False
-    first = arg.operands[0].shape.key_ignoring_layout
+    first = arg.operand.shape.key_ignoring_layout
     same_shape = all(o.shape.key_ignoring_layout == first for o in arg.operands)
     if not c.options.reduce_of_concatenate:
         return False
@@ -165,7 +165,7 @@ def _as_element_of_other(c: Context, reduce: Instruction) -> bool:
         if start is None or start != neutral or not _function(reduce, opcode):
             continue
         for user in arg.users:
-            if user is reduce or user.operands[0] is not arg or user.dimensions != reduce.dimensions:
+            if user is reduce or user.operand is not arg or user.dimensions != reduce.dimensions:
                 continue
             if is_argument_of_extreme(user, greatest=opcode == "maximum"):
                 return c.become(reduce, make.get_tuple_element, user, 0)
@@ -176,7 +176,7 @@ def _of_broadcast(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
     if arg.opcode != "broadcast":
         return False
-    source, function = arg.operands[0], reduce.to_apply
+    source, function = arg.operand, reduce.to_apply
     idempotent = next((op for op in ("maximum", "minimum", "and", "or") if _function(reduce, op)), None)
     if idempotent and not source.shape.dimensions and len(reduce.dimensions) == arg.shape.rank:
         return c.binary(reduce, idempotent, source, init)

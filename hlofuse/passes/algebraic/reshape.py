@@ -21,12 +21,12 @@ from .context import Context, remove_chain
 def simplify_transpose_of_broadcast(c: Context, transpose: Instruction, permutation: Sequence[int]) -> bool:
     """A transpose of a broadcast is a broadcast (`SimplifyTransposeOfBroadcast`): where the dimensions stay
     in their order, and with layouts lie in memory as they do in the operand."""
-    broadcast = transpose.operands[0]
+    broadcast = transpose.operand
     if broadcast.opcode != "broadcast" or not is_sorted(broadcast.dimensions):
         return False
     place = inverse(tuple(permutation))
     dimensions = [place[d] for d in broadcast.dimensions]
-    small = broadcast.operands[0]
+    small = broadcast.operand
     if not is_sorted(dimensions):
         return False
     if c.options.layout_sensitive:
@@ -45,15 +45,15 @@ def handle_bitcast(c: Context, bitcast: Instruction) -> bool:
         return False
     if c.release.bitcasts_pass_unary and _move_before_unary(c, bitcast):
         return True
-    if bitcast.operands[0].opcode == "bitcast":
-        handle_bitcast(c, bitcast.operands[0])
-    inner = bitcast.operands[0]
+    if bitcast.operand.opcode == "bitcast":
+        handle_bitcast(c, bitcast.operand)
+    inner = bitcast.operand
     if inner.opcode == "bitcast":
         new = make.add(bitcast, "bitcast", bitcast.shape, inner.operands)
         if not c.replace(bitcast, new):
             return False
         bitcast = new
-    source = bitcast.operands[0]
+    source = bitcast.operand
     if source.element_type != bitcast.element_type:
         return False
     if c.replace_if_compatible(bitcast, source):
@@ -62,8 +62,8 @@ def handle_bitcast(c: Context, bitcast: Instruction) -> bool:
         return False
     if remove_chain(c, bitcast):
         return True
-    if bitcast.opcode == "bitcast" and bitcast.operands[0].opcode == "broadcast":
-        permutation = transpose_for_bitcast(bitcast.operands[0].shape, bitcast.shape)
+    if bitcast.opcode == "bitcast" and bitcast.operand.opcode == "broadcast":
+        permutation = transpose_for_bitcast(bitcast.operand.shape, bitcast.shape)
         if permutation is not None:
             return simplify_transpose_of_broadcast(c, bitcast, permutation)
     return False
@@ -71,14 +71,14 @@ def handle_bitcast(c: Context, bitcast: Instruction) -> bool:
 
 def as_bitcast(c: Context, old: Instruction, operand: Instruction | None = None) -> bool:
     """`old` becomes a bitcast of `operand`, its own where none is given (`ReplaceWithBitcast`)."""
-    return c.become(old, make.add, "bitcast", old.shape, [operand or old.operands[0]])
+    return c.become(old, make.add, "bitcast", old.shape, [operand or old.operand])
 
 
 def bitcasting_operand(c: Context, x: Instruction) -> Instruction | None:
     """The source of a chain that is a bitcast (`BitcastingOperandOfReshapeOrCopyChain`)."""
     if not c.options.layout_sensitive:
         return None
-    operand = x.operands[0]
+    operand = x.operand
     while True:
         if not operand.shape.is_array or not x.shape.is_array:
             return None
@@ -86,12 +86,12 @@ def bitcasting_operand(c: Context, x: Instruction) -> Instruction | None:
             return operand
         if operand.opcode not in ("reshape", "copy"):
             return None
-        operand = operand.operands[0]
+        operand = operand.operand
 
 
 def bitcast_convert_is_bitcast(x: Instruction) -> bool:
     """Same shape, or the last dimension is most minor where one is split or joined."""
-    source, result = x.operands[0].shape, x.shape
+    source, result = x.operand.shape, x.shape
     if source.key_ignoring_element_type == result.key_ignoring_element_type:
         return True
     longer = source if source.rank > result.rank else result
@@ -99,13 +99,13 @@ def bitcast_convert_is_bitcast(x: Instruction) -> bool:
 
 
 def _move_before_unary(c: Context, bitcast: Instruction) -> bool:
-    unary = bitcast.operands[0]
+    unary = bitcast.operand
     if unary.opcode not in ELEMENTWISE_UNARY or len(unary.operands) != 1 or len(unary.users) != 1:
         return False
-    inner = unary.operands[0]
+    inner = unary.operand
     if inner.opcode != "bitcast":
         return False
-    source = inner.operands[0]
+    source = inner.operand
     if len({i.element_type for i in (bitcast, unary, inner, source)}) > 1:
         return False
     new = make.copy_of(unary, [source], source.shape)
@@ -113,12 +113,12 @@ def _move_before_unary(c: Context, bitcast: Instruction) -> bool:
 
 
 def handle_bitcast_convert(c: Context, x: Instruction) -> bool:
-    operand = x.operands[0]
+    operand = x.operand
     if operand.opcode == "bitcast-convert":
-        return c.become(x, make.add, "bitcast-convert", x.shape, [operand.operands[0]])
+        return c.become(x, make.add, "bitcast-convert", x.shape, [operand.operand])
     if operand.opcode == "concatenate":
         result = x.element_type
-        inner = [o.operands[0] for o in operand.operands if o.opcode == "bitcast-convert"]
+        inner = [o.operand for o in operand.operands if o.opcode == "bitcast-convert"]
         if len(inner) == len(operand.operands) and all(i.element_type == result for i in inner):
             return c.replace(x, make.concatenate(inner[0], inner, operand.dimensions[0]))
     becomes_bitcast = c.options.bitcast_convert_as_bitcast and c.release.bitcast_converts_become_bitcasts
@@ -135,7 +135,7 @@ def handle_reshape(c: Context, reshape: Instruction) -> bool:
     if c.same_shape(shape, operand.shape):
         return c.replace(reshape, operand)
     if operand.opcode == "reshape":
-        return c.become(reshape, make.reshape, shape, operand.operands[0])
+        return c.become(reshape, make.reshape, shape, operand.operand)
     if remove_chain(c, reshape):
         return True
     sensitive = c.options.layout_sensitive
@@ -145,7 +145,7 @@ def handle_reshape(c: Context, reshape: Instruction) -> bool:
     if operand.opcode == "broadcast":
         dimensions = unmodified_by_reshape(operand.shape, shape, operand.dimensions)
         if dimensions is not None:
-            return c.broadcast(reshape, operand.operands[0], dimensions)
+            return c.broadcast(reshape, operand.operand, dimensions)
     if operand.opcode == "iota" and _reshape_of_iota(c, reshape):
         return True
     if not sensitive and _move_before_update(c, reshape):
@@ -156,7 +156,7 @@ def handle_reshape(c: Context, reshape: Instruction) -> bool:
 
 def _reshape_of_iota(c: Context, reshape: Instruction) -> bool:
     """The counter along one dimension, spread over several: a sum of scaled counters."""
-    iota = reshape.operands[0]
+    iota = reshape.operand
     dimension = int(iota.attributes["iota_dimension"])
     sizes = reshape.shape.dimensions
     cuts = common_factors(iota.shape.dimensions, sizes)
@@ -182,16 +182,16 @@ def _reshape_of_iota(c: Context, reshape: Instruction) -> bool:
 
 def _move_before_update(c: Context, reshape: Instruction) -> bool:
     """reshape(dynamic-update-slice(x, y, …)) that moves only 1s is an update of reshape(x)."""
-    update = reshape.operands[0]
+    update = reshape.operand
     if update.opcode != "dynamic-update-slice" or len(update.users) != 1:
         return False
     moved = ones_moved(update.shape, reshape.shape)
-    shardings = [x.raw("sharding") for x in (update, update.operands[0])]
+    shardings = [x.raw("sharding") for x in (update, update.operand)]
     if moved is None or any(shardings):
         return False
     deleted, inserted = moved
     part = update.operands[1]
-    base = make.reshape(reshape, reshape.shape, update.operands[0])
+    base = make.reshape(reshape, reshape.shape, update.operand)
     zero = make.scalar_like(update.operands[2], 0)
     sizes = list[int]()
     starts = []
@@ -210,8 +210,8 @@ def _move_before_update(c: Context, reshape: Instruction) -> bool:
 
 def _hoist_transpose(c: Context, reshape: Instruction) -> bool:
     """reshape(transpose(reshape(x))) that joins whole runs is transpose(reshape(x))."""
-    transpose = reshape.operands[0]
-    if transpose.opcode != "transpose" or transpose.operands[0].opcode != "reshape":
+    transpose = reshape.operand
+    if transpose.opcode != "transpose" or transpose.operand.opcode != "reshape":
         return False
     cuts = common_factors(reshape.shape.dimensions, transpose.shape.dimensions)
     permutation = transpose.dimensions
@@ -226,5 +226,5 @@ def _hoist_transpose(c: Context, reshape: Instruction) -> bool:
     for k, (_, _, place) in enumerate(runs):
         order[place] = k
     small = array(reshape.element_type, [size for _, size, _ in runs])
-    inner = make.reshape(reshape, small, transpose.operands[0].operands[0])
+    inner = make.reshape(reshape, small, transpose.operand.operand)
     return c.become(reshape, make.transpose, inner, order, reshape.shape)

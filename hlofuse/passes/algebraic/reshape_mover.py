@@ -48,13 +48,13 @@ class ReshapeMover(Pass):
     def _first_to_move(self, i: Instruction) -> Instruction | None:
         """`FirstNontrivialRearrange`."""
         for o in i.operands:
-            if _is_rearrangement(o) and not self._is_trivial(o.operands[0], o):
+            if _is_rearrangement(o) and not self._is_trivial(o.operand, o):
                 return o
         return None
 
     def _is_trivial(self, x: Instruction, rearrangement: Instruction) -> bool:
         """True if `x` can have the shape that `rearrangement` starts from (`CanTriviallyRearrange`)."""
-        source = rearrangement.operands[0].shape
+        source = rearrangement.operand.shape
         reshapes = rearrangement.opcode == "reshape"
         if reshapes and rearrangement.shape.key == source.key:
             return True
@@ -66,7 +66,7 @@ class ReshapeMover(Pass):
             return False
         if not reshapes:
             return is_sorted([rearrangement.dimensions[d] for d in x.dimensions])
-        inner = x.operands[0].shape
+        inner = x.operand.shape
         if not inner.dimensions:
             return True
         return self.reshape_of_1d_broadcast_is_cheap and (
@@ -78,7 +78,7 @@ class ReshapeMover(Pass):
         first = self._first_to_move(i)
         assert first is not None
         operands = [_undone(first, o, self.release) for o in i.operands]
-        small = first.operands[0].shape.with_element_type(i.element_type)
+        small = first.operand.shape.with_element_type(i.element_type)
         new = make.copy_of(i, operands, small, sharding=None)
         if first.opcode == "reshape":
             moved = make.reshape(i, i.shape, new)
@@ -98,7 +98,7 @@ def _are_equivalent(a: Instruction, b: Instruction) -> bool:
         return False
     if a.opcode == "transpose":
         return a.dimensions == b.dimensions
-    return a.operands[0].shape.dimensions == b.operands[0].shape.dimensions
+    return a.operand.shape.dimensions == b.operand.shape.dimensions
 
 
 def _keep_closed(candidates: dict[Instruction, None]) -> None:
@@ -121,12 +121,12 @@ def _undone(rearrangement: Instruction, operand: Instruction, release: Release) 
         if is_identity(rearrangement.dimensions):
             return operand
         return make.transpose(operand, operand, inverse(rearrangement.dimensions))
-    shape = rearrangement.operands[0].shape.with_element_type(operand.element_type)
+    shape = rearrangement.operand.shape.with_element_type(operand.element_type)
     if operand.shape.key == shape.key:
         return operand
     undoes = release.undoes_moved_reshapes and operand.opcode == "reshape"
-    if undoes and operand.operands[0].shape.key == shape.key:
-        return operand.operands[0]
+    if undoes and operand.operand.shape.key == shape.key:
+        return operand.operand
     return make.reshape(operand, shape, operand)
 
 
@@ -143,7 +143,7 @@ class SliceSinker(Pass):
                 if i.operands and i.users and is_elementwise(i) and _of_like_slices(i):
                     group = _group(i)
                     if sum(x.shape.element_count for x in group) >= _source(i, 0).shape.element_count:
-                        _sink(group, [o.operands[0] for o in i.operands])
+                        _sink(group, [o.operand for o in i.operands])
                         changed = True
         return changed
 
@@ -157,10 +157,10 @@ def _of_like_slices(i: Instruction) -> bool:
     """`IsElementwiseOperationOnSimilarSlices`."""
     if any(o.opcode != "slice" for o in i.operands):
         return False
-    first = i.operands[0]
+    first = i.operand
     return all(
         o.attributes["slice"] == first.attributes["slice"]
-        and o.operands[0].shape.dimensions == first.operands[0].shape.dimensions
+        and o.operand.shape.dimensions == first.operand.shape.dimensions
         for o in i.operands
     )
 
@@ -182,10 +182,10 @@ def _is_similar(i: Instruction, candidate: Instruction) -> bool:
     """`IsSimilarOperationOnSlices`, the operation apart."""
     if candidate.element_type != i.element_type:
         return False
-    first = candidate.operands[0]
+    first = candidate.operand
     return all(
         o.opcode == "slice"
-        and o.operands[0] is _source(i, k)
+        and o.operand is _source(i, k)
         and o.attributes["slice"] == first.attributes["slice"]
         for k, o in enumerate(candidate.operands)
     )
@@ -195,7 +195,7 @@ def _sink(group: list[Instruction], sources: list[Instruction]) -> None:
     shape = sources[0].shape.with_element_type(group[0].element_type)
     whole = make.copy_of(group[0], sources, shape)
     for user in group:
-        user.replace_all_uses_with(make.copy_of(user.operands[0], [whole], user.shape))
+        user.replace_all_uses_with(make.copy_of(user.operand, [whole], user.shape))
 
 
 _NARROWED = values("reshape broadcast gather reduce reduce-window concatenate iota")
@@ -223,7 +223,7 @@ def _narrowed(x: Instruction) -> Instruction:
     shape = without_ones(x.shape)
     remaining = [d for d, size in enumerate(x.shape.dimensions) if size != 1]
     if x.opcode == "broadcast" and len(x.dimensions) < shape.rank and set(x.dimensions) <= set(remaining):
-        return make.broadcast(x, shape, x.operands[0], [remaining.index(d) for d in x.dimensions])
+        return make.broadcast(x, shape, x.operand, [remaining.index(d) for d in x.dimensions])
     if x.opcode == "concatenate" and all(without_ones(o.shape).rank == shape.rank for o in x.operands):
         parts = [make.added(x, "reshape", without_ones(o.shape), [o]) for o in x.operands]
         return make.concatenate(x, parts, remaining.index(x.dimensions[0]))

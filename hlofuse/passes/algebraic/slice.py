@@ -26,7 +26,7 @@ def handle_slice(c: Context, x: Instruction) -> bool:
         inner = ranges_of(operand).starts
         starts = [r.start + s for r, s in zip(ranges, inner, strict=True)]
         limits = [r.limit + s for r, s in zip(ranges, inner, strict=True)]
-        return c.become(x, make.slice_of, operand.operands[0], starts, limits)
+        return c.become(x, make.slice_of, operand.operand, starts, limits)
     if operand.opcode == "broadcast":
         return _slice_of_broadcast(c, x)
     if operand.opcode == "dynamic-update-slice" and c.release.slices_of_updates and _slice_of_update(c, x):
@@ -40,7 +40,7 @@ def handle_slice(c: Context, x: Instruction) -> bool:
         for d in operand.dimensions:
             size = operand.shape.dimensions[d]
             starts[d], limits[d] = size - ranges[d].limit, size - ranges[d].start
-        new = make.slice_of(x, operand.operands[0], starts, limits, ranges.strides)
+        new = make.slice_of(x, operand.operand, starts, limits, ranges.strides)
         return c.become(x, make.add, "reverse", new.shape, [new], dimensions=operand.dimensions)
     idle = [
         d
@@ -55,7 +55,7 @@ def handle_slice(c: Context, x: Instruction) -> bool:
 
 
 def _slice_of_pad(c: Context, x: Instruction) -> bool:
-    pad = x.operands[0]
+    pad = x.operand
     undoes = inside = True
     starts, limits = [], []
     for d, r in enumerate(ranges_of(x)):
@@ -68,13 +68,13 @@ def _slice_of_pad(c: Context, x: Instruction) -> bool:
         inside &= p.low <= r.start and r.limit <= edge and p.interior == 0 and r.stride == 1
         starts.append(r.start - p.low)
         limits.append(r.limit - p.low)
-    if undoes and c.replace_if_compatible(x, pad.operands[0]):
+    if undoes and c.replace_if_compatible(x, pad.operand):
         return True
-    return inside and c.become(x, make.slice_of, pad.operands[0], starts, limits)
+    return inside and c.become(x, make.slice_of, pad.operand, starts, limits)
 
 
 def _slice_of_update(c: Context, x: Instruction) -> bool:
-    whole, update, *places = x.operands[0].operands
+    whole, update, *places = x.operand.operands
     starts = [scalar_of(place) if scalar_constant(place) else None for place in places]
     if None in starts or not is_unstrided(x):
         return False
@@ -88,8 +88,8 @@ def _slice_of_update(c: Context, x: Instruction) -> bool:
 
 
 def _slice_of_broadcast(c: Context, x: Instruction) -> bool:
-    broadcast = x.operands[0]
-    inner = broadcast.operands[0]
+    broadcast = x.operand
+    inner = broadcast.operand
     taken = [ranges_of(x)[d] for d in broadcast.dimensions]
     if any(
         r.start or r.stride != 1 or r.limit != n for r, n in zip(taken, inner.shape.dimensions, strict=True)
@@ -104,7 +104,7 @@ def _scalar_of_concatenate(c: Context, x: Instruction) -> bool:
     if not x.shape.is_effective_scalar or x.shape.rank != 1:
         return False
     start, base = ranges_of(x)[0].start, 0
-    for operand in x.operands[0].operands:
+    for operand in x.operand.operands:
         size = operand.shape.dimensions[0]
         if base + size > start:
             if not c.replace_if_compatible(x, operand):
@@ -119,7 +119,7 @@ def _scalar_of_concatenate(c: Context, x: Instruction) -> bool:
 def _slice_of_concatenate(c: Context, x: Instruction) -> bool:
     if not is_unstrided(x):
         return False
-    concatenate = x.operands[0]
+    concatenate = x.operand
     (dimension,) = concatenate.dimensions
     ranges = ranges_of(x)
     operands, place, base = concatenate.operands, 0, 0
@@ -151,13 +151,13 @@ def _slice_of_concatenate(c: Context, x: Instruction) -> bool:
 
 def _slice_of_reshape(c: Context, x: Instruction) -> bool:
     """Slice along the first dimension ahead of the reshape (`TryToReorderSliceAndReshape`)."""
-    reshape = x.operands[0]
+    reshape = x.operand
     if reshape.opcode != "reshape" or not is_unstrided(x):
         return False
     ranges, sizes = ranges_of(x), reshape.shape.dimensions
     if [d for d, r in enumerate(ranges) if r.start or r.limit != sizes[d]] != [0]:
         return False
-    source = reshape.operands[0]
+    source = reshape.operand
     before = source.shape.dimensions
     offset, left = ranges[0].start * math.prod(sizes[1:]), x.shape.element_count
     ones = next((d for d, n in enumerate(before) if n != 1), 0) if c.release.slices_past_ones else 0
@@ -191,7 +191,7 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
     if _start_at_zero(c, x, operand):
         return True
     if operand.opcode == "broadcast":
-        inner = operand.operands[0]
+        inner = operand.operand
         if operand.dimensions:
             taken = [sizes[d] for d in operand.dimensions]
             inner = make.dynamic_slice(x, inner, [starts[d] for d in operand.dimensions], taken)
@@ -201,7 +201,7 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
             return True
         if operand.opcode == "transpose":
             order = inverse(operand.dimensions)
-            source, taken = operand.operands[0], [sizes[k] for k in order]
+            source, taken = operand.operand, [sizes[k] for k in order]
             inner = make.dynamic_slice(x, source, [starts[k] for k in order], taken)
             inner.shape = permuted(x.shape, order)
             new = make.transpose(x, inner, operand.dimensions)
@@ -212,8 +212,8 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
 
 
 def _dynamic_of_reshape(c: Context, x: Instruction) -> bool:
-    reshape = x.operands[0]
-    source = reshape.operands[0]
+    reshape = x.operand
+    source = reshape.operand
     if ones_moved(source.shape, reshape.shape) is None:
         return False
     zero = make.scalar_like(x.operands[1], 0)
@@ -226,7 +226,7 @@ def _dynamic_of_reshape(c: Context, x: Instruction) -> bool:
 
 
 def _at_constant_offset(c: Context, x: Instruction) -> bool:
-    operand = x.operands[0]
+    operand = x.operand
     starts = []
     for d, s in enumerate(x.operands[1:]):
         value = scalar_of(s)
@@ -251,7 +251,7 @@ def _combine_indices(
 
 def _nested(c: Context, x: Instruction) -> bool:
     """Read from the array itself. XLA bounds the inner index by what the outer slice leaves of the array."""
-    inner = x.operands[0]
+    inner = x.operand
     if inner.opcode != "dynamic-slice":
         return False
     base, *starts = inner.operands
@@ -303,7 +303,7 @@ def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
         return c.replace(x, base)
     if update.opcode != "dynamic-update-slice":
         return False
-    read = update.operands[0]
+    read = update.operand
     if read.opcode != "dynamic-slice" or read.operands[0] is not base or read.operands[1:] != starts:
         return False
     part = update.operands[1]
@@ -329,4 +329,4 @@ def _replace_by_pad(c: Context, x: Instruction) -> bool:
         low = min(room, max(0, int(value)))
         padding.append(PaddingDimension(low, room - low))
     shape = array(base.element_type, base.shape.dimensions)
-    return c.become(x, make.pad, shape, update, base.operands[0], PaddingConfig(padding))
+    return c.become(x, make.pad, shape, update, base.operand, PaddingConfig(padding))

@@ -19,7 +19,7 @@ def handle_transpose(c: Context, transpose: Instruction) -> bool:
         return c.replace(transpose, operand)
     if operand.opcode == "transpose":
         through = permute(operand.dimensions, permutation)
-        return c.become(transpose, make.transpose, operand.operands[0], through, transpose.shape)
+        return c.become(transpose, make.transpose, operand.operand, through, transpose.shape)
     if remove_chain(c, transpose) or _transpose_of_dot(c, transpose):
         return True
     if _moves_only_ones(transpose):
@@ -37,7 +37,7 @@ def _moves_only_ones(transpose: Instruction) -> bool:
 
 
 def _transpose_of_dot(c: Context, transpose: Instruction) -> bool:
-    dot = transpose.operands[0]
+    dot = transpose.operand
     if dot.opcode != "dot" or len(dot.users) != 1:
         return False
     lhs, rhs = dot.operands
@@ -74,11 +74,11 @@ def _transpose_of_dot(c: Context, transpose: Instruction) -> bool:
 
 
 def handle_copy(c: Context, copy: Instruction) -> bool:
-    operand = copy.operands[0]
+    operand = copy.operand
     if not copy.shape.is_array:
         return False
     if operand.opcode == "copy":
-        source = operand.operands[0]
+        source = operand.operand
         same = source.shape.key == copy.shape.key
         return c.replace(copy, source if same else make.add(copy, "copy", copy.shape, [source]))
     module = c.computation.module
@@ -91,7 +91,7 @@ def handle_copy(c: Context, copy: Instruction) -> bool:
         return as_bitcast(c, copy, source_of_bitcast)
     is_moved = operand.opcode == "reshape" and len(operand.users) == 1
     if is_moved and reshape_is_bitcast(operand.shape, copy.shape):
-        return c.replace(copy, make.copy_of(operand, [operand.operands[0]], copy.shape))
+        return c.replace(copy, make.copy_of(operand, [operand.operand], copy.shape))
     return False
 
 
@@ -105,10 +105,10 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
             new = make.transpose(broadcast, operand, inverse(broadcast.dimensions), shape)
             return c.replace(broadcast, new)
     if operand.opcode == "reshape":
-        moved = ones_moved(operand.operands[0].shape, operand.shape)
+        moved = ones_moved(operand.operand.shape, operand.shape)
         if moved is not None and not moved[0]:
             left = [d for k, d in enumerate(dimensions) if k not in moved[1]]
-            return c.broadcast(broadcast, operand.operands[0], left)
+            return c.broadcast(broadcast, operand.operand, left)
     if _sink(c, broadcast):
         c.changed = True
         return True
@@ -119,7 +119,7 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
         return c.replace(broadcast, new)
     if operand.opcode == "broadcast":
         through = [dimensions[d] for d in operand.dimensions]
-        return c.broadcast(broadcast, operand.operands[0], through)
+        return c.broadcast(broadcast, operand.operand, through)
     if c.options.layout_sensitive:
         return False
     if 1 in operand.shape.dimensions:
@@ -133,12 +133,12 @@ def _sink(c: Context, broadcast: Instruction) -> bool:
     """Users of such broadcasts alone work on small values (`TryToSinkBroadcastAfterElementwiseOps`)."""
     if not broadcast.shape.dimensions:
         return False
-    operand = broadcast.operands[0]
+    operand = broadcast.operand
 
     def is_similar(x: Instruction) -> bool:
         return (
             x.opcode == "broadcast"
-            and x.operands[0].shape.key == operand.shape.key
+            and x.operand.shape.key == operand.shape.key
             and x.dimensions == broadcast.dimensions
         )
 
@@ -152,7 +152,7 @@ def _sink(c: Context, broadcast: Instruction) -> bool:
             continue
         operands = []
         for o in user.operands:
-            inner = o.operands[0]
+            inner = o.operand
             if is_spread_scalar(o):
                 inner = make.broadcast(o, operand.shape.with_element_type(o.element_type), inner)
             operands.append(inner)
@@ -170,10 +170,10 @@ def _rebroadcast_scalar(c: Context, broadcast: Instruction) -> bool:
             continue
         permutes = user.opcode in ("reshape", "reverse", "transpose")
         permutes |= user.opcode == "sort" and not user.shape.is_tuple
-        picks = user.opcode in ("slice", "dynamic-slice") and user.operands[0] is broadcast
+        picks = user.opcode in ("slice", "dynamic-slice") and user.operand is broadcast
         if permutes or (picks and user.operands.count(broadcast) == 1):
             c.changed = True
-            user.replace_all_uses_with(make.broadcast(user, user.shape, broadcast.operands[0]))
+            user.replace_all_uses_with(make.broadcast(user, user.shape, broadcast.operand))
             return False
     return False
 

@@ -10,23 +10,23 @@ from .context import Context, broadcast_constant, is_all, is_complex, is_non_neg
 
 
 def handle_abs(c: Context, x: Instruction) -> bool:
-    return is_non_negative(x.operands[0]) and c.replace(x, x.operands[0])
+    return is_non_negative(x.operand) and c.replace(x, x.operand)
 
 
 def handle_negate(c: Context, x: Instruction) -> bool:
-    return x.operands[0].opcode == "negate" and c.replace_if_compatible(x, x.operands[0].operands[0])
+    return x.operand.opcode == "negate" and c.replace_if_compatible(x, x.operand.operand)
 
 
 def handle_exponential(c: Context, x: Instruction) -> bool:
-    operand = x.operands[0]
+    operand = x.operand
     constant = operand if scalar_constant(operand) else broadcast_constant(operand)
     return constant is not None and scalar_of(constant) == 0 and c.become(x, make.scalar_like, 1)
 
 
 def handle_log(c: Context, log: Instruction) -> bool:
-    operand = log.operands[0]
+    operand = log.operand
     if operand.opcode == "exponential" and c.release.undoes_squares_and_exponentials:
-        return c.replace_if_compatible(log, operand.operands[0])
+        return c.replace_if_compatible(log, operand.operand)
     if operand.opcode == "power":
         a, b = operand.operands
         absolute = a if is_complex(a) else make.unary(log, "abs", a, log.shape)
@@ -35,21 +35,21 @@ def handle_log(c: Context, log: Instruction) -> bool:
         return c.become(log, make.select, is_zero, make.scalar_like(log, 0), product)
     if operand.opcode in ("sqrt", "rsqrt"):
         half = 0.5 if operand.opcode == "sqrt" else -0.5
-        new = make.unary(log, "log", operand.operands[0], log.shape)
+        new = make.unary(log, "log", operand.operand, log.shape)
         return c.binary(log, "multiply", new, make.scalar_like(log, half))
     return False
 
 
 def handle_sqrt(c: Context, x: Instruction) -> bool:
-    operand = x.operands[0]
+    operand = x.operand
     is_square = operand.opcode == "multiply" and operand.operands[0] is operand.operands[1]
     if not is_square or is_complex(x) or not c.release.undoes_squares_and_exponentials:
         return False
-    return c.become(x, make.unary, "abs", operand.operands[0])
+    return c.become(x, make.unary, "abs", operand.operand)
 
 
 def handle_rsqrt(c: Context, x: Instruction) -> bool:
-    operand = x.operands[0]
+    operand = x.operand
     if operand.opcode == "divide" and is_all(operand.operands[0], 1) and is_non_negative(operand.operands[1]):
         return c.become(x, make.unary, "sqrt", operand.operands[1], x.shape)
     return False
@@ -62,7 +62,7 @@ def handle_power(c: Context, power: Instruction) -> bool:
     if is_all(rhs, 1) and c.replace_if_compatible(power, lhs):
         return True
     if lhs.opcode == "exponential":
-        product = make.binary(power, "multiply", lhs.operands[0], rhs, power.shape)
+        product = make.binary(power, "multiply", lhs.operand, rhs, power.shape)
         return c.become(power, make.unary, "exponential", product)
     if is_all(rhs, 2):
         return c.binary(power, "multiply", lhs, lhs)
@@ -78,13 +78,13 @@ def handle_power(c: Context, power: Instruction) -> bool:
 
 def handle_complex(c: Context, x: Instruction) -> bool:
     real, imag = x.operands
-    if real.opcode == "real" and imag.opcode == "imag" and real.operands[0] is imag.operands[0]:
-        return c.replace(x, real.operands[0])
+    if real.opcode == "real" and imag.opcode == "imag" and real.operand is imag.operand:
+        return c.replace(x, real.operand)
     return False
 
 
 def handle_part(c: Context, x: Instruction) -> bool:
-    operand = x.operands[0]
+    operand = x.operand
     if operand.opcode == "complex":
         return c.replace(x, operand.operands[0 if x.opcode == "real" else 1])
     if not is_complex(operand):
@@ -95,14 +95,14 @@ def handle_part(c: Context, x: Instruction) -> bool:
 
 
 def handle_convert(c: Context, convert: Instruction) -> bool:
-    operand = convert.operands[0]
+    operand = convert.operand
     result = convert.element_type
     if operand.element_type == result:
         return c.replace(convert, operand)
     if operand.opcode == "convert":
-        source = operand.operands[0].element_type
+        source = operand.operand.element_type
         if source == result and keeps_values(source, operand.element_type):
-            return c.replace(convert, operand.operands[0])
+            return c.replace(convert, operand.operand)
     return False
 
 
@@ -137,10 +137,10 @@ def keeps_values(source: str, result: str) -> bool:
 
 
 def handle_reduce_precision(c: Context, x: Instruction) -> bool:
-    precision, _, end = _FLOATS.get(x.operands[0].element_type, (0, 0, 0))
+    precision, _, end = _FLOATS.get(x.operand.element_type, (0, 0, 0))
     bits = (x.attributes.get("exponent_bits"), x.attributes.get("mantissa_bits"))
     is_same = bits == (end.bit_length(), precision - 1)
-    return c.options.remove_no_op_reduce_precision and is_same and c.replace(x, x.operands[0])
+    return c.options.remove_no_op_reduce_precision and is_same and c.replace(x, x.operand)
 
 
 def handle_map(c: Context, x: Instruction) -> bool:
@@ -162,18 +162,18 @@ def handle_map(c: Context, x: Instruction) -> bool:
 
 
 def handle_sort(c: Context, sort: Instruction) -> bool:
-    first = sort.operands[0]
+    first = sort.operand
     if first.shape.element_count == 0 or first.shape.dimensions[sort.dimensions[0]] <= 1:
         return c.become(sort, make.result_of, sort.operands)
     return False
 
 
 def handle_conditional(c: Context, conditional: Instruction) -> bool:
-    predicate = conditional.operands[0]
+    predicate = conditional.operand
     is_on = c.options.conditional_simplification and c.release.simplifies_conditionals
     if not is_on or predicate.opcode != "convert":
         return False
-    if predicate.operands[0].element_type != "pred" or len(conditional.called_computations) != 2:
+    if predicate.operand.element_type != "pred" or len(conditional.called_computations) != 2:
         return False
     zero, one = conditional.called_computations
     new = make.add(
@@ -188,5 +188,5 @@ def handle_conditional(c: Context, conditional: Instruction) -> bool:
 
 
 def handle_get_tuple_element(c: Context, x: Instruction) -> bool:
-    source = x.operands[0]
+    source = x.operand
     return source.opcode == "tuple" and c.replace_if_compatible(x, source.operands[x.tuple_index])

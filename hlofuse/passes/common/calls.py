@@ -144,7 +144,7 @@ def inline(call: Instruction) -> dict[Instruction, Instruction]:
 def chosen_branch(conditional: Instruction) -> int | None:
     """The number of the branch, the last where there is none of that number; None where it is not known
     (`HandleConditional`, `xla/hlo/evaluator/hlo_evaluator.cc`)."""
-    index = conditional.operands[0]
+    index = conditional.operand
     value = scalar_of(index)
     if value is None:
         return None

@@ -21,7 +21,7 @@ Function = Callable[..., Any]
 
 def array_function(x: Instruction) -> Function:
     """From an array of each operand to that of `x`, not rounded; CannotEvaluate where it is not known."""
-    kind = x.operands[0].element_type if x.operands else ""
+    kind = x.operand.element_type if x.operands else ""
     name = str(x.raw("direction")) if x.opcode == "compare" else x.opcode
     if name == "convert":
         return _converted(kind, x.element_type)

@@ -32,7 +32,7 @@ def elements(
     if not x.shape.is_array or x.shape.element_count > most or x.shape.dynamic_dimensions:
         raise CannotEvaluate
     if x.opcode == "get-tuple-element":
-        found = _results(x.operands[0], cache, most)[x.tuple_index]
+        found = _results(x.operand, cache, most)[x.tuple_index]
     elif x.opcode in _CALLS:
         (found,) = _results(x, cache, most)
     elif x.opcode in MOVES:
@@ -97,7 +97,7 @@ def _spread(sizes: Sequence[int], own: Sequence[int], given: Elements) -> Elemen
 
 def _box(x: Instruction, part: Sequence[int], starts: Sequence[Elements]) -> tuple[slice, ...]:
     """The places of a part in the first operand, from starts that are moved inside."""
-    sizes = zip(starts, x.operands[0].shape.dimensions, part, strict=True)
+    sizes = zip(starts, x.operand.shape.dimensions, part, strict=True)
     firsts = (min(max(int(s.item().real), 0), n - k) for s, n, k in sizes)
     return tuple(slice(first, first + k) for first, k in zip(firsts, part, strict=True))
 
@@ -124,7 +124,7 @@ def _pad(x: Instruction, given: Elements, value: Elements) -> Elements:
 
 
 def _bitcast_convert(x: Instruction, given: Elements) -> Elements:
-    kinds = [s.element_type for s in (x.operands[0].shape, x.shape)]
+    kinds = [s.element_type for s in (x.operand.shape, x.shape)]
     if not {k[1:] for k in kinds} < {"16", "32", "64"}:
         raise CannotEvaluate
     source, result = (f"{k[0].replace('s', 'i')}{int(k[1:]) // 8}" for k in kinds)
@@ -163,7 +163,7 @@ def _combine(
 
 def _rows(x: Instruction, values: Elements) -> Elements:
     """The values of each result in the last dimension, as they lie in memory."""
-    shape = x.operands[0].shape
+    shape = x.operand.shape
     exact = shape.element_type in (*INTEGER_TYPES, "pred")
     if not exact and shape.minor_to_major not in (None, tuple(reversed(range(shape.rank)))):
         raise CannotEvaluate
@@ -263,7 +263,7 @@ MOVES: dict[str, Callable[..., Elements]] = {
     "constant": _constant,
     "iota": _iota,
     "bitcast-convert": _bitcast_convert,
-    "bitcast": lambda x, a: reinterpreted(a, x.operands[0].shape, x.shape),
+    "bitcast": lambda x, a: reinterpreted(a, x.operand.shape, x.shape),
 }
 """What an instruction that is not elementwise makes of the elements of its operands."""
 _CALLS: dict[str, Callable[..., list[Elements]]] = {

@@ -149,7 +149,7 @@ def reshape_bitcasts(module: Module) -> None:
     """Reshapes take the place of bitcasts and copies, which XLA does not read before its layouts; transposes
     around them where a bitcast's arrays do not lie row-major."""
     for x in [x for x in module.instructions() if x.opcode in ("bitcast", "copy")]:
-        new = x.operands[0]
+        new = x.operand
         order = new.shape.minor_to_major[::-1]
         back = x.shape.minor_to_major[::-1]
         if x.opcode == "copy" or (is_sorted(order) and is_sorted(back)):

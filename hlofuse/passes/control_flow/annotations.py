@@ -45,7 +45,7 @@ class ConvertMemoryPlacementToInternalAnnotations(Pass):
 
 def _move(annotation: Instruction) -> bool:
     target = _MOVES.get(annotation.frontend_attributes.get("_xla_buffer_placement", ""))
-    source = annotation.operands[0]
+    source = annotation.operand
     return target is not None and replace_instruction(
         annotation,
         make.add(annotation, "custom-call", source.shape, [source], custom_call_target=f'"{target}"'),
@@ -91,7 +91,7 @@ def remove_annotations(module: Module, chosen: Predicate = hands_on) -> bool:
     changed = False
     for i in list(module.instructions()):
         if chosen(i) and hands_on(i):
-            i.replace_all_uses_with(i.operands[0])
+            i.replace_all_uses_with(i.operand)
             i.drop_all_control_dependencies()
             computation_of(i).remove_instruction(i)
             changed = True
@@ -123,7 +123,7 @@ class ShardingRemover(Pass):
 
 def changes_shape(x: Instruction) -> bool:
     """True if `x` goes from an array to one device's part of it or back: only the partitioner can say how."""
-    return custom_call_target(x) in _LEFT and x.shape.dimensions != x.operands[0].shape.dimensions
+    return custom_call_target(x) in _LEFT and x.shape.dimensions != x.operand.shape.dimensions
 
 
 def _remove(call: Instruction, target: str) -> bool:
@@ -132,7 +132,7 @@ def _remove(call: Instruction, target: str) -> bool:
         return False
     if target not in _LEFT and target not in _COPIED:
         return False
-    operand = call.operands[0]
+    operand = call.operand
     call.replace_all_uses_with(operand)
     if target in _COPIED:  # clean-ups leave such a call and take its copy
         replace_instruction(call, make.unary(call, "copy", operand, call.shape))
@@ -155,7 +155,7 @@ class OptimizationBarrierExpander(Pass):
         if self.is_scheduled:
             module.schedules |= {c: breadth_first(c) for c in map(computation_of, barriers)}
         for barrier in barriers:
-            operand, computation = barrier.operands[0], computation_of(barrier)
+            operand, computation = barrier.operand, computation_of(barrier)
             move_control_dependencies(barrier, operand)
             barrier.replace_all_uses_with(operand)
             computation.remove_instruction(barrier)
@@ -171,12 +171,12 @@ class AllReduceSimplifier(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found = (x for c in module.computations for x in c.post_order() if _is_of_one(x))
-        return any_change(replace_instruction(x, x.operands[0]) for x in found)
+        return any_change(replace_instruction(x, x.operand) for x in found)
 
 
 def _is_of_one(x: Instruction) -> bool:
     if x.opcode in ("all-gather", "reduce-scatter"):
-        return x.shape.key == x.operands[0].shape.key
+        return x.shape.key == x.operand.shape.key
     if x.opcode != "all-reduce" or not x.shape.is_array:
         return False
     module = module_of(computation_of(x))

@@ -121,10 +121,10 @@ def _remove(x: Instruction) -> bool:
     count = len(x.called_computations)
     if count == 1:
         return _replace(x, _call(x, 0))
-    if x.operands[0].opcode == "constant":
+    if x.operand.opcode == "constant":
         branch = chosen_branch(x)
         return branch is not None and _replace(x, _call(x, branch))
-    if count != 2 or x.operands[0].element_type != "pred":
+    if count != 2 or x.operand.element_type != "pred":
         return False
     others = (i for branch in x.called_computations for i in branch if i.opcode not in _CHEAP)
     if any(not is_elementwise(i) and i.opcode != "constant" for i in others):
@@ -158,7 +158,7 @@ def _is_empty(branch: Computation) -> bool:
 def _chosen_branch(x: Instruction, yes: Instruction, no: Instruction) -> Instruction:
     shape: Shape = no.shape
     if shape.is_array:
-        predicate = x.operands[0]
+        predicate = x.operand
         if shape.dimensions:
             predicate = make.broadcast(x, shape.with_element_type("pred"), predicate)
         return make.select(x, predicate, yes, no)

@@ -117,7 +117,7 @@ class Partition:
 
     def _around(self, loop: Instruction, given: list[_Sharding]) -> list[_Sharding] | None:
         """The shardings of a loop's state, which those of its first values may follow."""
-        first = loop.operands[0]
+        first = loop.operand
         body = loop.called_computations[0]
         for _ in range(2):
             for c in loop.called_computations:
@@ -179,7 +179,7 @@ class Partition:
         dimensions = (d for s in zip(given or (), found, strict=False) for d in zip(*s, strict=True))
         if x in self._repeated or given is None or any(old and old != new for old, new in dimensions):
             return False  # divided in another way
-        if x.opcode == "get-tuple-element" and (source := x.operands[0]).opcode in ("parameter", "tuple"):
+        if x.opcode == "get-tuple-element" and (source := x.operand).opcode in ("parameter", "tuple"):
             state = self._shardings[source]
             if state is None or not (
                 source.opcode == "parameter" or self._divide(source, x.tuple_index, found)
@@ -321,7 +321,7 @@ def sharding_rule(x: Instruction) -> ShardingRule | None:
     if x.opcode == "transpose":
         return ShardingRule([places], dimensions)
     if x.opcode == "reshape":
-        pairs = dict(unmodified_dimensions(x.operands[0].shape, x.shape))
+        pairs = dict(unmodified_dimensions(x.operand.shape, x.shape))
         factors = [d if d in pairs.values() else WHOLE for d in places]
         return ShardingRule([[pairs.get(d, WHOLE) for d in range(ranks[0])]], factors)
     if x.opcode == "reduce" and all(o.opcode == "constant" for o in x.operands if not o.shape.rank):

@@ -232,7 +232,7 @@ class _Fusion:
         if (
             root.opcode == "dynamic-update-slice"
             and user.opcode == "dynamic-slice"
-            and root.operands[0] is user.operands[0]
+            and root.operand is user.operand
             and user.shape.key == root.operands[1].shape.key
         ):
             # The slice that is overwritten is read; of single elements it does not matter which.
@@ -253,7 +253,7 @@ class _Fusion:
         for output, root in zip(fusion.fused_root.outputs, self._model.summary(fusion).roots, strict=False):
             if root.is_reduction:
                 while output.opcode != "reduce" and output.operands:
-                    output = output.operands[0]
+                    output = output.operand
                 return output if output.opcode == "reduce" else None
         return None
 

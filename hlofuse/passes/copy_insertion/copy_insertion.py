@@ -65,7 +65,7 @@ def is_asynchronous_body(computation: Computation) -> bool:
 
 def _add_for_loop(alias: HloAlias, loop: Instruction, because: Because) -> None:
     """Copy what goes in, what an iteration begins with and what it ends with (`AddCopiesForWhile`)."""
-    init, dataflow = loop.operands[0], alias.dataflow
+    init, dataflow = loop.operand, alias.dataflow
     if is_flagged(loop, _NO_COPIES) or not dataflow.covers(loop):
         return
     indices = set()

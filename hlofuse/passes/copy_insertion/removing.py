@@ -156,7 +156,7 @@ def remove_copies(
             if remover.try_elide(copy):
                 changed = any_changed = True
                 copy.drop_all_control_dependencies()
-                copy.replace_all_uses_with(copy.operands[0])
+                copy.replace_all_uses_with(copy.operand)
     return any_changed
 
 
@@ -170,7 +170,7 @@ class _CopyRemover:
         self._dataflow, self._alias_info = alias.dataflow, alias_info
         pairs = {}
         for copy in copies:
-            source, result = self._dataflow.value_at(copy.operands[0]), self._dataflow.value_at(copy)
+            source, result = self._dataflow.value_at(copy.operand), self._dataflow.value_at(copy)
             if source is not None and result is not None:
                 pairs[copy] = source, result
         buffers = dict.fromkeys(alias.buffer_of(v) for ends in pairs.values() for v in ends)
@@ -189,7 +189,7 @@ class _CopyRemover:
     def try_elide(self, copy: Instruction) -> bool:
         """Join the buffers of a copy if no value suffers; True if the copy is needless (`TryElideCopy`)."""
         ends = self._ends.get(copy)
-        if ends is None or copy.shape.key != copy.operands[0].shape.key:
+        if ends is None or copy.shape.key != copy.operand.shape.key:
             return False
         source, result, lists = ends.source, ends.result, self._lists
         if source.next is result:

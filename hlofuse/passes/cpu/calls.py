@@ -61,7 +61,7 @@ def _may_update_in_place(x: Instruction) -> bool:
         return True
     if x.fusion_kind != "kLoop" or x.fused_root.opcode != "dynamic-update-slice":
         return False
-    return x.fused_root.operands[0].through("get-tuple-element").opcode == "parameter"
+    return x.fused_root.operand.through("get-tuple-element").opcode == "parameter"
 
 
 def _indexed_shape(x: Instruction) -> Shape | None:
@@ -147,7 +147,7 @@ def _compiled_whole(module: Module) -> set[Computation]:
 
 def _outline(loop: Instruction, module: Module) -> Instruction:
     """A call of a new computation that holds a copy of the loop takes its place."""
-    operand, computation = loop.operands[0], loop.computation
+    operand, computation = loop.operand, loop.computation
     assert computation is not None
     body = Computation(f"{loop.name}_computation")
     body.root = body.append_parsed(loop.clone([body.append_parameter(operand.name, operand.shape)]))

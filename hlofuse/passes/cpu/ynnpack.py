@@ -77,9 +77,9 @@ def is_supported(x: Instruction, release: Release = AROUND_FUSION) -> bool:
         case "iota":
             return x.element_type in ("f32", "s32") and _is_row_major(x.shape)
         case "reshape":
-            return is_supported and _laid_out(x) and reshape_is_bitcast(x.operands[0].shape, x.shape)
+            return is_supported and _laid_out(x) and reshape_is_bitcast(x.operand.shape, x.shape)
         case "bitcast" | "transpose":
-            return is_supported and _laid_out(x) and x.element_type == x.operands[0].element_type
+            return is_supported and _laid_out(x) and x.element_type == x.operand.element_type
         case "broadcast":
             return is_supported and _laid_out(x) and list(x.dimensions) == sorted(set(x.dimensions))
         case "pad":
@@ -109,7 +109,7 @@ def _is_row_major(shape: Shape) -> bool:
 
 
 def _laid_out(x: Instruction) -> bool:
-    return _is_row_major(x.shape) and _is_row_major(x.operands[0].shape)
+    return _is_row_major(x.shape) and _is_row_major(x.operand.shape)
 
 
 def _is_pad_supported(x: Instruction) -> bool:

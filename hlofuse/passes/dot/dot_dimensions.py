@@ -61,7 +61,7 @@ def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
     remaining = [rest] if rest != 1 else []
     new = [contracted]
     # The sizes of the batch are those of the left side, in the order of its own dimensions.
-    left = dot.operands[0].shape.dimensions
+    left = dot.operand.shape.dimensions
     first = [n for d, n in enumerate(left) if d in dims.lhs_batch]
     shape = [*first, *remaining, *new] if side == 0 else [*first, *new, *remaining]
     place = len(batch) + (len(remaining) if side == 0 else 0)
@@ -111,7 +111,7 @@ class DotDimensionNormalizer(VisitPass):
         many = [side for side in sides if len(side.groups[FREE]) > 1]
         if len(sides[0].groups[CONTRACTING]) < 2 and not many:
             return False
-        lhs, left = self._operand(sides[0], dot.operands[0])
+        lhs, left = self._operand(sides[0], dot.operand)
         rhs, right = self._operand(sides[1], dot.operands[1])
         shape = array(dot.element_type, product_sizes(lhs, rhs))
         new = dot_like(dot, shape, left, right, dimensions_of(lhs, rhs))
@@ -192,7 +192,7 @@ def _concatenate_of_concatenates(concatenate: Instruction) -> bool:
 def _slice_of_concatenate(instruction: Instruction) -> bool:
     if instruction.opcode != "slice" or instruction.shape.rank != 1:
         return False
-    concatenate = instruction.operands[0]
+    concatenate = instruction.operand
     if concatenate.opcode != "concatenate":
         return False
     window = instruction.attributes["slice"][0]
@@ -211,16 +211,16 @@ def _slice_of_concatenate(instruction: Instruction) -> bool:
 def _reshape_of_broadcast(reshape: Instruction) -> bool:
     if reshape.opcode != "reshape" or reshape.shape.rank != 0:
         return False
-    broadcast = reshape.operands[0]
-    if broadcast.opcode != "broadcast" or broadcast.shape.rank != 1 or broadcast.operands[0].shape.rank:
+    broadcast = reshape.operand
+    if broadcast.opcode != "broadcast" or broadcast.shape.rank != 1 or broadcast.operand.shape.rank:
         return False
-    return _forward(reshape, broadcast.operands[0])
+    return _forward(reshape, broadcast.operand)
 
 
 def _reshape_of_reshape(reshape: Instruction) -> bool:
-    if reshape.opcode != "reshape" or reshape.operands[0].opcode != "reshape":
+    if reshape.opcode != "reshape" or reshape.operand.opcode != "reshape":
         return False
-    source = reshape.operands[0].operands[0]
+    source = reshape.operand.operand
     return source.shape.key == reshape.shape.key and _forward(reshape, source)
 
 
@@ -228,7 +228,7 @@ def _identity(opcode: str) -> Predicate:
     def forward(instruction: Instruction) -> bool:
         if instruction.opcode != opcode:
             return False
-        source = instruction.operands[0]
+        source = instruction.operand
         return source.shape.key == instruction.shape.key and _forward(instruction, source)
 
     return forward

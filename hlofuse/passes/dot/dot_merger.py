@@ -336,14 +336,14 @@ def _source(dot: Instruction, side: int, tracked: bool) -> tuple[Instruction, Do
         operand_dims = dims.of_operand(current)
         if operand_dims is None:
             break
-        current, dims = current.operands[0], operand_dims
+        current, dims = current.operand, operand_dims
     return current, dims
 
 
 def _of_narrow_type(instruction: Instruction) -> bool:
     """Made of numbers smaller than a byte (`HasSubByteUpcast`)."""
     while instruction.opcode in (*_SHAPES, "convert"):
-        operand = instruction.operands[0]
+        operand = instruction.operand
         narrow = operand.shape.bit_width < 8 and operand.element_type != "pred"
         if instruction.opcode == "convert" and narrow:
             return True
@@ -380,7 +380,7 @@ def _shorten(start: Instruction) -> None:
     """Make the reshapes and transposes from `start` on as few as may be (`SimplifyConsumerChain`)."""
     if len(start.operands) != 1:
         return
-    producer = start.operands[0]
+    producer = start.operand
     tracker = ShapeTracker.of(producer.shape.dimensions)
     chain = []
     current = start

@@ -158,7 +158,7 @@ def _trivial(dot: Instruction) -> list[int]:
     in_order = tuple(range(len(numbers.lhs_batch)))
     if numbers.lhs_batch != in_order or numbers.rhs_batch != in_order or len(numbers.lhs_contracting) != 1:
         return []
-    return [d for d in in_order if dot.operands[0].shape.dimensions[d] == 1]
+    return [d for d in in_order if dot.operand.shape.dimensions[d] == 1]
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def _fold(dot: Instruction, sides: list[int]) -> None:
     is_folded = [side in sides for side in (0, 1)]
     pairs = list(zip(dot.operands, is_folded, strict=True))
     orders = (dict(enumerate(o.dimensions if fold else range(o.shape.rank))) for o, fold in pairs)
-    operands = [o.operands[0] if fold else o for o, fold in pairs]
+    operands = [o.operand if fold else o for o, fold in pairs]
     batch, contracting = DotDimensions.of(dot).moved(*orders)
     new = new_dot(dot, operands, batch, contracting)
     new.shape = dot.shape
@@ -305,7 +305,7 @@ class DotOperand(Record):
         """The same of the operand of a transpose or reshape (`MapBackward`)."""
         if instruction.opcode == "transpose":
             return self.permuted(inverse(tuple(instruction.dimensions)))
-        return self.reshaped(instruction.operands[0].shape.dimensions)
+        return self.reshaped(instruction.operand.shape.dimensions)
 
     def _without(self, removed: Iterable[int]) -> DotOperand:
         dropped = set(removed)

@@ -168,7 +168,7 @@ class ShapeTracker(Struct):
         chain = []
         while consumer is not producer:
             chain.append(consumer)
-            consumer = consumer.operands[0]
+            consumer = consumer.operand
         tracker = cls.of(producer.shape.dimensions)
         for instruction in reversed(chain):
             tracker.append(instruction)
@@ -363,7 +363,7 @@ def _lineage(instruction: Instruction) -> dict[Instruction, None]:
     """The instruction and what it is made of, while that is one."""
     found = {instruction: None}
     while len(instruction.operands) == 1:
-        instruction = instruction.operands[0]
+        instruction = instruction.operand
         found[instruction] = None
     return found
 

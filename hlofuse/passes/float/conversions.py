@@ -49,14 +49,14 @@ def _move_down(x: Instruction) -> bool:
     constants = [o for o in x.operands if o.opcode == "constant"]
     if x.opcode not in _COMMUTES or not converts or len(converts) + len(constants) != len(x.operands):
         return False
-    sources = {o.operands[0].element_type for o in converts}
-    narrow = converts[0].operands[0].shape
+    sources = {o.operand.element_type for o in converts}
+    narrow = converts[0].operand.shape
     if len(sources) > 1 or narrow.bit_width >= converts[0].shape.bit_width or _is_packed(narrow.element_type):
         return False
     of = narrow.element_type
     if not all(_is_lossless(o, of) for o in constants):
         return False
-    operands = [o.operands[0] if o.opcode == "convert" else _convert(o, of) for o in x.operands]
+    operands = [o.operand if o.opcode == "convert" else _convert(o, of) for o in x.operands]
     moved = make.copy_of(x, operands, x.shape.with_element_type(of))
     return replaced(x, add(x, "convert", x.shape, [moved]))
 
@@ -68,7 +68,7 @@ def _move_up(computation: Computation) -> bool:
         convert = work.popleft()
         if convert.opcode != "convert" or convert.computation is None:
             continue
-        x, of = convert.operands[0], convert.element_type
+        x, of = convert.operand, convert.element_type
         if len(x.users) != 1 or x.opcode not in _COMMUTES:
             continue
         if x.shape.bit_width <= convert.shape.bit_width or _is_packed(of):
@@ -125,7 +125,7 @@ class SimplifyFPConversions(Pass):
 def _shorten(convert: Instruction) -> bool:
     source, length = convert, 0
     while source.opcode == "convert" and source.element_type in FLOATING_TYPES:
-        source = source.operands[0]
+        source = source.operand
         length += 1
     if length < 2:
         return False
@@ -165,12 +165,12 @@ class ComparisonExpander(RewritePass):
     opcodes = ("compare",)
 
     def handle(self, x: Instruction) -> bool:
-        if x.raw("type") != "TOTALORDER" or x.operands[0].element_type not in _FLOATS:
+        if x.raw("type") != "TOTALORDER" or x.operand.element_type not in _FLOATS:
             return False
         return substituted(x, self._expand(x))
 
     def _expand(self, x: Instruction) -> Instruction:
-        element_type = x.operands[0].element_type
+        element_type = x.operand.element_type
         wide = self.widened.get(element_type, element_type)
         return _of_integers(x, [make.convert(x, o, wide) for o in x.operands])
 
@@ -199,7 +199,7 @@ class LogisticExpander(RewritePass):
     explained = Explained(LOGISTIC)
 
     def handle(self, x: Instruction) -> bool:
-        operand = x.operands[0]
+        operand = x.operand
         one = make.scalar_like(operand, 1.0)
         negated = make.added(x, "negate", x.shape, [operand])
         power = make.added(x, "exponential", x.shape, [negated])
@@ -217,7 +217,7 @@ class BitcastDtypesExpander(RewritePass):
     def handle(self, x: Instruction) -> bool:
         if not x.shape.is_array:
             return False
-        widths = x.operands[0].shape.bit_width, x.shape.bit_width
+        widths = x.operand.shape.bit_width, x.shape.bit_width
         if widths[0] == widths[1] or min(widths) < 8 or max(widths) > 64:
             return False
         expand = _narrower if widths[0] > widths[1] else _wider
@@ -234,7 +234,7 @@ def _bits(at: Instruction, operand: Instruction, element_type: str) -> Instructi
 
 def _narrower(x: Instruction, width: int, new_width: int) -> Instruction:
     """Parts of each element, the lowest first (`Downcast`)."""
-    source = x.operands[0]
+    source = x.operand
     rank = source.shape.rank
     sizes = (*source.shape.dimensions, width // new_width)
     wide = make.broadcast(x, array(source.element_type, sizes), source, range(rank))
@@ -248,7 +248,7 @@ def _narrower(x: Instruction, width: int, new_width: int) -> Instruction:
 
 def _wider(x: Instruction, width: int, new_width: int) -> Instruction:
     """Elements of the last dimension put together (`Upcast`)."""
-    source = x.operands[0]
+    source = x.operand
     *outer, last = source.shape.dimensions
     if outer:
         sizes = [*outer[:-1], outer[-1] * last]

@@ -68,7 +68,7 @@ def _end_of_softmax(greatest: Instruction, ends: set[Instruction]) -> Instructio
     dimensions, from the row; None for others, and where a product's kernel ends with the rows."""
     if greatest.opcode != "reduce" or greatest.called[0][1].root.opcode != "maximum":
         return None
-    rows = greatest.operands[0]
+    rows = greatest.operand
     others = [u for u in rows.users if u is not greatest]
     spread = [u for u in greatest.users if u.opcode == "broadcast"]
     is_inner = {*greatest.dimensions} <= {*rows.shape.minor_to_major[:2]}
@@ -117,7 +117,7 @@ class Prediction(OnlySkipped):
         for value in consumer.operands:
             reader, code = consumer, self._refused.get((value.name, consumer.name))
             while value.operands and not is_kernel(value):
-                value, reader = value.operands[0], value
+                value, reader = value.operand, value
                 code = code or self._refused.get((value.name, reader.name))
             if value is producer and code is not None:
                 return code
@@ -148,7 +148,7 @@ class Prediction(OnlySkipped):
     ) -> bool:
         first, second = self._groups[producer], self._groups[user]
         kinds = kind(producer), kind(user)
-        is_written = kinds == ("convolution", _WRITES) and user.operands[0].opcode != "parameter"
+        is_written = kinds == ("convolution", _WRITES) and user.operand.opcode != "parameter"
         is_read = kinds[0] in ("loop", "convolution") and kinds[1] in ("loop", "reduce")
         if first is second or not (is_read or is_written):
             return False
@@ -167,5 +167,5 @@ class Prediction(OnlySkipped):
 
 def _size(kernel: Instruction) -> tuple[int, ...]:
     root = kernel.fused_root if is_created(kernel) else kernel
-    shape = root.operands[0].shape if root.opcode == "reduce" else root.shape
+    shape = root.operand.shape if root.opcode == "reduce" else root.shape
     return next(leaf.dimensions for _, leaf in shape.leaves())

@@ -92,7 +92,7 @@ class HostMemoryTransferAsyncifier(RewritePass):
     opcodes = ("copy",)
 
     def handle(self, x: Instruction) -> bool:
-        source = x.operands[0]
+        source = x.operand
         layouts = (x.shape.layout, source.shape.layout)
         if sum(layout is not None and _HOST_SPACE in layout.suffix for layout in layouts) != 1:
             return False
@@ -133,7 +133,7 @@ def _elements(source: Instruction, index: int) -> Iterator[Instruction]:
 
 def _move(annotation: Instruction) -> None:
     """Replace `MoveToHost` by a copy, and each `MoveToDevice` that reads it by one back."""
-    source = annotation.operands[0]
+    source = annotation.operand
     on_host = make.copied(source, _in_space(source.shape, _HOST_SPACE))
     replaced(annotation, on_host)
     queue = [on_host]
@@ -165,7 +165,7 @@ def _is_on_device(i: Instruction) -> bool:
     """True for a `MoveToDevice` of a value that is there."""
     if custom_call_target(i) != "MoveToDevice":
         return False
-    source = i.operands[0].through(*_SEEN_THROUGH)
+    source = i.operand.through(*_SEEN_THROUGH)
     layout = source.shape.layout
     is_computed = source.opcode not in ("parameter", "get-tuple-element", "custom-call", "opt-barrier")
     return is_computed and (layout is None or _HOST_SPACE not in layout.suffix)
@@ -227,7 +227,7 @@ class CopyFusion(DevicePass):
 def _is_plain_copy(copy: Instruction) -> bool:
     return (
         copy.opcode == "copy"
-        and copy.shape.key == copy.operands[0].shape.key
+        and copy.shape.key == copy.operand.shape.key
         and not copy.shape.is_tuple
         and not copy.control_predecessors
         and not copy.control_successors
@@ -270,8 +270,8 @@ def _fuse(fusion: Instruction, copies: list[Instruction], others: list[Instructi
     several, written = fusion.is_multi_output_fusion, []
     for copy in copies:
         chain = [copy]
-        while chain[-1].operands[0] is not fusion:
-            chain.append(chain[-1].operands[0])
+        while chain[-1].operand is not fusion:
+            chain.append(chain[-1].operand)
         source = outputs[chain.pop().tuple_index if several else 0]
         for x in reversed(chain):
             source = body.add_instruction(x.clone([source]))

@@ -67,7 +67,7 @@ class TopkSpecializer(VisitPass):
 
 def _is_computed(call: Instruction) -> bool:
     """`SmallBufferOptimization`: few of many, in rows of at most one batch dimension."""
-    shape = call.operands[0].shape
+    shape = call.operand.shape
     if shape.element_type not in ("f32", "bf16") or not 1 <= shape.rank <= 2:
         return False
     size, wanted = shape.dimensions[-1], call.shape.tuple_shapes[0].dimensions[-1]

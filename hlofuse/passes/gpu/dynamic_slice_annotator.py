@@ -53,7 +53,7 @@ def _annotate(i: Instruction, place: _Place) -> None:
 
 def _place(i: Instruction, series: _Series) -> _Place | None:
     """`AnalyzeDynamicSlice`; adds to `series`."""
-    whole = i.operands[0].shape
+    whole = i.operand.shape
     is_slice = i.opcode == "dynamic-slice"
     sizes = i.shape.dimensions if is_slice else i.operands[1].shape.dimensions
     if not is_contiguous_slice(i) or not has_byte_strides(whole):

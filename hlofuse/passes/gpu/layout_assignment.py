@@ -66,7 +66,7 @@ def can_fold_transpose(dot: Instruction, number: int) -> bool:
     free = dims.free(number, transpose.shape.rank)
     batch, contracting = (permute(mapping, own) for own in dims.fixed(number))
     moved = permute(mapping, free)
-    return is_sorted(moved) and is_matrix(transpose.operands[0].shape, batch, contracting, moved)
+    return is_sorted(moved) and is_matrix(transpose.operand.shape, batch, contracting, moved)
 
 
 def is_for_cublas(dot: Instruction, of_vectors: bool = True) -> bool:
@@ -88,7 +88,7 @@ def is_for_cublas(dot: Instruction, of_vectors: bool = True) -> bool:
 
 def is_tiny(dot: Instruction, threshold: int = _TINY_DOT_ELEMENTS) -> bool:
     """`IsMatrixMultiplicationTooSmallForRewriting`."""
-    free, sizes = sum(map(math.prod, free_sizes(dot))), dot.operands[0].shape.dimensions
+    free, sizes = sum(map(math.prod, free_sizes(dot))), dot.operand.shape.dimensions
     return free * math.prod(sizes[d] for d in DotDimensions.of(dot).lhs_contracting) < threshold
 
 
@@ -112,10 +112,7 @@ class GpuLayoutAssignment(DevicePass):
 def _is_left_out(instruction: Instruction) -> bool:
     if instruction.opcode in _LEFT_OUT:
         return True
-    if (
-        instruction.opcode == "bitcast-convert"
-        and instruction.shape.rank != instruction.operands[0].shape.rank
-    ):
+    if instruction.opcode == "bitcast-convert" and instruction.shape.rank != instruction.operand.shape.rank:
         return True
     special = any(s.layout is not None and s.layout.suffix for _, s in instruction.shape.subshapes())
     if special or instruction.opcode != "conditional":
@@ -151,7 +148,7 @@ class _GpuLayouts(LayoutAssignment):
 
     def makes_rows(self, reduce: Instruction) -> bool:
         """Another layout is worth it only if the rows are long; at first, also if several fill a warp."""
-        sizes = reduce.operands[0].shape.dimensions
+        sizes = reduce.operand.shape.dimensions
         length = math.prod(sizes[d] for d in reduce.dimensions)
         fill_warps = not self._release.lays_out_long_rows_only and _MIN_ROW_ELEMENTS % max(length, 1) == 0
         return fill_warps or length >= _MIN_ROW_ELEMENTS
@@ -166,7 +163,7 @@ class _GpuLayouts(LayoutAssignment):
             elif opcode == "transpose":
                 self._constrain_transpose(instruction)
             elif opcode == "fft":
-                self.set_operand_layout(instruction, 0, descending(instruction.operands[0].shape))
+                self.set_operand_layout(instruction, 0, descending(instruction.operand.shape))
                 self.set_instruction_layout(instruction, descending(instruction.shape))
             elif (
                 opcode == "sort"
@@ -174,7 +171,7 @@ class _GpuLayouts(LayoutAssignment):
             ):
                 self._constrain_sort(instruction)
             elif custom_call_target(instruction) == "__gpu$TopK":
-                order = tuple(range(instruction.operands[0].shape.rank - 1, -1, -1))
+                order = tuple(range(instruction.operand.shape.rank - 1, -1, -1))
                 for k in (0, 1):
                     self.set_buffer_layout(self.buffers.defined_by(instruction)[k,], order)
             elif opcode in _MAJOR and instruction.shape.is_array and instruction.dimensions:
@@ -185,7 +182,7 @@ class _GpuLayouts(LayoutAssignment):
                 self.set_instruction_layout(instruction, _fortran(instruction.shape))
 
     def _constrain_sort(self, sort: Instruction) -> None:
-        rank = sort.operands[0].shape.rank
+        rank = sort.operand.shape.rank
         if rank <= 1:
             return
         order = tuple(range(rank - 1, -1, -1))
@@ -196,7 +193,7 @@ class _GpuLayouts(LayoutAssignment):
 
     def _constrain_transpose(self, transpose: Instruction) -> None:
         """If a dot can, it writes so that its transpose is a row-major bitcast."""
-        dot = transpose.operands[0]
+        dot = transpose.operand
         if dot.opcode != "dot" or len(dot.users) > 1:
             return
         shape = relaid(dot.shape, transpose.dimensions[::-1])

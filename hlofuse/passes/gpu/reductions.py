@@ -42,12 +42,12 @@ def initial_values_of(reduce: Instruction) -> list[Instruction]:
 
 def kind_of(reduce: Instruction) -> Reduction:
     """`GetReductionKindAndContiguousComponents`."""
-    return reduction_of(reduce.operands[0].shape, reduce.dimensions)[0]
+    return reduction_of(reduce.operand.shape, reduce.dimensions)[0]
 
 
 def has_own_emitter(reduce: Instruction, device: DeviceDescription) -> bool:
     """`IsReductionFromOrToContiguousDimensions`."""
-    kind, together = reduction_of(reduce.operands[0].shape, reduce.dimensions)
+    kind, together = reduction_of(reduce.operand.shape, reduce.dimensions)
     return together and faster_than_elemental(device, kind)
 
 
@@ -94,7 +94,7 @@ class ReductionDimensionGrouper(VisitPass):
         sizes = list[int]()
         dimensions = []
         refused = 1
-        for d, size in enumerate(reduce.operands[0].shape.dimensions):
+        for d, size in enumerate(reduce.operand.shape.dimensions):
             if d in reduced and d + 1 in reduced:
                 refused *= size
                 continue
@@ -114,7 +114,7 @@ class TransposeDimensionGrouper(VisitPass):
     opcodes = ("transpose",)
 
     def handle(self, transpose: Instruction) -> bool:
-        source = transpose.operands[0]
+        source = transpose.operand
         found = normalized_transpose(source.shape, transpose.shape, transpose.dimensions)
         if found is None or len(found[0]) == 1 or found[0] == transpose.shape.dimensions:
             return False
@@ -132,7 +132,7 @@ class ReductionDegenerateDimRemover(VisitPass):
     opcodes = ("reduce",)
 
     def handle(self, reduce: Instruction) -> bool:
-        sizes = reduce.operands[0].shape.dimensions
+        sizes = reduce.operand.shape.dimensions
         if 1 not in sizes:
             return False
         remaining = [d for d, size in enumerate(sizes) if size != 1]
@@ -187,7 +187,7 @@ class ReductionSplitter(VisitPass):
         dimensions = reduce.dimensions
         if has_own_emitter(reduce, self.device) or len(dimensions) < 2 or not reduce.shape.is_array:
             return False
-        operand = reduce.operands[0]
+        operand = reduce.operand
         sizes = operand.shape.dimensions
         largest = max(dimensions, key=lambda d: sizes[d])
         left = [size for d, size in enumerate(sizes) if d != largest]
@@ -218,7 +218,7 @@ class TreeReductionRewriter(VisitPass):
             shape = Shape.maybe_tuple_of([without(i.shape, [minor]) for i in inputs])
             first = reduce_like(reduce, shape, inputs, [minor])
             return replaced(reduce, reduce_like(reduce, reduce.shape, _elements(reduce, first), [0]))
-        k1, k2 = _factors(reduce.operands[0].shape.dimensions[dimensions[-1]], kind, self.device)
+        k1, k2 = _factors(reduce.operand.shape.dimensions[dimensions[-1]], kind, self.device)
         return _split(reduce, dimensions, k1, k2)
 
 

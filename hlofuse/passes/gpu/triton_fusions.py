@@ -139,7 +139,7 @@ class _Matcher(Record):
         if root.opcode not in ELEMENTWISE_BINARY or not self._supported(root):
             return None
         broadcast = self._trivially_reached(root.operands[1], "broadcast")
-        reduce = self._trivially_reached(broadcast.operands[0], "reduce") if broadcast is not None else None
+        reduce = self._trivially_reached(broadcast.operand, "reduce") if broadcast is not None else None
         if broadcast is None or reduce is None or not reduce.shape.is_array:
             return None
         if not broadcast.shape.is_row_major or not reduce.shape.is_row_major:
@@ -148,10 +148,10 @@ class _Matcher(Record):
             return None
         if broadcast.shape.rank - 1 in broadcast.dimensions:
             return None
-        producer = reduce.operands[0]
+        producer = reduce.operand
         while self._trivial(producer):
             producer = _followed(producer)
-        left = root.operands[0]
+        left = root.operand
         if not producer.shape.is_array or not producer.shape.is_row_major:
             return None
         if not self._leads_to(producer, left) or (producer is not left and len(left.users) != 1):
@@ -193,16 +193,16 @@ class _Matcher(Record):
                 return True
             if not self._trivial(found):
                 return False
-            consumer = found.operands[0]
+            consumer = found.operand
         return True
 
     def _is_fusible_reduction(self, reduce: Instruction) -> bool:
         """`ShouldFuseReduction`: over the last dimension, from a constant."""
-        if not self._supported(reduce) or reduce.dimensions != (reduce.operands[0].shape.rank - 1,):
+        if not self._supported(reduce) or reduce.dimensions != (reduce.operand.shape.rank - 1,):
             return False
         start = reduce.operands[1]
         if start.opcode == "convert":
-            return start.operands[0].opcode == "constant" and self._supported(start)
+            return start.operand.opcode == "constant" and self._supported(start)
         return start.opcode == "constant"
 
 
@@ -210,7 +210,7 @@ def _is_splat(instruction: Instruction) -> bool:
     """A broadcast of a scalar constant or of a parameter."""
     if instruction.opcode != "broadcast":
         return False
-    source = instruction.operands[0]
+    source = instruction.operand
     return source.opcode == "parameter" or (source.opcode == "constant" and source.shape.is_effective_scalar)
 
 
@@ -318,7 +318,7 @@ def _is_slow_transpose(fusion: Instruction) -> bool:
     root = fusion.fused_root
     if fusion.fusion_kind != "kLoop" or root.opcode != "transpose":
         return False
-    source = root.operands[0]
+    source = root.operand
     normalized = normalized_transpose(source.shape, root.shape, root.dimensions)
     if normalized is None:
         return False
@@ -330,7 +330,7 @@ def _is_slow_transpose(fusion: Instruction) -> bool:
         if not source.shape.rank:
             return False
         minor = source.shape.dimensions[source.shape.minor_to_major[0]]
-        return minor.bit_count() == 1 and source.operands[0].opcode == "parameter"
+        return minor.bit_count() == 1 and source.operand.opcode == "parameter"
     return source.opcode == "parameter"
 
 

@@ -37,13 +37,13 @@ def goes_depth_first(instruction: Instruction) -> bool:
     """`InstructionShouldPropagateDepthFirst`."""
     opcode = instruction.opcode
     if opcode == "reshape":
-        source = instruction.operands[0].shape
+        source = instruction.operand.shape
         return source.rank == 1 or ones_moved(source, instruction.shape) is not None
     return opcode in ("gather", "scatter", "transpose") or instruction.fusion_kind == "kCustom"
 
 
 def row_reduction_order(order: Order, reduce: Instruction) -> Order:
-    remaining = others(reduce.operands[0].shape.rank, reduce.dimensions)
+    remaining = others(reduce.operand.shape.rank, reduce.dimensions)
     return (*reversed(reduce.dimensions), *(remaining[d] for d in order))
 
 
@@ -132,7 +132,7 @@ class Requests:
         priority = self.priority if priority is None else priority
         opcode = instruction.opcode
         if (opcode == "dynamic-update-slice" and number > 0 and not mandatory and priority > -2) or (
-            opcode == "reshape" and not mandatory and instruction.operands[0].opcode == "dynamic-slice"
+            opcode == "reshape" and not mandatory and instruction.operand.opcode == "dynamic-slice"
         ):
             dfs, priority = False, priority - 1
         new = OperandConstraint(instruction, number, shape, mandatory, dfs, priority)

@@ -65,16 +65,16 @@ class Buffers:
         seen = dict[Index, Buffer]()
         if opcode == "get-tuple-element":
             at = instruction.tuple_index
-            source = self._seen[instruction.operands[0]]
+            source = self._seen[instruction.operand]
             seen = {index[1:]: b for index, b in source.items() if index[:1] == (at,)}
         elif opcode in _FORWARDING:
-            seen = dict(self._seen[instruction.operands[0]])
+            seen = dict(self._seen[instruction.operand])
         elif opcode == "tuple":
             seen[()] = defined[()] = self._new(instruction, (), instruction.shape)
             for k, operand in enumerate(instruction.operands):
                 seen.update({(k, *index): b for index, b in self._seen[operand].items()})
         elif opcode == "copy":
-            seen = dict(self._seen[instruction.operands[0]])
+            seen = dict(self._seen[instruction.operand])
             seen[()] = defined[()] = self._new(instruction, (), instruction.shape)
         else:
             for index, shape in instruction.shape.subshapes():

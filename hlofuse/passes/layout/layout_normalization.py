@@ -38,7 +38,7 @@ class ReshapeDecomposer(VisitPass):
     opcodes = ("reshape",)
 
     def handle(self, reshape: Instruction) -> bool:
-        operand = reshape.operands[0]
+        operand = reshape.operand
         source, result = operand.shape, reshape.shape
         if reshape_is_bitcast(source, result):
             return replaced(reshape, bitcast(operand, result))
@@ -129,9 +129,9 @@ def normal_input(operand: Instruction) -> Instruction:
     """The row-major array that `operand` is, or is a bitcast of (`GetNormalizedInput`)."""
     if is_default(operand):
         return operand
-    if operand.opcode != "bitcast" or not is_default(operand.operands[0]):
+    if operand.opcode != "bitcast" or not is_default(operand.operand):
         raise NotRepresentable(f"{operand.name} is neither row-major nor a bitcast of what is")
-    return operand.operands[0]
+    return operand.operand
 
 
 def _normal_inputs(hlo: Instruction) -> list[Instruction]:
@@ -215,7 +215,7 @@ class _Visitor:
         return True
 
     def _elementwise(self, hlo: Instruction) -> bool:
-        if hlo.opcode == "bitcast-convert" and hlo.shape.rank != hlo.operands[0].shape.rank:
+        if hlo.opcode == "bitcast-convert" and hlo.shape.rank != hlo.operand.shape.rank:
             return self._default(hlo)
         if any(o.shape.minor_to_major != hlo.shape.minor_to_major for o in hlo.operands):
             raise NotRepresentable(f"{hlo.name} has another layout than its operands")
@@ -230,7 +230,7 @@ class _Visitor:
 
     def _slice(self, hlo: Instruction) -> bool:
         ranges = SliceRanges(ranges_of(hlo)[d] for d in to_memory(hlo.shape))
-        return self._added(hlo, [normal_input(hlo.operands[0])], slice=ranges)
+        return self._added(hlo, [normal_input(hlo.operand)], slice=ranges)
 
     def _dynamic_slice(self, hlo: Instruction) -> bool:
         order = to_memory(hlo.shape)
@@ -264,7 +264,7 @@ class _Visitor:
         return self._done(hlo, new)
 
     def _broadcast(self, hlo: Instruction) -> bool:
-        operand = hlo.operands[0]
+        operand = hlo.operand
         place = inverse(to_memory(hlo.shape))
         dims = [place[d] for d in permute(hlo.dimensions, to_memory(operand.shape))]
         return self._added(hlo, [normal_input(operand)], dimensions=dims)
@@ -274,7 +274,7 @@ class _Visitor:
         return self._derived(hlo, [], iota_dimension=at)
 
     def _reshape(self, hlo: Instruction) -> bool:
-        source = normal_input(hlo.operands[0])
+        source = normal_input(hlo.operand)
         return self._done(hlo, derived(source, "reshape", physical(hlo.shape), [source]))
 
     def _scatter(self, hlo: Instruction) -> bool:
@@ -282,7 +282,7 @@ class _Visitor:
         return self._done(hlo, normalized_scatter(hlo, inputs))
 
     def _transpose(self, hlo: Instruction) -> bool:
-        operand = hlo.operands[0]
+        operand = hlo.operand
         source = normal_input(operand)
         moved = hlo.dimensions if hlo.opcode == "transpose" else range(hlo.shape.rank)
         dims = permute(permute(inverse(to_memory(operand.shape)), moved), to_memory(hlo.shape))
@@ -295,7 +295,7 @@ class _Visitor:
         return self._transpose(hlo) if hlo.shape.is_array else self._default(hlo)
 
     def _reverse(self, hlo: Instruction) -> bool:
-        source = normal_input(hlo.operands[0])
+        source = normal_input(hlo.operand)
         place = inverse(to_memory(hlo.shape))
         dims = sorted(place[d] for d in hlo.dimensions)
         return self._done(hlo, derived(hlo, "reverse", source.shape, [source], dimensions=dims))
@@ -318,7 +318,7 @@ class _Visitor:
         new = self._transform_call(hlo) if self._transform_call is not None else None
         if new is None:
             return self._default(hlo)
-        self.visited.add(new.operands[0])
+        self.visited.add(new.operand)
         return replaced(hlo, new)
 
 

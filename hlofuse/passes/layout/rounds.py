@@ -52,7 +52,7 @@ def _run(
         if instruction.opcode == "infeed":
             layouts.set_instruction_layout(instruction, row_major_everywhere(instruction.shape))
         elif instruction.opcode == "outfeed":
-            layouts.set_operand_layout(instruction, 0, row_major_everywhere(instruction.operands[0].shape))
+            layouts.set_operand_layout(instruction, 0, row_major_everywhere(instruction.operand.shape))
         elif instruction.opcode == "while":
             _constrain_while(layouts, instruction)
         elif instruction.opcode == "conditional":
@@ -221,9 +221,9 @@ def _copy_operand(
 def _record(computation: Computation, first: int, reader: str, recorder: Recorder) -> None:
     for copy in computation.added_since(first):
         if copy.opcode == "copy":
-            source = copy.operands[0]
+            source = copy.operand
             has, wanted = source.shape.layout, copy.shape.layout
-            if source.opcode == "get-tuple-element" and source.operands[0].opcode == "tuple":
+            if source.opcode == "get-tuple-element" and source.operand.opcode == "tuple":
                 source = source.operands[0].operands[source.tuple_index]
             reason = f"{source.name} is laid out as {has}, and {reader} takes {wanted}"
             recorder.created_instructions(source.name, [copy], LAYOUT_COPY, reason)

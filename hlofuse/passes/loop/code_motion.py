@@ -40,7 +40,7 @@ class WhileLoopConstantSinking(Pass):
         return changed
 
     def _sink(self, loop: Instruction) -> bool:
-        init = loop.operands[0]
+        init = loop.operand
         body, condition = body_of(loop), condition_of(loop)
         if init.opcode != "tuple" or body.root.opcode != "tuple":
             return False
@@ -141,7 +141,7 @@ def _copy_out(
     parameter = body_of(loop).parameters[0]
     present = {parameter, *hoisted}
     for current in post_order([x], lambda y: [o for o in y.operands if o not in present]):
-        operands = [loop.operands[0] if o is parameter else hoisted[o] for o in current.operands]
+        operands = [loop.operand if o is parameter else hoisted[o] for o in current.operands]
         clone = current.clone(operands)
         clone.attributes = clone.attributes.without("control-predecessors")
         hoisted[current] = computation_of(loop).add_instruction(clone)
@@ -150,7 +150,7 @@ def _copy_out(
 
 def _carry(loop: Instruction, moved: list[Instruction], values: list[Instruction]) -> None:
     """The loop carries the values (`MakeInstructionsLiveIn`)."""
-    init, old_size = loop.operands[0], len(loop.shape.tuple_shapes)
+    init, old_size = loop.operand, len(loop.shape.tuple_shapes)
     shapes = [*loop.shape.tuple_shapes, *(v.shape for v in values)]
     condition, _ = _widened(condition_of(loop), shapes)
     body, copies = _widened(body_of(loop), shapes)

@@ -25,7 +25,7 @@ def loops_of(computations: Iterable[Computation]) -> list[Instruction]:
 
 
 def is_element(x: Instruction, source: Instruction, index: int) -> bool:
-    return x.opcode == "get-tuple-element" and x.operands[0] is source and x.tuple_index == index
+    return x.opcode == "get-tuple-element" and x.operand is source and x.tuple_index == index
 
 
 def elements_read(source: Instruction) -> list[Instruction]:
@@ -97,7 +97,7 @@ def _used_elements(loop: Instruction, size: int) -> set[int]:
         for i in part.post_order():
             if i is parameter or i is body.root:
                 continue
-            if i.opcode == "get-tuple-element" and i.operands[0] is parameter:
+            if i.opcode == "get-tuple-element" and i.operand is parameter:
                 depends[i] = 1 << i.tuple_index
                 groups.join(body.root.operands[i.tuple_index], i)
             else:
@@ -153,7 +153,7 @@ class _Groups:
 
 def keep(loop: Instruction, indices: Sequence[int], instead: Mapping[int, int] | None = None) -> Instruction:
     """A loop of these elements; others are read as at first, or `instead` (`RemoveDeadTupleIndices`)."""
-    init = loop.operands[0]
+    init = loop.operand
     place = numbered(indices)
     shape = Shape.tuple_of([init.shape.tuple_shapes[k] for k in indices])
     parts = [clone_computation(c) for c in (condition_of(loop), body_of(loop))]
@@ -180,18 +180,18 @@ def keep(loop: Instruction, indices: Sequence[int], instead: Mapping[int, int] |
 
 def remove_duplicates(loop: Instruction) -> bool:
     """`TryRemoveRepeatedWhileTupleIndices`: the same value carried twice."""
-    init, body = loop.operands[0], body_of(loop)
+    init, body = loop.operand, body_of(loop)
     if loop.has_control_dependencies or init.opcode != "tuple" or body.root.opcode != "tuple":
         return False
     if not only_elements_are_read(loop):
         return False
     unchanged = grouped((init.operands[x.tuple_index], x.tuple_index) for x in carried_unchanged(body))
     first = _merge(loop, unchanged.values(), from_init=True)
-    init, body = first.operands[0], body_of(first)
+    init, body = first.operand, body_of(first)
     updated = grouped(
         ((init.operands[k], *o.operands[1:]), k)
         for k, o in enumerate(body.root.operands)
-        if o.opcode == "dynamic-update-slice" and is_element(o.operands[0], body.parameters[0], k)
+        if o.opcode == "dynamic-update-slice" and is_element(o.operand, body.parameters[0], k)
     )
     return _merge(first, updated.values(), from_init=False) is not loop
 

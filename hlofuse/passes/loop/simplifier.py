@@ -62,7 +62,7 @@ def _simplify(loop: Instruction, recorder: Recorder) -> bool:
 
 def _propagate_constants(loop: Instruction) -> bool:
     """`TryPropagateConstant`: scalars that never change."""
-    init, body = loop.operands[0], body_of(loop)
+    init, body = loop.operand, body_of(loop)
     if init.opcode != "tuple" or body.root.opcode != "tuple":
         return False
     unchanged = [x.tuple_index for x in carried_unchanged(body)]
@@ -82,7 +82,7 @@ def _remove_loop(loop: Instruction, recorder: Recorder) -> bool:
         return False
     trips = trip_count(loop)
     if trips == 0:
-        substituted(loop, loop.operands[0])
+        substituted(loop, loop.operand)
         return True
     attributes = loop.frontend_attributes
     if trips != 1 or attributes.get("inlineable") in ("false", "xla_late"):

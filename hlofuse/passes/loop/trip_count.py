@@ -27,7 +27,7 @@ from .parts import (
 
 def merge_induction_variables(loop: Instruction, element_type: str) -> Instruction | None:
     """The new loop where two values of the type or more only count (`TryMergeInductionVariables`)."""
-    init, body = loop.operands[0], body_of(loop)
+    init, body = loop.operand, body_of(loop)
     if init.opcode != "tuple" or body.root.opcode != "tuple":
         return None
     counter: int | None = None
@@ -108,7 +108,7 @@ class Counter(Record):
 def counter_of(loop: Instruction) -> Counter | None:
     """The counter of a loop whose bounds are constants; None for any other loop."""
     index = induction_variable(loop)
-    init_tuple = loop.operands[0]
+    init_tuple = loop.operand
     if index is None or init_tuple.opcode != "tuple":
         return None
     init = integer_of(init_tuple.operands[index])
@@ -128,7 +128,7 @@ def trip_count(loop: Instruction) -> int | None:
 
 def counts_to_an_argument(loop: Instruction) -> bool:
     """True if a loop counts up by a constant, to a number that follows from scalar arguments alone."""
-    parameter, body, init = condition_of(loop).parameters[0], body_of(loop), loop.operands[0]
+    parameter, body, init = condition_of(loop).parameters[0], body_of(loop), loop.operand
     read = _elements_read(condition_of(loop).root, parameter)
     if not read or not computation_of(loop).is_entry or {init.opcode, body.root.opcode} != {"tuple"}:
         return False
@@ -172,7 +172,7 @@ def _elements_read(x: Instruction, parameter: Instruction) -> set[int] | None:
     """Elements of the parameter that `x` depends on; None where it reads it otherwise."""
     found = set()
     for i in reach([x], lambda i: () if parameter in i.operands else i.operands):
-        if i.opcode == "get-tuple-element" and i.operands[0] is parameter:
+        if i.opcode == "get-tuple-element" and i.operand is parameter:
             found.add(i.tuple_index)
         elif i is parameter or parameter in i.operands or i.called:
             return None
@@ -183,8 +183,8 @@ def _trace(x: Instruction) -> Instruction:
     """The source of `x` through copies and elements of known tuples (`TraceThroughCopyAndGteTupleChain`)."""
     while True:
         if x.opcode == "copy":
-            x = x.operands[0]
-        elif x.opcode == "get-tuple-element" and x.operands[0].opcode == "tuple":
+            x = x.operand
+        elif x.opcode == "get-tuple-element" and x.operand.opcode == "tuple":
             x = x.operands[0].operands[x.tuple_index]
         else:
             return x
@@ -231,7 +231,7 @@ class WhileLoopTripCountAnnotator(Pass):
 
 
 def _annotate(loop: Instruction) -> bool:
-    index, init = induction_variable(loop), loop.operands[0]
+    index, init = induction_variable(loop), loop.operand
     if index is None or init.opcode != "tuple":
         return False
     counter = counter_of(loop)

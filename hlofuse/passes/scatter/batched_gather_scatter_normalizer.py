@@ -103,7 +103,7 @@ def _expand(x: Instruction) -> Instruction:
 def _first_selected(x: Instruction, select: Computation, rank: int) -> Computation:
     """The selected of two elements together with its indices; -1 stands for outside of the array."""
     computation = Computation(f"{select.name}.reduce_window")
-    types = [x.operands[0].element_type, *["s32"] * rank]
+    types = [x.operand.element_type, *["s32"] * rank]
     sides: list[list[Instruction]] = [[], []]
     for k in range(2 * len(types)):
         shape = array(types[k % len(types)])

@@ -37,7 +37,7 @@ class GatherSimplifier(ReleasePass, RewritePass):
 
     def handle(self, gather: Instruction) -> bool:
         is_any = self.release.gathers_from_any_dimension
-        order = _indexed_first(gather.operands[0], numbers_of(gather, "start_index_map"), is_any)
+        order = _indexed_first(gather.operand, numbers_of(gather, "start_index_map"), is_any)
         if _is_simplified(gather) and is_identity(order):
             return False
         return substituted(gather, _simplified_gather(gather, order))
@@ -132,7 +132,7 @@ def _outer(x: Instruction) -> list[int]:
 
 def _takes_all(gather: Instruction) -> bool:
     """`GatherIsBroadcast`."""
-    return numbers_of(gather, "slice_sizes") == tuple(gather.operands[0].shape.dimensions)
+    return numbers_of(gather, "slice_sizes") == tuple(gather.operand.shape.dimensions)
 
 
 def _dropped_dimensions(gather: Instruction) -> tuple[int, ...]:
@@ -141,7 +141,7 @@ def _dropped_dimensions(gather: Instruction) -> tuple[int, ...]:
 
 
 def _broadcast(gather: Instruction) -> Instruction:
-    operand = without_dimensions(gather.operands[0], _dropped_dimensions(gather))
+    operand = without_dimensions(gather.operand, _dropped_dimensions(gather))
     return make.broadcast(operand, gather.shape, operand, numbers_of(gather, "offset_dims"))
 
 
@@ -204,7 +204,7 @@ class ScatterSimplifier(ReleasePass, RewritePass):
         targets = numbers_of(x, "scatter_dims_to_operand_dims")
         is_any = self.into_any_dimension or self.release.scatters_into_any_dimension
         is_any |= self.release.places_one_update_anywhere and _is_chosen(x, 0)
-        order = _indexed_first(x.operands[0], targets, is_any)
+        order = _indexed_first(x.operand, targets, is_any)
         if not order or (is_simplified_scatter(x) and is_identity(order)):
             return False
         new = _simplified_scatter(x, order, targets)
@@ -282,7 +282,7 @@ def _is_chosen(scatter: Instruction, least_bits: int) -> bool:
         return False
     if least_bits:
         return scatter.shape.is_tuple or scatter.shape.bit_width >= least_bits
-    return math.prod(_outer(scatter)) == 1 and scatter.operands[0].shape.rank > 0
+    return math.prod(_outer(scatter)) == 1 and scatter.operand.shape.rank > 0
 
 
 def _expanded(scatter: Instruction) -> Instruction:

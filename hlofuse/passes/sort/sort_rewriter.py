@@ -92,7 +92,7 @@ def _canonical_parameter(x: Instruction) -> int | None:
 
 
 def _compares(x: Instruction, direction: str, first: Instruction) -> bool:
-    return x.opcode == "compare" and x.raw("direction") == direction and x.operands[0] is first
+    return x.opcode == "compare" and x.raw("direction") == direction and x.operand is first
 
 
 def _constant(source: Instruction, shape: Shape, text: str) -> Instruction:
@@ -244,7 +244,7 @@ class SortRewriter(Pass):
         return bool(found)
 
     def _comparator(self, sort: Instruction) -> Comparator | None:
-        shape = sort.operands[0].shape
+        shape = sort.operand.shape
         if len(sort.operands) > 2 or any(o.shape.dynamic_dimensions for o in sort.operands):
             return None
         if sort.dimensions[0] != shape.rank - 1:
@@ -306,7 +306,7 @@ class EstimateCubSortScratchSize(ExpandPass):
         return custom_call_target(x) == UNASSIGNED
 
     def handle(self, call: Instruction) -> bool:
-        keys = call.operands[0].shape
+        keys = call.operand.shape
         rows = keys.element_count // keys.dimensions[-1]
         descending = "true" if "true" in (call.raw("backend_config") or "") else "false"
         kind = "pairs" if len(call.operands) == 2 else "keys"

@@ -74,7 +74,7 @@ def _expand(sort: Instruction) -> bool:
         return True
     place = len(sort.operands)
     compare = _with_parameters(compare, place)
-    shape = replace(sort.operands[0].shape, element_type="s32")
+    shape = replace(sort.operand.shape, element_type="s32")
     counter = added(sort, "iota", shape, [], iota_dimension=dimension)
     new = sort.clone([*sort.operands, counter], shape=Shape.tuple_of([*sort.shape.results, shape]))
     new.called = [("to_apply", compare)]

@@ -20,7 +20,7 @@ def is_packed(x: Instruction) -> bool:
     """True for a topk of the greatest bf16 values whose indices fit into half of an s32."""
     if x.opcode != "topk" or x.raw("largest", "true") != "true":
         return False
-    data = x.operands[0].shape
+    data = x.operand.shape
     return data.element_type == "bf16" and data.dimensions[-1] <= _INDEX
 
 
@@ -102,7 +102,7 @@ def is_stable(topk: Instruction) -> bool:
 
 def _decompose(topk: Instruction) -> None:
     """`DecomposeTopKFallback`."""
-    data = topk.operands[0]
+    data = topk.operand
     last = data.shape.rank - 1
     values_only = (
         len(topk.users) == 1 and topk.users[0].opcode == "get-tuple-element" and not topk.users[0].tuple_index
@@ -171,7 +171,7 @@ class TopkRewriter(Pass):
         return changed
 
     def _is_called(self, sort: Instruction) -> bool:
-        shape = sort.operands[0].shape
+        shape = sort.operand.shape
         (dimension,) = sort.dimensions
         ends = dimension in (0, shape.rank - 1)
         return shape.element_type in ("f32", "bf16") and ends and self.is_profitable(sort)
@@ -192,7 +192,7 @@ def _result_count(sort: Instruction) -> int | None:
             x = user.users[0]
         if x.opcode != "slice":
             return None
-        sizes = x.operands[0].shape.dimensions
+        sizes = x.operand.shape.dimensions
         for d, r in enumerate(ranges_of(x)):
             if r.stride != 1 or (d != dimension and (r.start or r.limit != sizes[d])):
                 return None
@@ -231,22 +231,22 @@ def _in_total_order(x: Instruction, number: int) -> bool:
     negative, flipped, bits = x.operands
     if bits.opcode != "bitcast-convert" or flipped.opcode != "xor" or bits not in flipped.operands:
         return False
-    source = bits.operands[0]
+    source = bits.operand
     types = (source.element_type, bits.element_type)
     if source.opcode == "convert" and types == ("f32", "s32"):
-        source = source.operands[0]
+        source = source.operand
     if source.opcode != "parameter" or source.parameter_number != number or types not in _AS_INTEGERS:
         return False
     most = flipped.operands[1] if flipped.operands[0] is bits else flipped.operands[0]
     if scalar_of(most) != (1 << (bits.shape.bit_width - 1)) - 1 or negative.opcode != "compare":
         return False
     zero = negative.operands[1]
-    return negative.raw("direction") == "LT" and negative.operands[0] is bits and scalar_of(zero) == 0
+    return negative.raw("direction") == "LT" and negative.operand is bits and scalar_of(zero) == 0
 
 
 def _call(sort: Instruction, k: int) -> None:
     """`TransformPatternToCustomCall`."""
-    data = sort.operands[0]
+    data = sort.operand
     shape, (dimension,) = data.shape, sort.dimensions
     element_type, size = shape.element_type, shape.dimensions[sort.dimensions[0]]
     rows = shape.element_count // size

@@ -62,7 +62,7 @@ class Batch:
         if counter is None or counter.trips < 2:
             return None
         batch = Batch(loop, counter.trips, body_of(loop))
-        batch.number, batch.init = counter.index, loop.operands[0].operands
+        batch.number, batch.init = counter.index, loop.operand.operands
         batch.numbers = set(filter(batch._counts, batch.given.users))
         if in_any_order:
             moves = [x for x in batch.body if x.opcode in ("dynamic-slice", "dynamic-update-slice")]
@@ -79,7 +79,7 @@ class Batch:
         for x in self.body.post_order():
             if x is self.given or self.knows(x):
                 continue
-            if x.opcode == "get-tuple-element" and x.operands[0] is self.given:
+            if x.opcode == "get-tuple-element" and x.operand is self.given:
                 if x in self.numbers:
                     number = make.iota(self.loop, self._leading(x.shape), 0)
                     if self.is_reversed:
@@ -111,10 +111,8 @@ class Batch:
     def written(self, k: int, places: tuple[int, ...] = (1,)) -> Instruction | None:
         """The part that an iteration writes at its own place of an array, from the end on for −1, or None."""
         x = self.body.root.operands[k]
-        rows = (
-            x.shape.rank and x.shape.dimensions[0] >= self.trips and is_element(x.operands[0], self.given, k)
-        )
-        if not rows or not len(x.operands[0].users) == len(x.users) == 1:
+        rows = x.shape.rank and x.shape.dimensions[0] >= self.trips and is_element(x.operand, self.given, k)
+        if not rows or not len(x.operand.users) == len(x.users) == 1:
             return None
         part, starts = written_part(x) or (None, {})
         is_row = part is not None and (x.opcode == "scatter" or part.shape.dimensions[0] == 1)
@@ -176,7 +174,7 @@ class Batch:
 
     def _counts(self, x: Instruction) -> bool:
         after = self.body.root.operands[x.tuple_index]
-        if after.opcode != "add" or not is_element(after.operands[0], self.given, x.tuple_index):
+        if after.opcode != "add" or not is_element(after.operand, self.given, x.tuple_index):
             return False
         return integer_of(after.operands[1]) == 1 and integer_of(self.init[x.tuple_index]) == 0
 
@@ -196,8 +194,8 @@ class Batch:
         if (value := integer_of(x)) is not None:
             return value, 0
         if x.opcode == "reshape":
-            return self._first_and_step(x.operands[0])
-        if x.opcode == "select" and is_below_zero(x.operands[0]):
+            return self._first_and_step(x.operand)
+        if x.opcode == "select" and is_below_zero(x.operand):
             return self._first_and_step(x.operands[2])  # a negative index counts from the end
         parts = [self._first_and_step(o) for o in x.operands] if x.opcode in _LINEAR else [None]
         if None in parts:
@@ -220,7 +218,7 @@ class Batch:
         if x.opcode in written:
             return written[x.opcode](x)
         if x.opcode == "get-tuple-element":
-            return make.get_tuple_element(self.loop, self.computed[x.operands[0]], x.tuple_index)
+            return make.get_tuple_element(self.loop, self.computed[x.operand], x.tuple_index)
         if x.opcode not in ELEMENTWISE_OPCODES and x.opcode not in _OF_EACH:
             return None
         count = len(x.operands) // (2 if x.opcode in _STARTING else 1)
@@ -257,9 +255,9 @@ class Batch:
 
     def _slices(self, x: Instruction) -> Instruction | None:
         """The array of which each iteration reads its own part, or one element along a dimension."""
-        whole = self.fixed.get(x.operands[0])
+        whole = self.fixed.get(x.operand)
         if whole is None:
-            rows = self.computed[x.operands[0]]
+            rows = self.computed[x.operand]
             starts = self._starts(x.operands[1:])
             sizes = [self.trips, *x.shape.dimensions]
             return make.dynamic_slice(self.loop, rows, starts, sizes) if starts else self._parts(x, rows, 1)
@@ -288,7 +286,7 @@ class Batch:
 
     def _iterated(self, x: Instruction) -> Instruction | None:
         """A loop that does in each iteration that of all; None where it does not count to a constant."""
-        counter, init = plain_counter(x), x.operands[0].operands
+        counter, init = plain_counter(x), x.operand.operands
         if counter is None or not x.users or not self.knows(*init):
             return None
         body, number = body_of(x), counter.index
@@ -349,7 +347,7 @@ class Batch:
 
     def _at_indices(self, x: Instruction) -> Instruction | None:
         """A gather or scatter; of a table that all iterations read, at further indices."""
-        if x.opcode == "gather" and (table := self.fixed.get(x.operands[0])) is not None:
+        if x.opcode == "gather" and (table := self.fixed.get(x.operand)) is not None:
             return self._copy(x, [table, self.over_all(x.operands[1])], **_after_leading(x))
         if len(x.operands) > 3:
             return None
@@ -365,9 +363,9 @@ class Batch:
             return None
         first = labels.input_batch_dimension
         last = labels.output_batch_dimension
-        images = self.over_all(x.operands[0])
+        images = self.over_all(x.operand)
         images = moved(self.loop, images, 0, first)
-        images = make.reshape(self.loop, self._larger(x.operands[0].shape, first), images)
+        images = make.reshape(self.loop, self._larger(x.operand.shape, first), images)
         found = self._add(x.clone([images, filters], shape=self._larger(x.shape, last)))
         sizes = list(x.shape.dimensions)
         sizes.insert(last, self.trips)
@@ -383,7 +381,7 @@ class Batch:
         """An element of the state to which iterations add what is known, also at places; None for others."""
         x = self.body.root.operands[k]
         is_at_places = x.opcode == "scatter" and len(x.operands) == 3 and combines_by(x, "add")
-        if is_at_places and not is_element(x.operands[0], self.given, k):
+        if is_at_places and not is_element(x.operand, self.given, k):
             return None
         parts = x.operands if is_at_places else terms_of(x)
         rest = [t for t in parts if not is_element(t, self.given, k)]
@@ -411,8 +409,8 @@ class Batch:
                 contracting[side] = tuple(d + 1 for d in contracting[side])
         kind = x.element_type
         found = new_dot(self.loop, operands, batch, contracting, kind, x)
-        is_first = both or x.operands[0] in self.computed
-        rows = 0 if is_first else x.operands[0].shape.rank - len(contracting[0])
+        is_first = both or x.operand in self.computed
+        rows = 0 if is_first else x.operand.shape.rank - len(contracting[0])
         return moved(self.loop, found, rows, 0) if rows else found
 
 
@@ -445,7 +443,7 @@ def iterate_at_once(loop: Instruction) -> bool:
     """Iterations that do not depend on each other are done at once, as `jax.vmap` does."""
     new = loop
     if has(body_of(loop), "conditional"):
-        new = new_loop(loop, loop.operands[0], condition_of(loop), clone_computation(body_of(loop)))
+        new = new_loop(loop, loop.operand, condition_of(loop), clone_computation(body_of(loop)))
         for x in [x for x in body_of(new) if x.opcode == "conditional"]:
             choose_result(x)
         loop.replace_all_uses_with(new)
@@ -559,7 +557,7 @@ def carry(
     """Further elements of the state: these in the body, all after the loop, and the body's new root."""
     size = len(loop.shape.tuple_shapes)
     body = body_of(loop)
-    init = make.tuple_of(loop, [*loop.operands[0].operands, *first])
+    init = make.tuple_of(loop, [*loop.operand.operands, *first])
     _, given = (replace_parameter(part, init.shape) for part in (condition_of(loop), body))
     inside = [make.get_tuple_element(body.root, given, size + k) for k in range(len(first))]
     body.root = make.tuple_of(body.root, [*body.root.operands, *inside])
@@ -583,8 +581,8 @@ def hoist_products(loop: Instruction) -> bool:
         if x in batch.computed and not needs.isdisjoint(x.operands):
             needs.add(x)
     ends = {x for x in needs if any(u not in batch.computed for u in x.users)}
-    while narrow := {x for x in ends if x.opcode in _VIEWS and x.operands[0] in needs}:
-        ends = (ends - narrow) | {x.operands[0] for x in narrow}
+    while narrow := {x for x in ends if x.opcode in _VIEWS and x.operand in needs}:
+        ends = (ends - narrow) | {x.operand for x in narrow}
     order = [x for x in batch.body.post_order() if x in ends]
     inside, _, root = carry(loop, [batch.computed[x] for x in order])
     number = make.get_tuple_element(root, batch.given, batch.number)
@@ -618,19 +616,19 @@ def sum_in_carry(loop: Instruction) -> bool:
         if part is None:
             continue
         shapes = {x: with_dimensions(x.shape, x.shape.dimensions[1:]) for x in values}
-        inside, after, root = carry(loop, [make.zeros(loop, shapes[t.operands[0]]) for t in totals])
+        inside, after, root = carry(loop, [make.zeros(loop, shapes[t.operand]) for t in totals])
         rows = {after[element.tuple_index]: make.reshape(root, shapes[element], part)}
         for x in values[1:]:
             operands = [rows.get(o) or _constant_like(root, o, shapes[x]) for o in x.operands]
             rows[x] = computation_of(root).add_instruction(x.clone(operands, shape=shapes[x]))
         for total, own, place in zip(totals, inside, range(-len(totals), 0), strict=True):
-            new = make.binary(root, "add", own, rows[total.operands[0]])
+            new = make.binary(root, "add", own, rows[total.operand])
             root.replace_operand(len(after) + place, new)
             others = [d - 1 for d in total.dimensions if d]
             add = total.to_apply
             end = after[place]
             replace(total, make.reduce(total, end, total.operands[1], others, add) if others else end)
-        sum_in_carry(after[0].operands[0])
+        sum_in_carry(after[0].operand)
         return True
     return False
 
@@ -653,7 +651,7 @@ def keep_last(loop: Instruction) -> bool:
         for x, order in last:
             one = make.resized(x, after[own[0] if own else -1], [1, *shape.dimensions])
             replace(x, make.transpose(x, one, order))
-        keep_last(after[0].operands[0])
+        keep_last(after[0].operand)
         return True
     return False
 

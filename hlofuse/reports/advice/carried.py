@@ -63,7 +63,7 @@ def write_ring(loop: Instruction) -> bool:
 def update_stack(loop: Instruction) -> bool:
     """Rows that a scan passes from `xs` to `ys`, changed by each iteration, are changed in place."""
     forward = Batch.of(loop)
-    if forward is None or len(loop.operands[0].users) > 1:
+    if forward is None or len(loop.operand.users) > 1:
         return False
     found = False
     for k, x in forward.changed():
@@ -71,16 +71,16 @@ def update_stack(loop: Instruction) -> bool:
         changes = list[Instruction]()
         while row is not None and (row.opcode == "reshape" or row.opcode in _UPDATES):
             changes += [row] if row.opcode in _UPDATES else []
-            row = row.operands[0]
+            row = row.operand
         if row is None or x.opcode == "scatter" or not forward.reads_own_part(row):
             continue
         number, *zeros = row.operands[1:]
-        whole, stack = row.operands[0], x.operands[0]
+        whole, stack = row.operand, x.operand
         is_same = whole in forward.fixed and whole.shape == x.shape and number is x.operands[2]
         is_all = list(x.shape.dimensions) == [forward.trips, *row.shape.dimensions[1:]]
         if not is_same or not is_all or not all(_is_of_row(c, x) for c in changes):
             continue
-        loop.operands[0].replace_operand(k, forward.init[whole.tuple_index])
+        loop.operand.replace_operand(k, forward.init[whole.tuple_index])
         row.replace_all_uses_with(make.copy_of(row, [stack, number, *zeros]))
         for change in reversed(changes):
             stack = _change_in_stack(change, stack, number)
@@ -181,14 +181,14 @@ def _shift(
 ) -> tuple[Instruction, Instruction, bool] | None:
     """The concatenate that shifts an element of the state, its new rows, and whether these are first."""
     row = row_written(x)
-    joined = x.operands[0] if row is not None else x
+    joined = x.operand if row is not None else x
     if joined.opcode != "concatenate" or len(joined.operands) != 2:
         return None
     along = joined.dimensions[0]
     first, second = joined.operands
     is_first = first.shape.dimensions[along] < second.shape.dimensions[along]
     rest, new = (second, first) if is_first else (first, second)
-    if rest.opcode != "slice" or not is_element(rest.operands[0], given, k):
+    if rest.opcode != "slice" or not is_element(rest.operand, given, k):
         return None
     old = ranges_of(rest)[along]
     if (old.start, old.stride) != (0 if is_first else new.shape.dimensions[along], 1):
@@ -238,7 +238,7 @@ def wait_for_reads(loop: Instruction) -> bool:
     for k, x in enumerate(body.root.operands if body.root.opcode == "tuple" else ()):
         chain = [x]
         while chain[-1].opcode in _UPDATES:
-            chain.append(chain[-1].operands[0])
+            chain.append(chain[-1].operand)
         if len(chain) < 2 or not is_element(chain[-1], body.parameters[0], k):
             continue
         for value, update in zip(chain[1:], chain, strict=False):
@@ -316,7 +316,7 @@ class Together(Batch):
     def _form(self, x: Instruction) -> object:
         """Equal for operations that do the same, and that can be done on all at once."""
         if self.is_flat and x.opcode == "broadcast":
-            return x if x.dimensions else x.operands[0]
+            return x if x.dimensions else x.operand
         if x.opcode not in ELEMENTWISE_OPCODES and (self.is_flat or x.opcode not in _STACKED):
             return x
         shapes = (i.element_type if self.is_flat else str(i.shape) for i in (x, *x.operands))
@@ -336,7 +336,7 @@ def _equivalent(values: Iterable[tuple[int, Instruction]]) -> Iterator[list[tupl
 def stack_state(loop: Instruction) -> bool:
     """Carried arrays of one shape and form become one array."""
     counter, body, found = plain_counter(loop), body_of(loop), False
-    if counter is None or loop.operands[0].opcode != "tuple":
+    if counter is None or loop.operand.opcode != "tuple":
         return False
     state, given = enumerate(body.root.operands), body.parameters[0]
     changed = [(k, x) for k, x in state if k != counter.index and not is_element(x, given, k)]
@@ -348,7 +348,7 @@ def stack_state(loop: Instruction) -> bool:
         init = Together(first, is_flat=False)
         init.join(first)
         inside, after, root = carry(loop, [init.over_all(first[0])])
-        given, loop = body.parameters[0], after[0].operands[0]
+        given, loop = body.parameters[0], after[0].operand
         elements = [next((u for u in given.users if u.tuple_index == k), given) for k, _ in group]
         both = Together(lanes, is_flat=False)
         both.lanes[elements[0]], both.computed[elements[0]] = elements, inside[0]
@@ -375,17 +375,17 @@ def reduce_as_vector(x: Instruction) -> bool:
     if opcode == "reduce":  # of numbers that are stacked
         opcode = x.to_apply.root.opcode
         is_whole = is_total(x) or opcode in ("maximum", "minimum", "and", "or")
-        stacked = x.operands[0].operands if x.operands[0].opcode == "concatenate" and is_whole else ()
+        stacked = x.operand.operands if x.operand.opcode == "concatenate" and is_whole else ()
         terms = [o.through("reshape") for o in stacked]
         if not combines_by(x, opcode) or any(t.shape != x.shape for t in terms):
             return False
         terms.append(x.operands[1])
     if opcode == "add":  # jnp.vdot(g, g)
-        dots = [t for t in terms if t.opcode == "dot" and t.operands[0].element_type == x.element_type]
+        dots = [t for t in terms if t.opcode == "dot" and t.operand.element_type == x.element_type]
         terms = [((t in dots and as_sum(t)) or (t,))[0] for t in terms]
     sums = [t for t in terms if t.opcode == "reduce" and combines_by(t, opcode) and len(t.users) == 1]
     sums = [t for t in sums if (is_total(t) if opcode == "add" else t.operands[1] is sums[0].operands[1])]
-    groups = _equivalent((k, t.operands[0]) for k, t in enumerate(sums))
+    groups = _equivalent((k, t.operand) for k, t in enumerate(sums))
     found = max(groups, key=len, default=[])
     if not found:
         return False

@@ -43,9 +43,9 @@ def compute_in_parts(x: Instruction) -> bool:
 def _places(reader: Instruction, x: Instruction, d: int) -> list[int]:
     """The dimensions that are divided with that of `x`; nothing where a part of `x` is not enough."""
     if reader.opcode == "get-tuple-element":
-        return [d, d] if reader.operands[0].opcode in ("topk", *_SEVERAL) else []
+        return [d, d] if reader.operand.opcode in ("topk", *_SEVERAL) else []
     if reader.opcode == "topk":
-        return [] if d == reader.operands[0].shape.rank - 1 else [d, d]
+        return [] if d == reader.operand.shape.rank - 1 else [d, d]
     rule = sharding_rule(reader) if reader.shape.is_array or reader.opcode in _SEVERAL else None
     if rule is None:
         return []

@@ -144,7 +144,7 @@ def as_sum(x: Instruction) -> tuple[Instruction, Instruction] | None:
 def is_covered(total: Instruction, factors: Iterable[Labelled]) -> bool:
     """True if some factor has each dimension that is summed, so that equal summands are not lost."""
     found = {d for _, labels in factors for d in labels}
-    return all(d in found or total.operands[0].shape.dimensions[d] == 1 for d in total.dimensions)
+    return all(d in found or total.operand.shape.dimensions[d] == 1 for d in total.dimensions)
 
 
 def spread_factor(x: Instruction) -> Labelled:
@@ -187,7 +187,7 @@ def _multiplied(x: Instruction, levels: int) -> Iterator[Labelled]:
         below, own = spread_factor(x.operands[1])
         if len(own) < x.shape.rank and below.element_type == x.element_type:
             inverse = make.binary(x, "divide", make.scalar_like(below, 1), below)
-            yield from _multiplied(x.operands[0], levels - 1)
+            yield from _multiplied(x.operand, levels - 1)
             yield inverse, own
             return
     if x.opcode == "multiply":
@@ -246,8 +246,8 @@ def _distributed(x: Instruction) -> Instruction:
     """Weights, or a mask that leaves 0, with each term of a sum or an operand; a slice of a product as one of
     slices; other values as they are."""
     is_mask = is_masked(x)
-    if x.opcode == "slice" and x.operands[0].opcode == "dot":
-        return _cut(x, x.operands[0])
+    if x.opcode == "slice" and x.operand.opcode == "dot":
+        return _cut(x, x.operand)
     if x.opcode != "multiply" and not is_mask:
         return x
     place = int(is_mask or x.operands[1].opcode in _SUMS)
@@ -276,7 +276,7 @@ def _cut(x: Instruction, product: Instruction) -> Instruction:
 
 def _masked(x: Instruction, product: Instruction) -> Instruction:
     """The product with operands that the mask of `x` has masked: a NaN that it hides stays hidden."""
-    mask = spread_factor(x.operands[0])
+    mask = spread_factor(x.operand)
     new = make.copy_of(product, product.operands)
     for side, factor in enumerate(labelled(product)):
         if {*mask[1]} <= {*factor[1]}:
@@ -288,10 +288,10 @@ def _masked(x: Instruction, product: Instruction) -> Instruction:
 
 def product_of_sums(x: Instruction, opcode: str) -> bool:
     """A sum of products that `opcode` forms becomes a product of what is summed first."""
-    value = x.operands[0]
+    value = x.operand
     if not is_total(x) or x.element_type not in FLOATING_TYPES or len(value.users) > 1:
         return False
-    below = value.operands[0] if value.opcode == "reshape" else value
+    below = value.operand if value.opcode == "reshape" else value
     if below is not value and below.shape.dimensions == without_ones(value.shape).dimensions:
         places = [k for k, n in enumerate(value.shape.dimensions) if n > 1]
         along = [places.index(d) for d in x.dimensions if d in places]
@@ -340,7 +340,7 @@ def _unfolded(
     x: Instruction, labels: list[int], free: Container[int]
 ) -> tuple[Labelled, dict[int, list[int]]] | None:
     """The value below a reshape, and for each label of `x` those in its place; only `free` ones join."""
-    value = x.operands[0]
+    value = x.operand
     sizes = value.shape.dimensions
     found = list[int]()
     joined = dict[int, list[int]]()
@@ -413,13 +413,13 @@ def reorder(x: Instruction) -> bool:
             below, scale = list(unscaled(value))[-1]
             if scale is not None:
                 scales.append(scale)
-            elif value.opcode == "transpose" and len(value.operands[0].users) == 1:
-                below = value.operands[0]
+            elif value.opcode == "transpose" and len(value.operand.users) == 1:
+                below = value.operand
                 labels = [labels[value.dimensions.index(d)] for d in range(len(labels))]
             else:
                 break
             value = below
-        if value.opcode == "reshape" and value.operands[0].opcode == "multiply":
+        if value.opcode == "reshape" and value.operand.opcode == "multiply":
             opened = _below_reshape(x, (value, labels), (c, own))
             if opened is not None:
                 (value, labels), (c, own), result = opened
@@ -538,8 +538,8 @@ class View(Struct):
 
     def _reduced(self, x: Instruction, labels: list[int]) -> Labelled | None:
         given = iter(labels)
-        full = [next(_FRESH if d in x.dimensions else given) for d in range(x.operands[0].shape.rank)]
-        found = self.whole(x.operands[0], full)
+        full = [next(_FRESH if d in x.dimensions else given) for d in range(x.operand.shape.rank)]
+        found = self.whole(x.operand, full)
         if found is None:
             return None
         value, order = found

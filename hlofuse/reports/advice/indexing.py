@@ -13,12 +13,12 @@ from .recipe import Recipe
 def _maximum(x: Instruction) -> Instruction | None:
     """The search for the largest element, by whose index `x` reads the same array."""
     found = (i.operands[0] for i in origins(x.operands[1]) if i.opcode == "get-tuple-element")
-    return next((i for i in found if i.opcode == "reduce" and x.operands[0] in i.operands), None)
+    return next((i for i in found if i.opcode == "reduce" and x.operand in i.operands), None)
 
 
 def _read_maximum(x: Instruction) -> bool:
     found = _maximum(x)
-    if found is None or found.operands[0] is not x.operands[0]:
+    if found is None or found.operand is not x.operand:
         return False
     user = only_reader(x)
     checked = user if user is not None and user.opcode == "select" and user.operands[1] is x else x
@@ -88,7 +88,7 @@ def _has_odd_parts(x: Instruction) -> bool:
 
 @where("concatenate", ("slice",), ("slice",), only="cpu")
 def _shifts(x: Instruction) -> bool:
-    sources = {o.operands[0] for o in x.operands if o.opcode == "slice"}
+    sources = {o.operand for o in x.operands if o.opcode == "slice"}
     return _has_odd_parts(x) and len(sources) == 1
 
 

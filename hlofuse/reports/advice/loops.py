@@ -66,7 +66,7 @@ def _in_shape(x: Instruction, shape: Shape) -> Instruction:
     if x.shape == shape:
         return x
     if x.opcode == "broadcast" and not x.dimensions:
-        return make.broadcast(x, shape, x.operands[0])
+        return make.broadcast(x, shape, x.operand)
     return make.bitcast(x, shape)
 
 
@@ -88,15 +88,15 @@ class _Unrolling:
         self._along = {}
         for x in self._body:
             if (along := self._own_part(x)) is not None:
-                self._along[x.operands[0].tuple_index] = along
+                self._along[x.operand.tuple_index] = along
 
     def whole(self) -> list[Instruction]:
         """The state after all iterations, next to the loop."""
-        return self._iterations(self._loop, list(self._loop.operands[0].operands))
+        return self._iterations(self._loop, list(self._loop.operand.operands))
 
     def replace_loop(self) -> None:
         """Have a loop of fewer iterations in place of this one."""
-        loop, init = self._loop, self._loop.operands[0].operands
+        loop, init = self._loop, self._loop.operand.operands
         trips = self._counter.trips // self._times
         shapes = list(loop.shape.tuple_shapes)
         for k, along in self._along.items():
@@ -140,7 +140,7 @@ class _Unrolling:
         new: dict[Instruction, Instruction] = {}
         for x in self._body.post_order():
             along = self._own_part(x)
-            if x.opcode == "get-tuple-element" and x.operands[0] is given:
+            if x.opcode == "get-tuple-element" and x.operand is given:
                 new[x] = self._state[x.tuple_index]
             elif along is not None and x.opcode == "dynamic-slice":
                 new[x] = self._part(x, along, iteration)
@@ -156,13 +156,13 @@ class _Unrolling:
         """The dimension of which each iteration reads, or writes, one element of an array."""
         if x.opcode not in ("dynamic-slice", "dynamic-update-slice"):
             return None
-        given, carried = self._body.parameters[0], x.operands[0]
+        given, carried = self._body.parameters[0], x.operand
         reads = x.opcode == "dynamic-slice"
         part, starts = (x, x.operands[1:]) if reads else (x.operands[1], x.operands[2:])
         along = [k for k, o in enumerate(starts) if integer_of(o) != 0]
         if len(along) != 1 or not is_element(starts[along[0]], given, self._number):
             return None
-        if carried.opcode != "get-tuple-element" or carried.operands[0] is not given:
+        if carried.opcode != "get-tuple-element" or carried.operand is not given:
             return None
         after = self._body.root.operands[carried.tuple_index]
         users = {u for u in given.users if is_element(u, given, carried.tuple_index)}
@@ -183,7 +183,7 @@ class _Unrolling:
         iteration: int,
     ) -> Instruction:
         if x not in self._blocks:
-            block = self._before[x.operands[0].tuple_index]
+            block = self._before[x.operand.tuple_index]
             if self._at is not self._loop:
                 first, last = x.shape.dimensions[:along], x.shape.dimensions[along + 1 :]
                 sizes = [*first, 1, self._times, *last]
@@ -200,7 +200,7 @@ class _Unrolling:
     ) -> Instruction:
         updates = self._updates.setdefault(x, [])
         updates.append(update)
-        whole = self._before[x.operands[0].tuple_index]
+        whole = self._before[x.operand.tuple_index]
         if len(updates) < self._times:
             return whole
         block = make.concatenate(self._at, updates, along)
@@ -248,13 +248,13 @@ def _loops(
 
 
 def _swaps(trips: int, body: Computation, changed: list[Instruction]) -> bool:
-    moved = (i for i in changed if i.operands and i.operands[0] is body.parameters[0])
+    moved = (i for i in changed if i.operands and i.operand is body.parameters[0])
     return trips % 2 == 0 and any(i.shape.byte_size > 1024 for i in moved)
 
 
 def _is_search(_trips: int, body: Computation, changed: list[Instruction]) -> bool:
     """True for a binary search: two bounds close in on an element of a table."""
-    choices = {i.operands[0] for i in changed if i.opcode == "select"}
+    choices = {i.operand for i in changed if i.opcode == "select"}
     halves = any(i.opcode == "gather" and has(origins(i.operands[1]), "shift-right-logical") for i in body)
     return halves and len(choices) == 1 and len(changed) == 2
 
@@ -273,7 +273,7 @@ def choose_result(x: Instruction) -> bool:
         parts = make.elements(call, range(len(x.shape.tuple_shapes))) if x.shape.is_tuple else [call]
         results.append(make.tuple_of(x, parts))
         inline(call)
-    number, chosen = x.operands[0], list(results[-1].operands)
+    number, chosen = x.operand, list(results[-1].operands)
     is_test = number.element_type == "pred"  # then the first branch is for true
     for k, result in reversed(list(enumerate(results[:-1]))):
         is_k = number if is_test else make.compare(x, "EQ", number, make.scalar(x, "s32", k))

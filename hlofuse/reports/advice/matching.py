@@ -21,7 +21,7 @@ def value_of(x: Instruction) -> Instruction:
     """The instruction that computes a value, below bitcasts and the borders of library fusions."""
     while True:
         if x.opcode == "bitcast":
-            x = x.operands[0]
+            x = x.operand
         elif x.opcode == "fusion" and x.fused_root.opcode != "tuple":
             x = x.fused_root
         elif x.opcode == "parameter" and (fusion := x.fusion_around) is not None:
@@ -62,7 +62,7 @@ def where(*form: Any, only: str = "") -> Callable[..., Find]:
 
 def is_column_reduction(x: Instruction) -> bool:
     """True if neighbours in memory are reduced into different results."""
-    minor = x.operands[0].shape.minor_to_major
+    minor = x.operand.shape.minor_to_major
     return x.opcode == "reduce" and bool(minor) and minor[0] not in x.dimensions
 
 
@@ -147,7 +147,7 @@ def sum_of(x: Instruction | None) -> Instruction | None:
     """The sum that `x` is, or that a library call takes first."""
     inside = x.fused_computation if x is not None and x.opcode == "fusion" else [x]
     sums = [i for i in inside if i is not None and i.opcode == "reduce" and combines_by(i, "add")]
-    is_first = len(sums) == 1 and (sums[0] is x or sums[0].operands[0].opcode == "parameter")
+    is_first = len(sums) == 1 and (sums[0] is x or sums[0].operand.opcode == "parameter")
     return sums[0] if is_first else None
 
 

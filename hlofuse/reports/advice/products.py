@@ -338,7 +338,7 @@ def _factorized(x: Instruction) -> tuple[Instruction, Instruction, Instruction, 
         return None
     flipped = outer.is_transposed
     factors = outer.factors.operands[1] if outer.factors.opcode == "select" else outer.factors
-    call = source(factors).operands[0] if source(factors).opcode == "get-tuple-element" else x
+    call = source(factors).operand if source(factors).opcode == "get-tuple-element" else x
     is_pair = (inner.is_lower, inner.is_transposed, outer.is_lower) == (not flipped, flipped, flipped)
     if not is_pair or "getrf" not in str(call.raw("custom_call_target")):
         return None
@@ -347,17 +347,17 @@ def _factorized(x: Instruction) -> tuple[Instruction, Instruction, Instruction, 
         below = below.users[0]
     swapped = below.users[0] if flipped and below.users else source(inner.given)
     sizes = {y.shape.element_count for y in (x, outer.given, source(outer.given), inner.given, swapped)}
-    if swapped.opcode != "gather" or swapped.shape.dimensions != swapped.operands[0].shape.dimensions:
+    if swapped.opcode != "gather" or swapped.shape.dimensions != swapped.operand.shape.dimensions:
         return None
     if len(sizes) > 1 or call not in reach([swapped.operands[1]], lambda y: y.operands):
         return None  # in the order of its pivots
     if flipped:
-        return call.operands[0], inner.given, swapped, source(outer.given)
-    return call.operands[0], _viewed(inner.given, swapped), x, x
+        return call.operand, inner.given, swapped, source(outer.given)
+    return call.operand, _viewed(inner.given, swapped), x, x
 
 
 def _viewed(x: Instruction, gathered: Instruction) -> Instruction:
-    return gathered.operands[0] if x is gathered else make.copy_of(x, [_viewed(x.operands[0], gathered)])
+    return gathered.operand if x is gathered else make.copy_of(x, [_viewed(x.operand, gathered)])
 
 
 def _solve_small(x: Instruction) -> bool:
@@ -373,7 +373,7 @@ def _solve_triangular(x: Instruction) -> bool:
     matrix, given, result, upper = _factorized(x) or (x, x, x, x)
     masked, places = spread(matrix)
     order = [d for d in places if d is not None]
-    mask = formula_values(masked.operands[0]) if is_masked(masked) else None
+    mask = formula_values(masked.operand) if is_masked(masked) else None
     if mask is None or len(order) != mask.ndim:
         return False
     remaining = mask.transpose(order)
@@ -453,7 +453,7 @@ def _multiply_filters(x: Instruction) -> bool:
         sizes = list(value.shape.dimensions)
         sizes[feature] = count
         shape = with_dimensions(value.shape, sizes)
-        new = make.copy_of(value, [value.operands[0], joined], shape, feature_group_count=None)
+        new = make.copy_of(value, [value.operand, joined], shape, feature_group_count=None)
         return replace(x, over(x, (new, [names[1 - along] if d < 0 else d for d in own])))
     return False
 
@@ -464,7 +464,7 @@ _NARROW = {"f32": {"bf16", "f16"}, "s32": {"s8"}}
 
 def _narrow(x: Instruction) -> bool:
     """Operands that were widened are multiplied as they were; sums of int8 are those of int32, cut."""
-    operands = [o.operands[0] if o.opcode == "convert" else o for o in x.operands]
+    operands = [o.operand if o.opcode == "convert" else o for o in x.operands]
     types = {o.element_type for o in operands}
     wide = x.shape.with_element_type("s32") if x.element_type == "s8" else x.shape
     if len(types) > 1 or types - _NARROW.get(wide.element_type, set()):
@@ -481,7 +481,7 @@ def _add_products(x: Instruction) -> bool:
     """A product that sums few terms becomes their sum, which fuses, in the dimensions of its reader."""
     dims = DotDimensions.of(x)
     sums = dims.lhs_contracting
-    count = x.operands[0].shape.dimensions[sums[0]] if len(sums) == 1 else 0
+    count = x.operand.shape.dimensions[sums[0]] if len(sums) == 1 else 0
     has_vector = any(o.shape.rank == 1 for o in x.operands)
     if not 0 < count <= _FEW_TERMS * (4 if has_vector else 1):
         return False
@@ -510,7 +510,7 @@ def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None
 def _by_squares(x: Instruction) -> bool:
     """Powers with whole exponents that a formula writes become products of squares, one for each bit."""
     number, one = make.convert(x, x.operands[1], "s32"), make.scalar_like(x.operands[0], 1)
-    value = total = x.operands[0]
+    value = total = x.operand
     given = formula_values(spread(x.operands[1])[0])
     is_wide = x.element_type in ("f32", "f64")  # others are rounded after each product
     if given is None or not is_wide or not np.isin(given, range(1 << _FEW)).all() or given.max(initial=0) < 2:
@@ -530,14 +530,14 @@ def _sum_once(x: Instruction) -> bool:
         return False
     terms = terms_of(x)
     sums = [(t, s) for t in terms if (s := _scaled_sum(t)) is not None]
-    keys = ((s[0].operands[0].shape, s[0].dimensions) for _, s in sums)
+    keys = ((s[0].operand.shape, s[0].dimensions) for _, s in sums)
     groups = grouped(zip(keys, sums, strict=True))
     found = max(groups.values(), key=len, default=[])
     if len(found) < 2:
         return False
     parts = []
     for _, (total, scale) in found:
-        summand = total.operands[0]
+        summand = total.operand
         if scale is not None:
             summand = make.binary(x, "multiply", summand, make.broadcast(x, summand.shape, scale))
         parts.append(summand)
@@ -553,7 +553,7 @@ def _terms(x: Instruction, f: Instruction) -> list[Labelled]:
     whole, scaled = f, list[Instruction]()
     while f.opcode in ("multiply", "divide"):
         scaled.append(f)
-        f = f.operands[0]
+        f = f.operand
     if f.opcode != "subtract":
         return [spread_factor(whole)]
     found = [spread_factor(o) for o in f.operands]
@@ -594,8 +594,8 @@ def _multiply_differences(x: Instruction) -> bool:
     if x.opcode == "dot":
         found = as_sum(x)
         return found is not None and _multiply_differences(found[0]) and replace(x, found[1])
-    sizes = dict(enumerate(x.operands[0].shape.dimensions))
-    value, multiple = _multiple(x, x.operands[0]) if is_total(x) else (x, None)
+    sizes = dict(enumerate(x.operand.shape.dimensions))
+    value, multiple = _multiple(x, x.operand) if is_total(x) else (x, None)
     factors = terms_of(value, "multiply") if is_total(x) else []
     parts = [_terms(x, f) for f in factors[:4]]
     differences = [(f, p) for f, p in zip(factors, parts, strict=False) if len(p) > 1]
@@ -625,10 +625,10 @@ def _multiply_differences(x: Instruction) -> bool:
 
 def root_for_power(x: Instruction) -> bool:
     """x to a power of quarters below 4, or one of these below 1, becomes products with square roots."""
-    base = x.operands[0]
+    base = x.operand
     given = source(x.operands[1])
     is_negated = given.opcode == "negate"  # where XLA divided by the power
-    exponent = scalar_of(source(given.operands[0]) if is_negated else given)
+    exponent = scalar_of(source(given.operand) if is_negated else given)
     if not isinstance(exponent, float):
         return False
     quarters = abs(exponent) * 4
@@ -650,7 +650,7 @@ _AS_IT_IS = ("custom-call", "bitcast-convert", "rng-bit-generator", "infeed", "o
 
 def _compute_narrow(x: Instruction) -> bool:
     """All that is computed in float64 from float32 is computed in float32."""
-    if x.element_type != "f64" or x.operands[0].element_type != "f32":
+    if x.element_type != "f64" or x.operand.element_type != "f32":
         return False
     module = module_of(computation_of(x))
     entry = module.entry
@@ -689,7 +689,7 @@ def _below(x: Instruction) -> list[Instruction]:
 
 
 def _before_widening(x: Instruction) -> Instruction:
-    return x.operands[0] if x.opcode == "convert" and x.element_type == "f32" else x
+    return x.operand if x.opcode == "convert" and x.element_type == "f32" else x
 
 
 def _is_default(x: Instruction) -> bool:
@@ -716,7 +716,7 @@ def _attend(scores: Instruction, *, rounded: bool = False) -> bool:
     cuDNN takes float16 and bfloat16, heads of at most 256; `rounded`: of float32, rounded to bfloat16."""
     operands = [_before_widening(o) for o in scores.operands]
     dims = DotDimensions.of(scores)
-    head = prod(scores.operands[0].shape.dimensions[d] for d in dims.lhs_contracting)
+    head = prod(scores.operand.shape.dimensions[d] for d in dims.lhs_contracting)
     is_taken = _is_default(scores) if rounded else {o.element_type for o in operands} in ({"bf16"}, {"f16"})
     if not is_taken or not dims.lhs_batch or head % 8 or head > 256:
         return False
@@ -725,9 +725,9 @@ def _attend(scores: Instruction, *, rounded: bool = False) -> bool:
         for side in (0, 1) if x.opcode == "dot" and x is not scores else ():
             below = _below(x.operands[side])
             exponential = next((i for i in below if i.opcode == "exponential"), None)
-            if exponential is None or scores not in _below(exponential.operands[0]):
+            if exponential is None or scores not in _below(exponential.operand):
                 continue
-            sums = (i for i in below if i.opcode == "reduce" and exponential in _below(i.operands[0]))
+            sums = (i for i in below if i.opcode == "reduce" and exponential in _below(i.operand))
             total = next(sums, None)
             along = DotDimensions.of(x).contracting(side)
             own, sizes = (without_ones(i.shape).dimensions for i in (x.operands[side], exponential))

@@ -66,7 +66,7 @@ def _fold_constant(found: Instruction) -> bool:
 
 @where("reduce", only="gpu")
 def _tall_sums(x: Instruction) -> bool:
-    rows = prod(x.operands[0].shape.dimensions[d] for d in x.dimensions)
+    rows = prod(x.operand.shape.dimensions[d] for d in x.dimensions)
     return _is_sum(x) and is_column_reduction(x) and rows >= 1024 and prod(x.shape.dimensions) <= 8192
 
 
@@ -100,9 +100,9 @@ def _square_deviations(x: Instruction) -> bool:
     if x.opcode != "subtract":
         return False
     scaled, square = map(value_of, x.operands)
-    mean = value_of(square.operands[0])
+    mean = value_of(square.operand)
     total = next(o for o in scaled.operands if value_of(o).opcode == "reduce")
-    array = value_of(value_of(total).operands[0]).operands[0]
+    array = value_of(value_of(total).operand).operand
     remaining = others(array.shape.rank, total.dimensions)
     if total.opcode != "reduce" or mean.shape != total.shape:
         return False
@@ -118,7 +118,7 @@ def sum_squares(x: Instruction) -> bool:
     squares, start = x.operands[0], x.operands[-1]
     is_square = squares.opcode == "multiply" and same_twice(squares)
     is_column_total = is_total(x) and is_column_reduction(x)
-    if not (is_square and is_column_total and squares.operands[0].opcode == "subtract"):
+    if not (is_square and is_column_total and squares.operand.opcode == "subtract"):
         return False
     array, mean = squares.operands[0].operands[0], spread_factor(squares.operands[0].operands[1])
     total = next((u for u in array.users if is_total(u) and u.dimensions == x.dimensions), None)
@@ -153,7 +153,7 @@ def _normalizes(x: Instruction) -> bool:
         return False
     value = value_of(x)
     while value.opcode in ("multiply", "add", "rsqrt", "sqrt", "convert"):
-        value = value_of(value.operands[0])
+        value = value_of(value.operand)
     return value.opcode == "reduce" and x.opcode != "parameter" and not is_column_reduction(value)
 
 

@@ -209,7 +209,7 @@ def _take(
     """A product with a one-hot array, or a sum of it (`is_product`: times values), becomes rows, or sums."""
     if x.opcode == "dot":
         return _at_indices(x, labelled(x), dims_of(x))
-    value = x.operands[0]
+    value = x.operand
     labels = dims_of(value)
     if not is_total(x):
         return False
@@ -272,7 +272,7 @@ def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:
 def _places(x: Instruction) -> _Places | None:
     batch, found = _indexed(x)
     sizes = numbers_of(x, "slice_sizes")
-    dimensions = enumerate(x.operands[0].shape.dimensions)
+    dimensions = enumerate(x.operand.shape.dimensions)
     partial_dims = [d for d, n in dimensions if sizes[d] != n and d not in batch]
     if len(found) != 1 or partial_dims != [*found] or sizes[partial_dims[0]] != 1:
         return None
@@ -293,7 +293,7 @@ def _equal_places(x: Instruction) -> list[int] | None:
 def _labels(x: Instruction, own: dict[int, int]) -> list[int] | None:
     """The label of each dimension of a gather's array: its own, or the result's where all of it is read."""
     offsets = numbers_of(x, "offset_dims")
-    dimensions = x.operands[0].shape.dimensions
+    dimensions = x.operand.shape.dimensions
     rest = others(len(dimensions), own)
     if [x.shape.dimensions[d] for d in offsets] != [dimensions[d] for d in rest]:
         return None
@@ -309,7 +309,7 @@ def _diagonal(x: Instruction, labels: list[int]) -> Labelled | None:
 
 def _diagonal_alone(x: Instruction) -> bool:
     """Elements at equal places of two dimensions, or their sum, are computed without the others."""
-    whole = x.operands[0]
+    whole = x.operand
     remaining = dims_of(x)
     labels = _equal_places(x) if x.opcode == "gather" else None
     if is_total(x):
@@ -357,7 +357,7 @@ def _take_first(
     is_gathered: bool = False,
 ) -> bool:
     """Rows of what was computed become what is computed of rows; `is_gathered`: from several devices."""
-    whole = x.operands[0]
+    whole = x.operand
     places = _places(x) if x.opcode == "gather" else _one_slice(x)
     if places is None or len(whole.users) > 1:
         return False
@@ -397,7 +397,7 @@ def _take_first(
 
 def _map_table(x: Instruction) -> bool:
     """Values of rows that are read many times become rows of what is computed of the table."""
-    table = x.operands[0]
+    table = x.operand
     if (places := _places(x)) is None:
         return False
     batch = [*range(len(places.batch))]
@@ -414,7 +414,7 @@ def _map_table(x: Instruction) -> bool:
             multiply_apart(user, lambda o: o is x)
     indices = places.indices
     if (chosen := only_reader(x)) is not None and chosen.opcode == "select" and chosen.operands[1] is x:
-        is_inside, labels = spread_factor(chosen.operands[0])
+        is_inside, labels = spread_factor(chosen.operand)
         filled = chosen.operands[2].through("broadcast", "reshape")
         is_one = not filled.shape.dimensions and is_inside.element_type == "pred"
         if is_one and {*labels} <= {*first} and rows <= (bounds(indices.element_type)[1] or 0):
@@ -448,7 +448,7 @@ def _rows_of(x: Instruction) -> tuple[Numbers, int] | None:
     is_scatter = x.opcode == "scatter"
     names = ("inserted_window_dims", "scatter_dims_to_operand_dims", "update_window_dims")
     names = names if is_scatter else ("collapsed_slice_dims", "start_index_map", "offset_dims")
-    table = x.operands[0].shape
+    table = x.operand.shape
     rows = (x.operands[2] if is_scatter else x).shape
     firsts = [numbers_of(x, n) for n in names]
     others = [d for d in range(table.rank) if (d,) != firsts[0]]
@@ -470,7 +470,7 @@ def _segments(x: Instruction) -> bool:
     if found.repeat < 2 or updates.shape.dimensions[0] != count * found.repeat:
         return False
     blocks = make.resized(x, updates, [count, found.repeat, *rest])
-    return replace(x, make.binary(x, "add", total_of(x, blocks, [1]), x.operands[0]))
+    return replace(x, make.binary(x, "add", total_of(x, blocks, [1]), x.operand))
 
 
 def _window(x: Instruction) -> bool:
@@ -478,7 +478,7 @@ def _window(x: Instruction) -> bool:
     found, along = _rows_of(x) or (None, 0)
     if found is None or found.repeat != 1 or found.step < 1:
         return False
-    table = x.operands[0]
+    table = x.operand
     rows = x.operands[2] if x.opcode == "scatter" else x
     sizes = rows.shape.dimensions
     size = table.shape.dimensions[along]
@@ -575,10 +575,10 @@ def _summed_rows(x: Instruction) -> object:
 def _masked_sum(x: Instruction) -> tuple[Instruction, Instruction | None, int] | None:
     """The labels and values of a sum over all places with one label, and this; without values they are
     counted. None for another operation."""
-    value = x.operands[0]
+    value = x.operand
     if not is_total(x) or not (is_masked(value) or value.opcode == "convert"):
         return None
-    test, dims = spread(value.operands[0])
+    test, dims = spread(value.operand)
     rank = test.shape.rank
     is_plain = dims == [*range(rank), *[None] * (value.shape.rank - rank)] and rank > 0
     if test.raw("direction") != "EQ" or not is_plain or tuple(x.dimensions) != tuple(range(rank)):
@@ -602,7 +602,7 @@ def _sum_segments(x: Instruction) -> bool:
     numbers = {n for _, n in found}
     if len(numbers) < _FEWEST or min(numbers) < 0 or max(numbers) >= 2 * len(numbers):
         return False
-    rows = summands or make.broadcast(x, x.operands[0].shape, make.scalar(x, x.element_type, 1))
+    rows = summands or make.broadcast(x, x.operand.shape, make.scalar(x, x.element_type, 1))
     sums = _sums_at(x, labels, rows, max(numbers) + 1, 0)
     for r, n in found:
         replace(r, place_of(r, sums, n))
@@ -615,7 +615,7 @@ _STEPS = 64  # places in a window that are written one by one
 
 def _slice_windows(x: Instruction) -> bool:
     """A reduction of windows that a gather reads at numbers that count combines a slice for each place."""
-    value, root = x.operands[0], x.to_apply.root
+    value, root = x.operand, x.to_apply.root
     along, *others = x.dimensions
     count = value.shape.dimensions[along]
     is_plain = len(x.operands) == 2 and not others and combines_by(x, root.opcode)
@@ -663,7 +663,7 @@ def _slice_at(
     places = _places(x) if x.opcode == "gather" else None
     if places is None or len(places.free) != 2 or d not in places.free or places.batch:
         return None
-    values, table = formula_values(places.indices), x.operands[0]
+    values, table = formula_values(places.indices), x.operand
     if values is None or not values.size or len(numbers_of(x, "offset_dims")) != table.shape.rank - 1:
         return None
     column = values.take(k, places.free.index(d)).tolist()
@@ -676,7 +676,7 @@ def _slice_at(
 
 
 def _write_at_once(x: Instruction) -> bool:
-    if any(u.opcode == x.opcode and u.operands[0] is x for u in x.users):
+    if any(u.opcode == x.opcode and u.operand is x for u in x.users):
         return False
     rows = list[tuple[int, Instruction]]()
     reads = list[tuple[Instruction, int]]()
@@ -687,7 +687,7 @@ def _write_at_once(x: Instruction) -> bool:
             break
         reads += ((u, len(rows)) for u in slices)
         rows.append(row[1:])
-        first = first.operands[0]
+        first = first.operand
     read = {u: part for u, k in reads if (part := _row_read(u, rows[k:], along)) is not None}
     rows.sort(key=lambda row: row[0])
     is_apart = any(start + part.shape.dimensions[along] != end for (start, part), (end, _) in pairwise(rows))
@@ -818,9 +818,9 @@ def _is_repeated(x: Instruction, along: int) -> bool:
     if x.opcode == "iota":
         return counted(x) != along
     if x.opcode == "broadcast":
-        return along not in x.dimensions or _is_repeated(x.operands[0], x.dimensions.index(along))
+        return along not in x.dimensions or _is_repeated(x.operand, x.dimensions.index(along))
     if x.opcode == "reshape":
-        below = x.operands[0]
+        below = x.operand
         is_same = below.shape.dimensions[: along + 1] == x.shape.dimensions[: along + 1]
         return is_same and _is_repeated(below, along)
     return x.opcode in ELEMENTWISE_OPCODES and all(_is_repeated(o, along) for o in x.operands)
@@ -873,7 +873,7 @@ def _product(
 
 def _multiply_by_onehot(x: Instruction) -> bool:
     """A gather along a short dimension becomes a product with a one-hot array, without whole tiles."""
-    table = x.operands[0]
+    table = x.operand
     found = _places(x)
     if found is None or table.shape.rank == 1:
         return False

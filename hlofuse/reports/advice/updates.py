@@ -43,7 +43,7 @@ def _results(module: Module) -> list[tuple[Index, Instruction]]:
 def _argument(module: Module, x: Instruction) -> int | None:
     """The number of the argument that `x` updates, perhaps several times, and that is not donated."""
     while x.opcode in _UPDATES:
-        x = without_bitcasts(x.operands[0])
+        x = without_bitcasts(x.operand)
     if x.opcode != "parameter" or alias_config(module).is_aliased((x.parameter_number, ())):
         return None
     return x.parameter_number
@@ -96,7 +96,7 @@ def _masked(x: Instruction) -> Iterator[Sequence[Instruction]]:
         for (mask, new), (rest, old) in product(permutations(first.operands), permutations(second.operands)):
             (others, dims), (test, own) = spread(rest), spread(mask)
             below = others.through("reshape")  # it removes sizes of one
-            if below.opcode != "subtract" or not is_constant(below.operands[0], 1):
+            if below.opcode != "subtract" or not is_constant(below.operand, 1):
                 continue
             subtracted, there = spread(below.operands[1])
             if below is not others:
@@ -107,25 +107,25 @@ def _masked(x: Instruction) -> Iterator[Sequence[Instruction]]:
 
 
 def _is_second_scatter(x: Instruction) -> bool:
-    first = without_bitcasts(x.operands[0])
+    first = without_bitcasts(x.operand)
     if first.opcode != "scatter" or len(first.users) != 1:
         return False
     return combines_by(x, "add") and combines_by(first, "add")
 
 
 def _scatter_once(x: Instruction) -> bool:
-    first = x.operands[0]
+    first = x.operand
     if first.opcode != "scatter" or x.operands[1].shape.rank != 2:
         return False
     joined = [make.concatenate(x, [first.operands[k], x.operands[k]], 0) for k in (1, 2)]
-    x.replace_all_uses_with(make.copy_of(x, [first.operands[0], *joined]))
+    x.replace_all_uses_with(make.copy_of(x, [first.operand, *joined]))
     return True
 
 
 def add_to_rows(x: Instruction) -> bool:
     """Have sums over indices that are scaled and added to an array be added to its rows by the scatter."""
     is_part = len(x.operands) == 3 and 2 * x.operands[2].shape.byte_size < x.shape.byte_size
-    if not is_part or not combines_by(x, "add") or not is_constant(x.operands[0], 0):
+    if not is_part or not combines_by(x, "add") or not is_constant(x.operand, 0):
         return False
     last = x
     update = x.operands[2]
@@ -138,12 +138,12 @@ def add_to_rows(x: Instruction) -> bool:
             _donate(new)
             return True
         is_scaled = user.opcode in ("multiply", "negate") or (
-            user.opcode == "divide" and user.operands[0] is last
+            user.opcode == "divide" and user.operand is last
         )
         if not is_scaled or any(o.opcode != "broadcast" or o.dimensions for o in others):
             return False
         operands = [
-            update if o is last else make.broadcast(x, update.shape, o.operands[0]) for o in user.operands
+            update if o is last else make.broadcast(x, update.shape, o.operand) for o in user.operands
         ]
         last = user
         update = make.copy_of(user, operands, update.shape)
@@ -154,7 +154,7 @@ def choose_written(x: Instruction) -> bool:
     """A choice between an array and the same with a scatter is made by indices, out of bounds for nothing."""
     (test, labels), sides = spread_factor(x.operands[0]), x.operands[1:]
     for new, old in both_orders(sides):
-        if new.opcode != "scatter" or new.operands[0] is not old or len(new.users) > 1:
+        if new.opcode != "scatter" or new.operand is not old or len(new.users) > 1:
             continue
         indices = new.operands[1]
         kind = indices.element_type
@@ -189,7 +189,7 @@ UPDATES = (
 
 
 def _is_number(x: Instruction) -> bool:
-    return x.opcode == "broadcast" and x.operands[0].opcode == "constant" and not x.dimensions
+    return x.opcode == "broadcast" and x.operand.opcode == "constant" and not x.dimensions
 
 
 def _map_first(x: Instruction) -> bool:
@@ -202,7 +202,7 @@ def _map_first(x: Instruction) -> bool:
         below = {*reach([last], lambda i: [o for o in i.operands if o in mapped])}
         if any(i.is_root or not below.issuperset(i.users) for i in below - {last}):
             continue
-        new = {x: x.operands[0]}
+        new = {x: x.operand}
         for y in (y for y in mapped[1:] if y in below):
             shapes = [new[x].shape.with_element_type(i.element_type) for i in (y, *y.operands)]
             pairs = zip(y.operands, shapes[1:], strict=True)
@@ -229,7 +229,7 @@ def _move(x: Instruction) -> bool:
     user = _reader(x)
     if user is None:
         return False
-    x.replace_all_uses_with(x.operands[0])
+    x.replace_all_uses_with(x.operand)
     new = make.copy_of(x, [user], user.shape)
     user.replace_all_uses_with(new)
     new.replace_operand(0, user)

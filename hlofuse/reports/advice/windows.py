@@ -89,8 +89,8 @@ def _by_dimension(x: Instruction) -> bool:
         return False
     along.sort(key=lambda d: -window[d].stride)
     others = along[1:]
-    sizes = [*x.operands[0].shape.dimensions]
-    value = x.operands[0]
+    sizes = [*x.operand.shape.dimensions]
+    value = x.operand
     for taken in ({*range(len(window))} - {*others}, *({d} for d in others)):
         own = tuple(w if d in taken else WindowDimension(1) for d, w in enumerate(window))
         sizes = [x.shape.dimensions[d] if d in taken else n for d, n in enumerate(sizes)]
@@ -144,7 +144,7 @@ def _transform_filter(x: Instruction) -> bool:
     window = list(window_of(x))
     is_plain = all(w.stride == w.window_dilation == 1 and not w.window_reversal for w in window)
     taps = prod(w.size for w in window)
-    channels = x.operands[0].shape.dimensions[labels.lhs.index("f")]
+    channels = x.operand.shape.dimensions[labels.lhs.index("f")]
     filters_of_each = x.operands[1].shape.element_count // taps
     is_each = channels in (1, filters_of_each) and x.raw("feature_group_count", "1") == str(channels)
     is_plain = is_plain and x.raw("batch_group_count", "1") == "1"
@@ -152,7 +152,7 @@ def _transform_filter(x: Instruction) -> bool:
         return False
     spatial = [*map(str, range(len(window)))]
     order = [labels.lhs.index(k) for k in ("b", "f", *spatial)]
-    value = make.transpose(x, x.operands[0], order)
+    value = make.transpose(x, x.operand, order)
     filters = make.transpose(x, x.operands[1], [labels.rhs.index(k) for k in ("o", "i", *spatial)])
     along = range(2, value.shape.rank)
     filters = make.add(x, "reverse", filters.shape, [filters], dimensions=along)
@@ -190,7 +190,7 @@ def _mirrors(
     """True for a spectrum of which one half mirrors the other along these dimensions, as that of real numbers
     does. A real result has no part of those in the first and middle places of the `last` that do not."""
     if not axes:
-        value = x.operands[0] if x.opcode == "convert" else x
+        value = x.operand if x.opcode == "convert" else x
         return value.element_type in FLOATING_TYPES
     if (given := formula_values(x, written)) is not None:
         differs = given != np.roll(np.flip(given, tuple(axes)), 1, axes).conj()
@@ -202,23 +202,23 @@ def _mirrors(
         return all(_mirrors(o, axes, last, written) for o in x.operands)
     if x.opcode == "broadcast":
         own = [x.dimensions.index(d) for d in axes if d in x.dimensions]
-        return _mirrors(x.operands[0], own, own[-1] if last in x.dimensions else -1, written)
+        return _mirrors(x.operand, own, own[-1] if last in x.dimensions else -1, written)
     return _is_of_real(x) and len(numbers_of(x, "fft_length")) == len(axes)
 
 
 def _is_of_real(x: Instruction) -> bool:
-    if x.raw("fft_type") != "FFT" or x.operands[0].opcode != "convert":
+    if x.raw("fft_type") != "FFT" or x.operand.opcode != "convert":
         return False
-    return x.operands[0].operands[0].element_type in FLOATING_TYPES
+    return x.operand.operand.element_type in FLOATING_TYPES
 
 
 def _real_transform(x: Instruction) -> bool:
     """The half that is read of a transform of real numbers, and a real result of one and back."""
-    whole = x.operands[0]
+    whole = x.operand
     is_back = x.opcode == "real"
     if is_back and whole.raw("fft_type") != "IFFT":
         return False
-    spectrum = whole.operands[0] if is_back else whole
+    spectrum = whole.operand if is_back else whole
     labels = dims_of(spectrum)
     along = labels[-1]
     if not is_back and (cut := [d for d in labels if x.shape.dimensions[d] < whole.shape.dimensions[d]]):
@@ -236,7 +236,7 @@ def _real_transform(x: Instruction) -> bool:
         if own[-1] != along or not _is_of_real(value):
             return make.slice_of(value, value, [0] * len(own), sizes), own
         shape = with_dimensions(value.shape, sizes)
-        new = make.copy_of(value, [value.operands[0].operands[0]], shape, fft_type="RFFT")
+        new = make.copy_of(value, [value.operand.operand], shape, fft_type="RFFT")
         found.append(new)
         return new, own
 
@@ -262,7 +262,7 @@ def _transform_once(x: Instruction) -> bool:
     """Fourier transforms that are added, or their real parts, become one transform of what is added."""
     keys, terms = Keys(), list(_signed(x))
     groups = grouped(
-        ((keys.operation(t), keys.operation(t.operands[0]) if t.opcode == "real" else None), pair)
+        ((keys.operation(t), keys.operation(t.operand) if t.opcode == "real" else None), pair)
         for pair in terms
         if (t := pair[0]).through("real").opcode == "fft" and len(t.users) == 1
     )
@@ -274,7 +274,7 @@ def _transform_once(x: Instruction) -> bool:
         return fold(x, "add", [v if sign > 0 else make.unary(x, "negate", v) for v, sign in values])
 
     whole = found[0][0].through("real")
-    new = make.copy_of(whole, [total([(t.through("real").operands[0], sign) for t, sign in found])])
+    new = make.copy_of(whole, [total([(t.through("real").operand, sign) for t, sign in found])])
     new = new if found[0][0] is whole else make.unary(x, "real", new, x.shape)
     return replace(x, total([(new, 1), *(pair for pair in terms if pair not in found)]))
 
@@ -306,7 +306,7 @@ def _cumulate_by_product(x: Instruction) -> bool:
     test = make.compare(x, direction, numbers_down, numbers_across)
     ones = make.convert(x, test, x.element_type)
     result = dims_of(x)
-    a = (x.operands[0], [-1 if k == d else k for k in result])
+    a = (x.operand, [-1 if k == d else k for k in result])
     b = (ones, [-1, d])
     return replace(x, over(x, contracted(x, a, b, result)))
 
@@ -323,7 +323,7 @@ def _cumulate_by_rows(x: Instruction) -> bool:
     d, is_forward = found
     if prod(x.shape.dimensions[d + 1 :]) < _LEAST_ROW:
         return False
-    given = moved(x, x.operands[0], d, 0)  # a scan takes rows of the first dimension
+    given = moved(x, x.operand, d, 0)  # a scan takes rows of the first dimension
     n = given.shape.dimensions[0]
     row = [1, *given.shape.dimensions[1:]]
     start = make.broadcast(x, with_dimensions(x.shape, row), x.operands[1])
@@ -357,7 +357,7 @@ def _has_low_first(x: Instruction) -> bool | None:
 
 def _extreme(x: Instruction) -> bool:
     """One end of a sorted row, or its place, becomes that of the maximum or minimum."""
-    low_first, data, (along,) = _has_low_first(x), x.operands[0], x.dimensions
+    low_first, data, (along,) = _has_low_first(x), x.operand, x.dimensions
     parts, size, kind = _parts(x), data.shape.dimensions[along], data.element_type
     ends = [ranges_of(u)[along].start for _, u in parts if u.shape.dimensions[along] == 1]
     if low_first is None or len(ends) < len(parts) or set(ends) - {0, size - 1} or not ends:
@@ -394,7 +394,7 @@ def _argmax_below(x: Instruction) -> bool:
         return False
     below = values
     while _grows(below) and all(spread(o)[1][d] is None for o in below.operands[1:] for d in x.dimensions):
-        below = below.operands[0]
+        below = below.operand
     is_same = below is values or below.element_type != values.element_type
     if is_same or scalar_of(others[len(others) // 2]) != -inf:
         return False
@@ -405,14 +405,13 @@ def _argmax_below(x: Instruction) -> bool:
 def _grows(x: Instruction) -> bool:
     """True if a larger first operand has a larger result, which does not overflow."""
     if x.opcode == "exponential":
-        shifted = x.operands[0]
+        shifted = x.operand
         return shifted.opcode == "subtract" and any(
-            combines_by(i, "maximum") and shifted.operands[0] in i.operands
-            for i in origins(shifted.operands[1])
+            combines_by(i, "maximum") and shifted.operand in i.operands for i in origins(shifted.operands[1])
         )
     if x.opcode == "divide":
         total = source(x.operands[1])
-        return is_total(total) and total.operands[0].opcode == "exponential" and _grows(total.operands[0])
+        return is_total(total) and total.operand.opcode == "exponential" and _grows(total.operand)
     return x.opcode in ("add", "subtract")
 
 
@@ -451,8 +450,8 @@ def _has_places(x: Instruction) -> bool:
 
 def _write_ranks(x: Instruction) -> bool:
     """The ranks, by an argsort of an argsort, are numbers written at the places that the first one found."""
-    order = x.operands[0]
-    first = order.operands[0] if order.opcode == "get-tuple-element" and order.tuple_index else order
+    order = x.operand
+    first = order.operand if order.opcode == "get-tuple-element" and order.tuple_index else order
     is_order = first.opcode == "sort" and first.dimensions == x.dimensions and _has_places(first)
     is_same = order.element_type == x.operands[-1].element_type
     if not is_order or not is_same or not _has_places(x) or not _has_low_first(x):
@@ -472,7 +471,7 @@ def _written_at(x: Instruction, places: Instruction, values: Instruction) -> Ins
 
 def _count_places(x: Instruction) -> bool:
     """A sort by True and False becomes a count of those before each place, and a scatter to where it goes."""
-    key, (along,), low_first = x.operands[0], x.dimensions, _has_low_first(x)
+    key, (along,), low_first = x.operand, x.dimensions, _has_low_first(x)
     if key.element_type != "pred" or low_first is None or not _has_numbers(x):
         return False
     is_first = make.unary(x, "not", key) if low_first else key
@@ -501,10 +500,10 @@ def _of_pairs(
     d = own.index(along)
     *rest, size = sizes = list(value.shape.dimensions)
     sizes[d] *= 2
-    is_half = value.opcode == "slice" and value.operands[0].shape.dimensions == (*rest, 2 * size)
+    is_half = value.opcode == "slice" and value.operand.shape.dimensions == (*rest, 2 * size)
     if is_half and prod(sizes[d + 1 :]) == 1 and 2 in (ranges_of(value)[-1].stride, 2 * size):
         slices.append(value)
-        whole = make.resized(value, value.operands[0], sizes)
+        whole = make.resized(value, value.operand, sizes)
         shift = place - ranges_of(value)[-1].start
         return make.padded(value, whole, shift, -shift, d), own
     pairs = inserted(value.shape, d + 1, [2])
@@ -548,7 +547,7 @@ _SORTED = 8  # rows of which more than one in so many is read are sorted as fast
 
 def _few_sorted(x: Instruction) -> bool:
     """The first or the last of sorted rows, and their places, become those of `jax.lax.top_k`."""
-    low_first, data, (along,), parts = _has_low_first(x), x.operands[0], x.dimensions, _parts(x)
+    low_first, data, (along,), parts = _has_low_first(x), x.operand, x.dimensions, _parts(x)
     if low_first is None or not parts:
         return False
     size = data.shape.dimensions[along]
@@ -582,7 +581,7 @@ _COMPARED = 9  # elements of rows that are sorted by comparing neighbours
 def _compare_neighbours(x: Instruction) -> bool:
     """Short rows are sorted as whole columns: neighbours are exchanged in as many rounds as there are."""
     (along,) = x.dimensions
-    size = x.operands[0].shape.dimensions[along]
+    size = x.operand.shape.dimensions[along]
     function = x.to_apply.post_order()
     is_plain = all(not i.operands or i.opcode in ELEMENTWISE_OPCODES for i in function)
     if not (is_plain and 1 < size <= _COMPARED) or _has_low_first(x) is None:

@@ -64,7 +64,7 @@ def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
     """The value below broadcasts, transposes, conversions and sizes of one; each dimension of `x` there."""
     dims: list[int | None] = [*dims_of(x)]
     while True:
-        below = x.operands[0] if x.operands else x
+        below = x.operand if x.operands else x
         (low, high), (least, most) = bounds(x.element_type), bounds(below.element_type)
         if x.opcode == "broadcast":
             dims = [x.dimensions.index(d) if d in x.dimensions else None for d in dims]
@@ -111,7 +111,7 @@ def masked_place(mask: Instruction) -> tuple[int, Instruction] | None:
 def onehot(x: Instruction) -> tuple[Instruction, int] | None:
     """The indices of a one-hot array, and the dimension of its classes."""
     x, order = spread(x)
-    if x.opcode == "gather" and equal_places(x.operands[0]) == [0, 1]:  # rows of an identity matrix
+    if x.opcode == "gather" and equal_places(x.operand) == [0, 1]:  # rows of an identity matrix
         offsets, (table, indices), sizes = numbers_of(x, "offset_dims"), x.operands, x.shape.dimensions
         rest = [d for d in order if d is not None and d not in offsets]
         count, columns = table.shape.dimensions[0], numbers_of(x, "start_index_map")
@@ -121,7 +121,7 @@ def onehot(x: Instruction) -> tuple[Instruction, int] | None:
         indices = limited(indices, count - 1)
         return make.resized(x, indices, [sizes[d] for d in rest]), order.index(offsets[0])
     if is_masked(x) and is_constant(x.operands[1], 1):
-        x = x.operands[0]
+        x = x.operand
     for classes, indices, dims in _numbered(x):
         others = [dims[d] for d in order if d is not None and d != classes]
         is_plain = dims[classes] is None and others == dims_of(indices)
@@ -325,7 +325,7 @@ class Numbers(Record):
 def numbers(x: Instruction) -> Numbers | None:
     """The numbers that a formula writes, plus values that are not known; None for others."""
     if x.opcode in ("reshape", "convert"):
-        return numbers(x.operands[0])
+        return numbers(x.operand)
     if (given := formula_values(x)) is not None:
         values = given.ravel()
         if values.size < 2 or (repeat := int(np.argmax(values != values[0]))) == 0:
@@ -333,7 +333,7 @@ def numbers(x: Instruction) -> Numbers | None:
         found = Numbers(int(values[0]), (), int(values[repeat] - values[0]), repeat)
         counts = np.arange(values.size) // repeat
         return found if np.array_equal(values, found.first + found.step * counts) else None
-    if x.opcode == "select" and is_below_zero(x.operands[0]):
+    if x.opcode == "select" and is_below_zero(x.operand):
         _, other, same = x.operands
         return numbers(same) if other.opcode == "add" and same in other.operands else None
     for a, b in both_orders(x.operands) if x.opcode == "add" else ():

@@ -55,8 +55,8 @@ class Lineage:
         x = self._final.get(origin)
         if x is None:
             return name
-        if x.opcode == "get-tuple-element" and x.name != origin and x.operands[0].opcode == "fusion":
-            x = x.operands[0]
+        if x.opcode == "get-tuple-element" and x.name != origin and x.operand.opcode == "fusion":
+            x = x.operand
         return x.name
 
     def members(self, kernel: str) -> list[str]:
@@ -110,7 +110,7 @@ def is_view(instruction: Instruction) -> bool:
 def through_views(instruction: Instruction) -> Instruction:
     """The instruction that computes the value of a view."""
     while is_view(instruction) and instruction.operands:
-        instruction = instruction.operands[0]
+        instruction = instruction.operand
     return instruction
 
 
@@ -135,7 +135,7 @@ def view_read(producer: Instruction, consumer: Instruction) -> Instruction | Non
     for operand in consumer.operands:
         user = consumer
         while operand is not producer and is_view(operand) and operand.operands:
-            user, operand = operand, operand.operands[0]
+            user, operand = operand, operand.operand
         if operand is producer:
             return user
     return None

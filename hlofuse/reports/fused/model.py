@@ -100,11 +100,11 @@ def _producers(value: Instruction) -> Iterator[Instruction]:
         computation = x.computation
         callers = computation.callers if computation is not None else {}
         if x.opcode == "get-tuple-element":
-            stack.append((x.operands[0], (x.tuple_index, *index)))
+            stack.append((x.operand, (x.tuple_index, *index)))
         elif x.opcode == "tuple" and index:
             stack.append((x.operands[index[0]], index[1:]))
         elif is_view(x) and x.operands:
-            stack.append((x.operands[0], index))
+            stack.append((x.operand, index))
         elif x.opcode == "call" and x.called and not is_kernel(x):
             stack.append((x.called[0][1].root, index))
         elif x.opcode == "parameter" and callers and all(c.opcode == "call" for c in callers):

@@ -130,7 +130,7 @@ def _edited(
 ) -> Iterator[MemoryChange]:
     replay, before = observed.replay, facts.account_replayed.totals
     for x in _largest(_reordered(replay.before), _LEAST * (before.peak_temporary_bytes or 0)):
-        text = f"Keep {argument_name(x.operands[0])} as it is read: pass it transposed by"
+        text = f"Keep {argument_name(x.operand)} as it is read: pass it transposed by"
         sources = lines_of(facts.place(place.name) for place in x.users)
         module = copy_module(replay.before)
         edited = module.find(x.name)
@@ -213,6 +213,6 @@ def _order(x: Instruction) -> tuple[int, ...]:
 
 
 def _pass_reordered(x: Instruction) -> None:
-    x.operands[0].shape = x.shape
-    x.replace_all_uses_with(x.operands[0])
+    x.operand.shape = x.shape
+    x.replace_all_uses_with(x.operand)
     computation_of(x).remove_instruction(x)

@@ -142,7 +142,7 @@ def reason(
 def copied_argument(x: Instruction) -> Instruction | None:
     """The argument whose elements an instruction only puts in another order; None for any other."""
     while len(x.operands) == 1 and opcodes_in(x) <= _ORDER:
-        x = x.operands[0]
+        x = x.operand
     return x if x.opcode == "parameter" and computation_of(x).is_entry else None
 
 

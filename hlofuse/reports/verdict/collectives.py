@@ -114,7 +114,7 @@ def _paddings(c: Collective) -> Iterator[tuple[int, int, int]]:
             continue
         cut = end_of(user)
         if c.exchange.kind == "all-gather" and cut.opcode == "slice":
-            sizes = zip(cut.shape.dimensions, cut.operands[0].shape.dimensions, strict=True)
+            sizes = zip(cut.shape.dimensions, cut.operand.shape.dimensions, strict=True)
             for d, (size, whole) in enumerate(sizes):
                 is_gathered = d in numbers_of(c.instruction, "dimensions") and ranges_of(cut)[d].start == 0
                 if is_gathered and 0 < whole - size == -size % c.exchange.participants:

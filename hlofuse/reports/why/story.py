@@ -93,7 +93,7 @@ def _added_after_fusion(name: str, facts: Facts) -> Story:
     found = module.find(name)
     assert found is not None
     place = replace(place_of(found, module), final="")
-    copies = found.operands[0].name if found.opcode == "copy" and found.operands else None
+    copies = found.operand.name if found.opcode == "copy" and found.operands else None
     launch = facts.account_after.by_name.get(name)
     story = Story(place, "added", copies=copies, created_by=facts.created_after_fusion(found))
     return story if launch is None else _with_time(story, launch, facts)

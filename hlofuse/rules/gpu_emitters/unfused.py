@@ -142,7 +142,7 @@ def plain_copy(kernel: GpuKernel) -> Answer:
     instruction = kernel.instruction
     if instruction.opcode not in _COPIES:
         return None
-    source = instruction.operands[0].shape
+    source = instruction.operand.shape
     same_layout = source.minor_to_major == instruction.shape.minor_to_major
     return {"bytes": source.byte_size} if same_layout or instruction.opcode == "copy-start" else None
 
@@ -152,7 +152,7 @@ def sort(kernel: GpuKernel) -> Answer:
     instruction = kernel.instruction
     if instruction.opcode != "sort":
         return None
-    shape = instruction.operands[0].shape
+    shape = instruction.operand.shape
     length = shape.dimensions[instruction.dimensions[0]] if instruction.dimensions else shape.element_count
     return {"length": length, "operands": len(instruction.operands)}
 

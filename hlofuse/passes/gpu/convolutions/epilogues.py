@@ -46,9 +46,9 @@ _IN_GRAPH = values("abs add clamp compare convert divide maximum multiply reduce
 def _read_narrow(element: Instruction) -> bool:
     """`F8GraphConv`: a convolution of widened floats of 8 bits reads them as they are. NotRepresentable where
     cuDNN might take over what scales an operand or reads the result."""
-    if element.opcode != "get-tuple-element" or element.tuple_index or not _is_call(element.operands[0]):
+    if element.opcode != "get-tuple-element" or element.tuple_index or not _is_call(element.operand):
         return False
-    call = element.operands[0]
+    call = element.operand
     scaled = [o for x in call.operands[:2] if x.opcode in ("multiply", "divide") for o in x.operands]
     if any(_has_eight_bits(o.past("convert")) for o in scaled):
         raise NotRepresentable("a convolution of scaled 8-bit floats")
@@ -85,7 +85,7 @@ def _results(x: Instruction, *, call_read_once: bool) -> list[_Result]:
     for element, other in (tuple(x.operands), tuple(reversed(x.operands))):
         if element.opcode != "get-tuple-element" or element.tuple_index or not _read_once(element):
             continue
-        call = element.operands[0]
+        call = element.operand
         if not _is_call(call) or _is_depthwise(call) or (call_read_once and not _read_once(call)):
             continue
         found.append(_Result(call, element, other))
@@ -99,7 +99,7 @@ def _read_once(x: Instruction) -> bool:
 def _is_depthwise(call: Instruction) -> bool:
     groups = int(call.raw("feature_group_count") or 1)
     dimension = call.attributes["dim_labels"].input_feature_dimension
-    return groups != 1 and call.operands[0].shape.dimensions[dimension] == groups
+    return groups != 1 and call.operand.shape.dimensions[dimension] == groups
 
 
 def _scale(multiply: Instruction) -> bool:
@@ -120,8 +120,8 @@ def _scale(multiply: Instruction) -> bool:
 def _check(x: Instruction) -> bool:
     """NotRepresentable if a result is narrowed, which cuDNN might do."""
     if x.opcode == "convert" and x.element_type in _NARROWER:
-        source = x.operands[0]
-        if source.opcode == "get-tuple-element" and _is_call(source.operands[0]):
+        source = x.operand
+        if source.opcode == "get-tuple-element" and _is_call(source.operand):
             raise NotRepresentable("a convolution whose result is narrowed")
     return False
 

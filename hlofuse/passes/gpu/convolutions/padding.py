@@ -43,7 +43,7 @@ def _forward(call: Instruction) -> bool:
     window, labels = window_of(call), labels_of(call)
     if _is_even(window) and not _has_negative(window) and all(d.base_dilation == 1 for d in window):
         return False
-    source, left = _padded_and_sliced(call.operands[0], window, labels)
+    source, left = _padded_and_sliced(call.operand, window, labels)
     kernel = call.operands[1]
     if any(d.window_dilation != 1 for d in left):
         spread = {
@@ -143,7 +143,7 @@ _FEATURE_MULTIPLE = 8
 
 def is_padded_for_tensor_cores(call: Instruction) -> bool:
     """True for a convolution of f16 or s8 whose features `cudnn_pad_for_convolutions` may pad."""
-    if custom_call_target(call) not in NAMES or call.operands[0].element_type not in ("f16", "s8"):
+    if custom_call_target(call) not in NAMES or call.operand.element_type not in ("f16", "s8"):
         return False
     labels = labels_of(call)
     kernel = call.operands[1].shape.dimensions

@@ -116,7 +116,7 @@ def _order(labels: str, first: str, channels: str, last: bool) -> tuple[int, ...
 
 def _channels_last(call: Instruction, device: DeviceDescription) -> bool:
     """NHWC for integers and FP8, from Hopper on for most, on older devices for 16 bits in two dimensions."""
-    element = call.operands[0].element_type
+    element = call.operand.element_type
     if element in INTEGER_TYPES or element.startswith("f8"):
         return True
     spatial = sum(c.isdigit() for c in call.attributes["dim_labels"].lhs)
@@ -252,7 +252,7 @@ def _backward_input(conv: Instruction) -> _Call | None:
     is_reversed = kernel.opcode == "reverse" and sorted(kernel.dimensions) == sorted(
         labels.kernel_spatial_dimensions
     )
-    if not is_reversed and _is_of_one_dimension(conv) and kernel.operands[0].opcode == "reverse":
+    if not is_reversed and _is_of_one_dimension(conv) and kernel.operand.opcode == "reverse":
         raise NotRepresentable("the gradient of a convolution in one dimension")
     is_trivial = kernel.opcode == "constant" or all(d.size == 1 for d in window)
     if not is_reversed and not (is_trivial and any(d.base_dilation != 1 for d in window)):
@@ -263,7 +263,7 @@ def _backward_input(conv: Instruction) -> _Call | None:
     for k, d in enumerate(window):
         low = d.size - 1 - d.padding_low
         full = conv.shape.dimensions[labels.output_spatial_dimensions[k]]
-        count = conv.operands[0].shape.dimensions[labels.input_spatial_dimensions[k]]
+        count = conv.operand.shape.dimensions[labels.input_spatial_dimensions[k]]
         least = d.size + d.base_dilation * (count - 1) - full - low
         high = _even(low, least, d.base_dilation)
         if low < 0 or high < 0:
@@ -272,14 +272,14 @@ def _backward_input(conv: Instruction) -> _Call | None:
             replace(d, stride=d.base_dilation, base_dilation=1, padding_low=low, padding_high=high)
         )
     if kernel.opcode == "reverse":
-        kernel = kernel.operands[0]
+        kernel = kernel.operand
     elif kernel.opcode == "constant":
         spatial = labels.kernel_spatial_dimensions
         kernel = added(conv, "reverse", kernel.shape, [kernel], dimensions=spatial)
     swapped = ConvolutionDimensionNumbers(
         labels.output, labels.rhs.translate(str.maketrans("io", "oi")), labels.lhs
     )
-    return _Call(BACKWARD_INPUT, [conv.operands[0], kernel], Window(dimensions), swapped)
+    return _Call(BACKWARD_INPUT, [conv.operand, kernel], Window(dimensions), swapped)
 
 
 def _backward_filter(conv: Instruction) -> _Call | None:
@@ -296,7 +296,7 @@ def _backward_filter(conv: Instruction) -> _Call | None:
     dimensions = []
     for k, d in enumerate(window):
         size = conv.shape.dimensions[labels.output_spatial_dimensions[k]]
-        count = conv.operands[0].shape.dimensions[labels.input_spatial_dimensions[k]]
+        count = conv.operand.shape.dimensions[labels.input_spatial_dimensions[k]]
         least = size + (d.size - 1) * d.window_dilation - count - d.padding_low
         high = _even(d.padding_low, least, d.window_dilation)
         if high < 0:
@@ -337,7 +337,7 @@ def _is_of_one_dimension(conv: Instruction) -> bool:
     kernel = conv.operands[1]
     if len(window_of(conv)) != 2 or kernel.opcode != "reshape":
         return False
-    source, result = kernel.operands[0].shape, kernel.shape
+    source, result = kernel.operand.shape, kernel.shape
     value = unmodified_dimensions(source, result)
     new = [d for d in range(result.rank) if d not in {b for _, b in value}]
     if len(value) != source.rank or len(new) != 1 or result.dimensions[new[0]] != 1:

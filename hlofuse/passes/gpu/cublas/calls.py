@@ -175,9 +175,9 @@ def with_sum(add: Instruction) -> bool:
                 return True
             break
     for source, other in _either(add):
-        if not (source.opcode == "bitcast" and is_call(source.operands[0])):
+        if not (source.opcode == "bitcast" and is_call(source.operand)):
             continue
-        call = source.operands[0]
+        call = source.operand
         if not (_one(call) and _one(source)) or (other.opcode == "broadcast" and not _one(other)):
             continue
         summand = bitcast(other, call.shape)
@@ -200,7 +200,7 @@ def _with_vector(
     config = config_of(call)
     numbers = config["dot_dimension_numbers"]
     columns = call.operands[1].shape.rank - len(numbers["rhs_batch_dimensions"]) - 1
-    bias = broadcast.operands[0]
+    bias = broadcast.operand
     fits = columns <= 1 and bias.shape.rank == columns and call.element_type in FLOATING_TYPES
     if config["epilogue"] != "DEFAULT" or not fits:
         return False
@@ -235,7 +235,7 @@ def _with_padded_matrix(add: Instruction) -> bool:
         part = source.past("bitcast")
         if not _one(source) or part.opcode != "slice" or bias.opcode == "broadcast":
             continue
-        call = part.operands[0]
+        call = part.operand
         if not (is_call(call) and _one(call)):
             continue
         if any(r.start or r.stride != 1 for r in part.attributes["slice"]) or not _may_add_matrix(call, bias):
@@ -277,7 +277,7 @@ def _pad(x: Instruction, shape: Shape) -> Instruction:
 
 
 def _converts(call: Instruction, add: Instruction) -> bool:
-    if (call.operands[0].element_type, add.element_type) not in _PAIRS:
+    if (call.operand.element_type, add.element_type) not in _PAIRS:
         return False
     users = list(add.users)
     return not users or (len(users) == 1 and users[0].opcode == "tuple" and not users[0].users)
@@ -286,7 +286,7 @@ def _converts(call: Instruction, add: Instruction) -> bool:
 def _materialize(bias: Instruction) -> Instruction:
     """`MaybeConstantFoldBias`: what spreads a constant becomes one, as large as the product."""
     inner = bias.past("reshape", "transpose", "bitcast")
-    constant = inner.operands[0] if inner.opcode == "broadcast" else None
+    constant = inner.operand if inner.opcode == "broadcast" else None
     if constant is None or constant.opcode != "constant" or constant.shape.is_effective_scalar:
         return bias
     if bias.shape.byte_size > _MOST_BYTES:
@@ -314,8 +314,8 @@ def _is_gelu_factor(x: Instruction, source: Instruction) -> bool:
     for one, tanh in _either(sum_, "add"):
         if not _is_number(one, 1.0, exact=True) or tanh.opcode != "tanh" or not (_one(sum_) and _one(tanh)):
             continue
-        cubic = _times(tanh.operands[0], math.sqrt(2 / math.pi))
-        if not _one(tanh.operands[0]) or cubic is None or not _one(cubic):
+        cubic = _times(tanh.operand, math.sqrt(2 / math.pi))
+        if not _one(tanh.operand) or cubic is None or not _one(cubic):
             continue
         for plain, rest in _either(cubic, "add"):
             cube = _times(rest, 0.044715) if plain is source and _one(rest) else None
@@ -357,11 +357,11 @@ def _one(x: Instruction | None) -> bool:
 
 def _operand_if_only_used_here(x: Instruction, opcode: str) -> Instruction:
     """The only operand of an operation with a single use; else `x` itself."""
-    return x.operands[0] if x.opcode == opcode and _one(x) else x
+    return x.operand if x.opcode == opcode and _one(x) else x
 
 
 def _clone(source: Instruction, call: Instruction, new: Instruction) -> Instruction:
     if source is call:
         return new
-    operand = _clone(source.operands[0], call, new)
+    operand = _clone(source.operand, call, new)
     return copy_of(source, [operand])

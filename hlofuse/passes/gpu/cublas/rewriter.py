@@ -162,7 +162,7 @@ def _fold(call: Instruction) -> bool:
             continue
         config = config_of(call)
         numbers = config["dot_dimension_numbers"]
-        new = broadcast.shape.rank - broadcast.operands[0].shape.rank
+        new = broadcast.shape.rank - broadcast.operand.shape.rank
         batch = {int(d) for d in numbers[f"{side}_batch_dimensions"]}
         if new != len(numbers["lhs_batch_dimensions"]) or any(
             d < new or d in batch for d in broadcast.dimensions
@@ -171,7 +171,7 @@ def _fold(call: Instruction) -> bool:
         contracting = f"{side}_contracting_dimensions"
         numbers[contracting] = [str(int(numbers[contracting][0]) - new)]
         numbers[f"{side}_batch_dimensions"] = []
-        call.replace_operand(number, broadcast.operands[0])
+        call.replace_operand(number, broadcast.operand)
         configure(call, config)
         return True
     return False

@@ -76,14 +76,14 @@ class _Sizes(NamedTuple):
     def of(cls, dot: Instruction) -> "_Sizes":
         """`GetDotDimensions`."""
         dims = DotDimensions.of(dot)
-        left = dot.operands[0].shape
+        left = dot.operand.shape
         m, n = map(math.prod, free_sizes(dot))
         return cls(
             b=math.prod(left.dimensions[d] for d in dims.lhs_batch),
             m=m,
             n=n,
             k=math.prod(left.dimensions[d] for d in dims.lhs_contracting),
-            lhs_bits=_source_bits(dot.operands[0]),
+            lhs_bits=_source_bits(dot.operand),
             rhs_bits=_source_bits(dot.operands[1]),
             sum_bits=Shape(sum_type(dot)).bit_width,
             result_bits=dot.shape.bit_width,
@@ -102,7 +102,7 @@ _FLOPS = {
 def _source_bits(operand: Instruction) -> int:
     """Bit width of the operand below unary operations that will be fused."""
     while is_elementwise(operand) and len(operand.operands) == 1:
-        operand = operand.operands[0]
+        operand = operand.operand
     return operand.shape.bit_width
 
 
@@ -147,7 +147,7 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
     unit = count * _ALIGNMENT // min(_ALIGNMENT, sizes.lhs_bits, sizes.rhs_bits)
     padded = -(-sizes.k // unit) * unit
     left_k, right_k = dims.lhs_contracting[0], dims.rhs_contracting[0]
-    left = _split_operand(dot.operands[0], left_k, count, padded)
+    left = _split_operand(dot.operand, left_k, count, padded)
     right = _split_operand(dot.operands[1], right_k, count, padded)
     place = sum(d < left_k for d in dims.lhs_batch)
     new = DotDimensions(
@@ -229,7 +229,7 @@ def _has_code(i: Instruction) -> bool:
     while i.operands:
         if i.opcode not in _MOVES:
             return True
-        i = i.operands[0]
+        i = i.operand
     return False
 
 

@@ -132,7 +132,7 @@ def through_altering(
     opcode = hlo.opcode
     if opcode == "slice" and hlo.shape.is_effective_scalar:
         return None
-    given = hlo if to_operands else hlo.operands[0]
+    given = hlo if to_operands else hlo.operand
     fragments = [replace(f) for f in source.fragments]
     logical = _by_dimension(given.shape, fragments)
     if logical is None:

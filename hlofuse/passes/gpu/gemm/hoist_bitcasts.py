@@ -49,7 +49,7 @@ def bitcast_of_broadcast(broadcast: Instruction, result: Shape) -> Exchange | No
 
 def bitcast_of_transpose(transpose: Instruction, result: Shape) -> Exchange | None:
     """bitcast(transpose(x)) as transpose(bitcast(x))."""
-    operand = transpose.operands[0].shape
+    operand = transpose.operand.shape
     found = _through_transpose(transpose, result, transpose.shape, operand, transpose.dimensions)
     return (found[0], inverse(found[1])) if found is not None else None
 
@@ -57,14 +57,14 @@ def bitcast_of_transpose(transpose: Instruction, result: Shape) -> Exchange | No
 def transpose_of_bitcast(transpose: Instruction, operand: Shape) -> Exchange | None:
     """transpose(bitcast(x)) as bitcast(transpose(x)), `operand` being the shape of x."""
     back = inverse(transpose.dimensions)
-    return _through_transpose(transpose, operand, transpose.operands[0].shape, transpose.shape, back)
+    return _through_transpose(transpose, operand, transpose.operand.shape, transpose.shape, back)
 
 
 def _through_transpose(
     transpose: Instruction, result: Shape, outer: Shape, inner: Shape, dims: Sequence[int]
 ) -> Exchange | None:
     """`CalculateBitcastOfTransposeImpl`; the dimensions are the inverse permutation."""
-    if transpose.shape.minor_to_major != transpose.operands[0].shape.minor_to_major:
+    if transpose.shape.minor_to_major != transpose.operand.shape.minor_to_major:
         return None
     ranges = [(0, 0)] * inner.rank
     place = inverse(inner.minor_to_major)
@@ -179,7 +179,7 @@ def _root_shape_without_bitcasts(dot: Instruction) -> Shape | None:
     shapes = dict[Instruction, Shape]()
 
     def spread(users: list[Instruction], shape: Shape) -> bool:
-        new = ((u, shape.with_element_type(u.operands[0].element_type)) for u in users)
+        new = ((u, shape.with_element_type(u.operand.element_type)) for u in users)
         return all(shapes.setdefault(u, s).key == s.key for u, s in new)
 
     pending = list(dot.users)
@@ -219,7 +219,7 @@ def _hoist_upwards(bitcast: Instruction, callers: list[Instruction]) -> bool:
             i.attributes = i.attributes.without("sharding")
     body: Computation | None = bitcast.computation
     assert body is not None
-    bitcast.replace_all_uses_with(bitcast.operands[0])
+    bitcast.replace_all_uses_with(bitcast.operand)
     body.remove_instruction(bitcast)
     return True
 
@@ -235,7 +235,7 @@ def _plan(bitcast: Instruction) -> list[_Step] | None:
     producers = set(reach(bitcast.operands, lambda x: x.operands))
     if any(u is not bitcast and u not in producers for p in producers for u in p.users):
         return None
-    if bitcast.element_type != bitcast.operands[0].element_type:
+    if bitcast.element_type != bitcast.operand.element_type:
         return None
     shapes = dict[Instruction, Shape]()
 

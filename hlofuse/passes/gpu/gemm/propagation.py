@@ -52,9 +52,9 @@ def is_supported(hlo: Instruction, device: DeviceDescription) -> bool:
             return False
         if hlo.opcode == "constant":
             return True
-        return bool(hlo.operands) and is_elementwise_for_triton(hlo.opcode, hlo.operands[0].element_type)
+        return bool(hlo.operands) and is_elementwise_for_triton(hlo.opcode, hlo.operand.element_type)
     if hlo.opcode == "bitcast":
-        return hlo.element_type == hlo.operands[0].element_type
+        return hlo.element_type == hlo.operand.element_type
     return hlo.opcode in _MOVES
 
 
@@ -120,10 +120,10 @@ def is_worth_as_input(hlo: Instruction, side: "DotProperties | None" = None) -> 
 
 def _is_worth_slicing(hlo: Instruction, side: "DotProperties | None") -> bool:
     """True if what is sliced has other users, too, for which it is computed anyhow."""
-    operand = hlo.operands[0]
+    operand = hlo.operand
     if side is None or side.release.products_take_cheap_slices:
         while operand.opcode in ("bitcast", "transpose", "reshape") and len(operand.users) == 1:
-            operand = operand.operands[0]
+            operand = operand.operand
         pays = _is_cheap_to_repeat(operand)
     else:
         pays = side.release.products_take_slices and side.contracted <= _LONGEST_SLICED
@@ -212,7 +212,7 @@ def _has_small_operand(hlo: Instruction, orders: Orders, side: DotProperties) ->
         return False
     return any(
         o.opcode == "broadcast"
-        and o.operands[0].opcode in ("parameter", "constant")
+        and o.operand.opcode in ("parameter", "constant")
         and carried_if_worth(o, orders[o], side) is not None
         for o in hlo.operands
     )
@@ -220,7 +220,7 @@ def _has_small_operand(hlo: Instruction, orders: Orders, side: DotProperties) ->
 
 def _is_small_input(operand: Instruction) -> bool:
     if operand.opcode == "broadcast":
-        source = operand.operands[0]
+        source = operand.operand
         if (source.shape.is_array and not source.shape.rank) or _is_effective_parameter(source):
             return True
     return _is_effective_parameter(operand)
@@ -246,12 +246,12 @@ def _orders(
         return through_altering(hlo, source, to_operands=to_operands)
     if opcode in ("broadcast", "slice"):
         return through_altering(hlo, source, to_operands=True) if to_operands else None
-    if hlo.operands and is_elementwise_for_triton(opcode, hlo.operands[0].element_type):
+    if hlo.operands and is_elementwise_for_triton(opcode, hlo.operand.element_type):
         return dict.fromkeys(hlo.operands, source) if to_operands else {hlo: source}
-    if opcode == "reshape" and not reshape_is_bitcast(hlo.operands[0].shape, hlo.shape):
+    if opcode == "reshape" and not reshape_is_bitcast(hlo.operand.shape, hlo.shape):
         return None
     if opcode in ("bitcast", "reshape"):
-        return through_bitcast(hlo.operands[0] if to_operands else hlo, source)
+        return through_bitcast(hlo.operand if to_operands else hlo, source)
     if opcode == "concatenate" and to_operands and concatenates_free_dimension(hlo, source, side.free):
         return through_altering(hlo, source, to_operands=True)
     return None

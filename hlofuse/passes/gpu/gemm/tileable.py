@@ -96,7 +96,7 @@ class TileableFusion:
         """`GetOrCreateOriginalInstruction`."""
         original = self._original.get(operand)
         if original is None:
-            inner = self._outer(operand.operands[0], shape)
+            inner = self._outer(operand.operand, shape)
             self._original[operand] = make.added(inner, "bitcast", shape, [inner])
             return self._original[operand]
         if original.shape == shape:
@@ -121,13 +121,13 @@ class TileableFusion:
 
     def _hoist(self, view: Instruction) -> Instruction:
         """The replacement of a view that goes ahead of what it reads, or the view (`HoistBitcast`)."""
-        source, shape = view.operands[0], view.shape
+        source, shape = view.operand, view.shape
         if shape.element_type != source.element_type:
             return view
         if source.opcode == "parameter":
             return _narrowed(source, shape) or view
         if source.opcode in _VIEWS:
-            return self._hoist(self._put(view, source, _view(source.operands[0], shape)))
+            return self._hoist(self._put(view, source, _view(source.operand, shape)))
         if source.opcode == "constant":
             values = values_of(source) if source.shape.is_effective_scalar else None
             return self._put(view, source, make.constant(view, shape, values)) if values else view
@@ -136,7 +136,7 @@ class TileableFusion:
             found = exchange(source, shape)
             if found is None:
                 return view
-            inner = _view(source.operands[0], found[0])
+            inner = _view(source.operand, found[0])
             new = make.added(source, source.opcode, shape, [inner], dimensions=found[1])
             return self._put(view, source, new)
         if not is_elementwise(source):
@@ -152,7 +152,7 @@ class TileableFusion:
 
     def _sink(self, view: Instruction) -> Instruction | None:
         """The new reader of what the view reads, which it now follows; None past the root (`SinkBitcast`)."""
-        source = view.operands[0]
+        source = view.operand
         if view.element_type != source.element_type:
             return view
         if view.is_root:
@@ -203,7 +203,7 @@ def _may_follow(user: Instruction, fusion: Instruction) -> bool:
 
 def _keeps_together(transpose: Instruction, view: Instruction) -> bool:
     """True if the parts of a dimension that the view divides stay next to one another."""
-    before, after = view.operands[0].shape.dimensions, view.shape.dimensions
+    before, after = view.operand.shape.dimensions, view.shape.dimensions
     for (_, start), (_, end) in pairwise(common_factors(before, after)):
         places = sorted(map(transpose.dimensions.index, range(start, end)))
         if any(b - a > 1 for a, b in pairwise(places)):
@@ -253,7 +253,7 @@ def _should_take(
         whole = all(o.shape.dimensions[along] % _TILE == 0 for o in original.operands)
         return whole and path is not None and _is_free(along, fusion, *path)
     if is_elementwise(original) and len(original.operands) == 2:
-        spread = [o.operands[0].opcode for o in original.operands if o.opcode == "broadcast"]
+        spread = [o.operand.opcode for o in original.operands if o.opcode == "broadcast"]
         if "parameter" in spread or "constant" in spread:
             return True
     return is_worth_as_input(original)
@@ -269,7 +269,7 @@ def _keeps_rows(
     if transpose.opcode != "transpose" or transpose.shape.dimensions != tracker.source:
         return False
     sizes, dims = transpose.shape.dimensions, DotDimensions.of(_dot_in(fusion))
-    source = transpose.operands[0].shape
+    source = transpose.operand.shape
     if source.dimensions[source.minor_to_major[0]] * source.bit_width % _ROW_BITS:
         return False
     for (start, first), (end, _) in pairwise(common_factors(sizes, tracker.result)):
