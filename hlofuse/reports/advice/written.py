@@ -73,6 +73,8 @@ def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
         elif x.opcode == "reshape" and without_ones(x.shape).dimensions == below.shape.dimensions:
             places = [k for k, n in enumerate(x.shape.dimensions) if n != 1]
             dims = [places.index(d) if d in places else None for d in dims]
+        elif x.opcode == "convert" and x.element_type[0] != "c" and None in (low, least):
+            return x, dims  # to or from a float of 8 bits, or a real part
         elif x.opcode not in ("convert", "copy") or not (low is None or low <= least <= most <= high):
             return x, dims  # or it loses a fraction or high digits
         x = below
