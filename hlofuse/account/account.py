@@ -63,6 +63,13 @@ class Launched(Record):
     once_us: float = 0.0  # The part of `us` that further iterations of loops inside it do not add
 
     @property
+    def is_open(self) -> bool:
+        """True for a library call whose bytes say nothing of its time, as of a decomposition."""
+        from .floor import is_bound_by_bytes
+
+        return self.is_floor and self.kind == "library" and not is_bound_by_bytes(self.instruction)
+
+    @property
     def busy_us(self) -> float:
         """Microseconds of one run without its wait for the host, as a profile counts; 0 without times."""
         return (self.us or 0.0) - self.wait_us
@@ -85,6 +92,7 @@ class Totals(Record):
     modelled_us: float | None = None  # Microseconds by XLA's model, launches included; None without a device
     floor_us: float | None = None  # Microseconds of kernels with only a lower bound; None without a device
     floors: int = 0
+    open_ended: int = 0  # Those of `floors` that may take any time
     copies: int = 0
     copy_bytes: int = 0  # Bytes read and written by copies, all launches
     measured_us: float | None = None  # Microseconds of one run from a profile; None without one
@@ -486,6 +494,7 @@ class Account:
 
 def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
     kernels = launches = floors = copies = copy_bytes = per_iteration = in_branches = without_time = 0
+    open_ended = 0
     flops = transcendentals = read = written = unknown = 0
     modelled = floor = waits = iteration_us = 0.0
     for row in rows:
@@ -506,6 +515,7 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
         waits += row.wait_us * runs
         if row.us is not None and row.is_floor:
             floors += 1
+            open_ended += row.is_open and runs > 0
             floor += row.us * runs
         elif row.us is not None:
             modelled += row.us * runs
@@ -515,6 +525,7 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
     found = Totals(kernels, total, launches, per_iteration, iteration_us if timed else 0.0)
     found = replace(found, copies=copies, copy_bytes=copy_bytes)
     found = replace(found, in_branches=in_branches, without_time=without_time, host_wait_us=waits)
+    found = replace(found, open_ended=open_ended)
     return replace(found, modelled_us=modelled, floor_us=floor, floors=floors) if timed else found
 
 

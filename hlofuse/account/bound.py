@@ -148,7 +148,7 @@ def program_floor(
     us, keeps, loops = 0.0, dict[str, None](), False
     for row in account.rows:
         kind = "" if row.kind == "kernel" and is_fused(row.instruction) else kind_of_work(row)
-        if kind and row.runs:
+        if kind and row.runs and not row.is_open:
             us += max((row.us or 0.0) - row.launch_us, 0.0) * row.runs
             keeps[kind] = None
             loops |= row.runs > 1

@@ -45,6 +45,17 @@ def floor_us(
     return max(moving, computing)
 
 
+_MOVERS = ("__cudnn$", "__cub$", "xla.gpu.ext.cub_")
+"""Beginnings of targets: normalizations, sorts and scans."""
+
+
+def is_bound_by_bytes(call: Instruction) -> bool:
+    """False for a call that does more than move its bytes, and whose operations are not known."""
+    target = custom_call_target(end_of(call))
+    moves = not target and end_of(call).opcode != "cholesky"
+    return moves or target.startswith(_MOVERS) or bool(products(call))
+
+
 def bytes_over_link(kernel: Instruction) -> int:
     """Bytes that a copy, slice or update reads from host memory or writes there; 0 for others."""
     if not is_on_host(kernel):

@@ -146,7 +146,7 @@ FIT = [suggested(n, trial=trial(5.0, temporary_saved=GB, memory_saved=GB + 1 - n
 KERNELS = (
     kernel(0, count=3, iterations=10),
     kernel(1, per_iteration=True, in_branch=True, is_floor=True, open_end="sorts"),
-    kernel(2, us=0.0, is_floor=True),
+    kernel(2, us=30.0, is_floor=True, open_end="library call", is_open=True),
     kernel(3, is_collective=True),
     kernel(4, us=0.0, has_time=False),
 )
@@ -205,7 +205,7 @@ SENTENCES = {
         floors=1,
     ),
     "the first fits then": state(*FIT, memory_bytes=5 * GB, memory_size=4 * GB),
-    "kinds of kernels": state(hot_kernels=KERNELS),
+    "kinds of kernels": state(hot_kernels=KERNELS, floors=1, open_ended=1),
 }
 
 

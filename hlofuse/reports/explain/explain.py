@@ -244,6 +244,7 @@ def grouped_kernels(
             estimate=cpu.kind_text(row.instruction) if cpu else f"loop for {expanded}" if expanded else "",
             has_time=cpu is None or (row.us is not None and not row.is_floor),
             open_end=open_end(row),
+            is_open=row.is_open,
         )
         stem = place.label.rstrip(".0123456789")
         operands = tuple(str(o.shape) for o in row.instruction.operands)
@@ -259,7 +260,10 @@ def grouped_kernels(
         first = replace(first, us=us, bytes_accessed=moved, measured_us=sum(measured) if measured else None)
         found.append(replace(first, count=len(similar), is_floor=any(k.is_floor for k in similar)))
     return tuple(
-        sorted(found, key=lambda k: (-(k.measured_us or 0.0), -k.us, -k.bytes_accessed, k.place.name))
+        sorted(
+            found,
+            key=lambda k: (-(k.measured_us or 0.0), not k.is_open, -k.us, -k.bytes_accessed, k.place.name),
+        )
     )
 
 

@@ -115,6 +115,7 @@ class HotKernel(Record):
     """On a CPU the kind of code, with the error of its estimate; else `loop for scatter`, a loop of XLA's."""
     has_time: bool = True  # False if others have a time and this one has none
     open_end: str = ""  # The reason why it may take far longer than the lower bound `us`
+    is_open: bool = False  # True if `us`, of its bytes, says nothing of its time
 
     @property
     def bound_by(self) -> str:
@@ -125,6 +126,8 @@ class HotKernel(Record):
         if self.estimate:
             is_estimate = self.us and not self.is_floor and self.measured_us is None
             return self.estimate if is_estimate else self.estimate.partition(" ±")[0]
+        if self.is_open and self.measured_us is None:
+            return self.open_end
         if k is None and (self.is_floor or not self.us):
             return "lower bound" if self.is_floor else ""
         if self.us and (self.measured_us or 0.0) >= 4 * self.us:

@@ -130,7 +130,8 @@ def _gain(t: Trial, m: MemoryUse) -> str:
     before, us = after + saved, t.totals.us
     time = "" if t.us_saved == 0 else ", time not known"
     if us is not None and t.us_saved:
-        time = f", time {delta(us + t.us_saved, -t.us_saved, us_text)}"
+        whole = 0.0 if t.totals.open_ended else us + t.us_saved
+        time = f", time {delta(whole, -t.us_saved, us_text)}"
     # Without XLA's schedule a replay may need less or more than XLA's own module.
     whose = "replayed "
     if abs(before - own) <= own // 100:

@@ -121,14 +121,18 @@ def shares_lines(v: Verdict, width: int) -> list[str]:
         found = [s for s in v.shares if s.bytes_accessed or not moved]
         parts = [f"{s.kind} {bytes_text(s.bytes_accessed)}{_part(s.bytes_accessed, moved)}" for s in found]
     else:
-        parts = [_share(s, v.totals.us) for s in v.shares if round(s.us or 0.0, 2) or not v.totals.us]
+        is_open = v.totals.open_ended > 0
+        found = sorted(v.shares, key=lambda s: not (is_open and s.kind == "library calls"))
+        parts = [_share(s, v.totals) for s in found if round(s.us or 0.0, 2) or not v.totals.us]
     measured, timed = bool(v.totals.measured_us), v.totals.us is not None
     kind = "Measured" if measured else "Time" if timed else "Bytes"
     return broken(f"{kind}: {' · '.join(parts)}", width)
 
 
-def _share(s: Share, total: float) -> str:
-    us, together = s.us or 0.0, ""
+def _share(s: Share, totals: Totals) -> str:
+    us, total, together = s.us or 0.0, totals.us or 0.0, ""
+    if totals.open_ended and s.kind == "library calls":
+        return f"{s.kind} not known"
     if s.in_command_buffers:
         some = "all" if s.in_command_buffers == s.count else f"{s.in_command_buffers:,} of {s.count:,}"
         together = f", {some} in command buffers"
@@ -136,7 +140,7 @@ def _share(s: Share, total: float) -> str:
         waits = f"{us_text(s.host_wait_us)} of it host waits (as measured on an H200)"
         together = f", {waits}{together}"
     kind = "call of the program" if s.kind == "call" else s.kind
-    return f"{kind} {us_text(us, s.is_floor)}{_part(us, total)}{together}"
+    return f"{kind} {us_text(us, s.is_floor)}{_part(us, 0.0 if totals.open_ended else total)}{together}"
 
 
 def _part(value: float, whole: float) -> str:
@@ -337,7 +341,8 @@ def change_line(
 
 def _gains(t: Trial, totals: Totals) -> Iterator[str]:
     """`−1.01 µs (14%)`, `2 → 1 kernels`; with a profile `−3.20 µs (11%) scaled`, or what is `est.` alone."""
-    saved, whole, end = t.us_saved, totals.us, " est." if totals.measured_us else ""
+    saved, whole = t.us_saved, None if totals.open_ended else totals.us
+    end = " est." if totals.measured_us else ""
     if t.scaled_us_saved is not None:
         saved, whole, end = (
             t.scaled_us_saved,
@@ -401,8 +406,9 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
         if not k.bytes_accessed:
             figure, part = "not known", nan
     else:
-        figure, part = us_text(k.us, k.is_floor), k.us / (v.totals.us or 1.0)
-        if not k.us and (k.is_floor or not k.has_time):
+        part = nan if v.totals.open_ended else k.us / (v.totals.us or 1.0)
+        figure = us_text(k.us, k.is_floor)
+        if k.is_open or (not k.us and (k.is_floor or not k.has_time)):
             figure, part = "not known", nan
     name = times(k.place.label, k.count)
     name += times_text(k.iterations) + (", one iteration" if k.per_iteration else "")

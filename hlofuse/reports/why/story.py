@@ -207,7 +207,8 @@ def timed(
     limit = limit_of(kernel, launch.us) if kernel is not None and launch.us else ""
     return replace(
         story,
-        **fields(launch, "us is_floor runs per_iteration"),
+        **fields(launch, "is_floor runs per_iteration"),
+        us=None if launch.is_open else launch.us,
         limited_by=open_end(launch) if launch.is_floor else limit,
     )
 
