@@ -324,10 +324,11 @@ def _of_recipe(
 
 
 def _gradient(places: Sequence[Place], module: Module) -> set[str]:
-    """The operations in which the lines of these places are differentiated."""
+    """The operations in which the lines of these places are differentiated, not the bodies of loops there."""
     lines = {p.line for p in places} - {""}
-    found = (x for x in module.instructions() if is_gradient(x.op_name))
-    return {x.name for x in found if place_of(x, module).line in lines}
+    bodies = tuple(f"{p.op_name}/" for p in places)
+    found = (x for x in module.instructions() if is_gradient(x.op_name) and place_of(x, module).line in lines)
+    return {x.name for x in found if not (x.op_name or "").startswith(bodies)}
 
 
 def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggestion]:
