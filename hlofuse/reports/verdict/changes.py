@@ -210,7 +210,8 @@ def _figures(t: Trial, totals: Totals, with_memory: bool) -> Iterator[str]:
     yield signed(-t.kernels_saved)
     yield signed(-t.launches_saved)
     yield phrases.delta(totals.cost.bytes_accessed, -t.bytes_saved, bytes_text)
-    for total, saved in ((totals.us, t.us_saved), (totals.measured_us, t.scaled_us_saved)):
+    estimated = totals.us and (0.0 if totals.open_ended else totals.us)
+    for total, saved in ((estimated, t.us_saved), (totals.measured_us, t.scaled_us_saved)):
         if total is not None:
             yield phrases.delta(total, -saved, us_text) if saved is not None else "–"
     if with_memory:
