@@ -110,7 +110,8 @@ def read(
     evidence = _tpu(module, of_device, tpu) or evidence
     on = device_of(chosen.name, device)[0] if device is not None else None
     given = Given(options.target, options.requested_stage, flags, options.xla, on)
-    chosen, identity = settled(module, chosen, evidence, given)
+    with options.listener.activity("determining the stage"):
+        chosen, identity = settled(module, chosen, evidence, given)
     if notes := tuple(filter(None, (identity.span_note, _late_flags(module, given, chosen.name, identity)))):
         identity = replace(identity, notes=(*identity.notes, *notes))
     release = identity.replayed
@@ -263,8 +264,7 @@ def at_fusion_input(options: ReplayOptions, loaded: Loaded) -> Loaded:
         if "profile" in loaded.module.findings:  # reported as it is, without times of XLA's model
             is_before_optimizations(loaded)
         raise HlofuseError(loaded.problem)
-    with options.listener.activity("determining the stage"):
-        exact = options.requested_stage is Stage.INPUT or not is_before_optimizations(loaded)
+    exact = options.requested_stage is Stage.INPUT or not is_before_optimizations(loaded)
     loaded.note_device()
     return _ordered(options, loaded) if exact else _lowered(options, loaded)
 

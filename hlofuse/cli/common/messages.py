@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _EVERY = 10.0  # seconds between lines of progress where stderr is no terminal
+_CLEAR = "\r\x1b[K"
 _REFRESH = 0.2  # seconds, on a terminal
+_START = time.monotonic()  # of the command, nearly
+_active = list[object]()  # the work that goes on, the innermost last, which alone is shown
 _ONE_INPUT = ("explain", "why", "kernels", "memory", "timeline", "trace-op", "what-if")
 _OPEN_WITH = {
     ".html": "open it in a browser",
@@ -30,6 +33,7 @@ def message(kind: str, text: str) -> None:
     """Print `error: …`, `warning: …` or `note: …`; nothing for an empty message. A message may quote a dump:
     line ends stay, control sequences do not reach the terminal."""
     if text:
+        click.echo(_CLEAR if _active and sys.stderr.isatty() else "", err=True, nl=False)
         click.echo("\n".join(map(printable, f"{kind}: {text}".split("\n"))), err=True)
 
 
@@ -78,8 +82,8 @@ def wrote(path: Path) -> None:
 
 @contextmanager
 def _status(text: Callable[[], str], after: float, above: str = "") -> Iterator[None]:
-    """Shows `text` and the seconds so far on stderr: on a terminal `after` seconds in one line, below `above`
-    and for as long as the work lasts; on a pipe or in a log a line every ten seconds."""
+    """Shows `text` and the seconds so far on stderr in one line below `above` while the work lasts: on a
+    terminal from `after` seconds of the command on, on a pipe or in a log a line every ten seconds."""
     import threading
 
     start, over = time.monotonic(), threading.Event()
@@ -94,30 +98,31 @@ def _status(text: Callable[[], str], after: float, above: str = "") -> Iterator[
         nonlocal shown
         wait = _EVERY
         if is_terminal:
-            wait = after
+            wait = min(after, max(_REFRESH, _START + after - start))
         while not over.wait(wait):
+            if _active[-1] is not over:
+                continue
             line = f"{text()}, {time.monotonic() - start:.0f} s"
             if not is_terminal:
                 click.echo(line, err=True)
                 continue
-            start_of_line = above
-            if shown:
-                start_of_line = "\r\x1b[K"
-            click.echo(start_of_line + line, err=True, nl=False)
+            click.echo(_CLEAR + ("" if shown else above) + line, err=True, nl=False)
             shown = True
             wait = _REFRESH
 
     thread = threading.Thread(target=show, daemon=True)
+    _active.append(over)
     thread.start()
     try:
         yield
     except KeyboardInterrupt:
         if above:
-            end = f"\r\x1b[KStopped {text()}.\n"
+            end = f"{_CLEAR}Stopped {text()}.\n"
         raise
     finally:
         over.set()
         thread.join()
+        _active.remove(over)
         if shown:
             click.echo(end, err=True, nl=False)
 

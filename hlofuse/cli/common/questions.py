@@ -8,6 +8,7 @@ import click
 
 from hlofuse.library.options import ReplayOptions
 from hlofuse.library.questions import QUESTIONS
+from .messages import spinner
 from .options import (
     INPUT,
     Decorator,
@@ -53,7 +54,9 @@ def command_of(
         how |= {"hint": True} if question.has_hints and run is None else {}
         if is_cached:
             with cached_report(input, request) as report:
-                out.show(question(**given).about(report), **how)
+                with spinner("working"):
+                    answer = question(**given).about(report)
+                out.show(answer, **how)
             return 0
         reports = [report_on(path, request) for path in (input if several else [input])]
         if run is not None:
