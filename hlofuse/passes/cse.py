@@ -52,32 +52,27 @@ class _OneComputation(Struct):
 
     def _combine_instructions(self) -> bool:
         changed = False
-        survivors = dict[Hashable, list[Instruction]]()
+        firsts, equals = dict[Hashable, Instruction](), dict[Hashable, list[Instruction]]()
         for instruction in self._computation.post_order():
             if instruction.computation is None or not _may_be_considered(instruction):
                 continue
-            candidates = survivors.setdefault(_look(instruction), [])
-            duplicate = self._duplicate_of(instruction, candidates) if candidates else None
-            if duplicate is not None:
-                name = instruction.name
-                instruction.replace_all_uses_with(duplicate)
-                remove_with_unused_operands(instruction)
-                self._record(EQUAL_INSTRUCTIONS, name, duplicate)
-                changed = True
-                continue
-            candidates.append(instruction)
+            look = _look(instruction)
+            first = firsts.setdefault(look, instruction)
+            if first is not instruction:
+                equals.setdefault((look, self._key(first)), [first])
+                candidates = equals.setdefault((look, self._key(instruction)), [])
+                duplicate = _duplicate_of(instruction, candidates)
+                if duplicate is not None:
+                    name = instruction.name
+                    instruction.replace_all_uses_with(duplicate)
+                    remove_with_unused_operands(instruction)
+                    self._record(EQUAL_INSTRUCTIONS, name, duplicate)
+                    changed = True
+                    continue
+                candidates.append(instruction)
             if len(instruction.operands) > 1:
                 changed |= self._combine_iotas(instruction)
         return changed
-
-    def _duplicate_of(self, instruction: Instruction, candidates: list[Instruction]) -> Instruction | None:
-        if not _is_considered(instruction):
-            return None
-        key = self._key(instruction)
-        for other in candidates:
-            if self._key(other) == key and _shardings_agree(other, instruction) and _is_considered(other):
-                return other
-        return None
 
     def _combine_constants(self) -> bool:
         changed = False
@@ -157,6 +152,15 @@ class _OneComputation(Struct):
 
     def _record(self, rule: Rule, removed: str, survivor: Instruction) -> None:
         self._recorder.apply(rule, self._computation.name, [removed], [survivor])
+
+
+def _duplicate_of(instruction: Instruction, candidates: list[Instruction]) -> Instruction | None:
+    """The first of these equal ones that may take the place of the instruction."""
+    if _is_considered(instruction):
+        for other in candidates:
+            if _shardings_agree(other, instruction) and _is_considered(other):
+                return other
+    return None
 
 
 def _look(instruction: Instruction) -> Hashable:
