@@ -35,6 +35,7 @@ def command(name: str | None, out: Output) -> int:
     return 0
 
 
+_BYTES = ("l2_cache_size", "shared_memory", "device_memory", "vmem")
 _FIGURES = ("cores", "bandwidth", "L2, VMEM")
 
 
@@ -62,4 +63,9 @@ def _print(devices: dict[str, DeviceDescription | TpuDevice], console: "Console"
 
 def _print_one(device: DeviceDescription | TpuDevice, console: "Console") -> None:
     for key, value in to_builtins(device).items():
-        console.print(f"{key} = {value}", highlight=False, markup=False)
+        unit = ""
+        if key.endswith("bandwidth") and value:
+            unit = f" ({value / 1e9:,.0f} GB/s)"
+        elif key.startswith(_BYTES) and value >= 1024:
+            unit = f" ({value / 1024:,.0f} KiB)" if value < 2**20 else f" ({value / 2**20:,.0f} MiB)"
+        console.print(f"{key} = {value}{unit}", highlight=False, markup=False)

@@ -207,7 +207,7 @@ def _explained(error: Exception) -> str:
     if os.environ.get(TRACEBACK_VARIABLE):
         raise error
     if isinstance(error, RecursionError):
-        return "the input is nested too deeply for the parser"
+        return "the input is nested too deeply, or a chain of its operations is too long, for this command"
     if isinstance(error, MemoryError):
         return "the input is too large for this machine's memory"
     if isinstance(error, OSError):

@@ -875,7 +875,7 @@ class Module:
             return None
         if metadata.stack_frame_id:
             return self.stack_frames.location(metadata.stack_frame_id)
-        if metadata.source_file:
+        if metadata.source_file and metadata.source_file != "-":  # MLIR's name for a text in memory
             return SourceLocation(metadata.source_file, metadata.source_line or 0)
         return None
 

@@ -106,13 +106,14 @@ class Judgement(Record):
 
 class Judge(AbstractContextManager["Judge", None]):
     """A process with the user's JAX that compiles and runs modules in sequence; a context manager. python:
-    the interpreter, by default this one. timeout: seconds for each step. A process that crashes or takes
+    by default $HLOFUSE_PYTHON or this one. timeout: seconds for each step. A process that crashes or takes
     longer is replaced at the next step. xla_flags: its XLA_FLAGS. Raises `HlofuseError` without JAX."""
 
     def __init__(
         self, python: str | None = None, timeout: float = TIMEOUT, xla_flags: Sequence[str] = ()
     ) -> None:
-        self.python, self.timeout = python or sys.executable, timeout
+        self.python = python or os.environ.get("HLOFUSE_PYTHON") or sys.executable
+        self.timeout = timeout
         self._xla_flags = xla_flags
         self._folder = tempfile.TemporaryDirectory()
         self._errors = Path(self._folder.name, "stderr")
@@ -199,7 +200,7 @@ class Judge(AbstractContextManager["Judge", None]):
             raise Refused(message if in_time else f"no result within {self.timeout:g} s")
         answer: Json = json.loads(line)
         if "missing" in answer:
-            hint = 'pip install ".[capture]" from a checkout of hlofuse, or --python without --measure'
+            hint = 'pip install ".[capture]" from a checkout of hlofuse, or set HLOFUSE_PYTHON to one with it'
             raise HlofuseError(printable(f"{self.python} needs jax: {hint} ({answer['missing']})"))
         if "error" in answer:
             raise Refused(printable(" ".join(answer["error"].split())[:600]))

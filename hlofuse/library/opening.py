@@ -47,7 +47,7 @@ def open(
     stage: what the dump is read to be unless given. order: source of ids and use-lists. set: knobs and
     numbers of the device, `{"launch_overhead_us": 2}` or `["NAME=VALUE"]`. disable, enable, passes:
     rules and passes other than XLA's. profile: a profile of the program, whose times its kernels have.
-    measure: compile and run a CPU module with the JAX of this Python, for such times; inputs: an npz file
+    measure: compile and run a CPU module here, by the JAX of $HLOFUSE_PYTHON or this one; inputs: an npz file
     with its arguments in order, which are random else.
     strict: refuse attributes, fields, types and opcodes that are not known, perhaps of a newer XLA.
 

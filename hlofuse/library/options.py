@@ -117,7 +117,8 @@ class ReplayOptions:
     )
     no_cache: bool = flag("--no-cache", "Replay again and store nothing (hlofuse cache).")
     measure: bool = flag(
-        "--measure", "Compile and run a CPU module with this Python's JAX, and show measured times."
+        "--measure",
+        "Compile and run a CPU module with the JAX of $HLOFUSE_PYTHON or this Python; show measured times.",
     )
     inputs: str | None = _option(
         "--inputs",
