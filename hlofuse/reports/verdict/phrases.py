@@ -20,6 +20,7 @@ from hlofuse.format import (
 )
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.edits import edit_of
+from hlofuse.reports.common.model import TRIED_UP_TO
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.explain.model import HotKernel
 from hlofuse.reports.whatif.model import Trial
@@ -242,7 +243,7 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     if not suggested and v.skipped:
         return f"No suggestions{_SOON}"
     if not suggested and not v.is_ranked:
-        return "No suggestions: no recipe applies and saves anything (what-if tries rules)"
+        return f"No suggestions: above {TRIED_UP_TO:,} operations few changes are tried (what-if tries rules)"
     if not suggested:
         if saved := max((s.trial.temporary_saved or 0 for s in v.slower), default=0):
             return f"No suggestion saves time; one frees {bytes_text(saved)} in more time: memory INPUT"
