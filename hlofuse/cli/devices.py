@@ -35,7 +35,6 @@ def command(name: str | None, out: Output) -> int:
     return 0
 
 
-_BYTES = ("l2_cache_size", "shared_memory", "device_memory", "vmem")
 _FIGURES = ("cores", "bandwidth", "L2, VMEM")
 
 
@@ -66,6 +65,6 @@ def _print_one(device: DeviceDescription | TpuDevice, console: "Console") -> Non
         unit = ""
         if key.endswith("bandwidth") and value:
             unit = f" ({value / 1e9:,.0f} GB/s)"
-        elif key.startswith(_BYTES) and value >= 1024:
+        elif key.startswith(("l2_cache_size", "shared", "device_memory", "vmem")) and value >= 1024:
             unit = f" ({value / 1024:,.0f} KiB)" if value < 2**20 else f" ({value / 2**20:,.0f} MiB)"
         console.print(f"{key} = {value}{unit}", highlight=False, markup=False)

@@ -156,11 +156,9 @@ class _OneComputation(Struct):
 
 def _duplicate_of(instruction: Instruction, candidates: list[Instruction]) -> Instruction | None:
     """The first of these equal ones that may take the place of the instruction."""
-    if _is_considered(instruction):
-        for other in candidates:
-            if _shardings_agree(other, instruction) and _is_considered(other):
-                return other
-    return None
+    if not _is_considered(instruction):
+        return None
+    return next((o for o in candidates if _shardings_agree(o, instruction) and _is_considered(o)), None)
 
 
 def _look(instruction: Instruction) -> Hashable:

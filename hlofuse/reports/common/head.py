@@ -122,11 +122,12 @@ def not_repeated_in(replay: Compilation) -> tuple[str, ...]:
 def missing_lines(passes: Sequence[str], identity: Identity) -> list[str]:
     """A line on passes that a replay lacks, and one on the devices of the figures then; none without them."""
     lines = [f"Not replayed: {', '.join(passes)}. XLA's kernels may differ"] if passes else []
+    is_noted = any(note.startswith("figures are for one") for note in identity.notes)
     if "shardy-xla" in passes:
         lines.append(
             f"Figures are{undivided(identity.partitions)} and without its collectives; in a shard_map for one"
         )
-    elif identity.partitions > 1 and identity.shown.name is Stage.BEFORE:
+    elif identity.partitions > 1 and identity.shown.name is Stage.BEFORE and not is_noted:
         lines.append(f"Figures are for one of {identity.partitions:,} devices")
     return lines
 
