@@ -240,7 +240,7 @@ def read_baseline(path: Path) -> Baseline:
                 if name in found.profiles:
                     raise ValueError(f"module {name} is also in another file")
                 found.profiles[name] = _profile(name, _converted(table, _Module, f"module {name}"))
-        except ValueError as e:
+        except (ValueError, HlofuseError) as e:
             raise HlofuseError(f"{printable(str(file))}: not a baseline: {printable(str(e))}") from None
     return found
 
