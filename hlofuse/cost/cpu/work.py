@@ -89,7 +89,7 @@ def work_of(
     words of the rules (`rules/cpu_emitters.py`). `parts` is the number of parallel tasks, `moved` the bytes
     read and written. `at_levels` says where these come from."""
     if emitter == "YNNPACK":
-        return _library(kernel, moved)
+        return _library(kernel, moved, parts)
     if emitter in ("Eigen", "plain loops", "matrix-vector loop"):
         return _product(kernel, emitter, moved, caches)
     if emitter == "sort":
@@ -546,7 +546,7 @@ def _same_place(result: Shape, operand: Shape, inner: int | None) -> int | None:
 # Libraries.
 
 
-def _library(fusion: Instruction, moved: int) -> Work | None:
+def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
     """A fusion for YNNPACK: its product or reduction, and what is around it, once where that is repeated."""
     found = defaultdict(float, {"ynn call": 1.0, "ynn bytes": float(moved)})
     operations = sum(is_elementwise(x) for x in computed_in(fusion))
@@ -559,7 +559,8 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
     for x in computed_in(fusion):
         kind = _kind(x.shape)
         if x.opcode in ("dot", "convolution"):
-            add_work(found, _rated(x, f"ynn {x.opcode}"))
+            uneven = threads * _busiest(x, threads) if x.opcode == "dot" else 1.0
+            add_work(found, _rated(x, f"ynn {x.opcode}"), uneven)
             *batch, rows, _ = (1, 1, *x.shape.dimensions) if x.opcode == "dot" else (1, 1)
             share = rows / 96 if rows < _SMALL_PRODUCT else 1.0  # as measured (jaxlib 0.11.1)
             found["ynn batch"] += (math.prod(batch) - 1) * share
@@ -588,6 +589,31 @@ def _library(fusion: Instruction, moved: int) -> Work | None:
             longest = max(longest, x.shape.element_count / _run(x.shape, x.shape.minor_to_major[:1]))
     found["ynn row"] = max(longest - summed, 0.0)
     return dict(found)
+
+
+_TASK = 64  # rows and columns of a small task
+_TASK_SIZE = 65_536  # results of a large one, or numbers that it reads
+_PACKED = 131_072  # bytes of an operand that YNNPACK packs together
+_MOST_SUMMED = 1024  # products of a result in one task
+
+
+def _busiest(dot: Instruction, threads: float) -> float:
+    """The part of a product that falls to the busiest thread. YNNPACK makes no small tasks: many products are
+    one (`choose_split_factors` in its `subgraph/dot.cc`)."""
+    *batch, m, n = (max(d, 1) for d in (1, 1, *dot.shape.dimensions))
+    summed = max(min(dot_flops(dot) / 2 / (math.prod(batch) * m * n), _MOST_SUMMED), 1)
+    given = dot.operand.shape
+    packed = _PACKED * given.element_count // max(given.buffer_size, 1)
+    rows, columns = min(m, 16), min(n, _TASK * max(1, int(packed / (_TASK * summed))))
+    least = min(m, _TASK) * min(n, _TASK)
+    while rows * columns < least or max(rows * columns, (rows + columns) * summed) < _TASK_SIZE:
+        if columns < n and (4 * columns <= rows or rows >= m):
+            columns *= 2
+        elif rows < m:
+            rows *= 2
+        else:
+            break
+    return max(1 / threads, min(rows / m, 1) * min(columns / n, 1) / math.prod(batch))
 
 
 def _run(shape: Shape, dimensions: Sequence[int]) -> int:
