@@ -95,14 +95,7 @@ def work_of(
     if emitter == "sort":
         return {name: amount / parts for name, amount in _sort(kernel).items()} | {"task": parts - 1}
     if emitter == "DUCC FFT":
-        n = whole = max(kernel.shape.element_count, kernel.operand.shape.element_count)
-        lengths = kernel.attributes.get("fft_length", ())
-        parts = max(1, min(parts, whole // max(lengths, default=1)))
-        if kernel.raw("fft_type") == "RFFT":
-            n = whole * 6 // 10  # measured with eight sizes (jaxlib 0.11.1)
-        size = min(kernel.shape.byte_size, kernel.operand.shape.byte_size)
-        name = "fft beyond l2" if 2 * size * max(lengths, default=1) > caches.l2 * whole else "fft"
-        return {name: n * math.log2(max(math.prod(lengths), 2)) / parts, "fft call": 1}
+        return _transform(kernel, parts, caches)
     if emitter in ("memcpy", "memcpy kernel"):
         source, shape = kernel.operand.shape, kernel.shape
         prefix = "" if source.minor_to_major == shape.minor_to_major else "transposed "
@@ -546,6 +539,38 @@ def _same_place(result: Shape, operand: Shape, inner: int | None) -> int | None:
 # Libraries.
 
 
+def _transform(kernel: Instruction, parts: float, caches: Caches) -> Work:
+    n = whole = max(kernel.shape.element_count, kernel.operand.shape.element_count)
+    lengths = kernel.attributes.get("fft_length", ())
+    parts = max(1, min(parts, whole // max(lengths, default=1)))
+    steps = {length: _steps(length) for length in lengths}
+    if kernel.raw("fft_type") == "RFFT" and all(steps[k] < _convolved(k) for k in lengths):
+        n = whole * 6 // 10  # measured with eight sizes (jaxlib 0.11.1)
+    size = min(kernel.shape.byte_size, kernel.operand.shape.byte_size)
+    name = "fft beyond l2" if 2 * size * max(lengths, default=1) > caches.l2 * whole else "fft"
+    return {name: n * sum(min(steps[k], _convolved(k)) for k in lengths) / parts, "fft call": 1}
+
+
+def _steps(length: int) -> float:
+    """Steps of a transform by the prime factors of its length: one for a factor of two."""
+    found, factor = 0.0, 2
+    while length > 1:
+        if factor * factor > length:
+            factor = length
+        if length % factor:
+            factor += 1
+        else:
+            length //= factor
+            found += factor / 2
+    return max(found, 1.0)
+
+
+def _convolved(length: int) -> float:
+    """Steps where a length with a large prime factor is a convolution, as DUCC computes it: three transforms
+    of twice the length."""
+    return 6 * math.log2(2 * max(length, 1))
+
+
 def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
     """A fusion for YNNPACK: its product or reduction, and what is around it, once where that is repeated."""
     found = defaultdict(float, {"ynn call": 1.0, "ynn bytes": float(moved)})
@@ -746,7 +771,8 @@ def _convolution(x: Instruction, name: str) -> Work:
         flops *= _FEWEST_FILTERS / filters
     rows = windows * math.prod(sizes[:-1])
     if window_size(x) > _LARGE_WINDOW:
-        found[f"{name} place"] = rows * (sizes[-1] - 1)
+        near = min(sizes[-1] - 1, _STREAMED)
+        found[f"{name} place"] = rows * (near + (sizes[-1] - 1 - near) / _NEAR)
     return found | {f"{name} {kind}": flops, f"{name} row": rows}
 
 
