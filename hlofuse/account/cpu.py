@@ -24,7 +24,7 @@ from .traffic import KernelCosts, border_bytes
 _COPIES_UPDATED_ARRAYS = Span(since="0.11.1", until="0.11.2")
 """An update in a loop that is compiled whole copies its array (jax-ml/jax#40101)."""
 _SORTS_ROWS_AT_ONCE = Span("0.11.1")
-_SLEEPS_AFTER = 10.0  # microseconds after which a waiting thread sleeps
+_SLEEPS_AFTER = 30.0  # microseconds after which a waiting thread sleeps
 _CHEAP_FLOPS = 1000  # FLOP below which XLA runs a program in the calling thread
 _THREADED = ("YNNPACK", "Eigen", "DUCC FFT")  # libraries that use all threads
 _FRESH = 32 << 20  # bytes from which on an allocation takes fresh pages from the system in each run (glibc)
