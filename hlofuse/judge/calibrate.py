@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hlofuse.account import Account
 from hlofuse.account.cpu import CpuTimes
-from hlofuse.cost.cpu.device import CpuDevice
+from hlofuse.cost.cpu.device import CpuDevice, cpu_names, load_cpu
 from hlofuse.cost.cpu.work import Caches, Work, add_work
 from hlofuse.ir import Record, numbered, parse_module, replace
 from hlofuse.releases import release_of
@@ -29,7 +29,7 @@ _AS_A_WHOLE = ("call ", "loop ", "sort ")
 _FOLDS = 4
 _CUT = 0.4  # a larger error, as a logarithm, counts no more than in proportion
 _STEPS = 3000
-_PULL = 0.001  # to where a rate begins, by the gradient of one sample of weight 1
+_PULL = 0.03  # to where a rate begins, by the gradient of one sample of weight 1
 
 
 class Sample(Record):
@@ -112,21 +112,24 @@ _LEAST_IN_A_LOOP = 0.2  # microseconds of one launch, of which the profiler's ow
 
 def fitted(device: CpuDevice, samples: Sequence[Sample]) -> CpuDevice:
     """The device with the rates that fit the samples best, and errors from samples that were left out."""
-    errors: dict[str, list[float]] = {}
+    errors = defaultdict[str, list[float]](list)
+    similar = min(map(load_cpu, cpu_names()), key=lambda d: sum(error for _, error in _errors(d, samples)))
     for fold in range(_FOLDS):
-        fit = replace(device, rates=_rates([s for k, s in enumerate(samples) if k % _FOLDS != fold]))
-        for s in samples[fold::_FOLDS]:
-            us = fit.us(s.work)
-            if us:
-                error = abs(math.log(us / s.us))
-                errors.setdefault(s.kind, []).append(error)
-                errors.setdefault("total", []).append(error)
+        fit = replace(device, rates=_rates([s for k, s in enumerate(samples) if k % _FOLDS != fold], similar))
+        for kind, error in _errors(fit, samples[fold::_FOLDS]):
+            errors[kind].append(error)
+            errors["total"].append(error)
     of_kind = {k: math.exp(float(np.quantile(v, 0.8))) for k, v in errors.items() if len(v) >= 5}
-    return replace(device, rates=_rates(samples), errors=of_kind)
+    return replace(device, rates=_rates(samples, similar), errors=of_kind)
 
 
-def _rates(samples: Sequence[Sample]) -> dict[str, float]:
-    """Positive rates of least error: the difference of logarithms, beyond `_CUT` in proportion."""
+def _errors(device: CpuDevice, samples: Sequence[Sample]) -> Iterable[tuple[str, float]]:
+    return ((s.kind, abs(math.log(us / s.us))) for s in samples if (us := device.us(s.work)))
+
+
+def _rates(samples: Sequence[Sample], similar: CpuDevice) -> dict[str, float]:
+    """Positive rates of least error: the difference of logarithms, beyond `_CUT` in proportion. What the
+    samples say little of stays near the rate of a similar device."""
     names = sorted({n for s in samples for n, amount in s.work.items() if amount})
     place = numbered(names)
     parts: NDArray[np.float64] = np.zeros((len(samples), len(names)))
@@ -138,7 +141,8 @@ def _rates(samples: Sequence[Sample]) -> dict[str, float]:
     parts /= scale
     weight = np.array([s.weight for s in samples])
     start = [np.median(1 / column[column > 0]) / 3 for column in parts.T]
-    begun = np.log(np.array(start))
+    known = [(similar.us({n: 1e3}) or 0.0) * float(k) for n, k in zip(names, scale, strict=True)]
+    begun = np.log(np.where(known, known, start))
     logs = begun.copy()
     mean, square = np.zeros_like(logs), np.zeros_like(logs)
     for step in range(1, _STEPS + 1):  # Adam, in logarithms of the rates
@@ -150,7 +154,7 @@ def _rates(samples: Sequence[Sample]) -> dict[str, float]:
         square = 0.99 * square + 0.01 * gradient**2
         pace = 0.05 if step < 0.7 * _STEPS else 0.01
         logs -= pace * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.99**step)) + 1e-8)
-    return {n: float(v) for n, v in zip(names, np.exp(logs) / scale, strict=True)}
+    return {**similar.rates, **{n: float(v) for n, v in zip(names, np.exp(logs) / scale, strict=True)}}
 
 
 def _processor() -> str:

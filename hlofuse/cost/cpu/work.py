@@ -95,7 +95,16 @@ def work_of(
     if emitter == "sort":
         return {name: amount / parts for name, amount in _sort(kernel).items()} | {"task": parts - 1}
     if emitter == "DUCC FFT":
-        return _transform(kernel, parts, caches)
+        n = whole = max(kernel.shape.element_count, kernel.operand.shape.element_count)
+        lengths = kernel.attributes.get("fft_length", ())
+        parts = max(1, min(parts, whole // max(lengths, default=1)))
+        # DUCC convolves a length with a large prime factor: three transforms of twice the length.
+        steps, convolved = sum(map(_steps, lengths)), sum(6 * math.log2(2 * k) for k in lengths)
+        if kernel.raw("fft_type") == "RFFT" and steps < convolved:
+            n = whole * 6 // 10  # measured with eight sizes (jaxlib 0.11.1)
+        size = min(kernel.shape.byte_size, kernel.operand.shape.byte_size)
+        name = "fft beyond l2" if 2 * size * max(lengths, default=1) > caches.l2 * whole else "fft"
+        return {name: n * max(min(steps, convolved), 1) / parts, "fft call": 1}
     if emitter in ("memcpy", "memcpy kernel"):
         source, shape = kernel.operand.shape, kernel.shape
         prefix = "" if source.minor_to_major == shape.minor_to_major else "transposed "
@@ -539,36 +548,10 @@ def _same_place(result: Shape, operand: Shape, inner: int | None) -> int | None:
 # Libraries.
 
 
-def _transform(kernel: Instruction, parts: float, caches: Caches) -> Work:
-    n = whole = max(kernel.shape.element_count, kernel.operand.shape.element_count)
-    lengths = kernel.attributes.get("fft_length", ())
-    parts = max(1, min(parts, whole // max(lengths, default=1)))
-    steps = {length: _steps(length) for length in lengths}
-    if kernel.raw("fft_type") == "RFFT" and all(steps[k] < _convolved(k) for k in lengths):
-        n = whole * 6 // 10  # measured with eight sizes (jaxlib 0.11.1)
-    size = min(kernel.shape.byte_size, kernel.operand.shape.byte_size)
-    name = "fft beyond l2" if 2 * size * max(lengths, default=1) > caches.l2 * whole else "fft"
-    return {name: n * sum(min(steps[k], _convolved(k)) for k in lengths) / parts, "fft call": 1}
-
-
 def _steps(length: int) -> float:
     """Steps of a transform by the prime factors of its length: one for a factor of two."""
-    found, factor = 0.0, 2
-    while length > 1:
-        if factor * factor > length:
-            factor = length
-        if length % factor:
-            factor += 1
-        else:
-            length //= factor
-            found += factor / 2
-    return max(found, 1.0)
-
-
-def _convolved(length: int) -> float:
-    """Steps where a length with a large prime factor is a convolution, as DUCC computes it: three transforms
-    of twice the length."""
-    return 6 * math.log2(2 * max(length, 1))
+    factor = next((k for k in range(2, math.isqrt(length) + 1) if length % k == 0), length)
+    return factor / 2 + _steps(length // factor) if length > 1 else 0.0
 
 
 def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
@@ -584,8 +567,8 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
     for x in computed_in(fusion):
         kind = _kind(x.shape)
         if x.opcode in ("dot", "convolution"):
-            uneven = threads * _busiest(x, threads) if x.opcode == "dot" else 1.0
-            add_work(found, _rated(x, f"ynn {x.opcode}"), uneven)
+            longer = _longer(x, threads) if x.opcode == "dot" else 1.0
+            add_work(found, _rated(x, f"ynn {x.opcode}"), longer)
             *batch, rows, _ = (1, 1, *x.shape.dimensions) if x.opcode == "dot" else (1, 1)
             share = rows / 96 if rows < _SMALL_PRODUCT else 1.0  # as measured (jaxlib 0.11.1)
             found["ynn batch"] += (math.prod(batch) - 1) * share
@@ -618,18 +601,16 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
 
 _TASK = 64  # rows and columns of a small task
 _TASK_SIZE = 65_536  # results of a large one, or numbers that it reads
-_PACKED = 131_072  # bytes of an operand that YNNPACK packs together
+_PACKED = 32_768  # numbers of an operand that YNNPACK packs together
 _MOST_SUMMED = 1024  # products of a result in one task
 
 
-def _busiest(dot: Instruction, threads: float) -> float:
-    """The part of a product that falls to the busiest thread. YNNPACK makes no small tasks: many products are
-    one (`choose_split_factors` in its `subgraph/dot.cc`)."""
+def _longer(dot: Instruction, threads: float) -> float:
+    """The time of a product for that of one whose threads are all busy. YNNPACK makes no small tasks: many
+    products are one (`choose_split_factors` in its `subgraph/dot.cc`)."""
     *batch, m, n = (max(d, 1) for d in (1, 1, *dot.shape.dimensions))
-    summed = max(min(dot_flops(dot) / 2 / (math.prod(batch) * m * n), _MOST_SUMMED), 1)
-    given = dot.operand.shape
-    packed = _PACKED * given.element_count // max(given.buffer_size, 1)
-    rows, columns = min(m, 16), min(n, _TASK * max(1, int(packed / (_TASK * summed))))
+    summed = min(dot_flops(dot) // (2 * max(dot.shape.element_count, 1)), _MOST_SUMMED) or 1
+    rows, columns = min(m, 16), min(n, _TASK * max(1, _PACKED // (_TASK * summed)))
     least = min(m, _TASK) * min(n, _TASK)
     while rows * columns < least or max(rows * columns, (rows + columns) * summed) < _TASK_SIZE:
         if columns < n and (4 * columns <= rows or rows >= m):
@@ -638,7 +619,7 @@ def _busiest(dot: Instruction, threads: float) -> float:
             rows *= 2
         else:
             break
-    return max(1 / threads, min(rows / m, 1) * min(columns / n, 1) / math.prod(batch))
+    return max(1.0, threads * min(rows / m, 1) * min(columns / n, 1) / math.prod(batch))
 
 
 def _run(shape: Shape, dimensions: Sequence[int]) -> int:
@@ -771,8 +752,7 @@ def _convolution(x: Instruction, name: str) -> Work:
         flops *= _FEWEST_FILTERS / filters
     rows = windows * math.prod(sizes[:-1])
     if window_size(x) > _LARGE_WINDOW:
-        near = min(sizes[-1] - 1, _STREAMED)
-        found[f"{name} place"] = rows * (near + (sizes[-1] - 1 - near) / _NEAR)
+        found[f"{name} place"] = rows * min(sizes[-1] - 1, _STREAMED + sizes[-1] / _NEAR)
     return found | {f"{name} {kind}": flops, f"{name} row": rows}
 
 

@@ -312,16 +312,14 @@ def test_a_profile_that_misses_most_of_a_program_does_not_count(missed: float, l
         assert faster(first, second) == Timed([99.0] * 4, {"a": (1, least)})
 
 
-def test_a_fit_finds_the_rates() -> None:
-    rates = {"a": 2.0, "b": 30.0, "launch": 100.0}
-    samples = []
-    for k in range(1, 40):
-        work = {"a": 100.0 * k, "b": 7.0 * (k % 5), "launch": 1.0}
-        us = sum(rates[n] * amount for n, amount in work.items()) / 1e3
-        samples.append(Sample("kind", work, us))
+def test_a_fit_finds_the_rates_and_keeps_those_of_a_similar_device() -> None:
+    rates = {"a": 2.0, "b": 300.0, "c": 1000.0}
+    works = [{"a": 100.0 * k, "b": 7.0 * (k % 5), "c": 1.0} for k in range(1, 40)]
+    samples = [Sample("kind", w, sum(rates[n] * amount for n, amount in w.items()) / 1e3) for w in works]
     found = fitted(CpuDevice("x", "", 1, "0.11.1", Caches(1, 2, 3), {}, {}), samples)
     assert all(abs(math.log(found.rates[n] / rates[n])) < 0.1 for n in rates)
     assert found.errors["kind"] < 1.1
+    assert any(found.rates["tan f32"] == load_cpu(name).rates["tan f32"] for name in cpu_names())
 
 
 def test_every_probe_is_a_module_of_its_own() -> None:
