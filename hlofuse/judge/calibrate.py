@@ -141,8 +141,8 @@ def _rates(samples: Sequence[Sample], similar: CpuDevice) -> dict[str, float]:
     parts /= scale
     weight = np.array([s.weight for s in samples])
     start = [np.median(1 / column[column > 0]) / 3 for column in parts.T]
-    known = [(similar.us({n: 1e3}) or 0.0) * float(k) for n, k in zip(names, scale, strict=True)]
-    begun = np.log(np.where(known, known, start))
+    rated = scale * [similar.us({n: 1e3}) or 0.0 for n in names]
+    begun = np.log(np.where(rated, rated, start))
     logs = begun.copy()
     mean, square = np.zeros_like(logs), np.zeros_like(logs)
     for step in range(1, _STEPS + 1):  # Adam, in logarithms of the rates

@@ -97,13 +97,14 @@ def work_of(
     if emitter == "DUCC FFT":
         n = whole = max(kernel.shape.element_count, kernel.operand.shape.element_count)
         lengths = kernel.attributes.get("fft_length", ())
-        parts = max(1, min(parts, whole // max(lengths, default=1)))
+        longest = max(lengths, default=1)
+        parts = max(1, min(parts, whole // longest))
         # DUCC convolves a length with a large prime factor: three transforms of twice the length.
         steps, convolved = sum(map(_steps, lengths)), sum(6 * math.log2(2 * k) for k in lengths)
         if kernel.raw("fft_type") == "RFFT" and steps < convolved:
             n = whole * 6 // 10  # measured with eight sizes (jaxlib 0.11.1)
         size = min(kernel.shape.byte_size, kernel.operand.shape.byte_size)
-        name = "fft beyond l2" if 2 * size * max(lengths, default=1) > caches.l2 * whole else "fft"
+        name = "fft beyond l2" if 2 * size * longest > caches.l2 * whole else "fft"
         return {name: n * max(min(steps, convolved), 1) / parts, "fft call": 1}
     if emitter in ("memcpy", "memcpy kernel"):
         source, shape = kernel.operand.shape, kernel.shape
@@ -567,12 +568,12 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
     for x in computed_in(fusion):
         kind = _kind(x.shape)
         if x.opcode in ("dot", "convolution"):
-            longer = _longer(x, threads) if x.opcode == "dot" else 1.0
-            add_work(found, _rated(x, f"ynn {x.opcode}"), longer)
-            *batch, rows, _ = (1, 1, *x.shape.dimensions) if x.opcode == "dot" else (1, 1)
+            is_dot = x.opcode == "dot"
+            add_work(found, _rated(x, f"ynn {x.opcode}"), _longer(x, threads) if is_dot else 1.0)
+            *batch, rows, _ = (1, 1, *x.shape.dimensions) if is_dot else (1, 1)
             share = rows / 96 if rows < _SMALL_PRODUCT else 1.0  # as measured (jaxlib 0.11.1)
             found["ynn batch"] += (math.prod(batch) - 1) * share
-            if x.opcode == "dot":
+            if is_dot:
                 found[f"ynn dot {_uneven(x)}row"] += math.prod(batch) * rows
         elif x in products:
             found[f"ynn dot {kind}"] += 2.0 * x.shape.element_count
@@ -602,17 +603,15 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
 _TASK = 64  # rows and columns of a small task
 _TASK_SIZE = 65_536  # results of a large one, or numbers that it reads
 _PACKED = 32_768  # numbers of an operand that YNNPACK packs together
-_MOST_SUMMED = 1024  # products of a result in one task
 
 
 def _longer(dot: Instruction, threads: float) -> float:
     """The time of a product for that of one whose threads are all busy. YNNPACK makes no small tasks: many
     products are one (`choose_split_factors` in its `subgraph/dot.cc`)."""
     *batch, m, n = (max(d, 1) for d in (1, 1, *dot.shape.dimensions))
-    summed = min(dot_flops(dot) // (2 * max(dot.shape.element_count, 1)), _MOST_SUMMED) or 1
-    rows, columns = min(m, 16), min(n, _TASK * max(1, _PACKED // (_TASK * summed)))
-    least = min(m, _TASK) * min(n, _TASK)
-    while rows * columns < least or max(rows * columns, (rows + columns) * summed) < _TASK_SIZE:
+    summed = dot_flops(dot) // (2 * max(dot.shape.element_count, 1)) or 1
+    rows, columns = min(m, _TASK), min(n, _TASK * max(1, _PACKED // (_TASK * summed)))
+    while max(rows * columns, (rows + columns) * summed) < _TASK_SIZE:
         if columns < n and (4 * columns <= rows or rows >= m):
             columns *= 2
         elif rows < m:
