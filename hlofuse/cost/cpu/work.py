@@ -105,7 +105,7 @@ def work_of(
             n = whole * 6 // 10  # measured with eight sizes (jaxlib 0.11.1)
         size = min(kernel.shape.byte_size, kernel.operand.shape.byte_size)
         name = "fft beyond l2" if 2 * size * longest > caches.l2 * whole else "fft"
-        return {name: n * max(min(steps, convolved), 1) / parts, "fft call": 1}
+        return {name: n * min(steps, convolved) / parts, "fft call": 1}
     if emitter in ("memcpy", "memcpy kernel"):
         source, shape = kernel.operand.shape, kernel.shape
         prefix = "" if source.minor_to_major == shape.minor_to_major else "transposed "
@@ -225,13 +225,14 @@ class _Loops:
                 return False
             order = shape.minor_to_major
             inner = next((d for d in order if shape.dimensions[d] > 1), order[0] if order else None)
-            written = self._written = float(_written(output))
+            joined = without_bitcasts(output)
+            stored = joined.operands[1] if joined.opcode == "dynamic-update-slice" else output
+            written = self._written = float(first_leaf(stored.shape).element_count)
             pending[output]["result"] = (inner, written)
             row = shape.dimensions[inner] if inner is not None else 1
             self._row = row if written > row else 0
             if self._by_tiles:
                 self._count_tiles(kernel, shape, row)
-            joined = without_bitcasts(output)
             if joined.opcode == "concatenate" and strides_of(joined.shape)[joined.dimensions[0]] == 1:
                 is_narrow = joined.shape.dimensions[joined.dimensions[0]] < _SHORTEST
                 self._other["joined narrow"] += written if is_narrow else 0.0
@@ -510,12 +511,6 @@ def _chosen(x: Instruction, inner: int | None) -> tuple[str, int]:
     sizes = [[int(n) for n in d.split("_")] for d in (x.raw("padding") or "").split("x")]
     between = sum(len(d) > 2 and d[2] > 0 for d in sizes)
     return ("pad between", between) if between else ("pad", sum(map(any, sizes)))
-
-
-def _written(output: Instruction) -> int:
-    update = without_bitcasts(output)
-    written = update.operands[1] if update.opcode == "dynamic-update-slice" else output
-    return first_leaf(written.shape).element_count
 
 
 def _first_array(value: Instruction) -> Shape | None:
