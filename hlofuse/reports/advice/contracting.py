@@ -8,13 +8,14 @@ from math import prod
 from msgspec import Struct
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, Predicate
-from hlofuse.ir.attributes.window import Window, WindowDimension
+from hlofuse.ir import Instruction, Predicate, reach
+from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
+from hlofuse.ir.opcodes import values as opcodes
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.shapes import array, common_factors, ranges_of, with_dimensions, without_ones
-from .matching import both_orders, is_masked, is_total
+from .matching import both_orders, is_constant, is_masked, is_total, source
 from .written import counted, dims_of, equal_places, fold, replace, spread
 
 Labelled = tuple[Instruction, list[int]]
@@ -435,10 +436,15 @@ def reorder(x: Instruction) -> bool:
             after = work(b[1], own) + work(a[1], remaining)
             if 2 * after <= before or (after < before and 4 * work(remaining) <= work(labels)):
                 inner = contracted(x, b, (c, own), remaining)
-                new = over(x, contracted(x, a, inner, result), result, sizes)
+                outer = contracted(x, a, inner, result)
+                new = over(x, outer, result, sizes)
                 for scale in scales:
                     new = make.binary(x, "multiply", new, make.broadcast(x, new.shape, scale))
-                return replace(x, new)
+                replace(x, new)
+                for product, _ in (inner, outer):
+                    if product.opcode == "dot":
+                        reorder(product)
+                return True
     return False
 
 
@@ -572,6 +578,69 @@ class View(Struct):
         order = [p for d in {**dict.fromkeys(rest), **joined} for p in joined.get(d, ())]
         value = over(below[0], found, order, sizes_of(below) | self.sizes)
         return make.reshape(x, shape, value), rest
+
+
+_MOVING = opcodes("slice pad concatenate")
+_LINEAR = _MOVING | opcodes("add subtract negate select broadcast transpose reshape copy convert")
+
+
+def _is_zero(x: Instruction) -> bool:
+    return is_constant(x, 0) or (source(x).opcode == "multiply" and any(map(_is_zero, source(x).operands)))
+
+
+def _is_linear(x: Instruction, reading: Container[Instruction]) -> bool:
+    """True if a multiple of the operands in `reading` has that multiple as its result."""
+    inside = [o in reading for o in x.operands]
+    if x.opcode in PRODUCTS:
+        return sum(inside) == 1 and (x.opcode != "divide" or inside[0])
+    values = x.operands[1:] if x.opcode == "select" and not inside[0] else x.operands
+    is_sum = x.opcode in _LINEAR or is_total(x)
+    return is_sum and x.element_type in FLOATING_TYPES and all(o in reading or _is_zero(o) for o in values)
+
+
+def _one_row(x: Instruction, names: list[int], view: View) -> Labelled | None:
+    """A slice, padding or join of the one row along the label -1; None where it moves the rows."""
+    row = names.index(-1)
+    own = [-1 if d == row else next(_FRESH) for d in dims_of(x)]
+    operands = [part[0] for o in x.operands if (part := view.whole(o, own if o.shape.rank else []))]
+    moves = x.opcode == "pad" and x.attributes["padding"][row].low
+    sizes = list(x.shape.dimensions)
+    if x.operand.shape.dimensions[row] != sizes[row] or moves or len(operands) < len(x.operands):
+        return None
+    sizes[row] = 1
+    new = make.copy_of(x, operands, with_dimensions(x.shape, sizes))
+    if x.opcode == "slice":
+        ranges = list(ranges_of(x))
+        ranges[row] = SliceRange(0, 1)
+        new.attributes = new.attributes.updated(slice=SliceRanges(ranges))
+    return new, names
+
+
+def multiply_basis(x: Instruction) -> bool:
+    """A vector times a matrix that is computed from an identity matrix is computed from the vector."""
+    matrix, (vector, labels) = min(both_orders(labelled(x)), key=lambda pair: len(pair[1][1]))
+    if labels != [-1]:
+        return False
+    given = list[Instruction]()
+
+    def last(value: Instruction, names: list[int]) -> Labelled | None:
+        if value.opcode in _MOVING:
+            return _one_row(value, names, view)
+        test, scale = value.operands[:2] if is_masked(value) else (value, make.scalar_like(value, 1))
+        pair = sorted(names[d] for d in equal_places(test))
+        if -1 not in pair or not is_constant(scale) or value.element_type not in FLOATING_TYPES:
+            return None
+        given.append(value)
+        row = make.resized(x, vector, [1, *vector.shape.dimensions])
+        return on_both(value, "multiply", (row, pair), (source(scale), []))
+
+    view = View({-1: 1}, last)
+    found = view.of(*matrix)
+    reading = {*reach(given, lambda i: i.users)}
+    done = [(i, -1 in new[1]) for (i, _), new in view.done.items() if new and i not in given]
+    is_linear = all(is_row == (i in reading) and (_is_linear(i, reading) or not is_row) for i, is_row in done)
+    is_linear = is_linear and bool(given)
+    return found is not None and is_linear and replace(x, over(x, summed(x, found, dims_of(x))))
 
 
 def on_diagonal(x: Instruction) -> tuple[list[int], Instruction]:

@@ -20,7 +20,7 @@ from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import elements
 from hlofuse.passes.common.literals import Elements, scalar_of
-from hlofuse.passes.common.shapes import array, labels_of, with_dimensions, without_ones
+from hlofuse.passes.common.shapes import array, labels_of, ranges_of, with_dimensions, without_ones
 from .contracting import (
     PRODUCTS,
     Labelled,
@@ -29,6 +29,7 @@ from .contracting import (
     contracted,
     cumulated,
     labelled,
+    multiply_basis,
     multiply_unrepeated,
     on_both,
     on_diagonal,
@@ -246,12 +247,19 @@ def _small_first(x: Instruction) -> bool:
         terms = []
         for term, own in zip(value.operands, is_own, strict=True):
             operands = list(x.operands)
-            operands[side] = make.copy_of(term, term.operands) if own else term  # of one reader
+            operands[side] = _alone(term) if own else term
             terms.append(make.copy_of(x, operands))
         total = fold(x, value.opcode, terms)
-        if all(reorder(t) or _as_slices(t) or _scale_each(t) for t in terms):
+        found = [reorder(t) or _as_slices(t) or _scale_each(t) for t in terms]
+        if any(found) and all(map(max, found, (not own for own in is_own))):
             return replace(x, total)
     return False
+
+
+def _alone(x: Instruction) -> Instruction:
+    """A copy of a product, with the products below that nothing else reads."""
+    below = [_alone(o) if o.opcode in PRODUCTS and len(o.users) == 1 else o for o in x.operands]
+    return make.copy_of(x, below)
 
 
 def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
@@ -384,6 +392,30 @@ def _solve_triangular(x: Instruction) -> bool:
     text = upper.raw(name) or ""
     text = text.replace("false", "true").replace("uplo = 85", "uplo = 76") if is_lower else text
     return replace(result, make.copy_of(upper, [matrix, given], upper.shape, **{name: text}))
+
+
+def _vectors_read(x: Instruction) -> bool:
+    """Singular vectors that nothing reads are not computed: all of them, or those beyond the shorter side."""
+    config = str(x.raw("backend_config"))
+    if "gesdd" not in str(x.raw("custom_call_target")) or "mode = 78" in config:
+        return False
+    *batch, m, n = x.operand.shape.dimensions
+    count, along = min(m, n), len(batch) + (m > n)
+    shapes = list(x.shape.tuple_shapes)
+    shapes[2] = replaced(shapes[2], dimensions=(*batch, m, count))
+    shapes[3] = replaced(shapes[3], dimensions=(*batch, count, n))
+    read = [e for e in x.users if e.tuple_index in (2, 3)]
+    long = [e for e in read if e.shape.dimensions[along] > count]
+    values = [*reach(long, lambda i: [u for u in i.users if u.opcode != "slice"])]
+    ends = [ranges_of(u)[along].limit for i in values for u in i.users if u.opcode == "slice"]
+    is_part = all(i in long or (i.users and i.opcode in ELEMENTWISE_OPCODES) for i in values)
+    if not is_part or max(ends, default=0) > count or (read and (m == n or "mode = 65" not in config)):
+        return False
+    text = re.sub("mode = [0-9]+", "mode = 83" if read else "mode = 78", config)  # LAPACK's S, N
+    new = make.copy_of(x, x.operands, Shape.tuple_of(shapes), frontend_attributes=None, backend_config=text)
+    for e, part in [(e, make.get_tuple_element(x, new, e.tuple_index)) for e in x.users]:
+        e.replace_all_uses_with(make.padded(x, part, 0, max(m, n) - count, along) if e in long else part)
+    return True
 
 
 def _solved(
@@ -797,9 +829,11 @@ RESTATED = {
     "compute-in-float32": Rewriting("convert", _compute_narrow),
     "repeat-the-row": Rewriting("dot", _repeat_row, "tpu"),
     "use-the-structure": Rewriting("dot", _as_slices),
+    "jvp-not-jacobian": Rewriting("dot", multiply_basis),
     "scale-not-diagonal": Rewriting("dot", _scale_each),
     "solve-small-by-cofactors": Rewriting("custom-call triangular-solve", _solve_small),
     "solve-triangular": Rewriting("custom-call triangular-solve", _solve_triangular),
+    "svd-of-what-is-read": Rewriting("custom-call", _vectors_read, "cpu"),
     "multiply-not-sum": Rewriting("reduce", partial(product_of_sums, opcode="multiply")),
     "sum-before-the-product": Rewriting("reduce", partial(product_of_sums, opcode="dot")),
     "multiply-the-small-first": Rewriting("dot", _small_first),
