@@ -602,13 +602,14 @@ def _one_row(x: Instruction, names: list[int], view: View) -> Labelled | None:
     """A slice, padding or join of the one row along the label -1; None where it moves the rows."""
     row = names.index(-1)
     own = [-1 if d == row else next(_FRESH) for d in dims_of(x)]
-    operands = [part[0] for o in x.operands if (part := view.whole(o, own if o.shape.rank else []))]
-    moves = x.opcode == "pad" and x.attributes["padding"][row].low
     sizes = list(x.shape.dimensions)
-    if x.operand.shape.dimensions[row] != sizes[row] or moves or len(operands) < len(x.operands):
+    moves = x.opcode == "pad" and x.attributes["padding"][row].low
+    stays = not moves and x.operand.shape.dimensions[row] == sizes[row]
+    parts = [view.whole(o, own if o.shape.rank else []) for o in x.operands if stays]
+    if not parts or None in parts:
         return None
     sizes[row] = 1
-    new = make.copy_of(x, operands, with_dimensions(x.shape, sizes))
+    new = make.copy_of(x, [part[0] for part in parts if part], with_dimensions(x.shape, sizes))
     if x.opcode == "slice":
         ranges = list(ranges_of(x))
         ranges[row] = SliceRange(0, 1)
@@ -628,11 +629,13 @@ def multiply_basis(x: Instruction) -> bool:
             return _one_row(value, names, view)
         test, scale = value.operands[:2] if is_masked(value) else (value, make.scalar_like(value, 1))
         pair = sorted(names[d] for d in equal_places(test))
-        if -1 not in pair or not is_constant(scale) or value.element_type not in FLOATING_TYPES:
+        factor, dims = spread_factor(scale)
+        if -1 not in pair or len(dims) > 1 or value.element_type not in FLOATING_TYPES:
             return None
         given.append(value)
-        row = make.resized(x, vector, [1, *vector.shape.dimensions])
-        return on_both(value, "multiply", (row, pair), (source(scale), []))
+        row = make.resized(x, vector, [1, vector.shape.element_count])
+        own = [pair[1] if names[d] in pair else names[d] for d in dims]
+        return on_both(value, "multiply", (row, pair), (factor, own))
 
     view = View({-1: 1}, last)
     found = view.of(*matrix)

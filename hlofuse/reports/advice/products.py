@@ -409,7 +409,7 @@ def _vectors_read(x: Instruction) -> bool:
     values = [*reach(long, lambda i: [u for u in i.users if u.opcode != "slice"])]
     ends = [ranges_of(u)[along].limit for i in values for u in i.users if u.opcode == "slice"]
     is_part = all(i in long or (i.users and i.opcode in ELEMENTWISE_OPCODES) for i in values)
-    if not is_part or max(ends, default=0) > count or (read and (m == n or "mode = 65" not in config)):
+    if not is_part or max(ends, default=0) > count or (read and "mode = 65" not in config):
         return False
     text = re.sub("mode = [0-9]+", "mode = 83" if read else "mode = 78", config)  # LAPACK's S, N
     new = make.copy_of(x, x.operands, Shape.tuple_of(shapes), frontend_attributes=None, backend_config=text)
