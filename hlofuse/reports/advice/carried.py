@@ -285,7 +285,8 @@ class Together(Batch):
         if all(x is first for x in lanes) and not (self.is_flat and first.shape.dimensions):
             self.fixed[first] = first
             return True
-        if len({self._form(x) for x in lanes}) == 1:
+        forms = set(map(self._form, lanes))
+        if len(forms) == 1 and first not in forms:
             for column in zip(*(x.operands for x in lanes), strict=True):
                 self.join(column)
             if self.lanes and (found := self._batched(first)) is not None:
