@@ -126,7 +126,7 @@ class TpuAccount(Account):
         if all(x.shape.is_effective_scalar for x in values):
             return 0.0, False
         if instruction.opcode == "reshape":  # a copy to other tiles, also within VMEM
-            return _TO_OTHER_TILES * cost.bytes_accessed / self.tpu.memory_bandwidth * 1e6, False
+            return TO_OTHER_TILES * cost.bytes_accessed / self.tpu.memory_bandwidth * 1e6, False
         return max(self._bounds(instruction)), kind != "copy" or is_on_host(instruction)
 
     @cached_property
@@ -135,7 +135,7 @@ class TpuAccount(Account):
         return replace(super().totals, hbm_bytes=moved)
 
 
-_TO_OTHER_TILES = 6.0  # times its bytes' time: XLA:TPU's estimates of a reshape and of slices are 2.2 to 12.6
+TO_OTHER_TILES = 6.0  # times its bytes' time: XLA:TPU's estimates of a reshape and of slices are 2.2 to 12.6
 _PARTS = {"highest": 3, "high": 2}  # of bfloat16, in which the MXU takes a float32 operand
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _PACKAGED = Path(__file__).with_name("tpu.toml")
 _CYCLES = re.compile(r'"estimated_cycles":\s*"?(\d{1,15})\b')
+_SCOPED = re.compile(r'"used_scoped_memory_configs":\s*\[\{"memory_space":"1",[^}]*"size":"(\d{1,15})"')
 
 
 class TpuDevice(Record):
@@ -39,6 +40,7 @@ class TpuDevice(Record):
     xla_memory_bandwidth: float  # Bytes per second by XLA's `optimal_seconds`
     source: str
     peaks: dict[str, float]  # Published operations per second by element type
+    scoped_vmem_size: int = 16 << 20  # Bytes of VMEM that XLA:TPU lets a kernel's own blocks take
     reuses_results: bool = False  # True if XLA places temporary arrays where results will lie
 
     def topology_of(self, devices: int) -> str:
@@ -62,6 +64,12 @@ def estimated_cycles(instruction: "Instruction") -> int | None:
     """The estimate that XLA:TPU wrote for one run; None without one."""
     found = _CYCLES.search(instruction.raw("backend_config") or "")
     return int(found[1]) if found is not None else None
+
+
+def scoped_vmem(instruction: "Instruction") -> int:
+    """Bytes of VMEM that the kernel's own blocks take, as XLA:TPU wrote them; 0 where it wrote none."""
+    found = _SCOPED.search(instruction.raw("backend_config") or "")
+    return int(found[1]) if found is not None else 0
 
 
 @cache

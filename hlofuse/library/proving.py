@@ -13,12 +13,12 @@ from tempfile import TemporaryDirectory
 from hlofuse import __version__
 from hlofuse.account import Totals
 from hlofuse.account.bound import open_end
-from hlofuse.account.tpu import tile_bytes
+from hlofuse.account.tpu import TO_OTHER_TILES, tile_bytes
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import inside, source_bearer
 from hlofuse.capture.capturing import capture_modules, versions_of
 from hlofuse.capture.model import CaptureError, settled_destination
-from hlofuse.cost.tpu import TpuDevice, tpu_devices
+from hlofuse.cost.tpu import TpuDevice, scoped_vmem, tpu_devices
 from hlofuse.ir import HlofuseError, Instruction, Module, print_module, replace
 from hlofuse.judge.judge import Judge
 from hlofuse.passes.common import make
@@ -26,7 +26,7 @@ from hlofuse.pipelines.flags import joined
 from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.facts import place_of
-from hlofuse.reports.common.recipe_page import gains_nothing_on_a_tpu
+from hlofuse.reports.common.recipe_page import gain_on_a_tpu
 from hlofuse.reports.verdict.candidates import UNKNOWN, rewritten
 from hlofuse.reports.verdict.model import Suggestion, Verdict
 from hlofuse.reports.verdict.phrases import COMPILED, VALUES
@@ -41,7 +41,8 @@ _JUDGED = 3  # suggestions whose values are compared
 _LARGE = 0.001  # of all bytes: a kernel without a time that may matter
 _SECONDS = 60.0  # for a run of a program on the CPU
 _VMEM = "--xla_tpu_scoped_vmem_limit_kib"
-_OWN_VMEM_KIB = 16_384  # XLA:TPU's own limit
+_LEAST_GAIN = 0.02  # of the time, as expected
+_GAIN_OF_BLOCKS = 0.25  # of a kernel's time: larger ones gained 19 to 75% of it in three programs of four
 Candidate = tuple[Suggestion, "Module | None"]
 """A change that was not tried, and the module with it; None for a flag."""
 
@@ -58,7 +59,7 @@ def tried_verdict(report: Program, options: Explain) -> Verdict | None:
 
 def _with_candidates(report: Program, v: Verdict) -> Verdict:
     """A TPU's verdict with the changes that may apply, not tried; a large module is not searched.
-    Recipes whose pages show no gain for a v5e are left out."""
+    What is expected to gain next to nothing, by the row for a v5e on a recipe's page, is left out."""
     try:
         written = report.before_optimizations("explain").module
     except HlofuseError:
@@ -68,9 +69,11 @@ def _with_candidates(report: Program, v: Verdict) -> Verdict:
     candidates = _candidates(report, v, prepared(written))
     found = dict[str, Suggestion]()
     for s, _ in candidates:
-        if not s.recipe or not gains_nothing_on_a_tpu(s.recipe):
+        gains = _gain_where_it_touches(s)
+        is_located = v.totals.us is not None and not s.touches_unknown and (s.touched or s.flag)
+        if gains and (not is_located or s.touched * gains >= _LEAST_GAIN):
             found[s.recipe or s.flag] = s
-    return replace(v, untried=tuple(sorted(found.values(), key=_most_touched)))
+    return replace(v, untried=tuple(sorted(found.values(), key=_most_expected)))
 
 
 def _proved(
@@ -85,7 +88,8 @@ def _proved(
     start = prepared(report.before_optimizations("explain --prove").module)
     suggested = {s.recipe or s.flag for s in (*v.suggestions, *v.untried)}
     found = list(_candidates(report, v, start))
-    found.sort(key=lambda c: ((c[0].recipe or c[0].flag) not in suggested, *_most_touched(c[0])))
+    rank = _most_touched if v.tiles is None else _most_expected
+    found.sort(key=lambda c: ((c[0].recipe or c[0].flag) not in suggested, *rank(c[0])))
     remaining = [] if v.tiles is not None else list(v.suggestions)
     helpful = []
     untimed = []
@@ -153,19 +157,47 @@ def _candidates(
         touched = [sum(map(parts.__getitem__, changed)) for parts in kernels]
         share = sum(map(mul, times, touched)) / total
         more = (x for x in r.module.instructions() if new[_work(x)] > old[_work(x)])
-        brought = 0 if r.recipe.unrolls else sum(tile_bytes(x, "T(8,128)") for x in more)
+        moved = (tile_bytes(x, "T(8,128)") + _hbm_equivalent(x, machine) for x in more)
+        brought = 0 if r.recipe.unrolls else sum(moved)
         if 0 < share * total * rate < brought:
-            continue  # its gathers and scatters take longer than what they replace
+            continue  # what it moves takes longer than what it replaces
         yield replace(s, touched=share, touches_unknown=any(compress(unknown, touched))), r.module
     flags = [s for s in (*v.suggestions, *v.untried) if s.flag]
-    if isinstance(machine, TpuDevice) and machine.vmem_size > 2048 * _OWN_VMEM_KIB:
+    is_set = any(f.lstrip("-").startswith(_VMEM.lstrip("-")) for f in report.identity.flags)
+    if isinstance(machine, TpuDevice) and machine.vmem_size > 2 * machine.scoped_vmem_size and not is_set:
+        fills = [scoped_vmem(r.instruction) >= machine.scoped_vmem_size / 2 for r in rows]
+        own = [(machine.cycles_us(r.instruction) or 0.0) * r.runs for r in rows]
+        share = sum(compress(own, fills)) / total
         flag = f"{_VMEM}={machine.vmem_size // 2048}"
-        flags.append(Suggestion("flag", "Let a kernel use half of VMEM", "", (), 0, UNKNOWN, flag=flag))
+        text = "Let a kernel use half of VMEM"
+        flags.append(Suggestion("flag", text, "", (), 0, UNKNOWN, flag=flag, touched=share))
     yield from ((s, None) for s in flags)
 
 
-def _most_touched(s: Suggestion) -> tuple[bool, float]:
-    return not s.touches_unknown, -s.touched
+def _hbm_equivalent(x: Instruction, machine: object) -> float:
+    """Bytes that a product writes to HBM for others to read, of a result that VMEM does not hold; and of a
+    reshape to other tiles as many as take its time."""
+    size = x.shape.buffer_size
+    if x.opcode in ("dot", "convolution"):
+        return 2 * size if isinstance(machine, TpuDevice) and size >= machine.vmem_size else 0
+    if x.opcode != "reshape" or x.shape.is_effective_scalar:
+        return 0
+    (short, old), (long, new) = sorted((s.rank, s.dimensions[-1:]) for s in (x.shape, x.operand.shape))
+    is_copy = old != new and (1,) not in (old, new) and (short > 1 or (long > 1 and new != (128,)))
+    return 2 * TO_OTHER_TILES * size * is_copy
+
+
+def _most_touched(s: Suggestion, gains: float = 1.0) -> tuple[bool, float]:
+    return not s.touches_unknown, -s.touched * gains
+
+
+def _gain_where_it_touches(s: Suggestion) -> float:
+    """The part that a change on a TPU may save of what it touches: as much as on its page."""
+    return gain_on_a_tpu(s.recipe) if s.recipe else _GAIN_OF_BLOCKS
+
+
+def _most_expected(s: Suggestion) -> tuple[bool, float]:
+    return _most_touched(s, _gain_where_it_touches(s))
 
 
 def _work(x: Instruction) -> object:
