@@ -86,7 +86,9 @@ def _place(path: list[ast.AST], edit: Mutant) -> list[ast.AST] | None:
     end = len(path)
     while _pure(path[end - 2]):
         end -= 1
-    unfit = isinstance(path[end - 2], (ast.pattern, ast.FormattedValue)) or not _pure(new)
+    place = path[end - 1]
+    slices = any(isinstance(part, ast.Slice) for part in (place, *getattr(place, "elts", ())))
+    unfit = slices or isinstance(path[end - 2], (ast.pattern, ast.FormattedValue)) or not _pure(new)
     return None if unfit else path[:end]
 
 

@@ -114,7 +114,7 @@ class Limits:
     def admits(self, a, more=2 + 1, *, rest=()):
         match a:
             case 3:
-                return rest.pop() + 1
+                return rest.pop()[::-1] + 1
         return [b for b in (a, more) if b and b < MOST * 2] or f"{a + 1}"
 """
     edits = TOOL.mutants(source, "a.py")
