@@ -177,14 +177,20 @@ def test_duplicated_into_two_fusions() -> None:
     assert [p.fusion.name for p in duplicated.after if p.fusion] == ["one", "two"]
 
 
-def test_another_kind_and_config() -> None:
+@pytest.mark.parametrize("inside", ["", "bitcast v"])
+def test_another_kind_and_config(inside: str) -> None:
+    """With or without another shape inside, the details are those of the other direction, swapped."""
     body = fused("f1", P, *CHAIN.splitlines())
+    other = body.replace("ROOT w", "v = f32[8]{0} bitcast(z)\n  ROOT w").replace("sqrt(z)", "sqrt(v)")
     root = f"{P}\nROOT all = f32[8]{{0}} fusion(p), calls=f1, kind="
-    before, after = module(f"{root}kLoop", body), module(root + 'kCustom, backend_config={"warps":4}', body)
-    (change,) = diff(before, after).fusions
-    assert change.kind is FusionKind.CHANGED
+    before = module(f"{root}kLoop", body)
+    after = module(root + 'kCustom, backend_config={"warps":4}', other if inside else body)
+    (change,), (back,) = diff(before, after).fusions, diff(after, before).fusions
+    assert change.kind is back.kind is FusionKind.CHANGED
     details = [(d.name, d.before, d.after) for d in change.details]
-    assert details == [("kind", "kLoop", "kCustom"), ("backend_config", None, '{"warps":4}')]
+    expected = [("inside", None, inside)] if inside else []
+    assert details == [*expected, ("kind", "kLoop", "kCustom"), ("backend_config", None, '{"warps":4}')]
+    assert [(d.name, d.after, d.before) for d in back.details] == details
 
 
 def test_a_kernel_that_is_computed_twice() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from typing import TypeVar
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hlofuse.diff import Added, Changed, FusionKind, Kind, ModuleDiff, Removed, diff
+from hlofuse.diff import Added, Changed, FusionChange, FusionKind, Kind, ModuleDiff, Removed, diff
 from hlofuse.ir import parse_module
 from .programs import (
     BINARY,
@@ -78,6 +79,21 @@ def test_same_fusions_are_the_same(data: st.DataObject, program: Program, seed: 
     assert not found.fusions
 
 
+def is_of_one(change: FusionChange) -> bool:
+    return max(len(change.before), len(change.after)) == 1
+
+
+def mirrored(change: FusionChange) -> FusionKind:
+    """The change's kind seen from the other side. A fusion that lost and took in has shrunk on both."""
+    shrunk = FusionKind.SHRUNK if change.joined else FusionKind.GROWN
+    return {
+        FusionKind.NEW: FusionKind.VANISHED,
+        FusionKind.VANISHED: FusionKind.NEW,
+        FusionKind.GROWN: FusionKind.SHRUNK,
+        FusionKind.SHRUNK: shrunk,
+    }.get(change.kind, change.kind)
+
+
 @check
 @given(st.data(), programs(), seeds)
 def test_every_instruction_is_accounted_for(data: st.DataObject, program: Program, seed: int) -> None:
@@ -90,10 +106,14 @@ def test_every_instruction_is_accounted_for(data: st.DataObject, program: Progra
     for i in before.entry:
         if i.opcode not in ("fusion", "get-tuple-element", "tuple"):
             assert found.pairs.after_of(i), i
-    reported = {f for change in found.fusions for f in change.before}
-    assert len(reported) + found.fusions_unchanged == found.before.fusions
-    reported = {f for change in found.fusions for f in change.after}
-    assert len(reported) + found.fusions_unchanged == found.after.fusions
+    for side, module, count in (("before", before, found.before), ("after", after, found.after)):
+        reported = {f for change in found.fusions for f in getattr(change, side)}
+        assert reported <= set(module.entry)
+        assert len(reported) + found.fusions_unchanged == count.fusions
+    back = diff(after, before).fusions
+    assert Counter((mirrored(f), f.after, f.before) for f in found.fusions if is_of_one(f)) == Counter(
+        (f.kind, f.before, f.after) for f in back if is_of_one(f)
+    )
 
 
 def pick(data: st.DataObject, program: Program, opcodes: tuple[str, ...]) -> int:

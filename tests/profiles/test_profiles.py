@@ -241,7 +241,10 @@ def test_every_kernel_of_a_gpu_finds_its_place_in_the_replay(
     assert [k["measured_us"] for k in kernels] == [len(k["name"]) for k in kernels]
 
 
-def test_model_error_compares_xlas_model(gpt2_whole: Path, on_gpu: Path, hlofuse: Run) -> None:
+def test_model_error_compares_xlas_model(gpt2_whole: Path, on_gpu: Path, h200: Path, hlofuse: Run) -> None:
+    final = (h200 / "profile", "--module", "mlp_grad_bf16")
+    heads = {hlofuse(command, *final).out.splitlines()[0] for command in ("model-error", "kernels")}
+    assert len(heads) == 1
     result = hlofuse("model-error", on_gpu, gpt2_whole, columns=120)
     assert result.status == 0
     assert "XLA's model: " in result.out

@@ -141,7 +141,6 @@ def sweep(
     configs = [[vary(dict(zip(axes, values, strict=True))) for values in grid] for vary in devices]
     points, xla_totals, xla_values = [], [], []
     structures = SharedTables()
-    done = 0
     for row in configs:
         base = row[0].xla or row[0]
         observed = observed_replay(input, base, cache=structures)
@@ -149,8 +148,7 @@ def sweep(
         default = tuple(_default(name, base) for name in axes)
         for values, config in zip(grid, row, strict=True):
             if progress is not None:
-                progress(done, total)
-            done += 1
+                progress(len(points), total)
             same = _equal(values, default) and _fixed_changes(config, axes) == ()
             if same:
                 baseline = xla_run
