@@ -173,11 +173,11 @@ def pytest_runtest_makereport(item: Any, call: Any) -> Any:
 
 
 def pytest_sessionfinish() -> None:
-    tests = {}
+    tests, paths = {}, dict[str, str]()
     for name, (seconds, lines) in _passed.items():
         files: dict[str, int] = {}
         for file, line in lines:
-            path = os.path.relpath(file) if line else file
+            path = (paths.get(file) or paths.setdefault(file, os.path.relpath(file))) if line else file
             files[path] = files.get(path, 0) | 1 << line
         tests[name] = seconds, files
     if tests:
