@@ -81,6 +81,8 @@ def test_reductions_by_the_emitters_of_llvm(
         ("f32[64,5,128] transpose(p0), dimensions={2,1,0}", "f32[128,5,64]", ("transpose", 2 * 5 * 4, 128)),
         ("f32[5,128,64] transpose(p0), dimensions={1,0,2}", "f32[128,5,64]", ("loop", 320, 128)),
         ("f32[1000] negate(p0)", "f32[1000]", ("loop", 8, 128)),
+        ("s4[1000] negate(p0)", "s4[1000]", ("loop", 4, 128)),  # a thread writes whole bytes
+        ("s2[1001] negate(p0)", "s2[1001]", ("loop", 2, 128)),
         ("f32[10,100] concatenate(p0, p0), dimensions={0}", "f32[5,100]", ("concatenate", 4, 128)),
     ],
 )
