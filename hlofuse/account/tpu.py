@@ -61,8 +61,10 @@ class TpuAccount(Account):
             return super().cost(instruction)
         cost = self._counts.instruction(instruction)
         collective, stage = fused_collective(instruction)
-        size = collective.shape.leaves_size if collective is not None else 0
-        if collective is not None and stage == "start":
+        if collective is None:
+            return cost
+        size = collective.shape.leaves_size
+        if stage == "start":
             sent = sum(o.shape.leaves_size for o in collective.operands)
             return cost + Cost(0, 0, sent + size, size, -cost.unknown)
         if stage == "update":

@@ -11,6 +11,7 @@ from hlofuse.ir.opcodes import values
 
 SECTOR_BYTES = 32  # The minimal write of a GPU's memory
 _VIEWS = values("bitcast reshape")
+_UPDATES = ("dynamic-update-slice", "scatter")
 _PARTS = values("slice dynamic-slice gather")
 _OF_PRODUCTS = ("__cublas$", "__cudnn$")
 _OWN_KERNELS = ("__gpu$xla.gpu.triton", "__gpu$xla.gpu.ptx", "mosaic_gpu")  # Pallas and others
@@ -84,9 +85,9 @@ def _fusion(fusion: Instruction) -> tuple[int, int]:
 def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int, int]]:
     """Bytes that a kernel has to read of each operand, and to write of each result by index."""
     if kernel.opcode != "fusion":
-        new = _update_operand(kernel)
-        reads = {o: _read_by(kernel, o, {kernel} if new else set()) or 0 for o in kernel.operands}
-        return reads, {0: _array_bytes(new or kernel)}
+        updated = {kernel} if kernel.opcode in _UPDATES else set()
+        reads = {o: _read_by(kernel, o, updated) or 0 for o in kernel.operands}
+        return reads, {0: _bytes_written(kernel, updated)}
     computation = kernel.fused_computation
     results = _written_values(computation.root)
     in_place = set(filter(_is_in_place, results))
@@ -101,16 +102,12 @@ def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int,
             writes[k] = 0
             continue
         results.remove(result)
-        updates = _update_operand(result) if result in in_place else None
-        if updates is None:
-            writes[k] = _array_bytes(result)
-        else:
-            writes[k] = scattered_bytes(result) if result.opcode == "scatter" else updates.shape.buffer_size
+        writes[k] = _bytes_written(result, in_place)
     return reads, writes
 
 
 def _is_in_place(result: Instruction) -> bool:
-    return _update_operand(result) is not None and without_views(result.operand).opcode == "parameter"
+    return result.opcode in _UPDATES and without_views(result.operand).opcode == "parameter"
 
 
 def _written_values(root: Instruction) -> list[Instruction]:
@@ -118,13 +115,11 @@ def _written_values(root: Instruction) -> list[Instruction]:
     return list(dict.fromkeys(map(without_views, root.outputs)))
 
 
-def _update_operand(result: Instruction) -> Instruction | None:
-    """The update written into a larger array; None for other operations."""
-    if result.opcode == "dynamic-update-slice" and len(result.operands) > 1:
-        return result.operands[1]
-    if result.opcode == "scatter" and len(result.operands) > 2:
-        return result.operands[-1]
-    return None
+def _bytes_written(result: Instruction, in_place: set[Instruction]) -> int:
+    """Bytes of the part that is written in place, else of the whole result."""
+    if result not in in_place:
+        return _array_bytes(result)
+    return scattered_bytes(result) if result.opcode == "scatter" else result.operands[1].shape.buffer_size
 
 
 def _bytes_read(parameter: Instruction, in_place: set[Instruction]) -> int:

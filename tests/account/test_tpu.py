@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,9 @@ def test_a_collective_in_fusions_runs_beside_the_kernels_between_them() -> None:
     assert account.by_name["k"].cost.bytes_accessed == 54_525_952
     cost = account.by_name["start"].cost
     assert (cost.bytes_accessed, cost.unknown) == ((27 << 22) + 4096, 0)
+    for device, links in (("v5e", 180e9), ("v6e", 360e9), ("tpu7x", inf)):  # the last one's are not published
+        row = TpuAccount(parse_module(FUSED), device, is_final=True).by_name["scatter"]
+        assert (row.us, row.is_floor) == (pytest.approx((7 << 19) / links * 1e6), True)
     elsewhere = parse_module(FUSED.replace("channel_id=1", "channel_id=3", 1))
     assert TpuAccount(elsewhere, "v5e").collectives[0].overlap is None
 
@@ -220,6 +224,31 @@ def test_a_view_in_a_fusion_of_its_own_is_read_by_its_reader() -> None:
     module = parse_module(TEXTS["view_inside"])
     reads, _ = border_bytes(module.entry.root)
     assert list(reads.values()) == [4096]
+
+
+@pytest.mark.parametrize(
+    ("operation", "read", "written"),
+    [
+        ("{1,0} scatter(a, i, u), update_window_dims={1}, inserted_window_dims={0}, PLACES", 808, 800),
+        ("{0,1} scatter(a, i, u), update_window_dims={1}, inserted_window_dims={0}, PLACES", 808, 6400),
+        ("{1,0} dynamic-update-slice(a, u, z, z)", 804, 800),
+        ("{1,0} negate(a)", 25_600, 25_600),
+    ],
+)
+def test_an_update_of_an_argument_costs_its_part_alone_or_in_a_fusion(
+    operation: str, read: int, written: int
+) -> None:
+    """A scatter writes whole sectors for each window."""
+    places = "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum"
+    table = f"f32[64,100]{operation.partition(' ')[0]}"
+    others = "i = s32[2,1] parameter(1)\n u = f32[2,100] parameter(2)\n z = s32[] parameter(3)"
+    given = f"a = {table} parameter(0)\n {others}"
+    body = f"{given}\n ROOT r = f32[64,100]{operation.replace('PLACES', places)}"
+    summed = "sum {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT s = f32[] add(x, y)\n}"
+    call = f"{given}\n ROOT r = {table} fusion(a, i, u, z), kind=kLoop, calls=f"
+    for text in (f"ENTRY e {{\n {body}\n}}", f"f {{\n {body}\n}}\nENTRY e {{\n {call}\n}}"):
+        reads, writes = border_bytes(parse_module(f"HloModule m\n{summed}\n{text}\n").entry.root)
+        assert (sum(reads.values()), writes) == (read, {0: written})
 
 
 def test_a_gather_of_rows_reads_whole_tiles() -> None:

@@ -119,8 +119,6 @@ class KernelModel:
             own.run = None
             own.times.clear()
             own.answers.clear()
-        if instruction not in self._structure_of:
-            self._summary_of.pop(instruction, None)
         for operand in instruction.operands:
             if operand.opcode == "get-tuple-element":
                 operand = operand.operand
