@@ -800,6 +800,7 @@ def changed(name: str, text: str | Module) -> tuple[Module, Module, int]:
     before = prepared(module(text) if isinstance(text, str) else text)
     places = rewritten(name, after := copy_module(before))
     assert first_misfit(after) is None
+    assert not places or print_module(after) != print_module(before)
     return before, after, places
 
 

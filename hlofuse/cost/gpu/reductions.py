@@ -117,15 +117,7 @@ def reduction_launch(
         each = min(_ELEMENTS_OF_THREAD // vector, ceil_of_ratio(vectors, in_row))
         return ceil_of_ratio(remaining, rows) * ceil_of_ratio(vectors, each * in_row), rows * in_row
     if minor and device.threads_per_warp % minor == 0:
-        vector = _vector_size(remaining * minor, _TILE, input_bits, has_complex)
-        threads = 128
-        rows = vector * threads // minor
-        while rows > _TILE and vector > 1:
-            vector //= 2
-            rows //= 2
-        if rows > _TILE:
-            threads //= rows // _TILE
-        return outer, threads
+        return outer, min(128, _TILE * minor)  # of at most 32 rows
     vector = _vector_size(minor, _TILE, input_bits, has_complex)
     return outer * ceil_of_ratio(minor, _TILE * vector), _TILE * _TILE
 

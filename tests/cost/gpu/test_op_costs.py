@@ -111,6 +111,13 @@ def test_a_scatter_moves_its_updates_and_combines_each_element() -> None:
     )
     assert (found.out_bytes, found.operand_bytes) == (1024, [1024, 32, 1024])
     assert found.flops == 5 * 256
+    two = cost(
+        f"{X}  y = f16[64,32] parameter(1)\n  i = s32[8,1] parameter(2)\n  u = f32[8,32] parameter(3)\n"
+        "  v = f16[8,32] parameter(4)\n  ROOT a = (f32[64,32], f16[64,32]) scatter(x, y, i, u, v),"
+        " update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0},"
+        " index_vector_dim=1, to_apply=plus"
+    )
+    assert (two.out_bytes, two.operand_bytes) == (1536, [1024, 512, 32, 1024, 512])
 
 
 @pytest.mark.parametrize(("size", "dimension", "straddles"), [(32, 1, False), (33, 1, True), (33, 0, False)])
