@@ -748,7 +748,11 @@ CASES: dict[str, tuple[str, ...]] = {
     "sum-once": (terms(4), terms(5)),
     "triangular-cumsum": (cumulative(512), cumulative(513)),
     "scan-not-cumsum": (cumulative_rows(32), cumulative_rows(31)),
-    "compute-in-float32": (widened_sine("f32"), widened_sine("f64")),
+    "compute-in-float32": (
+        widened_sine("f32"),
+        widened_sine("f64"),
+        widened_sine("f32").replace("y = f32", "y = s32"),
+    ),
     "max-not-sort": (sorted_end(1), sorted_end(2)),
     "top-k-not-sort": (sorted_end(2), sorted_end(3)),
     "top-k-not-sort (places)": (sorted_places(14), sorted_places(13)),
