@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
 
@@ -88,6 +89,14 @@ def test_two_modules_are_split_alike_and_functions_in_another_file_are_compared_
         found = functions_of_each(before, module_of(after, file=file))
         assert [shares(f) for f in found] == [{"loss": 40, "update": 60}, {"loss": 25, "update": 75}]
         assert [c[:3] for c in changes(*found)] == [("update", 60 * 8, 75 * 8), ("loss", 40 * 8, 25 * 8)]
+
+
+def test_measured_shares_are_of_the_kernels_that_ran() -> None:
+    account = module_of([(100, "f", ""), (100, "g", ""), (10_000, "h", "")])
+    times = {"n0": SimpleNamespace(total_us=6.0), "n1": SimpleNamespace(total_us=2.0)}
+    account.measured = SimpleNamespace(runs=2, times=times, profile=SimpleNamespace(run_us=None))  # type: ignore[assignment]
+    found = functions_of(account)
+    assert (found.unit, shares(found)) == ("measured", {"f": 75, "g": 25, "h": 0})
 
 
 def test_frames_that_jax_cut_or_xla_joined_lead_to_the_same_functions() -> None:
