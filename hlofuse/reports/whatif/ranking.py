@@ -139,7 +139,8 @@ def sweep(
     if total > MOST_POINTS:
         raise HlofuseError(f"{total} combinations in a sweep; at most {MOST_POINTS} are allowed")
     configs = [[vary(dict(zip(axes, values, strict=True))) for values in grid] for vary in devices]
-    points, xla_totals, xla_values = [], [], []
+    points = list[Point]()
+    xla_totals, xla_values = [], []
     structures = SharedTables()
     for row in configs:
         base = row[0].xla or row[0]
