@@ -193,7 +193,7 @@ class Release:
     undoes_squares_and_exponentials: bool = _around(until="0.10")
     gathers_from_any_dimension: bool = _around("0.8")
     scatters_into_any_dimension: bool = _around("0.9", "0.11")
-    places_one_update_anywhere: bool = _around("0.12")
+    moves_for_longer_runs: bool = _around("0.12")
     joins_unlike_loops: bool = _around("0.4.38")
     joins_readers_of_one: bool = _around("0.5")
     simplifies_conditionals: bool = _around("0.8")

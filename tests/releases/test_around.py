@@ -113,7 +113,7 @@ CASES = {
         {"sine": 1, "transpose": 3, "scatter": 1},
         {"sine": 1, "transpose": 1, "scatter": 1},
     ),
-    "places_one_update_anywhere": (_PLACED, {**_PLACED, "broadcast": 3, "iota": 1, "multiply": 1}),
+    "moves_for_longer_runs": (_PLACED, {**_PLACED, "broadcast": 3, "iota": 1, "multiply": 1}),
     "packs_narrow_topk": ({"iota": 1, "sort": 1, "slice": 2}, _PACKED),
     "bitcast_converts_become_bitcasts": ({"sine": 1, "bitcast-convert": 1}, {"sine": 1}),
     "lays_out_long_rows_only": ({**_ROWS, "transpose": 2}, _ROWS),
@@ -137,7 +137,7 @@ CASES = {
     "products_in_cublaslt": ({"custom-call": 1, "add": 1}, {"custom-call": 1}),
 }
 _RELEASES = {
-    "places_one_update_anywhere": ("0.8.3", "0.12.0.1"),
+    "moves_for_longer_runs": ("0.8.3", "0.12.0.1"),
     "gathers_from_any_dimension": ("0.7.2", "0.8.3"),
     "undoes_squares_and_exponentials": ("0.10.2", "0.11.1"),
     "scatters_into_any_dimension": ("0.8.3", "0.9.2"),
@@ -179,7 +179,7 @@ _ON_GPU = (
     "leaves_products_of_calls",
     "weighs_merged_products",
     "scatters_into_any_dimension",
-    "places_one_update_anywhere",
+    "moves_for_longer_runs",
     "hoists_transposes",
     "packs_narrow_topk",
     "bitcast_converts_become_bitcasts",

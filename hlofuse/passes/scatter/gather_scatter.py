@@ -25,7 +25,7 @@ from hlofuse.passes.common.index_vectors import (
     without_dimensions,
 )
 from hlofuse.passes.common.make import reducer
-from hlofuse.passes.common.shapes import array, is_identity, numbers_of, others, permute
+from hlofuse.passes.common.shapes import array, is_identity, numbers_of, others, permute, slice_sizes_of
 from hlofuse.trace import Recorder
 
 
@@ -203,12 +203,31 @@ class ScatterSimplifier(ReleasePass, RewritePass):
     def handle(self, x: Instruction) -> bool:
         targets = numbers_of(x, "scatter_dims_to_operand_dims")
         is_any = self.into_any_dimension or self.release.scatters_into_any_dimension
-        is_any |= self.release.places_one_update_anywhere and _is_chosen(x, 0)
         order = _indexed_first(x.operand, targets, is_any)
+        if self.release.moves_for_longer_runs and not _pays(x, order):
+            order = sorted(order)
         if not order or (is_simplified_scatter(x) and is_identity(order)):
             return False
         new = _simplified_scatter(x, order, targets)
         return substituted(x, new if is_identity(order) else _moved_back(new, inverse(tuple(order))))
+
+
+def _pays(scatter: Instruction, order: Sequence[int]) -> bool:
+    """Whether updates of a quarter of the array or more go into longer runs of it, with the dimensions in
+    `order` (asked)."""
+    sizes, window = scatter.operand.shape.dimensions, slice_sizes_of(scatter)
+    is_large = 4 * scatter.operands[-1].shape.element_count >= math.prod(sizes)
+    return is_large and _run(permute(sizes, order), permute(window, order)) > _run(sizes, window)
+
+
+def _run(sizes: Sequence[int], window: Sequence[int]) -> int:
+    """Elements of a window that lie one behind the other."""
+    run = 1
+    for size, taken in zip(reversed(sizes), reversed(window), strict=True):
+        run *= taken
+        if taken != size:
+            break
+    return run
 
 
 def _moved_back(scatter: Instruction, order: Sequence[int]) -> Instruction:
