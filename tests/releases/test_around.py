@@ -48,8 +48,7 @@ ENTRY e {{
 
 _PLACED = {
     **dict.fromkeys(("sine", "concatenate", "and", "reduce", "add", "select"), 1),
-    "broadcast": 2,
-    "compare": 2,
+    **dict.fromkeys(("broadcast", "compare"), 2),
     "dynamic-slice": 1,
     "dynamic-update-slice": 1,
 }
@@ -59,8 +58,7 @@ _MOVED = {"sine": 1, "transpose": 2, "copy": 3, "negate": 1}
 _ROWS = {**dict.fromkeys(("negate", "iota", "compare", "select", "reduce"), 1), "broadcast": 3}
 _DIVIDED = {
     **dict.fromkeys(("add", "slice", "and", "convert"), 1),
-    "compare": 2,
-    "negate": 2,
+    **dict.fromkeys(("compare", "negate"), 2),
     "select": 3,
 }
 """A remainder by a power of two."""
@@ -114,6 +112,7 @@ CASES = {
         {"sine": 1, "transpose": 1, "scatter": 1},
     ),
     "moves_for_longer_runs": (_PLACED, {**_PLACED, "broadcast": 3, "iota": 1, "multiply": 1}),
+    "lays_out_callers_first": ({"transpose": 2, "while": 1}, {"while": 1}),
     "packs_narrow_topk": ({"iota": 1, "sort": 1, "slice": 2}, _PACKED),
     "bitcast_converts_become_bitcasts": ({"sine": 1, "bitcast-convert": 1}, {"sine": 1}),
     "lays_out_long_rows_only": ({**_ROWS, "transpose": 2}, _ROWS),
@@ -180,6 +179,7 @@ _ON_GPU = (
     "weighs_merged_products",
     "scatters_into_any_dimension",
     "moves_for_longer_runs",
+    "lays_out_callers_first",
     "hoists_transposes",
     "packs_narrow_topk",
     "bitcast_converts_become_bitcasts",

@@ -2,7 +2,7 @@
 layout of the other (`ChooseOperandLayoutFromOutputLayout`, `ChooseOutputLayoutFromOperandLayout`)."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shapes import inverse
@@ -83,7 +83,12 @@ class Requests:
         """Grows with each round."""
         self.of_buffer = dict[Buffer, BufferConstraint]()
         self.unconstrained = set[Buffer]()
+        self.free = set[Buffer]()
+        """Arrays of a computation that nothing asked for."""
+        self.mismatched = dict[ComputationConstraint, Shape]()
         self._added = list[Constraint]()
+        self.callers_first = False
+        """`reverse_computation_order_`."""
 
     def constraint_of(self, computation: Computation) -> ComputationConstraint:
         """`mutable_computation_constraints`."""
@@ -225,13 +230,15 @@ class LayoutAssignment(Requests):
                 self._from_operand(constraint)
             else:
                 root = constraint.computation.root
-                self._to_definitions(constraint.result, root, self.priority)
+                self._to_definitions(constraint.result, root, self.priority, constraint.free)
 
-    def _to_definitions(self, shape: Shape, instruction: Instruction, priority: int) -> None:
+    def _to_definitions(
+        self, shape: Shape, instruction: Instruction, priority: int, free: Collection[Index] = ()
+    ) -> None:
         """`PropagateUseConstraintToDefs`."""
         defined = self.buffers.of(instruction)
         for index, inner in shape.subshapes():
-            if not inner.is_array:
+            if not inner.is_array or index in free:
                 continue
             buffer = defined[index]
             creator = buffer.instruction

@@ -160,6 +160,8 @@ class ComputationConstraint(Struct, eq=False):
     operands: dict[tuple[Instruction, int], OperandConstraint] = {}
     mandatory: bool = True
     dfs: bool = True
+    free: frozenset[Index] = frozenset()
+    """Elements of the result that may have any layout."""
 
     @classmethod
     def unset(cls, computation: Computation) -> "ComputationConstraint":

@@ -1,4 +1,5 @@
-"""The rounds of layout assignment: through every computation, callees first, twice (`RunImpl`)."""
+"""The rounds of layout assignment: through every computation, callees first, twice (`RunImpl`). With callers
+first (asked), a round before them finds what callees want, and callers leave open what nothing asks for."""
 
 from collections.abc import Callable
 
@@ -6,10 +7,18 @@ from hlofuse.ir import Computation, Instruction, Module, Predicate, Shape, compu
 from hlofuse.passes.common.calls import replace_users
 from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.shapes import relaid
+from hlofuse.passes.loop.parts import body_of, condition_of
 from hlofuse.rules.rewrites import LAYOUT_COPY
 from hlofuse.trace import Recorder
 from .assignment import LayoutAssignment, output_aliases
-from .constraints import GIVEN_PRIORITY, ROUNDS, ComputationConstraint, row_major_everywhere, same_layouts
+from .constraints import (
+    GIVEN_PRIORITY,
+    ROUNDS,
+    ComputationConstraint,
+    Index,
+    row_major_everywhere,
+    same_layouts,
+)
 
 
 def settle(layouts: LayoutAssignment) -> None:
@@ -21,33 +30,32 @@ def settle(layouts: LayoutAssignment) -> None:
     if (given := module.attributes.get("entry_computation_layout")) is not None:
         entry.parameters, entry.result = list(given[0]), given[1]
     entry.priority, entry.parameters_set, entry.result_set = GIVEN_PRIORITY, True, True
-    mismatched = dict[ComputationConstraint, Shape]()
-    for _ in range(ROUNDS):
+    for k in range(ROUNDS + layouts.callers_first):
         layouts.of_buffer.clear()
         layouts.unconstrained.clear()
         for constraint in layouts.computations.values():
             constraint.operands.clear()
+        is_extra = layouts.callers_first and not k
         for computation in order:
-            constraint = layouts.constraint_of(computation)
-            _run(layouts, constraint, mismatched)
-        layouts.priority += 1
+            _run(layouts, layouts.constraint_of(computation), is_extra)
+        if is_extra:
+            order.reverse()
+        else:
+            layouts.priority += 1
 
 
-def _run(
-    layouts: LayoutAssignment,
-    constraint: ComputationConstraint,
-    mismatched: dict[ComputationConstraint, Shape],
-) -> None:
+def _run(layouts: LayoutAssignment, constraint: ComputationConstraint, is_extra: bool) -> None:
     """`RunOnComputation`."""
-    computation = constraint.computation
+    computation, mismatched = constraint.computation, layouts.mismatched
     arrays = layouts.buffers.arrays_defined_in(computation)
     layouts.unconstrained = set(arrays)
     if constraint not in mismatched and constraint.parameters_set:
         for instruction in computation:
             if instruction.opcode == "parameter":
-                layouts.set_instruction_layout(
-                    instruction, constraint.parameters[instruction.parameter_number]
-                )
+                shape = constraint.parameters[instruction.parameter_number]
+                layouts.set_instruction_layout(instruction, shape)
+                if layouts.callers_first:
+                    _suggest_to_readers(layouts, instruction, shape)
     for instruction in computation:
         if instruction.opcode == "infeed":
             layouts.set_instruction_layout(instruction, row_major_everywhere(instruction.shape))
@@ -56,36 +64,45 @@ def _run(
         elif instruction.opcode == "while":
             _constrain_while(layouts, instruction)
         elif instruction.opcode == "conditional":
-            _constrain_conditional(layouts, instruction, mismatched)
+            _constrain_conditional(layouts, instruction)
         elif instruction.opcode == "call":
             _constrain_call(layouts, instruction)
     if constraint in mismatched:
         constraint.result, constraint.result_set = mismatched[constraint], True
         constraint.priority = layouts.priority + ROUNDS
         layouts.push(constraint)
-    elif (computation.is_entry or layouts.priority > 0) and constraint.result_set:
+    elif (layouts.callers_first or computation.is_entry or layouts.priority > 0) and constraint.result_set:
         layouts.push(constraint)
     layouts.add_backend_constraints(constraint)
     _constrain_custom_calls(layouts, constraint)
     layouts.propagate()
+    layouts.free = set(layouts.unconstrained)
     for buffer in arrays:
         if buffer in layouts.unconstrained:
             if buffer.instruction.opcode == "constant":
                 order = buffer.shape.minor_to_major
+            elif layouts.callers_first and buffer.instruction.opcode == "parameter":
+                shape = constraint.parameters[buffer.instruction.parameter_number]
+                order = dict(shape.subshapes())[buffer.index].minor_to_major
             else:
                 order = tuple(range(buffer.shape.rank - 1, -1, -1))
             layouts.set_buffer_layout(buffer, order, mandatory=False)
             layouts.propagate()
+    if layouts.callers_first and not is_extra:
+        _constrain_callees(layouts, computation)
     if constraint in mismatched or (layouts.priority == 0 and constraint.priority < ROUNDS):
         if constraint not in mismatched:
             constraint.result = found_layouts(layouts, computation.root)
+        constraint.free = _free_elements(layouts, computation.root) if is_extra else frozenset()
+        if is_extra:
+            return
         constraint.parameters = [found_layouts(layouts, p) for p in computation.parameters]
         constraint.priority = layouts.priority + ROUNDS
         constraint.parameters_set = constraint.result_set = True
 
 
-def found_layouts(layouts: LayoutAssignment, instruction: Instruction) -> Shape:
-    """The instruction's shape with the layouts its buffers have got (`InferArrayLayout`)."""
+def found_layouts(layouts: LayoutAssignment, instruction: Instruction, is_asked: bool = False) -> Shape:
+    """The shape with the layouts its buffers have got, or were asked for (`InferArrayLayout`)."""
     buffers = layouts.buffers.of(instruction)
 
     def laid(shape: Shape, index: tuple[int, ...]) -> Shape:
@@ -93,27 +110,69 @@ def found_layouts(layouts: LayoutAssignment, instruction: Instruction) -> Shape:
             return Shape.tuple_of([laid(part, (*index, k)) for k, part in enumerate(shape.tuple_shapes)])
         if not shape.is_array or not shape.rank:
             return shape
+        if is_asked and buffers[index] in layouts.free:
+            return row_major_everywhere(shape)
         return relaid(shape, layouts.of_buffer[buffers[index]].order)
 
     return laid(instruction.shape, ())
 
 
+def _suggest_to_readers(layouts: LayoutAssignment, x: Instruction, shape: Shape) -> None:
+    """`PropagateParameterLayoutToUsers`."""
+    for user in x.users:
+        if user.opcode == "get-tuple-element":
+            element = shape.tuple_shapes[user.tuple_index]
+            if element.is_array:
+                buffer = layouts.buffers.of(user)[()]
+                layouts.set_buffer_layout(buffer, element.minor_to_major, mandatory=False, dfs=False)
+            _suggest_to_readers(layouts, user, element)
+        elif user.opcode != "tuple":
+            layouts.set_operand_layout(user, user.operands.index(x), shape, mandatory=False, dfs=False)
+
+
+def _constrain_callees(layouts: LayoutAssignment, computation: Computation) -> None:
+    """Computations that nothing is asked of yet take the layouts of their caller (`SetCalleeLayout`)."""
+    for x in computation.post_order():
+        if x.opcode not in ("call", "conditional", "while"):
+            continue
+        for k, callee in enumerate(x.called_computations):
+            constraint = layouts.constraint_of(callee)
+            is_mismatched = constraint in layouts.mismatched
+            if constraint.priority > layouts.priority and not is_mismatched:
+                continue
+            if not is_mismatched and (x.opcode != "while" or callee is body_of(x)):
+                constraint.result = found_layouts(layouts, x)
+            given = x.operands[k + 1 : k + 2] if x.opcode == "conditional" else x.operands
+            constraint.parameters = [found_layouts(layouts, o, is_asked=True) for o in given]
+            constraint.priority = layouts.priority + 1
+            constraint.result_set = True
+            constraint.free = _free_elements(layouts, x)
+
+
+def _free_elements(layouts: LayoutAssignment, x: Instruction) -> frozenset[Index]:
+    return frozenset(index for index, buffer in layouts.buffers.of(x).items() if buffer in layouts.free)
+
+
 def _constrain_while(layouts: LayoutAssignment, loop: Instruction) -> None:
     """`AddWhileConstraints`: body, condition and loop all take the body's result."""
-    called = dict(loop.called)
-    body, condition = layouts.constraint_of(called["body"]), layouts.constraint_of(called["condition"])
+    body, condition = layouts.constraint_of(body_of(loop)), layouts.constraint_of(condition_of(loop))
+    if not body.parameters_set:
+        for x in (loop.operand, loop):
+            found = layouts.buffers.of(x)
+            for index, inner in body.result.subshapes():
+                if inner.is_array and inner.rank and index not in body.free:
+                    layouts.set_buffer_layout(found[index], inner.minor_to_major, mandatory=x is loop)
+        return
     for constraint in (body, condition):
         if not same_layouts(constraint.parameters[0], body.result):
             constraint.parameters[0] = body.result
             constraint.priority = layouts.priority + ROUNDS
             constraint.parameters_set = constraint.result_set = True
-    layouts.set_operand_layout(loop, 0, body.result)
+    layouts.set_operand_layout(loop, 0, body.result, dfs=not layouts.callers_first)
     layouts.set_instruction_layout(loop, body.result)
 
 
-def _constrain_conditional(
-    layouts: LayoutAssignment, conditional: Instruction, mismatched: dict[ComputationConstraint, Shape]
-) -> None:
+def _constrain_conditional(layouts: LayoutAssignment, conditional: Instruction) -> None:
     """`AddConditionalConstraints`: the largest branch decides."""
     branches = conditional.called_computations
     largest, count = 0, 0
@@ -125,7 +184,7 @@ def _constrain_conditional(
     for k, branch in enumerate(branches):
         constraint = layouts.constraint_of(branch)
         if not same_layouts(constraint.result, best.result):
-            mismatched.setdefault(constraint, best.result)
+            layouts.mismatched.setdefault(constraint, best.result)
         else:
             layouts.set_operand_layout(conditional, k + 1, constraint.parameters[0])
     layouts.set_operand_layout(conditional, largest + 1, best.parameters[0])
