@@ -198,7 +198,7 @@ def _sink(group: list[Instruction], sources: list[Instruction]) -> None:
         user.replace_all_uses_with(make.copy_of(user.operand, [whole], user.shape))
 
 
-_NARROWED = values("reshape broadcast gather reduce reduce-window concatenate iota")
+_NARROWED = values("reshape broadcast gather get-tuple-element reduce reduce-window concatenate iota")
 
 
 class DegenerateDimensionRewriter(VisitPass):
@@ -222,8 +222,15 @@ def _narrowed(x: Instruction) -> Instruction:
     """The same elements without dimensions of size 1."""
     shape = without_ones(x.shape)
     remaining = [d for d, size in enumerate(x.shape.dimensions) if size != 1]
-    if x.opcode == "broadcast" and len(x.dimensions) < shape.rank and set(x.dimensions) <= set(remaining):
-        return make.broadcast(x, shape, x.operand, [remaining.index(d) for d in x.dimensions])
+    if x.opcode == "broadcast":
+        kept = [remaining.index(d) for d in x.dimensions if d in remaining]
+        source, small = x.operand, without_ones(x.operand.shape)
+        source = source if source.shape.rank == small.rank else make.added(x, "reshape", small, [source])
+        return (
+            source
+            if is_identity(kept) and len(kept) == shape.rank
+            else make.broadcast(x, shape, source, kept)
+        )
     if x.opcode == "concatenate" and all(without_ones(o.shape).rank == shape.rank for o in x.operands):
         parts = [make.added(x, "reshape", without_ones(o.shape), [o]) for o in x.operands]
         return make.concatenate(x, parts, remaining.index(x.dimensions[0]))
