@@ -223,14 +223,11 @@ def _narrowed(x: Instruction) -> Instruction:
     shape = without_ones(x.shape)
     remaining = [d for d, size in enumerate(x.shape.dimensions) if size != 1]
     if x.opcode == "broadcast":
-        kept = [remaining.index(d) for d in x.dimensions if d in remaining]
+        places = [remaining.index(d) for d in x.dimensions if d in remaining]
         source, small = x.operand, without_ones(x.operand.shape)
         source = source if source.shape.rank == small.rank else make.added(x, "reshape", small, [source])
-        return (
-            source
-            if is_identity(kept) and len(kept) == shape.rank
-            else make.broadcast(x, shape, source, kept)
-        )
+        is_whole = is_identity(places) and len(places) == shape.rank
+        return source if is_whole else make.broadcast(x, shape, source, places)
     if x.opcode == "concatenate" and all(without_ones(o.shape).rank == shape.rank for o in x.operands):
         parts = [make.added(x, "reshape", without_ones(o.shape), [o]) for o in x.operands]
         return make.concatenate(x, parts, remaining.index(x.dimensions[0]))

@@ -101,7 +101,7 @@ def _run(layouts: LayoutAssignment, constraint: ComputationConstraint, is_extra:
         constraint.parameters_set = constraint.result_set = True
 
 
-def found_layouts(layouts: LayoutAssignment, instruction: Instruction, is_asked: bool = False) -> Shape:
+def found_layouts(layouts: LayoutAssignment, instruction: Instruction, is_requested: bool = False) -> Shape:
     """The shape with the layouts its buffers have got, or were asked for (`InferArrayLayout`)."""
     buffers = layouts.buffers.of(instruction)
 
@@ -110,7 +110,7 @@ def found_layouts(layouts: LayoutAssignment, instruction: Instruction, is_asked:
             return Shape.tuple_of([laid(part, (*index, k)) for k, part in enumerate(shape.tuple_shapes)])
         if not shape.is_array or not shape.rank:
             return shape
-        if is_asked and buffers[index] in layouts.free:
+        if is_requested and buffers[index] in layouts.free:
             return row_major_everywhere(shape)
         return relaid(shape, layouts.of_buffer[buffers[index]].order)
 
@@ -143,7 +143,7 @@ def _constrain_callees(layouts: LayoutAssignment, computation: Computation) -> N
             if not is_mismatched and (x.opcode != "while" or callee is body_of(x)):
                 constraint.result = found_layouts(layouts, x)
             given = x.operands[k + 1 : k + 2] if x.opcode == "conditional" else x.operands
-            constraint.parameters = [found_layouts(layouts, o, is_asked=True) for o in given]
+            constraint.parameters = [found_layouts(layouts, o, is_requested=True) for o in given]
             constraint.priority = layouts.priority + 1
             constraint.result_set = True
             constraint.free = _free_elements(layouts, x)
