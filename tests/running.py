@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from hlofuse.compilation import Compilation, CompilationInput, Span, compile, replay_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class Release:
 
     def compile(self, what: str, target: str, folder: Path) -> str:
         """XLA's log of a compilation that leaves its dumps in `folder`."""
-        from hlofuse.capture.target_config import FLAGS_OF_RELEASES, target_config_of
+        from hlofuse.capture.capturing import FLAGS_OF_RELEASES, target_config_of
 
         folder.mkdir(parents=True, exist_ok=True)
         config = self.out / f"{_DEVICE}.txtpb"
@@ -237,7 +237,7 @@ class Comparison:
         """The first fusion pass that leaves other kernels than XLA's, on XLA's own module before fusion."""
         from hlofuse.compilation import CompilationInput, replay_config
         from hlofuse.inputs.ordered import replay_input
-        from hlofuse.reports.verify.compare import verify_module
+        from hlofuse.reports.verify.verify import verify_module
 
         config = replay_config(self.target, self._device, mixed=behaviour)
         before, after, passes = case.load()
@@ -252,7 +252,7 @@ class Comparison:
         from hlofuse.analysis.kernels import kernels
         from hlofuse.compilation import CompilationInput, compile, replay_config
         from hlofuse.inputs import load
-        from hlofuse.pipelines.stage import Stage
+        from hlofuse.pipelines.targets import Stage
 
         before, final = dumped.whole.get("before_optimizations"), dumped.finished
         if before is None or final is None:

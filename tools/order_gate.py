@@ -31,7 +31,7 @@ from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.matching.kernels import KernelKeys
-from hlofuse.order import estimate, phases
+from hlofuse.order import estimate
 from hlofuse.trace.priority_record import FusionStep, PriorityStep, read_priority_record
 
 _STEPS: dict[str, tuple[str, Callable[..., object]]] = {
@@ -43,21 +43,21 @@ _STEPS: dict[str, tuple[str, Callable[..., object]]] = {
     "bitcasts by number": ("number", lambda x: 0),
 }
 """The steps of the estimate, and what stands in for each that is switched off."""
-MECHANISMS = (*_STEPS, *(entry.name for entry in phases.TABLE))
+MECHANISMS = (*_STEPS, *(entry.name for entry in estimate.TABLE))
 
 
 @contextmanager
 def _switched_off(names: frozenset[str]) -> Iterator[None]:
     """The estimate without these."""
     whole = {name: getattr(estimate, name) for name, _ in _STEPS.values()}
-    table = phases.TABLE
+    table = estimate.TABLE
     for name in names & _STEPS.keys():
         setattr(estimate, *_STEPS[name])
-    phases.TABLE = tuple(entry for entry in table if entry.name not in names)
+    estimate.TABLE = tuple(entry for entry in table if entry.name not in names)
     try:
         yield
     finally:
-        phases.TABLE = table
+        estimate.TABLE = table
         for name, own in whole.items():
             setattr(estimate, name, own)
 

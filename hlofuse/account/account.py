@@ -24,8 +24,7 @@ from hlofuse.analysis.launches import CommandBuffers, LaunchKind, is_asynchronou
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.format.units import bytes_text
 from hlofuse.inputs.profile import MeasuredTime
-from hlofuse.ir import Computation, Instruction, Module, Record, replace
-from hlofuse.ir.grouping import unmatched
+from hlofuse.ir import Computation, Instruction, Module, Record, replace, unmatched
 from .collectives import Collective, Exchange, Overlap, collectives_of, exchange_of, exposed_us, overlaps
 from .measured import measured_of
 from .traffic import KernelCosts

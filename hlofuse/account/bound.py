@@ -12,8 +12,7 @@ from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, end_of, inside, 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.format.units import bytes_text, plural
-from hlofuse.ir import Computation, Instruction, Module, Predicate, Record, grouped, replace
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Computation, Instruction, Module, Predicate, Record, grouped, replace, values
 from hlofuse.passes.common.shapes import numbers_of
 from hlofuse.releases import AROUND_FUSION
 from .account import Account, Launched
@@ -239,7 +238,7 @@ def _copies_windows(x: Instruction) -> bool:
     if names is None or test.raw("direction") != "EQ":
         return False
     is_eye = all(o.through("convert").opcode == "iota" for o in test.operands)
-    ones = filters.shape.element_count // max((1, *test.shape.dimensions))
+    ones = filters.element_count // max((1, *test.shape.dimensions))
     return is_eye and ones == x.operands[1].shape.dimensions[names.rhs.index("o")]
 
 

@@ -15,8 +15,7 @@ from hlofuse.analysis.async_ops import (
     wrapped_operation,
 )
 from hlofuse.analysis.kernels import CONTROL_FLOW, runs_in, trip_count_of
-from hlofuse.ir import Computation, Instruction, Module, Record, reach, with_trait
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Computation, Instruction, Module, Record, reach, values, with_trait
 
 _KINDS = with_trait("collective") | {"send", "recv"}
 _OF_ONE_OPERAND = values("collective-permute send")
@@ -337,8 +336,8 @@ def _share_read_by(user: Instruction, value: Instruction) -> int | None:
                 return None
             if not _is_of_device(reader.operands[1:], fusion):
                 return None
-            largest = max(largest, reader.shape.element_count)
-    return value.shape.element_count // largest if largest and value.shape.is_array else None
+            largest = max(largest, reader.element_count)
+    return value.element_count // largest if largest and value.is_array else None
 
 
 _Place = tuple[Instruction, Instruction | None]  # an instruction, and the fusion that it is in

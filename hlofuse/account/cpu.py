@@ -331,5 +331,5 @@ def _updated(kernel: Instruction) -> Work:
         if all(is_kernel(x) and x.opcode != "copy" for x in read):
             return {"updated byte": root.shape.byte_size}
     if is_plain or spanned is None:
-        return {"element one by one": root.shape.element_count}
-    return {"updated row": root.shape.element_count / strides_of(root.shape)[spanned]}
+        return {"element one by one": root.element_count}
+    return {"updated row": root.element_count / strides_of(root.shape)[spanned]}

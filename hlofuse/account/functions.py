@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from hlofuse.analysis.kernels import name_bearers
 from hlofuse.format.paths import Direction, scopes_of
 from hlofuse.ir import Instruction, Module, Record, grouped
-from hlofuse.ir.stack_frames import SourceLocation
+from hlofuse.ir.attributes.metadata import SourceLocation
 from .account import Account, Launched, totals_of
 
 _SPLIT_FROM = 1 / 3  # a larger part of the whole is split into what it calls

@@ -23,15 +23,14 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate, OperandRead
 from hlofuse.cost.gpu.model import KernelModel, operand_reads, pair_operand_reads
 from hlofuse.cost.gpu.op_costs import straddles_warps
-from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.constraints import Tiling
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.flags import SMALLEST_COMMAND_BUFFER, command_types, value_of
 from hlofuse.pipelines.identity import Identity
-from hlofuse.pipelines.stage import Stage
-from hlofuse.pipelines.targets import target_by_flags
+from hlofuse.pipelines.targets import Stage, target_by_flags
 from hlofuse.releases import Release, Span, release_of
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.trace import Event

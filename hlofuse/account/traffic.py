@@ -76,7 +76,7 @@ def _fusion(fusion: Instruction) -> tuple[int, int]:
     read = sum(reads.values()) + sum(
         i.shape.buffer_size
         for i in computation
-        if i.opcode == "constant" and i.shape.is_array and i.shape.element_count > 1
+        if i.opcode == "constant" and i.is_array and i.element_count > 1
     )
     in_place = [r for r in _written_values(computation.root) if r.opcode == "scatter" and _is_in_place(r)]
     return read + sum(map(scattered_bytes, in_place)), sum(writes.values())

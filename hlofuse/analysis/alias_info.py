@@ -3,9 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.grouping import reach
-from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir import Instruction, reach, with_trait
 from hlofuse.releases import Release
 from .elementwise import is_elementwise_on_operand
 from .hlo_value import Index, subshape_at

@@ -35,7 +35,7 @@ def is_vector_dot(instruction: Instruction) -> bool:
     """A real dot without batch dimensions whose result is a vector or a scalar."""
     return (
         instruction.opcode == "dot"
-        and instruction.shape.rank <= 1
+        and instruction.rank <= 1
         and instruction.element_type not in COMPLEX_TYPES
         and not instruction.attributes.get("lhs_batch_dims", ())
     )
@@ -96,7 +96,7 @@ def dot_strategy(dot: Instruction) -> tuple[str, str]:
     if is_number and _is_small(left) and _is_small(right):
         return NAIVE, f"{_sizes(left)} and {_sizes(right)} each have a side of at most {_SIDE_ELEMENTS}"
     matrices = len(left) == len(right) == len(result) == 2
-    has_elements = all(o.shape.element_count for o in dot.operands[:2])
+    has_elements = all(o.element_count for o in dot.operands[:2])
     if matrices and dot.element_type in _EIGEN_TYPES and has_elements:
         return EIGEN, f"{_sizes(left)} times {_sizes(right)}, {dot.element_type}"
     if not matrices:
@@ -144,9 +144,9 @@ def is_tiling_type(element_type: str, bit_width: int, release: Release) -> bool:
 
 def why_not_tiled(fusion: Instruction) -> str | None:
     """The reason why the tiled emitter rejects a fusion, or None (`IsSupportedTiledFusion`)."""
-    if not fusion.shape.is_array:
+    if not fusion.is_array:
         return "it has several outputs"
-    if any(not o.shape.is_array for o in fusion.operands):
+    if any(not o.is_array for o in fusion.operands):
         return "an input is not an array"
     for inner in fusion.fused_computation:
         shape = inner.shape

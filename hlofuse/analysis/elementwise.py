@@ -72,7 +72,7 @@ def is_elementwise(instruction: Instruction) -> bool:
         return True
     if opcode == "map":
         dimensions = instruction.dimensions
-        return not dimensions or dimensions == tuple(range(instruction.shape.rank))
+        return not dimensions or dimensions == tuple(range(instruction.rank))
     if opcode == "fusion":
         return all(
             inner.opcode == "parameter" or is_elementwise(inner) for inner in instruction.fused_computation

@@ -156,7 +156,7 @@ def reduce_window_work(instruction: Instruction) -> tuple[int, int]:
     size = window_size(instruction)
     reduced = [n for n, d in enumerate(window) if d.size != 1]
     padded = [d for d in window if d.padding_low or d.padding_high]
-    if len(reduced) == len(padded) == 1 and instruction.shape.is_array and reduced[0] < shape.rank:
+    if len(reduced) == len(padded) == 1 and instruction.is_array and reduced[0] < shape.rank:
         # A reduce whose result is spread back over the whole dimension is recognised by its window.
         d, span = window[reduced[0]], shape.dimensions[reduced[0]]
         if d.padding_low == d.padding_high == span - 1 > 0 and d.size == 2 * span - 1:
@@ -205,7 +205,7 @@ def fusion_bytes(fusion: Instruction) -> tuple[int, int]:
     computation = fusion.fused_computation
     read = sum(_parameter_bytes(p) for p in dict.fromkeys(computation.parameters))
     for i in computation:
-        if i.opcode == "constant" and i.shape.is_array and i.shape.element_count > 1:
+        if i.opcode == "constant" and i.is_array and i.element_count > 1:
             read += i.shape.buffer_size
     return read, _written(fusion)
 

@@ -34,8 +34,8 @@ def operand_use(instruction: Instruction, number: int) -> Use:
         return _use_of_parameter(number, instruction.fused_root, {})
     if opcode == "dot":
         # A matrix-vector product reads the matrix once.
-        others = [o.shape.rank <= 1 for o in instruction.operands[:2]]
-        return Use.USE if instruction.shape.rank <= 1 and number < 2 and others[1 - number] else Use.REUSE
+        others = [o.rank <= 1 for o in instruction.operands[:2]]
+        return Use.USE if instruction.rank <= 1 and number < 2 and others[1 - number] else Use.REUSE
     if opcode == "dynamic-update-slice":
         return Use.USE if number < 2 else Use.REUSE
     return Use.USE if is_elementwise(instruction) else Use.REUSE
@@ -149,7 +149,7 @@ def never_in_place(instruction: Instruction) -> bool:
     last = instruction.fused_root if fusion else instruction
     return (
         last.opcode in _NEVER
-        and instruction.shape.is_array
+        and instruction.is_array
         and not (fusion and instruction.raw("output_to_operand_aliasing"))
     )
 
@@ -161,7 +161,7 @@ def _declared_pairs(instruction: Instruction) -> tuple[InPlacePair, ...]:
 
 def _fusion_pairs(fusion: Instruction, release: Release) -> list[InPlacePair]:
     """Pairs found inside: an output whose source works in place on a parameter."""
-    if fusion.fused_root.opcode in _NEVER and fusion.shape.is_array:
+    if fusion.fused_root.opcode in _NEVER and fusion.is_array:
         return []
     follow = follow_tuples_and_bitcasts if release.in_place_through_bitcasts else follow_tuples
     pairs = []

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from hlofuse.ir.attributes.metadata import SourceLocation
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.opcodes import values, with_trait
 from hlofuse.ir.shape import INTEGER_TYPES
-from hlofuse.ir.stack_frames import SourceLocation
 from .async_ops import fused_collective, is_async_end
 from .custom_calls import is_annotation
 from .elementwise import moves_no_data
@@ -138,7 +138,7 @@ class _Counter:
         """The instruction that computes the value, and the element of its result."""
         while True:
             opcode = x.opcode
-            if index == _WHOLE and x.shape.is_array and x.element_type != "pred":
+            if index == _WHOLE and x.is_array and x.element_type != "pred":
                 self.types.add(x.element_type)
             if opcode in _SAME_VALUE:
                 index = _WHOLE if opcode == "copy-start" else index

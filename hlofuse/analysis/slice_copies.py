@@ -39,7 +39,7 @@ def copied_dynamic_slice(kernel: Instruction) -> Instruction | None:
         copied = slicing.operands[1]
     else:
         return None
-    if not copied.shape.is_array or not _all_compatible(kernel) or not _reads_one_slice(kernel, copied):
+    if not copied.is_array or not _all_compatible(kernel) or not _reads_one_slice(kernel, copied):
         return None
     if slicing.opcode == "dynamic-update-slice" and not _writes_one_slice(kernel, slicing, copied):
         return None
@@ -124,4 +124,4 @@ def _has_constant_offsets(kernel: Instruction, offsets: list[Instruction]) -> bo
     if kernel.opcode != "fusion":
         return True  # its operands become parameters
     nodes = reach(map(without_views, offsets), lambda x: map(without_views, x.operands))
-    return all(x.opcode in _OFFSET_OPCODES and not x.shape.rank for x in nodes)
+    return all(x.opcode in _OFFSET_OPCODES and not x.rank for x in nodes)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rich.console import Console
 
 from hlofuse.format.terminal import print_rest
-from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import replace
+from hlofuse.ir import grouped, replace
 from hlofuse.library.answer import Answer
 from hlofuse.library.measuring import check_answer
 from hlofuse.reports.check import Baseline, Check, Code, Finding, Level, Measured, Profile, check_modules

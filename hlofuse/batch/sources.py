@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.companions import MANIFEST, STAMP
-from hlofuse.inputs.dump_directory import DumpedModule
-from hlofuse.inputs.dump_names import read_name
+from hlofuse.inputs.dump_directory import DumpedModule, read_name
 from hlofuse.inputs.profile.files import PROFILE
-from hlofuse.ir import HlofuseError, Json, Record, grouped, replace
-from hlofuse.ir.texts import packaged
+from hlofuse.ir import HlofuseError, Json, Record, grouped, packaged, replace
 
 if TYPE_CHECKING:
     import pyarrow

@@ -16,15 +16,14 @@ from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.text import input_limit
 from hlofuse.ir import HlofuseError, Json, Record
 from hlofuse.library.answer import flat
-from hlofuse.library.modules import each_module
+from hlofuse.library.loading import each_module
 from hlofuse.library.options import ReplayOptions
 from hlofuse.library.reasons import final_of_tpu
 from hlofuse.library.report import Report
-from hlofuse.reports.check.json import kernel_json, refused_edge_json, where_json
-from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges, where_is
-from hlofuse.reports.check.model import RefusedEdge
+from hlofuse.reports.check.check import profile_of_replay, profile_of_result, refused_edges, where_is
+from hlofuse.reports.check.model import RefusedEdge, kernel_json, refused_edge_json, where_json
 from hlofuse.reports.common.functions import functions_json
-from hlofuse.reports.common.json import totals_json
+from hlofuse.reports.common.model import totals_json
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.verdict.json import verdict_json
 from .sources import SCHEMA, Item

@@ -10,9 +10,7 @@ from contextlib import suppress
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.record import Json
-from hlofuse.ir.texts import packaged
+from hlofuse.ir import HlofuseError, Json, packaged
 from .model import Mesh
 
 _NUMPY = {name: dtype for dtype, names in packaged(__file__, "arguments").items() for name in names.split()}

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from itertools import chain, count
 from pathlib import Path
 
-from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
-from hlofuse.inputs.dump_names import AFTER_CODEGEN
+from hlofuse.inputs.dump_directory import AFTER_CODEGEN, DumpDirectory, DumpedModule
 from hlofuse.ir.errors import HlofuseError
 from .model import Capture, CapturedModule
 

@@ -12,7 +12,7 @@ from hlofuse.format import plural, printable
 from hlofuse.inputs import load
 from hlofuse.inputs.stage import BEFORE, SCHEDULED, stage_of
 from hlofuse.ir import HlofuseError, print_module
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 from .common.messages import message
 
 

@@ -13,10 +13,9 @@ from hlofuse.capture.arguments import parse_arguments
 from hlofuse.capture.capturing import capture_function, capture_modules, function_in, module_names
 from hlofuse.inputs.companions import companions_of
 from hlofuse.ir import HlofuseError, replace
-from hlofuse.library.builds import check_upgrade, upgraded
-from hlofuse.library.loading import read
-from hlofuse.library.modules import each_module
+from hlofuse.library.loading import each_module, read
 from hlofuse.library.options import ReplayOptions
+from hlofuse.library.side_by_side import check_upgrade, upgraded
 from .common.messages import spinner
 from .common.options import (
     arguments_options,

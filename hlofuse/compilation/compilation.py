@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct, field
 
 from hlofuse.analysis.kernels import is_kernel
-from hlofuse.ir import Json, Record, copy_module, replace
-from hlofuse.ir.graph import Module, OrderSource
+from hlofuse.ir import Json, Module, OrderSource, Record, copy_module, replace
 from hlofuse.ir.native import no_collection
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.pairs import match
@@ -19,8 +18,7 @@ from hlofuse.passes import make_pass
 from hlofuse.passes.fusion.priority_fusion.observers import RecordedOrder
 from hlofuse.pipelines.flags import DISABLED, TRITON_MULTI_OUTPUT, disabled_passes
 from hlofuse.pipelines.identity import Identity
-from hlofuse.pipelines.stage import Stage
-from hlofuse.pipelines.targets import TARGETS
+from hlofuse.pipelines.targets import TARGETS, Stage
 from hlofuse.trace import Event, Recorder
 from hlofuse.trace.priority_record import PriorityRecord
 from hlofuse.trace.provenance import final_instructions
@@ -29,7 +27,7 @@ from .spans import PassObserver, PassResult, Span, finish, lower, run_passes
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
-    from hlofuse.cost.gpu.shared_tables import SharedTables
+    from hlofuse.cost.gpu.summary_table import SharedTables
 
 Counted: TypeAlias = Literal["xla", "replayed"]
 """Whose final module figures are of: XLA's own, or that of a replay."""

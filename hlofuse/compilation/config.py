@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from hlofuse.ir import HlofuseError, Record, replace
 from hlofuse.passes import make_pass
 from hlofuse.passes.registry import single_passes, split_passes
-from hlofuse.pipelines.device import XlaBuild, device_of
 from hlofuse.pipelines.flags import DISABLED, disabled_passes, joined, merged, value_of
-from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, passes_of
+from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, XlaBuild, device_of, passes_of
 from hlofuse.releases import AROUND_FUSION, REFERENCE, Release, nearest, release_of
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.settings import AS_XLA, Settings, parse_settings

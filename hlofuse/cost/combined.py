@@ -3,6 +3,7 @@
 
 from typing import TYPE_CHECKING
 
+from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 from .gpu.device import DeviceDescription
@@ -10,7 +11,6 @@ from .gpu.estimate import Estimate
 from .gpu.launch import Launch
 from .gpu.merging import kernel_model
 from .gpu.model import KernelModel
-from .gpu.shared_tables import SharedTables
 from .gpu.ticks import INFINITE
 from .tiling.constraints import Refusal, Tiling
 

@@ -13,16 +13,15 @@ from hlofuse.analysis.kernels import is_kernel, launched_computations, source_be
 from hlofuse.compilation import Compilation
 from hlofuse.format import bytes_text, printable
 from hlofuse.format.paths import portable, scopes_of, shown_file, source_in_function
-from hlofuse.ir import HlofuseError, Instruction, Module, PrintOptions, Record, callees
+from hlofuse.ir import HlofuseError, Instruction, Module, PrintOptions, Record, callees, values
 from hlofuse.ir.grouping import grouped, numbered, reach
 from hlofuse.ir.names import own_name
-from hlofuse.ir.opcodes import values
 from hlofuse.ir.text.printer import print_computation, print_instruction
 from hlofuse.matching.kernels import contents
 from hlofuse.matching.pairs import match
 from hlofuse.pipelines import TARGETS
-from hlofuse.pipelines.stage import Stage
-from hlofuse.plot.bars import plot_memory
+from hlofuse.pipelines.targets import Stage
+from hlofuse.plot.figure import plot_memory
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.head import identity_line, missing_lines, not_repeated_in

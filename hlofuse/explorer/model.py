@@ -16,7 +16,7 @@ from hlofuse.ir import HlofuseError, Instruction, Json, Module, Record
 from hlofuse.reports.common.model import Place, Refusal
 from hlofuse.reports.explain.model import FusedStep
 from hlofuse.reports.timeline import DumpSequence, PassTimeline, dump_sequences, timeline
-from hlofuse.reports.timeline.step_details import StepDetails, step_details
+from hlofuse.reports.timeline.model import StepDetails, step_details
 from hlofuse.trace import Event
 
 

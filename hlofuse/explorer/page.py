@@ -17,12 +17,12 @@ from hlofuse.format import fields, printable
 from hlofuse.format.paths import layer_of
 from hlofuse.ir import Json, Shape
 from hlofuse.ir.text.printer import print_instruction
-from hlofuse.reports.common.json import totals_json
+from hlofuse.reports.common.model import totals_json
 from hlofuse.reports.common.phrases import figures_text
 from hlofuse.reports.explain.model import FusedStep
 from hlofuse.reports.explain.phrases import SIBLINGS_UNTIMED, step_text
 from hlofuse.reports.timeline import phrases
-from hlofuse.reports.timeline.step_details import Group, StepDetails
+from hlofuse.reports.timeline.model import Group, StepDetails
 from .collect import TEXT
 from .model import Decision, Kernel, Operation, Page, Passes, Run
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.format.escape import printable
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.texts import packaged
+from hlofuse.ir import Instruction, Module, packaged
 from hlofuse.pipelines.identity import Fact
 
 _GPU_FUSION = re.compile(r"(?:loop|input)(?:_\w+)?_fusion(?:[._]\d+)*")

@@ -17,12 +17,13 @@ from hlofuse.pipelines.flags import from_debug_options, merged, split_flags, tha
 from .dump_directory import (
     DumpDirectory,
     DumpedModule,
+    DumpFile,
     corpus_cases,
     corpus_file,
     dumped_module,
     is_corpus_case,
+    read_name,
 )
-from .dump_names import DumpFile, read_name
 from .profile import device_of, is_profile, read_profile
 from .text import read_text
 

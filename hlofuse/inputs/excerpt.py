@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from hlofuse.format import bytes_text, plural, printable
-from hlofuse.ir import HlofuseError, HloParseError, Record
+from hlofuse.ir import HlofuseError, HloParseError, Record, packaged
 from hlofuse.ir.text.errors import Rejected, locate
 from hlofuse.ir.text.patterns import NAME
-from hlofuse.ir.texts import packaged
 from .dump_directory import far_largest
 from .module_lines import LOGGED, ModuleLines, lacks_entry, module_lines, sections
 from .part import Part, read_part, with_attributes_joined

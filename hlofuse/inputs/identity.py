@@ -10,8 +10,7 @@ from hlofuse.ir import Module, replace, with_trait
 from hlofuse.passes.registry import places_of
 from hlofuse.pipelines.flags import DISABLED, merged, not_modelled, value_of
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Fact, Given, Identity
-from hlofuse.pipelines.stage import Stage
-from hlofuse.pipelines.targets import TARGETS, after_fusion, before_fusion, target_by_flags
+from hlofuse.pipelines.targets import TARGETS, Stage, after_fusion, before_fusion, target_by_flags
 from hlofuse.releases import release_of
 from .backend import backend_of, platform_of
 from .choose_target import NO_TARGET, ChosenTarget, choose_target

@@ -13,14 +13,13 @@ from pathlib import Path
 from hlofuse.analysis.custom_calls import is_radix_sort
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError, grouped
-from hlofuse.ir.graph import Computation, Instruction, Module, OrderSource
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module, OrderSource, grouped
 from hlofuse.ir.text.literals import implied_element
 from hlofuse.ir.unique_ids import ComputationIds, UniqueIds
 from hlofuse.order.restore import with_replayed_order
 from hlofuse.passes.common.literals import MOST_ELEMENTS, Value, text_of
 from hlofuse.pipelines import TARGETS
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 from .companions import companions_of
 from .many import load
 from .text import read_bytes
@@ -131,7 +130,7 @@ def restore_literals(module: Module) -> None:
         i.name: i
         for i in module.instructions()
         if i.opcode == "constant" and i.literal.is_elided
-        if i.shape.is_array and i.shape.element_count <= MOST_ELEMENTS and i.shape.is_row_major
+        if i.is_array and i.element_count <= MOST_ELEMENTS and i.shape.is_row_major
     }
     path = ids_file_of(Path(module.filename)) if hidden and module.filename else None
     if path is None:
@@ -154,7 +153,7 @@ def _literals(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 def _restore(constant: Instruction, data: bytes) -> None:
     values = _values(constant.element_type, data)
-    if len(values) != constant.shape.element_count:
+    if len(values) != constant.element_count:
         return
     text = text_of(constant.shape, values)
     if text is not None:

@@ -11,7 +11,7 @@ from hlofuse.ir.opcodes import OPCODES, values
 from hlofuse.ir.text.grammar import parse_shape
 from hlofuse.ir.text.patterns import JSON, NAME, PARENTHESES, STRING, ShapeCache, nested_pattern
 from hlofuse.pipelines.identity import Fact
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 from .backend import backend_of
 from .module_lines import CLOSE, HEAD, HEAD_BEGINS
 from .suggest import close_matches

@@ -7,13 +7,12 @@ from itertools import chain
 from pathlib import Path
 
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError, Json, Module, Record
-from hlofuse.ir.texts import packaged
+from hlofuse.ir import HlofuseError, Json, Module, Record, packaged
 from hlofuse.pipelines.identity import Fact, Source
 from hlofuse.releases import EARLIEST, NAMED, NAMES, NEWEST, REFERENCE, Span, nearest
 from .backend import backend_of
 from .companions import Stamp
-from .dump_names import read_name
+from .dump_directory import read_name
 from .wire_format import MLIR, PROTO
 
 Shown = tuple[frozenset[str], str]

@@ -7,15 +7,12 @@ from pathlib import Path
 from hlofuse.analysis.custom_calls import annotates_sharding, is_inlined
 from hlofuse.compilation import Compilation, ReplayConfig, replay_config
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError, Instruction, Module, copy_module
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import HlofuseError, Instruction, Module, copy_module, values
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Given, ShownStage, Source
-from hlofuse.pipelines.stage import Stage
-from hlofuse.pipelines.targets import TARGETS, before_fusion
+from hlofuse.pipelines.targets import TARGETS, Stage, before_fusion
 from .backend import backend_of
 from .companions import companions_of, compiled_with
-from .dump_directory import DumpedModule, corpus_file
-from .dump_names import FUSION_STAGES, DumpFile, read_name
+from .dump_directory import FUSION_STAGES, DumpedModule, DumpFile, corpus_file, read_name
 from .ordered import in_creation_order
 from .release import is_of_earlier_dialect
 from .wire_format import unique_ids_for

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hlofuse.format import listing, printable
-from hlofuse.ir import HlofuseError, Module, with_trait
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import HlofuseError, Module, values, with_trait
 from hlofuse.ir.unique_ids import ComputationIds, Element, UniqueIds
 from .part import PartError, as_jaxlib_reads, foreign_dialects, read_stablehlo_part
 from .text import read_bytes

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .attributes.attributes import Attributes as Attributes
+    from .attributes.window import SliceRange as SliceRange
+    from .attributes.window import SliceRanges as SliceRanges
+    from .attributes.window import Window as Window
+    from .attributes.window import WindowDimension as WindowDimension
     from .copy import copy_module as copy_module
     from .errors import HlofuseError as HlofuseError
     from .errors import HloParseError as HloParseError
@@ -14,48 +18,74 @@ if TYPE_CHECKING:
     from .graph import Computation as Computation
     from .graph import Instruction as Instruction
     from .graph import Module as Module
+    from .graph import OrderSource as OrderSource
     from .graph import Predicate as Predicate
     from .graph import callees as callees
     from .grouping import grouped as grouped
     from .grouping import numbered as numbered
+    from .grouping import post_order as post_order
     from .grouping import reach as reach
+    from .grouping import unmatched as unmatched
     from .literal import Literal as Literal
     from .opcodes import PrintOptions as PrintOptions
+    from .opcodes import values as values
     from .opcodes import with_trait as with_trait
     from .record import Json as Json
     from .record import Record as Record
     from .record import replace as replace
+    from .removing import has_side_effect as has_side_effect
+    from .removing import remove_with_unused_operands as remove_with_unused_operands
+    from .removing import replace_instruction as replace_instruction
     from .removing import set_attribute as set_attribute
+    from .shape import COMPLEX_TYPES as COMPLEX_TYPES
+    from .shape import FLOATING_TYPES as FLOATING_TYPES
+    from .shape import INTEGER_TYPES as INTEGER_TYPES
     from .shape import Layout as Layout
     from .shape import Shape as Shape
     from .text.printer import print_module as print_module
     from .text.reader import parse_module as parse_module
+    from .texts import packaged as packaged
 
 _FILES = {
     "Attributes": "attributes.attributes",
+    "COMPLEX_TYPES": "shape",
     "Computation": "graph",
+    "FLOATING_TYPES": "shape",
     "HloParseError": "errors",
     "HlofuseError": "errors",
+    "INTEGER_TYPES": "shape",
     "Instruction": "graph",
     "Json": "record",
     "Layout": "shape",
     "Literal": "literal",
     "Module": "graph",
+    "OrderSource": "graph",
     "Predicate": "graph",
     "PrintOptions": "opcodes",
     "Record": "record",
     "Shape": "shape",
+    "SliceRange": "attributes.window",
+    "SliceRanges": "attributes.window",
+    "Window": "attributes.window",
+    "WindowDimension": "attributes.window",
     "callees": "graph",
     "computation_of": "fusing",
     "copy_module": "copy",
     "grouped": "grouping",
+    "has_side_effect": "removing",
     "module_of": "fusing",
-    "parse_module": "text.reader",
-    "print_module": "text.printer",
     "numbered": "grouping",
+    "packaged": "texts",
+    "parse_module": "text.reader",
+    "post_order": "grouping",
+    "print_module": "text.printer",
     "reach": "grouping",
+    "remove_with_unused_operands": "removing",
     "replace": "record",
+    "replace_instruction": "removing",
     "set_attribute": "removing",
+    "unmatched": "grouping",
+    "values": "opcodes",
     "with_trait": "opcodes",
 }
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
+from hlofuse.ir.attributes.metadata import SourceLocation, StackFrames
 from .attributes.attributes import NO_ATTRIBUTES, UNREAD, Attributes
 from .errors import HlofuseError
 from .grouping import numbered, post_order
@@ -16,7 +17,6 @@ from .names import NO_ORIGIN, PARAMETER_NAMES, NameUniquer, Origin, joined
 from .native import mypyc_attr
 from .opcodes import PrintOptions
 from .shape import Shape
-from .stack_frames import SourceLocation, StackFrames
 from .unknown import OPAQUE, Unknown
 
 OrderSource: TypeAlias = typing.Literal["xla", "replayed", "estimated", "text"]
@@ -149,6 +149,18 @@ class Instruction:
     def element_type(self) -> str:
         """`f32`, the type of the elements of an array."""
         return self.shape.element_type
+
+    @property
+    def rank(self) -> int:
+        return self.shape.rank
+
+    @property
+    def element_count(self) -> int:
+        return self.shape.element_count
+
+    @property
+    def is_array(self) -> bool:
+        return self.shape.is_array
 
     @property
     def operand(self) -> Instruction:

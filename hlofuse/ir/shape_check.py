@@ -5,13 +5,13 @@ import re
 from collections.abc import Callable, Sequence
 
 from hlofuse.ir.opcodes import values
+from hlofuse.ir.text.infer import Given, Unfit
 from .errors import HloParseError
 from .graph import Instruction, Module
 from .opcodes import with_operands, with_trait
 from .shape import ARRAY_TYPES, FLOATING_TYPES, UNBOUNDED, Shape, compatible, sizes_agree
 from .text.errors import Rejected, locate
 from .text.infer import RULES
-from .text.infer_windows import Given, Unfit
 
 Check = Callable[[Instruction], str | None]
 

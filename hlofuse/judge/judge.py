@@ -254,7 +254,7 @@ def index_limits(module: Module) -> dict[int, int]:
     found: dict[int, int] = {}
 
     def integers(values: Iterable[Instruction]) -> list[Instruction]:
-        return [y for y in map(origin, values) if y.shape.is_array and y.element_type in INTEGER_TYPES]
+        return [y for y in map(origin, values) if y.is_array and y.element_type in INTEGER_TYPES]
 
     for x in module.instructions():
         for index, length in _indices(x):

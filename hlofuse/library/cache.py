@@ -29,7 +29,7 @@ from hlofuse.account.account import Account
 from hlofuse.account.observer import CostObserver
 from hlofuse.account.replaying import Costs, costs_of
 from hlofuse.analysis.cost import CostAnalysis
-from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.inputs.companions import MANIFEST, STAMP, Companions
 from hlofuse.inputs.profile.files import PROFILE
 from hlofuse.ir import Computation, Instruction, Json, Module, Shape, replace

@@ -12,7 +12,7 @@ from hlofuse.compilation import ReplayConfig
 from hlofuse.ir import HlofuseError, replace
 from hlofuse.judge.judge import Judge
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.common.json import totals_json
+from hlofuse.reports.common.model import totals_json
 from hlofuse.reports.explain.explain import explain, selected
 from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.verdict.changes import (
@@ -25,8 +25,7 @@ from hlofuse.reports.verdict.changes import (
 )
 from hlofuse.reports.verdict.json import changes_json, verdict_json
 from hlofuse.reports.verdict.verdict import verdict
-from hlofuse.reports.whatif.model import SCHEMA, Ranking, ranking_json, sweep_json
-from hlofuse.reports.whatif.ranking import Vary, rank, sweep
+from hlofuse.reports.whatif.model import SCHEMA, Ranking, Vary, rank, ranking_json, sweep, sweep_json
 from hlofuse.reports.whatif.text import print_sweep
 from .answer import Answer
 from .explaining import print_advice_at

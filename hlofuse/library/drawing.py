@@ -10,16 +10,15 @@ from hlofuse.compilation import Compilation, ModuleTexts, Span, replay_config
 from hlofuse.explorer import Fused, page_html, page_of, passes_of, sequence_of
 from hlofuse.format import listing, printable, us_text
 from hlofuse.ir import HlofuseError, Module
-from hlofuse.pipelines.stage import Stage
-from hlofuse.plot.bars import plot_kernels, plot_memory, plot_passes
-from hlofuse.plot.figure import Plot
+from hlofuse.pipelines.targets import Stage
+from hlofuse.plot.figure import Plot, plot_kernels, plot_memory, plot_passes
 from hlofuse.releases import nearest
 from hlofuse.render import Drawing, render
 from hlofuse.render.scene import pair_of
 from hlofuse.reports.common.head import BRIEF
 from hlofuse.reports.common.model import both_names
 from hlofuse.reports.common.names import renamed_kernels
-from hlofuse.reports.comparison.phrases import difference_lines, warning_line
+from hlofuse.reports.comparison.text import difference_lines, warning_line
 from .loading import on_device
 from .naming import drawn_names, unoptimized_of
 from .program import Program

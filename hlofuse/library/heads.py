@@ -10,7 +10,7 @@ from hlofuse.inputs import load
 from hlofuse.inputs.identity import identify_file
 from hlofuse.ir import HlofuseError, replace
 from hlofuse.pipelines import TARGETS
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 from hlofuse.reports.common.head import Head, NamesSource, not_repeated_in
 
 if TYPE_CHECKING:

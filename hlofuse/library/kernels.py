@@ -4,7 +4,7 @@ from rich.console import Console
 
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.pipelines import device_of
-from hlofuse.reports.common.json import totals_json
+from hlofuse.reports.common.model import totals_json
 from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.kernels import KernelSelection, kernel_selection
 from hlofuse.reports.kernels.model import selection_json

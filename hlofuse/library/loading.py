@@ -1,8 +1,9 @@
-"""From options to a module and the settings of its replay."""
+"""From options to a module and the settings of its replay; the modules of a dump directory, a corpus or a
+profile."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,24 +20,23 @@ from hlofuse.compilation import (
 )
 from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format import listing, printable
-from hlofuse.inputs import choose_target, load, read_text
+from hlofuse.inputs import DumpedModule, choose_target, load, read_text
 from hlofuse.inputs.backend import backend_of, platform_of
 from hlofuse.inputs.choose_target import ChosenTarget, requested_target
-from hlofuse.inputs.companions import companions_of, compiled_with, device_of_names
+from hlofuse.inputs.companions import Companions, companions_of, compiled_with, device_of_names
+from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 from hlofuse.inputs.identity import settled
 from hlofuse.inputs.many import load_text
 from hlofuse.inputs.ordered import replay_input
-from hlofuse.inputs.profile import Profile, companion_profile, read_profile
+from hlofuse.inputs.profile import Profile, companion_profile, is_profile, read_profile
 from hlofuse.inputs.profile import device_of as device_of_profile
 from hlofuse.inputs.stage import StageError, lowering_of, require_input_stage, stage_of
-from hlofuse.ir import HlofuseError, Record, copy_module, replace
-from hlofuse.ir.graph import Module, OrderSource
+from hlofuse.ir import HlofuseError, Module, OrderSource, Record, copy_module, replace
 from hlofuse.judge.measure import measured_profile
 from hlofuse.pipelines import NEEDS_AMD_DEVICE, NEEDS_DEVICE, TARGETS, device_of, passes_of
 from hlofuse.pipelines.flags import BEFORE_FUSION, disabled_passes, parse_flags, split_flags
 from hlofuse.pipelines.identity import Fact, Given, Identity
-from hlofuse.pipelines.stage import Stage
-from hlofuse.pipelines.targets import after_fusion, before_fusion
+from hlofuse.pipelines.targets import Stage, after_fusion, before_fusion
 from hlofuse.releases import AROUND_FUSION, Release, release_of
 from hlofuse.reports.common.head import lowering_note, with_xla_final
 from hlofuse.trace.priority_record import PriorityRecord, read_priority_record
@@ -496,3 +496,54 @@ class Loaded:
             return self.input
         # Where XLA had nothing to fuse the log is empty.
         return replace(self.input, record=log, record_file=str(self.log_file)) if log.steps else self.input
+
+
+def has_several(path: str) -> bool:
+    """A dump directory, a corpus or a profile, whose modules are all meant."""
+    folder = Path(path)
+    return is_profile(path) or (path != "-" and folder.is_dir() and not is_corpus_case(folder))
+
+
+def each_module(
+    request: ReplayOptions, *, finished: bool = True
+) -> Iterator[tuple[ReplayOptions, str | None]]:
+    """A request for each module of one input, with the name that it is paired by; None for its own.
+    `finished` takes the module after all passes of a dump without the input of fusion, else the program."""
+    folder = Path(request.input)
+    if is_profile(request.input) and request.module is None:
+        modules = sorted(read_profile(request.input).modules, key=lambda m: (m.name, m.program or 0))
+        with_hlo = [m for m in modules if m.proto is not None] or modules
+        yield from ((replace(request, module=m.label), m.name) for m in with_hlo)
+    elif request.input == "-" or not folder.is_dir():
+        yield request, None
+    elif is_corpus_case(folder):
+        yield request, folder.name
+    elif corpus_cases(folder):
+        for case in corpus_cases(folder):
+            if request.module in (None, case.name):
+                yield replace(request, input=str(case), module=None), case.name
+        if request.module is not None and request.module not in {c.name for c in corpus_cases(folder)}:
+            read(request)  # says which there are
+    elif request.module is not None:
+        yield request, None
+    else:
+        for module in DumpDirectory(folder).modules:
+            file = _file_of(module, request) if finished else None
+            if file is not None:
+                yield replace(request, input=str(file)), module.name
+            else:
+                yield replace(request, module=module.label), module.name
+
+
+def _file_of(module: DumpedModule, request: ReplayOptions) -> Path | None:
+    """The finished module, of a dump without the stages that a replay takes; None where those are there."""
+    folder = Path(request.input)
+    target = (
+        request.target
+        or choose_target(Companions(folder, module.label), device=request.device is not None).name
+    )
+    try:
+        module.pass_input(target)
+        return None
+    except HlofuseError:
+        return module.finished if not request.changes_xla else None

@@ -18,17 +18,16 @@ from hlofuse.library import questions
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.check import Baseline, Check, Measured, Profile, check_modules, read_baseline
 from hlofuse.reports.check.baseline import Budget, updated_files
+from hlofuse.reports.check.check import profile_of_replay, profile_of_result, refused_edges
 from hlofuse.reports.check.ci import check_markdown
-from hlofuse.reports.check.json import check_json
-from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges
+from hlofuse.reports.check.model import check_json
 from hlofuse.reports.check.text import print_check
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.head import head_lines, print_heads
 from hlofuse.reports.verdict.verdict import verdict
 from .answer import Answer
 from .heads import head_of
-from .loading import Defaults, at_fusion_input, read
-from .modules import each_module, has_several
+from .loading import Defaults, at_fusion_input, each_module, has_several, read
 from .naming import unoptimized_of
 from .options import ReplayOptions
 from .program import Program

@@ -11,7 +11,7 @@ from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.ordered import restore_literals
 from hlofuse.inputs.profile import Profile
 from hlofuse.ir import HlofuseError, Module, replace
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 
 if TYPE_CHECKING:
     from hlofuse.reports.common.facts import Facts

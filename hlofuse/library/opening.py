@@ -9,8 +9,7 @@ from typing import Any
 
 from hlofuse.compilation import Compilation, CompilationInput, PassObserver, ReplayConfig
 from hlofuse.inputs.part import PartError
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Module, OrderSource
+from hlofuse.ir import HlofuseError, Module, OrderSource
 from .options import Listener, ReplayOptions
 from .report import Report
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.record import Record
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 from .option import flag
 from .option import option as _option
 

@@ -11,12 +11,10 @@ from hlofuse.inputs.profile.model import NotProfiled
 from hlofuse.ir import HlofuseError, replace
 from hlofuse.reports.timeline import DumpSequence, PassTimeline, dump_sequences
 from hlofuse.reports.timeline import timeline as read_timeline
-from hlofuse.reports.timeline.json import timeline_json
 from hlofuse.reports.timeline.model import read
-from hlofuse.reports.timeline.text import print_timeline
+from hlofuse.reports.timeline.text import print_timeline, timeline_json
 from hlofuse.reports.trace_op import follow
-from hlofuse.reports.trace_op.follow import with_replayed_passes
-from hlofuse.reports.trace_op.model import Provenance, provenance_json
+from hlofuse.reports.trace_op.follow import Provenance, provenance_json, with_replayed_passes
 from hlofuse.reports.trace_op.text import print_provenance
 from .answer import Answer
 from .heads import head_of_dump

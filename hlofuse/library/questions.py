@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hlofuse.reports.memory import MemoryUse  # noqa: F401
     from hlofuse.reports.stats import ModuleStatistics  # noqa: F401
     from hlofuse.reports.timeline import PassTimeline  # noqa: F401
-    from hlofuse.reports.trace_op.model import Provenance  # noqa: F401
+    from hlofuse.reports.trace_op.follow import Provenance  # noqa: F401
     from hlofuse.reports.why.story import Answer as Found  # noqa: F401
     from .answer import Answer
     from .program import Program

@@ -81,7 +81,7 @@ class Report(Program):
     @cached_property
     def model_error(self) -> Answer[ModelError]:
         """XLA's estimate of each kernel against the profile, as `hlofuse model-error`."""
-        from hlofuse.reports.common.json import totals_json
+        from hlofuse.reports.common.model import totals_json
         from hlofuse.reports.model_error import model_error, model_error_json, print_model_error
 
         device = self.loaded.device
@@ -108,7 +108,7 @@ class Report(Program):
         """The fusions of another release of XLA, as `hlofuse upgrade`. `compiled` is the program as that
         release compiled it; its passes before fusion then count too. Without `to` it is the release of
         `compiled`, or the newest for a report with `xla`."""
-        from .builds import upgraded
+        from .side_by_side import upgraded
 
         return upgraded(self.options, to, compiled.options if compiled is not None else None)
 

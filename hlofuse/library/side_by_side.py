@@ -1,8 +1,10 @@
-"""Two modules: read, compared as they are or as they run, and drawn side by side."""
+"""Two modules: read, compared as they are or as they run, and drawn side by side; one program by two builds
+of XLA, another device or another release."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,24 +12,28 @@ from rich.console import Console
 
 from hlofuse.account import Account
 from hlofuse.account.replaying import account_on
-from hlofuse.compilation import Counted
+from hlofuse.compilation import Counted, ReplayConfig
 from hlofuse.cost.tpu import tpu_devices
 from hlofuse.diff import ModuleDiff, diff
 from hlofuse.diff.model import Accounts, changed_flags, final_kernels
+from hlofuse.format.escape import printable
 from hlofuse.inputs.companions import Companions, companions_of
 from hlofuse.inputs.many import Many, modules_at
 from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.ir import HlofuseError, replace
 from hlofuse.pipelines import device_of
-from hlofuse.pipelines.stage import Stage
-from hlofuse.releases import nearest
+from hlofuse.pipelines.targets import Stage
+from hlofuse.releases import NAMED, NAMES, NEWEST, Release, nearest, release_of
 from hlofuse.reports.common.head import Head, print_heads
 from hlofuse.reports.diff.json import as_dict
 from hlofuse.reports.diff.many import BatchDiff, diff_many
 from hlofuse.reports.diff.model import summarize
 from hlofuse.reports.diff.phrases import verdict
 from hlofuse.reports.diff.text import draw as draw_summary
+from hlofuse.reports.upgrade import Upgrade, print_upgrade, upgrade, upgrade_json
 from .answer import Answer
+from .heads import head_of
+from .loading import Loaded, config_of, each_module, read
 from .options import ReplayOptions
 from .program import Program
 
@@ -189,3 +195,68 @@ def compared(before: Program, after: Program, *, metadata: bool = False) -> Answ
         heads=heads,
         prints_heads=True,
     )
+
+
+def checked_release(flag: str, text: str | None) -> tuple[str | None, str]:
+    """The named release of a user's version and a note where it is another one; None for `auto` and None.
+    HlofuseError, with the releases that there are, for others and for those after the newest series."""
+    if text in (None, "auto"):
+        return None, ""
+    with suppress(HlofuseError):
+        name, note = nearest(text)
+        if not note or name != NEWEST or note.startswith(f"{NAMED[-1].series}."):
+            return name, note
+    raise HlofuseError(f"{flag} {printable(text)}: no such release; there are {', '.join(NAMES)}")
+
+
+def check_upgrade(old: str | None, new: str | None, *, compiled: bool) -> tuple[str | None, str]:
+    """The release to upgrade to (None where the call has none) and a note on it. HlofuseError for an unknown
+    release, and where both sides would be the same: `compiled` is a second side."""
+    (from_release, _), (to_release, note) = checked_release("--from", old), checked_release("--to", new)
+    if to_release is None and from_release in (None, NEWEST) and not compiled:
+        raise HlofuseError(f"Nothing to compare: give --from or --to, one of {', '.join(NAMES)}")
+    return to_release, note
+
+
+def upgraded(options: ReplayOptions, to: str | None, compiled: ReplayOptions | None) -> Answer[list[Upgrade]]:
+    """Every module of the input by its release and by `to`; worst first. `compiled` has the same modules as
+    the other release brings them to fusion. Without `to` that is the release of `compiled`, else the newest.
+    HlofuseError where no other release is given."""
+    to, note = check_upgrade(options.xla, to, compiled=compiled is not None)
+    options.listener.note(note)
+    requests, others = list(each_module(options, finished=False)), {}
+    if compiled is not None:
+        for one, name in each_module(replace(compiled, xla=to), finished=False):
+            loaded = read(one)
+            others[name or loaded.module.name] = loaded.replay()
+            to = to or loaded.release.name
+    to = to or NEWEST
+    new = release_of(to)
+    found, heads = [], []
+    with options.listener.progress("replaying") as progress:
+        for number, (one, name) in enumerate(requests, 1):
+            loaded = read(one)
+            name = name or loaded.module.name
+            other = others.get(name) or (next(iter(others.values())) if len(others) == 1 else None)
+            config_of = partial(_config, one, loaded)
+            assert loaded.config is not None
+            sides = loaded.config.release, new, config_of, other, loaded.attach
+            found.append(upgrade(name, loaded.input, *sides))
+            heads.append(head_of(loaded))
+            progress(number, len(requests))
+    found.sort(key=lambda f: f.worst_first)
+    first = heads[0].build.release if heads and heads[0] is not None and heads[0].build is not None else ""
+    return Answer(
+        "upgrade",
+        lambda: found,
+        json=lambda data: upgrade_json(data, first, to),
+        body=lambda console, limit=10: print_upgrade(found, first, to, console, limit=limit),
+        rows_of="modules",
+        heads=heads,
+    )
+
+
+def _config(options: ReplayOptions, loaded: Loaded, release: Release) -> ReplayConfig:
+    own = loaded.config
+    assert own is not None
+    return config_of(options, loaded.target, own.device, release.name, mixed=release, flags=own.build.flags)

@@ -6,8 +6,7 @@ from pathlib import Path
 from hlofuse.compilation.config import release_for
 from hlofuse.inputs.choose_target import choose_target, target_of_files
 from hlofuse.inputs.companions import Companions
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import OrderSource
+from hlofuse.ir import HlofuseError, OrderSource
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
 from hlofuse.pipelines.flags import merged, parse_flags
 from hlofuse.pipelines.targets import target_by_flags

@@ -8,7 +8,7 @@ from hlofuse.inputs.stage import FUSED, StageError
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir import HlofuseError, Module, Record, copy_module, print_module
 from hlofuse.pipelines import TARGETS
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 from hlofuse.trace import Event
 from .loading import Loaded, require_end
 from .program import Program

@@ -8,8 +8,7 @@ from collections.abc import Hashable
 from msgspec import Struct
 
 from hlofuse.analysis.kernels import computed_in, inside, is_kernel
-from hlofuse.ir import Computation, Instruction, Module, with_trait
-from hlofuse.ir.grouping import grouped, unmatched
+from hlofuse.ir import Computation, Instruction, Module, grouped, unmatched, with_trait
 from .key import Keys, Strictness, payload, result
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import product
 
 from hlofuse.ir import Instruction, Module, grouped
-from hlofuse.ir.stack_frames import SourceLocation
+from hlofuse.ir.attributes.metadata import SourceLocation
 from .graph import Graph, Region, Value
 from .structure import TRIVIAL, Matching
 

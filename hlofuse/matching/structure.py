@@ -9,8 +9,7 @@ only pairs that are the only ones possible. The rest is left to similarity (`sim
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
-from hlofuse.ir import Instruction, grouped
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Instruction, grouped, values
 from .graph import Graph, Region, Value
 
 # Values that are no evidence of their place: every program is full of them.

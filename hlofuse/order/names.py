@@ -4,8 +4,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Instruction, values
 
 _NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
 _NUMBERS_AT_END = re.compile(r"(\.\d+)+$")

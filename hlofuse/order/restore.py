@@ -3,8 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
-from hlofuse.ir.copy import copy_module
-from hlofuse.ir.graph import Instruction, Module, OrderSource
+from hlofuse.ir import Instruction, Module, OrderSource, copy_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.pairs import counterparts
 from hlofuse.releases import Release

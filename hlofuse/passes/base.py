@@ -18,7 +18,7 @@ from hlofuse.trace import Recorder
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.cost.gpu.model import KernelModel
-    from hlofuse.cost.gpu.shared_tables import SharedTables
+    from hlofuse.cost.gpu.summary_table import SharedTables
 
 
 def any_change(changes: Iterable[bool]) -> bool:

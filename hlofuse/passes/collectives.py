@@ -76,7 +76,7 @@ class CollectiveCombiner(Pass):
                 continue
             if not chosen:
                 group = keys[x]
-            size = x.shape.byte_size if x.shape.is_array else 0
+            size = x.shape.byte_size if x.is_array else 0
             if len(x.operands) != 1 or (self.max_bytes is not None and size > self.max_bytes):
                 del keys[x]
                 continue
@@ -271,7 +271,7 @@ class AllReducePromotion(RewritePass):
         types = {o.element_type for o in x.operands}
         element_type = types.pop()
         wide = self.widened.get(element_type)
-        if wide is None or types or not x.shape.is_array:
+        if wide is None or types or not x.is_array:
             return False
         function = x.to_apply
         name, opcode = f"{function.name}_promoted", function.root.opcode
@@ -290,7 +290,7 @@ class AllToAllDecomposer(RewritePass):
 
     def handle(self, x: Instruction) -> bool:
         groups = replica_groups(x.raw("replica_groups") or "{}")
-        if not x.shape.is_array or not groups or x.raw("constrain_layout") == "true":
+        if not x.is_array or not groups or x.raw("constrain_layout") == "true":
             return False
         dimension, count = x.dimensions[0], len(groups[0])
         size = x.shape.dimensions[dimension] // count
@@ -320,10 +320,10 @@ class AllReduceContiguous(Pass):
 
 def _make_contiguous(x: Instruction) -> Instruction:
     element_type = x.operand.element_type
-    shapes = [array(element_type, [o.shape.element_count]) for o in x.operands]
+    shapes = [array(element_type, [o.element_count]) for o in x.operands]
     pairs = list(zip(x.operands, shapes, strict=True))
     flat = [make.added(x, "bitcast", s, [o]) for o, s in pairs]
-    total = array(element_type, [sum(o.shape.element_count for o in x.operands)])
+    total = array(element_type, [sum(o.element_count for o in x.operands)])
     joined = make.added(x, "concatenate", total, flat, dimensions="{0}")
     whole = _like(x, [joined], total)
     for name, text in x.attributes.given("metadata", "frontend_attributes").items():

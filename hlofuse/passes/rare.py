@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.ir import Instruction, Module, Shape, computation_of
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Instruction, Module, Shape, computation_of, values
 from hlofuse.ir.removing import has_side_effect, is_safely_removable, replace_instruction
 from hlofuse.rules.rewrites import BATCH_NORM
 from hlofuse.trace import Recorder
@@ -29,7 +28,7 @@ class ZeroSizedHloElimination(Pass):
             if not any(0 in x.shape.dimensions for x in computation):
                 continue
             for x in computation.post_order():
-                changed |= x.shape.is_array and 0 in x.shape.dimensions and attempted(x)
+                changed |= x.is_array and 0 in x.shape.dimensions and attempted(x)
         return changed
 
 
@@ -89,7 +88,7 @@ class DynamicIndexSplitter(RewritePass):
 
     def handle(self, x: Instruction) -> bool:
         first = 2 if x.opcode == "dynamic-update-slice" else 1
-        rank = x.operand.shape.rank
+        rank = x.operand.rank
         if rank == 0:
             return replace_instruction(x, x.operands[first - 1])
         index = x.operands[first]
@@ -158,7 +157,7 @@ class _Norm:
 
     def op(self, opcode: str, a: Instruction, b: Instruction) -> Instruction:
         """`b` may be a scalar."""
-        b = self.filled(b, a.shape) if b.shape.rank < a.shape.rank else b
+        b = self.filled(b, a.shape) if b.rank < a.rank else b
         return make.binary(self.x, opcode, a, b)
 
     def product(self, a: Instruction, b: Instruction) -> Instruction:

@@ -68,10 +68,10 @@ class ReduceWindowRewriter(Pass):
         changed = False
         for computation in module.computations:
             for x in computation.post_order():
-                if x.opcode != "reduce-window" or not x.shape.is_array:
+                if x.opcode != "reduce-window" or not x.is_array:
                     continue
                 new = self._in_blocks(x)
-                if new is None and x.operand.shape.rank == 1:
+                if new is None and x.operand.rank == 1:
                     new = _of_two_dimensions(x)
                 if new is not None:
                     changed |= substituted(x, new)
@@ -121,11 +121,11 @@ class AssociativeScanRewriter(VisitPass):
             return False
         source, start = scan.operands
         start = start.through("broadcast", "reshape")
-        dimension, rank = scan.dimensions[0], source.shape.rank
+        dimension, rank = scan.dimensions[0], source.rank
         length = source.shape.dimensions[dimension]
         function = scan.to_apply
         values = function.root.operands
-        if start.shape.rank or function.root.opcode != "tuple" or values[0] is not values[1]:
+        if start.rank or function.root.opcode != "tuple" or values[0] is not values[1]:
             return False
         neutral = start.opcode == "constant" and scalar_of(start) in _NEUTRAL.get(values[0].opcode, ())
         if length > _BASE and not neutral and values[0].opcode not in ("minimum", "maximum"):
@@ -172,7 +172,7 @@ class ScanExpander(VisitPass):
                 place = make.binary(number, "subtract", make.scalar(number, "s64", length - 1), number)
 
             def starts(x: Instruction) -> list[Instruction]:
-                return [place if d == dimension else zero for d in range(x.shape.rank)]
+                return [place if d == dimension else zero for d in range(x.rank)]
 
             slices = [make.dynamic_slice(number, v, starts(v), row(v.shape).dimensions) for v in values]
             found = step(slices, state[:carried])
@@ -224,7 +224,7 @@ class _Scan(Record):
     def create(self) -> Instruction:
         x, init = self.x, self.x.operands[1]
         source, permutation = self._transpose()
-        rank, last = source.shape.rank, source.shape.rank - 1
+        rank, last = source.rank, source.rank - 1
         padded = -(-self.length // _BASE) * _BASE
         if padded != self.length:
             source = make.padded(x, source, 0, padded - self.length, last, value=init)
@@ -250,7 +250,7 @@ class _Scan(Record):
 
     def _transpose(self) -> tuple[Instruction, Sequence[int]]:
         source = self.x.operand
-        last = source.shape.rank - 1
+        last = source.rank - 1
         order = list(range(last + 1))
         if self.dimension == last:
             return source, order

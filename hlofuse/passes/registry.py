@@ -67,9 +67,8 @@ _OTHERS: dict[str, dict[str, str]] = {
         ),
         "float.conversions": (
             "bitcast_dtypes_expander change-op-data-type comparison-expander convert-mover "
-            "logistic-expander simplify-fp-conversions"
+            "float-normalization-bf16:FloatNormalization logistic-expander simplify-fp-conversions"
         ),
-        "float.float_normalization": "float-normalization-bf16:FloatNormalization",
         "gpu.reductions": "reduce-decomposer",
         "layout.layout_normalization": "broadcast_canonicalizer layout_normalization reshape-decomposer",
         "loop.code_motion": "while-loop-constant-sinking while-loop-invariant-code-motion",
@@ -84,7 +83,7 @@ _OTHERS: dict[str, dict[str, str]] = {
             "batched_gather_scatter_normalizer select_and_scatter_expander"
         ),
         "scatter.gather_scatter": "gather_expander gather_simplifier scatter_expander scatter_simplifier",
-        "sort.sorts": "simplify-sorts stable-sort-expander",
+        "sort.sort_rewriter": "simplify-sorts stable-sort-expander",
         "sort.topk": "topk-decomposer topk-rewriter",
     },
     "cpu": {
@@ -102,7 +101,7 @@ _OTHERS: dict[str, dict[str, str]] = {
         "gpu.convolutions.rewriter": "conv-rewriter",
         "gpu.copies": "copy_fusion host-memory-transfer-asyncifier host-offloader move_copy_to_users",
         "control_flow.annotations": "convert-memory-placement-to-internal-annotations",
-        "gpu.cublas.rewriter": (
+        "gpu.cublas.calls": (
             "cublas-gemm-rewriter:CublasGemmRewriter cublas-pad-for-gemms "
             "cublas-gemm-broadcast-folding-rewriter"
         ),
@@ -113,7 +112,7 @@ _OTHERS: dict[str, dict[str, str]] = {
         "gpu.dynamic_slice_annotator": "dynamic-slice-annotator dynamic-slice-copy-fusion-async-wrapper",
         "gpu.gemm.around_fusion": "dot-strength-reduction gemm-fusion-swap-operands splitk-rewriter",
         "gpu.gemm.gemm_fusion": "triton-gemm-rewriter",
-        "gpu.gemm.hoist_bitcasts": "hoist-fused-bitcasts",
+        "gpu.gemm.tileable": "hoist-fused-bitcasts",
         "gpu.layout_assignment": "layout-assignment",
         "gpu.reductions": (
             "reduction-degenerate-dim-remover reduction-dimension-grouper "

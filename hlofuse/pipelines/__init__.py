@@ -1,6 +1,5 @@
 """The lists of passes per target, as data, and running those before fusion."""
 
-from .device import NEEDS_AMD_DEVICE, NEEDS_DEVICE, device_of
-from .targets import TARGETS, Target, passes_of
+from .targets import NEEDS_AMD_DEVICE, NEEDS_DEVICE, TARGETS, Target, device_of, passes_of
 
 __all__ = ["NEEDS_AMD_DEVICE", "NEEDS_DEVICE", "TARGETS", "Target", "device_of", "passes_of"]

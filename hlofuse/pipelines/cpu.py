@@ -16,8 +16,7 @@ from hlofuse.passes.collectives import (
 )
 from hlofuse.passes.cpu.ynnpack import LibraryRewriter, is_computed_by_ynn
 from hlofuse.passes.dot.dot_operands import OperandUpcaster
-from hlofuse.passes.float.conversions import ChangeOpDataType
-from hlofuse.passes.float.float_normalization import CPU_KEEPS_BF16, FloatNormalization
+from hlofuse.passes.float.conversions import CPU_KEEPS_BF16, ChangeOpDataType, FloatNormalization
 from hlofuse.passes.reduction import TreeReductionRewriter
 from hlofuse.passes.registry import OfReleases, PassLists, since, until
 from hlofuse.passes.sort.topk import TopkRewriter

@@ -5,8 +5,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Literal
 
-from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import Record, replace
+from hlofuse.ir import Record, grouped, replace
 from hlofuse.releases import Release, Span, behaviours, release_of
 from hlofuse.rules.catalogue import Knob, catalogue
 from .targets import TARGETS

@@ -3,8 +3,7 @@
 import shlex
 from collections.abc import Iterable
 
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import HlofuseError, values
 
 DISABLED = "xla_disable_hlo_passes"
 YNN_KINDS = "xla_cpu_experimental_ynn_fusion_type"

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from hlofuse.ir.record import Json, Record
-from .stage import Stage
-from .targets import TARGETS
+from .targets import TARGETS, Stage
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription

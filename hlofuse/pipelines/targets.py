@@ -1,16 +1,20 @@
 """The targets as data: what each compiles, as one list of passes from the front end to the kernels that run.
-The fusion passes are a span of that list. They are text, because a user may change them and a replay adds to
-each what the run is about; the passes before and after them are imported when a run needs them."""
+The fusion passes are a span of that list. They are text, because a user may change them and a replay adds
+to each what the run is about: the device, and which XLA it repeats. The passes before and after them are
+imported when a run needs them."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import field
 
-from hlofuse.ir import HlofuseError, Record
+from hlofuse.ir import HlofuseError, Json, Record, replace
 from hlofuse.releases import ANY, AROUND_FUSION, REFERENCE, Release, Span, release_of
 
 if TYPE_CHECKING:
@@ -231,3 +235,69 @@ def compilation(target: str, device: DeviceDescription | None = None) -> tuple[P
     passes = passes_of(target, release)
     fusion = Pipeline("fusion", [make_pass(p, target, release, device=device) for p in passes])
     return (*before_fusion(target, device), fusion, *after_fusion(target, device))
+
+
+class Stage(StrEnum):
+    """A place in the list of passes from the front end to what is launched, in order."""
+
+    BEFORE = "before-optimizations"  # Anywhere before the fusion passes
+    INPUT = "fusion-input"
+    FUSED = "after-fusion"
+    SCHEDULED = "scheduled"
+
+    @property
+    def is_fused(self) -> bool:
+        """True if the fusion passes have run."""
+        return self in (Stage.FUSED, Stage.SCHEDULED)
+
+
+NEEDS_DEVICE = "needs --device, the GPU to replay, such as --device h100_sxm (hlofuse devices lists all)"
+"""The message where a target needs a device and none is known."""
+NEEDS_AMD_DEVICE = (
+    "needs --device, the AMD GPU to replay, such as --device mi300x (hlofuse devices lists all)"
+)
+"""The message where the module was written for ROCm."""
+
+
+def device_of(
+    target: str, device: str | DeviceDescription | None, overrides: Iterable[str] = ()
+) -> tuple[DeviceDescription | None, tuple[str, ...]]:
+    """The device (a name or file), with the overrides `NAME=VALUE` that mean its numbers, and the others.
+    None for targets whose decisions do not depend on a device; naming one is an error then."""
+    overrides = tuple(overrides)
+    if not TARGETS[target].needs_device:
+        if device is not None:
+            others = " or ".join(name for name, t in TARGETS.items() if t.needs_device)
+            raise HlofuseError(
+                f"target {target} fuses the same on every device; --device needs --target {others}"
+            )
+        return None, overrides
+    from hlofuse.cost.gpu.device import DeviceDescription, load_device
+
+    if device is None:
+        raise HlofuseError(f"target {target} {NEEDS_DEVICE}")
+    numbers = {f.name for f in fields(DeviceDescription)}
+    device_overrides = [o for o in overrides if o.partition("=")[0] in numbers]
+    if bare := [o for o in device_overrides if "=" not in o]:
+        raise HlofuseError(f"--set {bare[0]}: expected NAME=VALUE")
+    if isinstance(device, str):  # reports call a device as the user does
+        device = replace(load_device(device), name=Path(device).stem)
+    if device_overrides:
+        device = device.with_overrides(dict(o.split("=", 1) for o in device_overrides))
+    return device, tuple(o for o in overrides if o not in device_overrides)
+
+
+class XlaBuild(Record):
+    """The four values that decide XLA's treatment of a module."""
+
+    release: str  # As jaxlib counts releases, such as `0.11.1`
+    backend: str  # `cpu` or `gpu`
+    device: DeviceDescription | None = None  # None for a backend that fuses the same on every device
+    flags: tuple[str, ...] = ()
+    """XLA flags that change fusion, as `XLA_FLAGS` takes them; those at their defaults are left out."""
+
+    def to_json(self) -> Json:
+        """`release`, `backend`, `device` (its name or null) and `flags` (name to value)."""
+        flags = dict(f.removeprefix("--").partition("=")[::2] for f in self.flags)
+        device = self.device.name if self.device is not None else None
+        return {"release": self.release, "backend": self.backend, "device": device, "flags": flags}

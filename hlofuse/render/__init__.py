@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from hlofuse.compilation import Compilation
 from hlofuse.ir import Module
-from .compose import compose
+from .build import compose
 from .dot import to_dot
 from .drawing import FORMATS, Drawing, format_of
 from .scene import MAX_NODES, VIEWS, ModulePair, Options

@@ -17,8 +17,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import HlofuseError, values
 from .scene import Scene, text_width
 
 TIMEOUT = 60.0  # Seconds for one layout. The limits on boxes make a few seconds usual.

@@ -11,8 +11,7 @@ from hlofuse.analysis.kernels import trip_count_of
 from hlofuse.format import bytes_text, plural, printable, shorten, times
 from hlofuse.format.paths import source_text
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.ir import Computation, HlofuseError, Instruction, Module
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module, values
 from hlofuse.ir.text.printer import print_instruction
 
 NAME_LIMIT = 30

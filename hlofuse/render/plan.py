@@ -14,10 +14,9 @@ from msgspec import Struct
 from hlofuse.analysis.components import components
 from hlofuse.analysis.kernels import launched_computations
 from hlofuse.format import bytes_text, plural, shorten
-from hlofuse.ir import Computation, HlofuseError, Instruction, Module
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module, grouped, numbered, post_order, values
 from hlofuse.ir.errors import any_of
-from hlofuse.ir.grouping import common_length, grouped, numbered, post_order
-from hlofuse.ir.opcodes import values
+from hlofuse.ir.grouping import common_length
 from .labels import lookup, part_number
 from .scene import HARD_LIMIT, Arrow, Box, Options, Panel
 

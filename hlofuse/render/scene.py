@@ -7,9 +7,8 @@ from msgspec import Struct
 
 from hlofuse.account import Account, Totals
 from hlofuse.compilation import Compilation
-from hlofuse.ir import HlofuseError, Instruction, Module, Record, grouped
+from hlofuse.ir import HlofuseError, Instruction, Module, Record, grouped, packaged
 from hlofuse.ir.names import names_in
-from hlofuse.ir.texts import packaged
 
 TABLES = packaged(__file__, "palette")
 VIEWS = ("before", "after", "both")

@@ -9,8 +9,8 @@ from hlofuse.format import bytes_text, fields, plural, printable, us_text
 from hlofuse.format.terminal import print_lines, print_rest, print_rows
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir import HlofuseError, Json, Record
+from hlofuse.reports.common.model import measured_json, place_json
 from .common.facts import place_of
-from .common.json import measured_json, place_json
 from .common.model import Place
 from .common.phrases import times_text
 from .common.profile import profile_json, profile_lines

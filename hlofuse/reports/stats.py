@@ -16,7 +16,7 @@ from hlofuse.format.terminal import indented, name_text, print_more, print_rows
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import Computation, Instruction, Json, Module, Record, grouped, with_trait
 from hlofuse.pipelines import TARGETS
-from .common.json import cost_json, measured_json, totals_json
+from hlofuse.reports.common.model import cost_json, measured_json, totals_json
 from .common.model import both_names
 from .common.phrases import measured_text, times_text
 

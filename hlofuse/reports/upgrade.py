@@ -10,14 +10,13 @@ from hlofuse.account.replaying import account_on
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, compile
 from hlofuse.format import change_percent, fields, plural, printable, us_text
 from hlofuse.format.terminal import indented, print_rest, print_rows
-from hlofuse.ir.graph import Module
-from hlofuse.ir.record import Json, Record
+from hlofuse.ir import Json, Module, Record
 from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release
+from hlofuse.reports.common.model import totals_json
+from hlofuse.reports.comparison.text import figures
 from .common.facts import EdgeNames, Facts, edges_inside
-from .common.json import totals_json
 from .comparison.model import Comparison, compare_builds, flipped_json
-from .comparison.phrases import figures
 from .comparison.text import print_flipped
 
 ConfigOf = Callable[[Release], ReplayConfig]

@@ -29,7 +29,7 @@ MAX_VECTOR_BYTES = Knob("cpu-max-fused-dot-vector", 16 * 1024)
 )
 def small_vector_dot(pair: CandidatePair) -> Answer:
     consumer = pair.consumer
-    if consumer.opcode != "dot" or consumer.shape.rank > 1:
+    if consumer.opcode != "dot" or consumer.rank > 1:
         return None
     limit = pair.state.settings.value(MAX_VECTOR_BYTES)
     for number, other in ((1, 0), (0, 1)):
@@ -78,7 +78,7 @@ def non_scalar_constant(pair: CandidatePair) -> Answer:
     producer = pair.producer
     if producer.opcode != "constant" or producer.shape.is_effective_scalar:
         return None
-    return {"elements": producer.shape.element_count, "bytes": producer.shape.byte_size}
+    return {"elements": producer.element_count, "bytes": producer.shape.byte_size}
 
 
 MAX_CONSTANT_BYTES = Knob("cpu-max-fused-constant", 10_000)
@@ -187,7 +187,7 @@ def inefficient_concatenate(pair: CandidatePair) -> Answer:
             continue
         dimension = x.dimensions[0]
         size = x.shape.dimensions[dimension]
-        minor = x.shape.rank > 1 and dimension == x.shape.minor_to_major[0]
+        minor = x.rank > 1 and dimension == x.shape.minor_to_major[0]
         is_long = (
             minor
             and size >= settings.value(MIN_MINOR_CONCATENATE)

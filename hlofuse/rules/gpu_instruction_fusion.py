@@ -8,8 +8,7 @@ from typing import Any
 from hlofuse.analysis.convolution import window_dimensions, window_size
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
 from hlofuse.cost.gpu.merging import MergingModel
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.grouping import reach
+from hlofuse.ir import Instruction, reach
 from .catalogue import Knob
 from .gpu_fusible import (
     has_tiled_transpose,
@@ -151,7 +150,7 @@ def constant_stays(pair: GpuPair) -> Answer:
         return None
     if producer.shape.is_effective_scalar and pair.consumer.opcode == "fusion":
         return None
-    return {"elements": producer.shape.element_count}
+    return {"elements": producer.element_count}
 
 
 FUSIBLE_RULES = (
@@ -252,8 +251,8 @@ def _is_heavy(instruction: Instruction, pair: GpuPair) -> bool:
     """Costly for one element (`IsExpensiveToRepeat`)."""
     limit = pair.state.settings.value(MAX_REPEATED)
     if instruction.opcode == "reduce" and not pair.state.model.summary(instruction).is_reduction:
-        results = 1 if instruction.shape.is_tuple else instruction.shape.element_count
-        return instruction.operand.shape.element_count // max(results, 1) > limit
+        results = 1 if instruction.shape.is_tuple else instruction.element_count
+        return instruction.operand.element_count // max(results, 1) > limit
     if instruction.opcode == "reduce-window":
         return window_size(instruction) > limit
     return False
@@ -263,7 +262,7 @@ def _reads_repeatedly(instruction: Instruction) -> bool:
     """It reads an element of an operand for several of its own (`IfFusedReadsElementsMultipleTimes`)."""
     opcode = instruction.opcode
     if opcode in ("gather", "broadcast"):
-        return instruction.shape.element_count > instruction.operand.shape.element_count
+        return instruction.element_count > instruction.operand.element_count
     if opcode == "reduce-window":
         return any(d.size > d.stride for d in window_dimensions(instruction))
     return False

@@ -98,7 +98,7 @@ def writes_slice(kernel: Instruction) -> bool:
 def is_row_major(instruction: Instruction) -> bool:
     """Everything lies in memory as its dimensions say (`HasOnlyRowMajorLayout`)."""
     inside = instruction.fused_computation if instruction.opcode == "fusion" else (instruction,)
-    return all(not x.shape.is_array or x.shape.is_row_major for x in inside)
+    return all(not x.is_array or x.shape.is_row_major for x in inside)
 
 
 _FREE = values("parameter constant tuple broadcast bitcast reshape transpose slice")

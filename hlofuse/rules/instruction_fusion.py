@@ -6,8 +6,7 @@ from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.in_place import InPlacePair, ReusedOperands, follow_tuples, in_place_pairs
 from hlofuse.analysis.indexing_evaluation import IndexingEvaluation
-from hlofuse.ir.graph import Instruction, Predicate
-from hlofuse.ir.grouping import reach
+from hlofuse.ir import Instruction, Predicate, reach
 from hlofuse.releases import Release
 from .catalogue import essential, outcome, register
 from .settings import Settings
@@ -81,8 +80,8 @@ def recomputation(pair: CandidatePair) -> Answer:
     if not state.is_expensive(producer) or producer not in state.reused.of(pair.consumer):
         return None
     return {
-        "producer_elements": producer.shape.element_count,
-        "consumer_elements": pair.consumer.shape.element_count,
+        "producer_elements": producer.element_count,
+        "consumer_elements": pair.consumer.element_count,
     }
 
 
@@ -167,7 +166,7 @@ def _slice_of_update(
     if slice_.shape.key != update.operands[1].shape.key:
         figures = {"slice_shape": str(slice_.shape), "update_shape": str(update.operands[1].shape)}
         return Verdict(SLICE_SHAPE if is_static else DYNAMIC_SLICE_SHAPE, figures)
-    for dimension in range(update.shape.rank):
+    for dimension in range(update.rank):
         b = _seen_through(consumer, update.operands[2 + dimension])
         index = _integer(b)
         if is_static:

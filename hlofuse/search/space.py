@@ -12,10 +12,9 @@ from hlofuse.account.measured import NO_MEASURED_TIME
 from hlofuse.account.replaying import compiled, final_account
 from hlofuse.compilation import Compilation, ReplayConfig
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.format.fields import fields
-from hlofuse.ir import HlofuseError, Json, Module, Record, copy_module, print_module, replace
-from hlofuse.ir.texts import packaged
+from hlofuse.ir import HlofuseError, Json, Module, Record, copy_module, packaged, print_module, replace
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
@@ -24,8 +23,7 @@ from hlofuse.passes.dot.dot_merger import DotMerger
 from hlofuse.passes.reduction import TreeReductionRewriter
 from hlofuse.passes.registry import PassLists
 from hlofuse.pipelines.flags import DEFAULT_KINDS, DISABLED, YNN_KINDS, joined, parse_flags
-from hlofuse.pipelines.stage import Stage
-from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
+from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, Stage, before_fusion
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.trace import Recorder

@@ -98,7 +98,7 @@ def report(check: Check) -> str:
 
 
 def _assert_together(found: Measured, wanted: frozenset[str]) -> None:
-    from hlofuse.reports.check.phrases import listed, pair
+    from hlofuse.reports.check.text import listed, pair
 
     __tracebackhide__ = True
     kernels = found.profile.kernels

@@ -7,8 +7,7 @@ from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir import HlofuseError, Instruction
 from hlofuse.ir.names import NO_ORIGIN, Origin
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Figures, Verdict

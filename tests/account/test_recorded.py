@@ -19,7 +19,7 @@ from hlofuse.cost.cpu.work import add_work
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import Module, parse_module
 from hlofuse.judge.calibrate import probes
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.reports.verdict.verdict import verdict_as_it_is
 from ..fixtures import packed

@@ -15,7 +15,7 @@ from hlofuse.account.traffic import border_bytes
 from hlofuse.cost.tpu import TpuDevice, tpu_devices, tpu_of
 from hlofuse.ir import parse_module
 from hlofuse.reports.common.facts import place_of
-from hlofuse.reports.verdict.tiles import tiles_of
+from hlofuse.reports.verdict.model import tiles_of
 from ..fixtures import companion_texts
 from ..running import Run
 

@@ -15,8 +15,8 @@ import pytest
 from hlofuse.capture.ahead_of_time import devices
 from hlofuse.capture.ahead_of_time.devices import Devices, add_flags, devices_of
 from hlofuse.capture.ahead_of_time.programs import MISSING, Problem
+from hlofuse.capture.capturing import FLAGS_OF_RELEASES, target_config_text
 from hlofuse.capture.model import settled_destination
-from hlofuse.capture.target_config import FLAGS_OF_RELEASES, target_config_text
 from hlofuse.cost.gpu.device import device_from_text_proto, load_device
 
 H100 = target_config_text(load_device("h100_sxm"))

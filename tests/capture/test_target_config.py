@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.capture.target_config import target_config_of, target_config_text
+from hlofuse.capture.capturing import target_config_of, target_config_text
 from hlofuse.cost.gpu.device import device_from_text_proto, device_names, load_device
 from hlofuse.inputs.companions import device_in_dump
 from hlofuse.ir.errors import HlofuseError

@@ -13,7 +13,7 @@ from hlofuse.compilation import replay_config
 from hlofuse.ir import HlofuseError, parse_module
 from hlofuse.reports.check import Profile, read_baseline
 from hlofuse.reports.check.baseline import module_text, updated_files
-from hlofuse.reports.check.measure import profile_of_replay, profile_of_result
+from hlofuse.reports.check.check import profile_of_replay, profile_of_result
 from hlofuse.reports.common.facts import Facts
 from ..diff.programs import Program, programs, text
 from .profiles import profile

@@ -14,8 +14,7 @@ from hlofuse.cli.common.output import rendered
 from hlofuse.reports.check import Check, Code, Finding, Level, Measured, check_modules
 from hlofuse.reports.check.baseline import Budget
 from hlofuse.reports.check.ci import check_github, check_junit, check_markdown, check_sarif
-from hlofuse.reports.check.json import check_json
-from hlofuse.reports.check.model import ModuleCheck, RefusedEdge, Where
+from hlofuse.reports.check.model import ModuleCheck, RefusedEdge, Where, check_json
 from hlofuse.reports.check.text import print_check
 from hlofuse.reports.common.model import Place
 from ..running import Golden

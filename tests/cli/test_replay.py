@@ -9,7 +9,7 @@ from pathlib import Path
 from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.reports.advice.catalogue import RECIPES
-from hlofuse.reports.verify.compare import verify_module
+from hlofuse.reports.verify.verify import verify_module
 from ..fixtures import read_cases
 from ..running import Golden, Run
 

@@ -10,7 +10,7 @@ from hlofuse.diff import diff
 from hlofuse.diff.compare import moved_lines
 from hlofuse.diff.model import as_compared
 from hlofuse.ir import Module, parse_module
-from hlofuse.ir.stack_frames import SourceLocation
+from hlofuse.ir.attributes.metadata import SourceLocation
 from hlofuse.matching.graph import Graph
 from hlofuse.matching.key import Keys, Strictness
 from hlofuse.matching.pairs import match_region

@@ -9,7 +9,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.reports.common.phrases import created_by_lines
 from hlofuse.reports.explain.explain import explain
-from hlofuse.reports.explain.json import explanation_json
+from hlofuse.reports.explain.model import explanation_json
 from hlofuse.reports.why import PairAnswer, Story
 from hlofuse.reports.why.story import answers
 from hlofuse.rules.catalogue import catalogue

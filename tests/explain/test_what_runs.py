@@ -15,8 +15,7 @@ from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.render.dot import category
-from hlofuse.reports.fused.boundaries import explain_fused
-from hlofuse.reports.fused.model import Fused
+from hlofuse.reports.fused.model import Fused, explain_fused
 from hlofuse.reports.kernels import kernel_selection
 from ..fixtures import companion_texts
 from ..running import Run, lowered

@@ -16,8 +16,7 @@ from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
 from hlofuse.explorer.model import Passes
 from hlofuse.inputs import load
 from hlofuse.reports.timeline import dump_sequences, timeline
-from hlofuse.reports.timeline.model import PassDump, PassTimeline, Size, Step
-from hlofuse.reports.timeline.step_details import step_details
+from hlofuse.reports.timeline.model import PassDump, PassTimeline, Size, Step, step_details
 from ..hostile import COLOUR, EVIL, hostile_module
 from ..running import Run
 from .browser import Visit

@@ -9,12 +9,11 @@ import pytest
 
 from hlofuse.inputs import choose_target, load
 from hlofuse.inputs.companions import Companions
-from hlofuse.inputs.dump_directory import DumpDirectory
-from hlofuse.inputs.dump_names import read_name
+from hlofuse.inputs.dump_directory import DumpDirectory, read_name
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import passes_of
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from .dump_directories import FULL, PIPELINE, dump, module_text
 

@@ -13,7 +13,7 @@ from hlofuse.inputs import load
 from hlofuse.inputs.many import load_text
 from hlofuse.inputs.part import Part, PartError
 from hlofuse.ir.errors import HlofuseError, HloParseError
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 from ..running import Run
 
 needs_jaxlib = pytest.mark.skipif(

@@ -21,7 +21,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.tpu import tpu_devices
 from hlofuse.ir import parse_module
 from hlofuse.memory import Assignment, assign
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 from ..fixtures import companion_texts, packed
 
 TEXTS = companion_texts(__file__)

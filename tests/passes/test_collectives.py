@@ -33,8 +33,7 @@ from hlofuse.passes.collectives import (
 from hlofuse.passes.control_flow.annotations import ShardyXLA
 from hlofuse.passes.control_flow.partition import Partition
 from hlofuse.pipelines.flags import parse_flags
-from hlofuse.pipelines.stage import Stage
-from hlofuse.pipelines.targets import after_fusion
+from hlofuse.pipelines.targets import Stage, after_fusion
 from hlofuse.reports.verify.verify import compare_final
 from hlofuse.trace import Recorder
 from ..fixtures import Case, packed, read_cases

@@ -11,8 +11,7 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
-from hlofuse.passes.common.elementwise import CannotEvaluate
-from hlofuse.passes.common.evaluation import evaluate
+from hlofuse.passes.common.evaluation import CannotEvaluate, evaluate
 from hlofuse.trace import Recorder
 from ..fixtures import companion_texts
 from ..tools.module_checks import check_module

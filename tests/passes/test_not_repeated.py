@@ -13,7 +13,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.control_flow.annotations import ShardingRemover
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 from hlofuse.reports.common.head import lowering_note
 from hlofuse.trace import Recorder
 from ..fixtures import find_case

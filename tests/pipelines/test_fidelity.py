@@ -9,8 +9,8 @@ import pytest
 from hlofuse.compilation import CompilationInput, compile, replay_config
 from hlofuse.ir import parse_module, print_module
 from hlofuse.ir.graph import Module
-from hlofuse.reports.verify.compare import verify_module
 from hlofuse.reports.verify.model import Verdict
+from hlofuse.reports.verify.verify import verify_module
 from ..tools.module_checks import verify_module as graph_problems
 from .cases import CORPUS, Answered, in_folder, packed
 

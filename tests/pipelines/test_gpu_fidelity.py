@@ -6,7 +6,7 @@ import pytest
 
 from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
-from hlofuse.reports.verify.compare import verify_module
+from hlofuse.reports.verify.verify import verify_module
 from hlofuse.trace.priority_record import FusionStep
 from ..tools.module_checks import verify_module as graph_problems
 from .gpu_cases import Case, cases

@@ -15,9 +15,9 @@ from hlofuse.compilation import (
     replay_config,
 )
 from hlofuse.ir import parse_module
-from hlofuse.reports.verify import compare, find_cases, verify
-from hlofuse.reports.verify.compare import verify_module
+from hlofuse.reports.verify import find_cases, verify
 from hlofuse.reports.verify.model import Verdict
+from hlofuse.reports.verify.verify import verify_module
 from ..tools.decision_log import our_decisions, without_repeats, xla_decisions
 from ..tools.module_checks import verify_module as graph_problems
 from .cases import CORPUS
@@ -54,7 +54,7 @@ def replays(monkeypatch: pytest.MonkeyPatch) -> list[Compilation]:
         found.append(compile(input, config, observers))
         return found[-1]
 
-    monkeypatch.setattr(compare, "compile", recorded)
+    monkeypatch.setattr(verify, "compile", recorded)
     return found
 
 

@@ -11,7 +11,7 @@ from hlofuse import open as hlofuse_open
 from hlofuse.account import Account
 from hlofuse.compilation import ModuleTexts, compile
 from hlofuse.inputs import load
-from hlofuse.plot.bars import plot_kernels, plot_passes
+from hlofuse.plot.figure import plot_kernels, plot_passes
 from hlofuse.render import drawing
 from hlofuse.render.scene import ModulePair, pair_of
 from ..render.modules import texts

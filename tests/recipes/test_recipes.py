@@ -18,7 +18,7 @@ import pytest
 
 from hlofuse.account import Observed
 from hlofuse.account.replaying import compiled, final_account
-from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.cost.tpu import tpu_devices
 from hlofuse.ir import parse_module
 from hlofuse.ir.record import replace

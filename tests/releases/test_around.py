@@ -14,8 +14,7 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.algebraic.reshape_mover import DegenerateDimensionRewriter, ReshapeMover
 from hlofuse.passes.base import Pipeline
 from hlofuse.passes.dot.dot_merger import DotMerger
-from hlofuse.pipelines.stage import Stage
-from hlofuse.pipelines.targets import before_fusion
+from hlofuse.pipelines.targets import Stage, before_fusion
 from hlofuse.releases import behaviours, release_of
 from hlofuse.trace import OnlySkipped
 from ..fixtures import companion_texts

@@ -19,7 +19,7 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.passes import make_pass
 from hlofuse.pipelines.targets import passes_of
 from hlofuse.releases import ANY, Release, behaviours, release_of
-from hlofuse.reports.verify.compare import verify_module
+from hlofuse.reports.verify.verify import verify_module
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.trace import Recorder
 from ..fixtures import Case, read_cases

@@ -12,7 +12,7 @@ import pytest
 
 from hlofuse.compilation import Compilation, CompilationInput, compile, replay_config
 from hlofuse.ir import replace
-from hlofuse.reports.verify.compare import verify_module
+from hlofuse.reports.verify.verify import verify_module
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.settings import AS_XLA, Settings
 from ..fixtures import Case, read_cases

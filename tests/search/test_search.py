@@ -11,8 +11,8 @@ import pytest
 from hlofuse.compilation import replay_config
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.library import questions
-from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.flags import joined
+from hlofuse.pipelines.targets import device_of
 from hlofuse.search.report import change
 from hlofuse.search.space import ACTIONS, Objective, Space
 from hlofuse.search.strategies import METHODS, minimized, search

@@ -19,8 +19,7 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.refusals import refusals
-from hlofuse.reports.fused.boundaries import gpu_boundaries, recreated_boundaries, split_fusions
-from hlofuse.reports.fused.model import Boundary
+from hlofuse.reports.fused.model import Boundary, gpu_boundaries, recreated_boundaries, split_fusions
 from hlofuse.rules.gpu_multi_output_fusion import CONNECTED
 from ..fixtures import companion_texts, unpacked
 from ..running import Golden, Run, find

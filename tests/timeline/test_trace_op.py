@@ -11,8 +11,7 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.reports.timeline import dump_sequences
 from hlofuse.reports.trace_op import follow
-from hlofuse.reports.trace_op.follow import with_replayed_passes
-from hlofuse.reports.trace_op.model import How, Trail
+from hlofuse.reports.trace_op.follow import How, Trail, with_replayed_passes
 from ..running import Golden, Run, lowered
 from .dump_directory import ALL, FUSED, PLAIN, SIMPLER, text, write
 

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
-from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
-from hlofuse.inputs.dump_names import DumpFile
+from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, DumpFile
 from hlofuse.inputs.ordered import restore_literals
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module

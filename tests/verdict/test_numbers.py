@@ -20,8 +20,7 @@ from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.verdict import candidates, phrases, text
 from hlofuse.reports.verdict import verdict as module
 from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
-from hlofuse.reports.whatif.model import Trial
-from hlofuse.reports.whatif.ranking import rank
+from hlofuse.reports.whatif.model import Trial, rank
 from .test_verdict import RMS
 
 BASE = Totals(2, Cost(bytes_read=1000, bytes_written=500), launches=2, modelled_us=90.0, floor_us=10.0)

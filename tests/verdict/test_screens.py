@@ -18,10 +18,9 @@ from hlofuse.cost.cpu.device import load_cpu
 from hlofuse.ir.record import replace
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.explain.model import HotKernel
-from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
+from hlofuse.reports.verdict.model import Share, Suggestion, Tiles, Verdict
 from hlofuse.reports.verdict.phrases import untried_lines
 from hlofuse.reports.verdict.text import print_screen
-from hlofuse.reports.verdict.tiles import Tiles
 from hlofuse.reports.verdict.verdict import _rank
 from hlofuse.reports.whatif.model import Trial
 from ..running import Golden

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.inputs.dump_names import read_name
+from hlofuse.inputs.dump_directory import read_name
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import passes_of
 from hlofuse.releases import AROUND_FUSION as RELEASE

@@ -12,7 +12,7 @@ from hlofuse.compilation import Compilation, ReplayConfig, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 from ..running import Run
 
 MODULE = """HloModule m

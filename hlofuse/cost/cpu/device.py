@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from hlofuse.ir import HlofuseError, Record
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import HlofuseError, Record, values
 from .work import Caches, Work
 
 _PACKAGED = Path(__file__).parent / "devices"

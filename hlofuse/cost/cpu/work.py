@@ -15,8 +15,7 @@ from hlofuse.analysis.elementwise import is_elementwise, without_bitcasts
 from hlofuse.analysis.flops import convolution_flops, dot_flops, first_leaf
 from hlofuse.analysis.kernels import computed_in, end_of, inside
 from hlofuse.cost.gpu.shapes import strides_of
-from hlofuse.ir import Instruction, Record, Shape, with_trait
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Instruction, Record, Shape, values, with_trait
 
 Work = dict[str, float]
 """Amounts by the name of their rate; each amount by its rate is a time in nanoseconds."""
@@ -95,7 +94,7 @@ def work_of(
     if emitter == "sort":
         return {name: amount / parts for name, amount in _sort(kernel).items()} | {"task": parts - 1}
     if emitter == "DUCC FFT":
-        n = whole = max(kernel.shape.element_count, kernel.operand.shape.element_count)
+        n = whole = max(kernel.element_count, kernel.operand.element_count)
         lengths = kernel.attributes.get("fft_length", ())
         longest = max(lengths, default=1)
         parts = max(1, min(parts, whole // longest))
@@ -301,7 +300,7 @@ class _Loops:
                     self._body += 3 if opcode in _EXTREME else 1
             is_part = opcode == "get-tuple-element"
             return [
-                (o, index, inner if is_part or o.shape.rank == shape.rank else None, count)
+                (o, index, inner if is_part or o.rank == shape.rank else None, count)
                 for o in dict.fromkeys(operands)
             ]
         if opcode in ("bitcast", "reshape"):
@@ -337,7 +336,7 @@ class _Loops:
                     self._other["choice of a row"] += count * each
             whole = max(shape.element_count, 1)
             parts = operands if opcode == "concatenate" else operands[:1]
-            return [(o, (own, k), inner, count * o.shape.element_count / whole) for k, o in enumerate(parts)]
+            return [(o, (own, k), inner, count * o.element_count / whole) for k, o in enumerate(parts)]
         if opcode == "gather":
             sizes, gathered = x.attributes.get("slice_sizes", ()), operands[0].shape
             row = max(math.prod(sizes), 1)
@@ -355,7 +354,7 @@ class _Loops:
             return [(operands[0], own, place, count), (operands[1], own, None, count / row)]
         if opcode == "scatter":
             self._has_loop = True
-            updates = operands[-1].shape.element_count
+            updates = operands[-1].element_count
             indices = operands[len(operands) // 2].shape
             each = len(x.attributes.get("scatter_dims_to_operand_dims", ())) or 1
             rows = max(indices.element_count // each, 1)
@@ -442,7 +441,7 @@ class _Loops:
             self._padding = 2 ** math.ceil(math.log2(max(row, 1))) / max(row, 1)
         elif row % lanes:
             self._padding = _CHECKED
-            arrays = 1 + sum(o.shape.element_count == shape.element_count for o in kernel.operands)
+            arrays = 1 + sum(o.element_count == shape.element_count for o in kernel.operands)
             rows = arrays * self._written / row
             self._other["partial tile"] += rows
             self._other["checked tile"] += rows * math.ceil(row / lanes)
@@ -571,7 +570,7 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
             if is_dot:
                 found[f"ynn dot {_uneven(x)}row"] += math.prod(batch) * rows
         elif x in products:
-            found[f"ynn dot {kind}"] += 2.0 * x.shape.element_count
+            found[f"ynn dot {kind}"] += 2.0 * x.element_count
         elif x.opcode == "reduce" and x.operand not in products:
             source = x.operand.shape
             if _computes_again(x, fusion):
@@ -583,14 +582,14 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
             is_extreme = along and x.to_apply.root.opcode in _EXTREME
             found["ynn reduced row"] += reduced * (_EXTREME_ROW if is_extreme else 1)
             summed = max(summed, reduced)
-            if along and x.shape.is_array:
-                found["ynn operation of a row"] += x.shape.element_count * operations
+            if along and x.is_array:
+                found["ynn operation of a row"] += x.element_count * operations
         elif x.opcode == "reduce-window":
-            found[f"ynn window {kind}"] += x.shape.element_count * window_size(x)
-        elif x.opcode not in _FREE and x not in squares and x.shape.element_count > 1:
+            found[f"ynn window {kind}"] += x.element_count * window_size(x)
+        elif x.opcode not in _FREE and x not in squares and x.element_count > 1:
             slow = x.opcode if x.opcode in _SLOW else "operation"
-            found[f"ynn {slow} {kind}"] += x.shape.element_count
-            longest = max(longest, x.shape.element_count / _run(x.shape, x.shape.minor_to_major[:1]))
+            found[f"ynn {slow} {kind}"] += x.element_count
+            longest = max(longest, x.element_count / _run(x.shape, x.shape.minor_to_major[:1]))
     found["ynn row"] = max(longest - summed, 0.0)
     return dict(found)
 
@@ -604,7 +603,7 @@ def _longer(dot: Instruction, threads: float) -> float:
     """The time of a product for that of one whose threads are all busy. YNNPACK makes no small tasks: many
     products are one (`choose_split_factors` in its `subgraph/dot.cc`)."""
     *batch, m, n = (max(d, 1) for d in (1, 1, *dot.shape.dimensions))
-    summed = dot_flops(dot) // (2 * max(dot.shape.element_count, 1)) or 1
+    summed = dot_flops(dot) // (2 * max(dot.element_count, 1)) or 1
     rows, columns = min(m, _TASK), min(n, _TASK * max(1, _PACKED // (_TASK * summed)))
     while max(rows * columns, (rows + columns) * summed) < _TASK_SIZE:
         if columns < n and (4 * columns <= rows or rows >= m):
@@ -713,9 +712,9 @@ def _product(
                 found["Eigen kernel"] = 1.0
             if emitter == "matrix-vector loop":
                 found[f"{emitter} batch"] += batch - 1
-                found[f"{emitter} row"] += x.shape.element_count
+                found[f"{emitter} row"] += x.element_count
             elif x.opcode == "dot" and x.operand.shape.minor_to_major[0] not in summed:
-                found[f"{emitter} element of columns"] += x.operand.shape.element_count
+                found[f"{emitter} element of columns"] += x.operand.element_count
     return dict(found)
 
 
@@ -735,7 +734,7 @@ def _convolution(x: Instruction, name: str) -> Work:
     if numbers is None or not sizes:
         return {f"{name} {kind}": flops}
     filters = max(x.shape.dimensions[numbers.output.index("f")] // groups, 1)
-    windows = x.shape.element_count / filters
+    windows = x.element_count / filters
     found: Work = {}
     if any(d.base_dilation > 1 for d in window_dimensions(x)):
         name += " between zeros"
@@ -761,9 +760,9 @@ def _rated(x: Instruction, name: str) -> Work:
     if x.opcode == "convolution":
         return _convolution(x, name)
     flops = _products(x)
-    n = max(x.shape.element_count, 1)
+    n = max(x.element_count, 1)
     summed = flops / 2 / n
-    size = x.shape.dimensions[-2:] if x.shape.rank else ()
+    size = x.shape.dimensions[-2:] if x.rank else ()
     short = min([summed, *size, *([1] if len(size) < 2 else [])]) < _SMALL_PRODUCT
     return {f"{name} {kind}{' short' if short else ''}": flops}
 
@@ -774,7 +773,7 @@ _SORTED_TOGETHER = 32_768  # elements that a thread sorts at a time (`sort_thunk
 def sort_tasks(kernel: Instruction, threads: int) -> float:
     """The factor by which threads that sort rows at once are faster than one (`SortThunk::Execute`)."""
     length = _sorted_length(kernel)
-    rows = kernel.operand.shape.element_count // length
+    rows = kernel.operand.element_count // length
     grain = max(1, _SORTED_TOGETHER // length)
     own = grain * math.ceil(math.ceil(rows / grain) / threads)
     return rows / min(rows, own) if rows else 1

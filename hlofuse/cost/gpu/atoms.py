@@ -252,7 +252,7 @@ def _minor_dimension(facts: ShapeFacts) -> tuple[int, int]:
 
 def _transposes_minor(instruction: Instruction, result: ShapeFacts, operands: list[ShapeFacts]) -> bool:
     """True if it reads its operand across the minor dimension (`TransposesMinorDimension`)."""
-    if instruction.opcode == "copy" and instruction.shape.is_array:
+    if instruction.opcode == "copy" and instruction.is_array:
         return _minor_dimension(operands[0])[0] != _minor_dimension(result)[0]
     if instruction.opcode == "transpose":
         place = inverse(operands[0].minor_to_major)

@@ -178,4 +178,4 @@ def _operands(graph: KernelGraph, node: Instruction) -> list[Instruction]:
 def _is_constant_or_scalar(instruction: Instruction) -> bool:
     """`IsBroadcastedConstantOrScalar`."""
     x = instruction.past("broadcast")
-    return x.opcode == "constant" or (x.shape.is_array and x.shape.rank == 0)
+    return x.opcode == "constant" or (x.is_array and x.rank == 0)

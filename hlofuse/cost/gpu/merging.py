@@ -9,7 +9,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 from .device import DeviceDescription
 from .model import KernelModel
-from .shared_tables import SharedTables
+from .summary_table import SharedTables
 from .ticks import fp32, seconds, single_half_away
 from .timing import Timing
 

@@ -13,8 +13,8 @@ from .device import DeviceDescription
 from .estimate import Estimate, OperandRead, chain_end
 from .launch import FusionAnalysis, Launch
 from .shapes import ShapeFacts
-from .shared_tables import SharedTables
 from .summary import EstimateCache, Summary, SummaryPair
+from .summary_table import SharedTables
 from .ticks import INFINITE
 from .timing import Timing, in_step, pair_reads, time_of, time_of_pair
 

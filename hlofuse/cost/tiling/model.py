@@ -10,9 +10,7 @@ from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate, Launch, OperandRead
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.opcodes import PrintOptions
-from hlofuse.ir.record import replace
+from hlofuse.ir import Instruction, PrintOptions, replace
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.releases import Release
 from .analysis import Analysis
@@ -20,8 +18,7 @@ from .constraints import PREFIX, NotTiled, Operation, Refusal, Tiling
 from .fusion_view import FusionView, view_of
 from .indexing_map import IndexingMap
 from .op_kinds import OpKinds
-from .tick_columns import KernelTimes, dot_tile_sizes
-from .tiled_cost import TilingCosts, tile_reads, tiling_costs
+from .tiled_cost import KernelTimes, TilingCosts, dot_tile_sizes, tile_reads, tiling_costs
 from .tilings import NO_TILE, Columns, TilingSet, all_of, valid_tilings
 
 _NO_TILING = "No valid tilings found."

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlofuse.inputs.wire_format import LaunchOrder, launch_order, opcodes, varint
-from hlofuse.ir.grouping import grouped
-from hlofuse.ir.record import Record
+from hlofuse.ir import Record, grouped
 from .model import DeviceKind, DeviceNumbers, DeviceTime, MeasuredTime, ProfiledModule
 
 Ints: TypeAlias = NDArray[np.int64]

@@ -8,10 +8,10 @@ from typing import Any
 from lark import Token
 from lark.lexer import Lexer
 
+from hlofuse.ir.text.tree.nodes import HANDLERS, Handler, Span, place
 from .errors import Rejected
 from .text import UNSIGNED_LIMIT, bad_escape
-from .tree import shapes, values  # noqa: F401  # they register
-from .tree.handlers import HANDLERS, Handler, Span, place
+from .tree import values  # noqa: F401  # they register
 
 _JSON_END = re.compile(r'[^{}"]*+(?:"(?:[^"\\]++|\\[^\n])*+"[^{}"]*+)*+')
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from hlofuse.ir.attributes.metadata import quote
+from hlofuse.ir.attributes.metadata import StackFrames, quote
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.opcodes import PrintOptions
-from hlofuse.ir.stack_frames import StackFrames
 
 _DEFAULT = PrintOptions()
 # Attributes XLA prints after the control predecessors.

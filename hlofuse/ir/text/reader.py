@@ -6,11 +6,11 @@ from functools import partial
 from itertools import islice
 
 from hlofuse.ir.attributes.attributes import Attributes
+from hlofuse.ir.attributes.metadata import StackFrames
 from hlofuse.ir.graph import Computation, Module
 from hlofuse.ir.native import no_collection
 from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
-from hlofuse.ir.stack_frames import StackFrames
 from .computation_reader import Body, GrammarFallback, ReadCache
 from .newer import read_newer
 from .patterns import (

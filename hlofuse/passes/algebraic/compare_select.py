@@ -1,9 +1,7 @@
 """Comparisons, logical operations, maxima and minima, and selections."""
 
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.opcodes import values
-from hlofuse.ir.removing import has_side_effect
+from hlofuse.ir import Instruction, has_side_effect, values
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds, scalar_of
@@ -206,7 +204,7 @@ def _select_part(c: Context, select: Instruction) -> bool:
             continue
         part, *starts = update.operands[1:]
         sizes = part.shape.dimensions
-        cut = [make.dynamic_slice(select, x, starts, sizes) if x.shape.rank else x for x in (condition, base)]
+        cut = [make.dynamic_slice(select, x, starts, sizes) if x.rank else x for x in (condition, base)]
         parts = [part if value is update else cut[1] for value in values]
         new = make.add(select, "select", part.shape, [cut[0], *parts])
         return c.become(select, make.add, update.opcode, select.shape, [base, new, *starts])

@@ -3,15 +3,13 @@
 from collections.abc import Hashable
 from functools import partial
 
-from hlofuse.ir import Instruction, Module, with_trait
+from hlofuse.ir import Instruction, Module, has_side_effect, remove_with_unused_operands, values, with_trait
 from hlofuse.ir.literal import ELIDED
-from hlofuse.ir.opcodes import values
-from hlofuse.ir.removing import has_side_effect, is_dead, remove_with_unused_operands
+from hlofuse.ir.removing import is_dead
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import NotRepresentable, Pass, any_change
 from hlofuse.passes.common import make
-from hlofuse.passes.common.elementwise import CannotEvaluate
-from hlofuse.passes.common.evaluation import evaluate
+from hlofuse.passes.common.evaluation import CannotEvaluate, evaluate
 from hlofuse.trace import Recorder
 
 _NEVER = with_trait("not-folded")
@@ -80,7 +78,7 @@ class _UnknownElements:
             return source if _is_elided(source) else None
         if not any(map(_is_elided, i.operands)) or not all(s.rank for s in i.shape.results):
             return None  # no text leaves out the element of a scalar
-        given = sum(o.shape.element_count for o in i.operands)
+        given = sum(o.element_count for o in i.operands)
         if max(given, *(s.element_count for s in i.shape.results)) > MOST_FOLDED:
             return None
         key = (i.computation, self._key(i))

@@ -122,7 +122,7 @@ def both_orders(x: Instruction) -> tuple[tuple[Instruction, Instruction], ...]:
 def is_all(x: Instruction, value: Value) -> bool:
     """A constant, perhaps broadcast, of nothing but `value` (`IsAll`)."""
     x = x.through("broadcast")
-    if x.opcode != "constant" or not x.shape.is_array:
+    if x.opcode != "constant" or not x.is_array:
         return False
     if x.element_type == "pred" and value not in (0, 1):
         return False
@@ -141,7 +141,7 @@ def _is_negative_zero(value: Value) -> bool:
 
 def scalar_constant(x: Instruction) -> bool:
     """`ConstantScalar`."""
-    return x.opcode == "constant" and x.shape.is_array and not x.shape.dimensions
+    return x.opcode == "constant" and x.is_array and not x.shape.dimensions
 
 
 def broadcast_constant(x: Instruction, is_constant: Predicate = scalar_constant) -> Instruction | None:

@@ -49,7 +49,7 @@ def _swapped_precision(x: Instruction) -> dict[str, str]:
 def handle_dot(c: Context, dot: Instruction) -> bool:
     if c.options.layout_sensitive or len(dot.operands) != 2:
         return False
-    if any(x.shape.element_count == 0 for x in (dot, *dot.operands)):
+    if any(x.element_count == 0 for x in (dot, *dot.operands)):
         zero = make.scalar(dot, dot.element_type, 0)
         return c.broadcast(dot, zero)
     supported, dims = dot.raw("algorithm") in _SUPPORTED, DotDimensions.of(dot)
@@ -59,7 +59,7 @@ def handle_dot(c: Context, dot: Instruction) -> bool:
         c.release.cpu_sums_products or not c.options.executing_on_cpu
     )
     if supported and is_on:
-        only = [not dims.free(side, o.shape.rank) for side, o in enumerate(dot.operands)]
+        only = [not dims.free(side, o.rank) for side, o in enumerate(dot.operands)]
         if all(only) or (any(only) and not c.options.executing_on_cpu):
             return _as_reduction(c, dot)
     return _drop_ones(c, dot) or _drop_transposes(c, dot)
@@ -69,7 +69,7 @@ def _normalize(dot: Instruction, side: int) -> Instruction:
     """Batch dimensions first, contracted ones last (`NormalizeDotOperandToBatchMajorAndContractingMinor`)."""
     operand = dot.operands[side]
     dims = DotDimensions.of(dot)
-    order = [*dims.batch(side), *dims.free(side, operand.shape.rank), *dims.contracting(side)]
+    order = [*dims.batch(side), *dims.free(side, operand.rank), *dims.contracting(side)]
     if not is_sorted(order):
         operand = make.transpose(operand, operand, order)
     return make.convert(operand, operand, dot.element_type)
@@ -79,11 +79,11 @@ def _as_product(c: Context, dot: Instruction) -> bool:
     """Without contraction: a product of broadcasts (`RewriteAsMultiplyDotWithZeroLhsContractingDim`)."""
     lhs, rhs = dot.operands
     left, right = _normalize(dot, 0), _normalize(dot, 1)
-    rank, batch = dot.shape.rank, len(DotDimensions.of(dot).lhs_batch)
-    if rank != lhs.shape.rank:
-        left = make.broadcast(dot, dot.shape, left, range(lhs.shape.rank))
-    if rank != rhs.shape.rank:
-        places = [*range(batch), *range(lhs.shape.rank, rank)]
+    rank, batch = dot.rank, len(DotDimensions.of(dot).lhs_batch)
+    if rank != lhs.rank:
+        left = make.broadcast(dot, dot.shape, left, range(lhs.rank))
+    if rank != rhs.rank:
+        places = [*range(batch), *range(lhs.rank, rank)]
         right = make.broadcast(dot, dot.shape, right, places)
     return c.binary(dot, "multiply", left, right)
 
@@ -92,7 +92,7 @@ def _as_reduction(c: Context, dot: Instruction) -> bool:
     """One side has no free dimensions: a sum of products (`RewriteBatchPlusContractingAsReduce`)."""
     left, right = _normalize(dot, 0), _normalize(dot, 1)
     batch, contracting = map(len, DotDimensions.of(dot).fixed(0))
-    outer_left, outer_right = (o.shape.rank - batch - contracting for o in dot.operands)
+    outer_left, outer_right = (o.rank - batch - contracting for o in dot.operands)
     outer = max(outer_left, outer_right)
     across = [*range(batch), *range(batch + outer, batch + outer + contracting)]
     if outer_right > 0:
@@ -139,7 +139,7 @@ def _drop_ones(c: Context, dot: Instruction) -> bool:
 def _drop_transposes(c: Context, dot: Instruction) -> bool:
     """Both operands transposed alike: the product is, instead (`RemoveTransposesFromDotOperands`)."""
     lhs, rhs = dot.operands
-    rank = dot.shape.rank
+    rank = dot.rank
     if lhs.opcode != "transpose" or rhs.opcode != "transpose" or lhs.dimensions != rhs.dimensions:
         return False
     permutation = lhs.dimensions
@@ -164,7 +164,7 @@ _NONE = PaddingDimension(0, 0)
 
 
 def handle_convolution(c: Context, conv: Instruction) -> bool:
-    if any(o.shape.element_count == 0 for o in conv.operands):
+    if any(o.element_count == 0 for o in conv.operands):
         return c.become(conv, make.scalar_like, 0)
     rewrites = _with_padded_input, _swap_operands, _convolution_to_dot
     return any(rewrite(c, conv) for rewrite in rewrites)
@@ -181,7 +181,7 @@ def _convolution_to_dot(c: Context, conv: Instruction) -> bool:
     minor = source.shape.minor_to_major
     channels = labels.kernel_input_feature_dimension, labels.kernel_output_feature_dimension
     depth, width = sizes = [kernel.shape.dimensions[d] for d in channels]
-    if not c.options.layout_sensitive or depth * width != kernel.shape.element_count or _has_groups(conv):
+    if not c.options.layout_sensitive or depth * width != kernel.element_count or _has_groups(conv):
         return False
     outer, inner = map(kernel.shape.minor_to_major.index, channels)
     last = labels.input_feature_dimension, labels.output_feature_dimension
@@ -189,7 +189,7 @@ def _convolution_to_dot(c: Context, conv: Instruction) -> bool:
         return False
     if any(w.stride * w.base_dilation != 1 or w.padding_low or w.padding_high for w in window_of(conv)):
         return False
-    shapes = [source.shape.element_count // depth, depth], sizes
+    shapes = [source.element_count // depth, depth], sizes
     pairs = zip(conv.operands, shapes, strict=True)
     parts = [make.bitcast(o, array(o.element_type, n)) for o, n in pairs]
     dot = new_dot(conv, parts, [(), ()], [(1,), (0,)])

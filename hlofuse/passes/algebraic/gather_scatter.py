@@ -8,7 +8,7 @@ from .context import Context, is_of_parameters
 
 def handle_gather(c: Context, gather: Instruction) -> bool:
     operand = gather.operand
-    if operand.shape.element_count == 0:
+    if operand.element_count == 0:
         return c.become(gather, make.scalar_like, 0)
     if operand.shape.is_effective_scalar:
         scalar = operand
@@ -21,7 +21,7 @@ def handle_gather(c: Context, gather: Instruction) -> bool:
 def handle_scatter(c: Context, scatter: Instruction) -> bool:
     count = len(scatter.operands) // 2
     bases, updates = scatter.operands[:count], scatter.operands[count + 1 :]
-    if all(u.shape.element_count == 0 for u in updates) and count == 1:
+    if all(u.element_count == 0 for u in updates) and count == 1:
         c.replace_if_compatible(scatter, bases[0])
     return False
 
@@ -68,7 +68,7 @@ def _sum_of_two(
     """One scatter of both updates where those join, else one into the result of the other."""
     place = _where_to_join(lhs, rhs)
     updates = [s.operands[2] for s in (lhs, rhs)]
-    if place is None or sum(u.shape.element_count for u in updates) >= lhs.shape.element_count:
+    if place is None or sum(u.element_count for u in updates) >= lhs.element_count:
         return False
     base = make.binary(add, "add", lhs.operand, rhs.operand)
     if not _join(lhs, rhs):
@@ -87,7 +87,7 @@ def _where_to_join(lhs: Instruction, rhs: Instruction) -> tuple[int, int] | None
         return None
     window = numbers_of(lhs, "update_window_dims")
     batching = numbers_of(lhs, "scatter_indices_batching_dims")
-    free = others(lhs.operands[2].shape.rank, window)
+    free = others(lhs.operands[2].rank, window)
     first: tuple[int, int] | None = None
     unequal: tuple[int, int] | None = None
     for d in reversed(range(a.rank)):

@@ -27,10 +27,10 @@ def handle_reduce(c: Context, reduce: Instruction) -> bool:
     shapes = reduce.shape.results
     shape = shapes[0]
     values = []
-    if 0 in (arg.shape.element_count, shape.element_count):
+    if 0 in (arg.element_count, shape.element_count):
         starts = zip(shapes, reduce.operands[count:], strict=True)
         values = [make.broadcast(reduce, s, v) for s, v in starts]
-    elif shape.element_count == arg.shape.element_count and (
+    elif shape.element_count == arg.element_count and (
         not c.options.layout_sensitive or reshape_is_bitcast(arg.shape, shape)
     ):
         arrays = zip(shapes, reduce.operands[:count], strict=True)
@@ -74,7 +74,7 @@ def _of_transpose(c: Context, reduce: Instruction) -> bool:
         return False
     free = (
         c.options.unconditional_reduce_of_transpose
-        or reduce.shape.rank < 2
+        or reduce.rank < 2
         or len(arg.users) == 1
         or all(u.opcode == "reduce" for u in arg.users)
     )
@@ -122,9 +122,9 @@ def _of_reshape(c: Context, reduce: Instruction) -> bool:
     source, function = arg.operand, reduce.to_apply
     pairs = unmodified_dimensions(source.shape, arg.shape)
     back = {b: a for a, b in pairs}
-    remaining = others(arg.shape.rank, reduce.dimensions)
+    remaining = others(arg.rank, reduce.dimensions)
     if all(d in back for d in remaining):
-        dimensions = others(source.shape.rank, {back[d] for d in remaining})
+        dimensions = others(source.rank, {back[d] for d in remaining})
         return c.become(reduce, make.reduce, source, init, dimensions, function)
     once = len(arg.users) == 1 or c.options.unconditional_reduce_of_transpose
     if once and all(d in back for d in reduce.dimensions):
@@ -148,7 +148,7 @@ def _of_concatenate(c: Context, reduce: Instruction) -> bool:
     for operand in arg.operands:
         part = make.reduce(reduce, operand, init, reduce.dimensions, function)
         if total is not None:
-            every = range(reduce.shape.rank)
+            every = range(reduce.rank)
             operands = [total, part]
             part = make.add(reduce, "map", reduce.shape, operands, called=function, dimensions=every)
         total = part
@@ -178,7 +178,7 @@ def _of_broadcast(c: Context, reduce: Instruction) -> bool:
         return False
     source, function = arg.operand, reduce.to_apply
     idempotent = next((op for op in ("maximum", "minimum", "and", "or") if _function(reduce, op)), None)
-    if idempotent and not source.shape.dimensions and len(reduce.dimensions) == arg.shape.rank:
+    if idempotent and not source.shape.dimensions and len(reduce.dimensions) == arg.rank:
         return c.binary(reduce, idempotent, source, init)
     dimensions = list(arg.dimensions)
     if c.release.reduces_before_broadcasts and all(d in dimensions for d in reduce.dimensions):
@@ -203,7 +203,7 @@ def handle_reduce_window(c: Context, x: Instruction) -> bool:
         return False
     operand, init = x.operands
     window: Window = x.attributes["window"]
-    if 0 in (operand.shape.element_count, x.shape.element_count):
+    if 0 in (operand.element_count, x.element_count):
         return c.broadcast(x, init)
     if not operand.shape.dimensions:
         return c.replace(x, operand)

@@ -4,9 +4,7 @@ from dataclasses import dataclass, field
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Instruction, Module
-from hlofuse.ir.opcodes import values
-from hlofuse.ir.removing import replace_instruction
+from hlofuse.ir import Instruction, Module, replace_instruction, values
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import Pass, VisitPass, replaced
 from hlofuse.passes.common import make
@@ -142,7 +140,7 @@ class SliceSinker(Pass):
                 # A replaced instruction has no users.
                 if i.operands and i.users and is_elementwise(i) and _of_like_slices(i):
                     group = _group(i)
-                    if sum(x.shape.element_count for x in group) >= _source(i, 0).shape.element_count:
+                    if sum(x.element_count for x in group) >= _source(i, 0).element_count:
                         _sink(group, [o.operand for o in i.operands])
                         changed = True
         return changed
@@ -209,7 +207,7 @@ class DegenerateDimensionRewriter(VisitPass):
 
     def handle(self, x: Instruction) -> bool:
         shape = without_ones(x.shape)
-        if not 0 < shape.rank < x.shape.rank or not is_elementwise(x):
+        if not 0 < shape.rank < x.rank or not is_elementwise(x):
             return False
         if any(o.opcode not in _NARROWED for o in x.operands):
             return False
@@ -225,7 +223,7 @@ def _narrowed(x: Instruction) -> Instruction:
     if x.opcode == "broadcast":
         places = [remaining.index(d) for d in x.dimensions if d in remaining]
         source, small = x.operand, without_ones(x.operand.shape)
-        source = source if source.shape.rank == small.rank else make.added(x, "reshape", small, [source])
+        source = source if source.rank == small.rank else make.added(x, "reshape", small, [source])
         is_whole = is_identity(places) and len(places) == shape.rank
         return source if is_whole else make.broadcast(x, shape, source, places)
     if x.opcode == "concatenate" and all(without_ones(o.shape).rank == shape.rank for o in x.operands):

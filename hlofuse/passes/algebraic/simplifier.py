@@ -4,73 +4,62 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.passes.algebraic import (
-    arithmetic,
-    compare_select,
-    dot,
-    gather_scatter,
-    pad_concatenate,
-    reduce,
-    reshape,
-    slice,
-    transpose,
-    unary,
-)
 from hlofuse.passes.base import ReleasePass, attempt, visit
 from hlofuse.trace import Recorder
+from . import arithmetic, compare_select, dot, gather_scatter, reduce, slice, transpose
 from .context import Context, Options
 
 Handler = Callable[[Context, Instruction], bool]
 """Rewrites an instruction; True if that has been replaced. What else changes only `Context.changed` says."""
 
 HANDLERS: dict[str, Handler] = {
-    "abs": unary.handle_abs,
+    "abs": arithmetic.handle_abs,
     "add": arithmetic.handle_add,
     "and": compare_select.handle_and,
-    "bitcast": reshape.handle_bitcast,
-    "bitcast-convert": reshape.handle_bitcast_convert,
+    "bitcast": transpose.handle_bitcast,
+    "bitcast-convert": transpose.handle_bitcast_convert,
     "broadcast": transpose.handle_broadcast,
     "clamp": compare_select.handle_clamp,
     "compare": compare_select.handle_compare,
-    "complex": unary.handle_complex,
-    "concatenate": pad_concatenate.handle_concatenate,
-    "conditional": unary.handle_conditional,
+    "complex": arithmetic.handle_complex,
+    "concatenate": slice.handle_concatenate,
+    "conditional": arithmetic.handle_conditional,
     "constant": transpose.handle_constant,
-    "convert": unary.handle_convert,
+    "convert": arithmetic.handle_convert,
     "convolution": dot.handle_convolution,
     "copy": transpose.handle_copy,
     "divide": arithmetic.handle_divide,
     "dot": dot.handle_dot,
     "dynamic-slice": slice.handle_dynamic_slice,
     "dynamic-update-slice": slice.handle_dynamic_update_slice,
-    "exponential": unary.handle_exponential,
+    "exponential": arithmetic.handle_exponential,
     "gather": gather_scatter.handle_gather,
-    "get-tuple-element": unary.handle_get_tuple_element,
-    "imag": unary.handle_part,
+    "get-tuple-element": arithmetic.handle_get_tuple_element,
+    "imag": arithmetic.handle_part,
     "iota": transpose.handle_iota,
-    "log": unary.handle_log,
-    "map": unary.handle_map,
+    "log": arithmetic.handle_log,
+    "map": arithmetic.handle_map,
     "maximum": compare_select.handle_extreme,
     "minimum": compare_select.handle_extreme,
     "multiply": arithmetic.handle_multiply,
-    "negate": unary.handle_negate,
+    "negate": arithmetic.handle_negate,
     "not": compare_select.handle_not,
     "or": compare_select.handle_or,
-    "pad": pad_concatenate.handle_pad,
-    "power": unary.handle_power,
-    "real": unary.handle_part,
+    "pad": slice.handle_pad,
+    "power": arithmetic.handle_power,
+    "real": arithmetic.handle_part,
     "reduce": reduce.handle_reduce,
-    "reduce-precision": unary.handle_reduce_precision,
+    "reduce-precision": arithmetic.handle_reduce_precision,
     "reduce-window": reduce.handle_reduce_window,
     "remainder": arithmetic.handle_remainder,
-    "reshape": reshape.handle_reshape,
-    "reverse": pad_concatenate.handle_reverse,
-    "rsqrt": unary.handle_rsqrt,
-    "sqrt": unary.handle_sqrt,
+    "reshape": transpose.handle_reshape,
+    "reverse": slice.handle_reverse,
+    "rsqrt": arithmetic.handle_rsqrt,
+    "sqrt": arithmetic.handle_sqrt,
     "scatter": gather_scatter.handle_scatter,
     "select": compare_select.handle_select,
     "slice": slice.handle_slice,
-    "sort": unary.handle_sort,
+    "sort": arithmetic.handle_sort,
     "subtract": arithmetic.handle_subtract,
     "transpose": transpose.handle_transpose,
     "xor": compare_select.handle_xor,
@@ -99,7 +88,7 @@ class AlgebraicSimplifier(ReleasePass):
         context = Context(computation, self.options, self.release)
 
         def handle(x: Instruction) -> None:
-            if x.shape.is_array or x.shape.is_tuple:
+            if x.is_array or x.shape.is_tuple:
                 HANDLERS[x.opcode](context, x)
 
         visit(computation, attempt(handle, recorder), _HANDLED)

@@ -52,7 +52,7 @@ class DotDimensions(Record):
 def free_dimensions(dot: Instruction) -> list[tuple[int, ...]]:
     """Dimensions neither batch nor contracting, of each operand."""
     dims = DotDimensions.of(dot)
-    return [dims.free(k, o.shape.rank) for k, o in enumerate(dot.operands)]
+    return [dims.free(k, o.rank) for k, o in enumerate(dot.operands)]
 
 
 def free_sizes(dot: Instruction) -> list[list[int]]:

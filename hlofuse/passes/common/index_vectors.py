@@ -11,7 +11,7 @@ from .shapes import array, is_identity, is_sorted, numbers_of, permute
 
 def flat_indices(indices: Instruction, vector: int) -> Instruction:
     """Index vectors one below the other (`TransformStartIndices`)."""
-    rank = indices.shape.rank
+    rank = indices.rank
     if vector == rank:
         indices = reshaped(indices, [*indices.shape.dimensions, 1])
         rank += 1
@@ -19,13 +19,13 @@ def flat_indices(indices: Instruction, vector: int) -> Instruction:
         indices = moved(indices, [*(d for d in range(rank) if d != vector), vector])
     if rank > 2:
         size = indices.shape.dimensions[-1]
-        return reshaped(indices, [indices.shape.element_count // size if size else 0, size])
+        return reshaped(indices, [indices.element_count // size if size else 0, size])
     return reshaped(indices, [1, *indices.shape.dimensions]) if rank == 1 else indices
 
 
 def with_vectors_last(indices: Instruction, vector: int) -> Instruction:
     """The dimension of numbers that make a vector comes last (`TransposeIndexVectorDimToLast`)."""
-    rank = indices.shape.rank
+    rank = indices.rank
     if vector >= rank - 1:
         return indices
     return make.transpose(indices, indices, [*(d for d in range(rank) if d != vector), vector])
@@ -33,7 +33,7 @@ def with_vectors_last(indices: Instruction, vector: int) -> Instruction:
 
 def index_vector(indices: Instruction, place: Instruction) -> Instruction:
     """The one at `place`: of a row of numbers the number, of vectors one below the other the vector."""
-    if indices.shape.rank == 1:
+    if indices.rank == 1:
         return slice_at(indices, place, [1])
     size = indices.shape.dimensions[1]
     return without_dimensions(slice_at(indices, make.padded(place, place, 0, 1), [1, size]), [0])
@@ -83,8 +83,8 @@ def is_simplified_scatter(scatter: Instruction) -> bool:
     count = len(scatter.operands) // 2
     window = numbers_of(scatter, "update_window_dims")
     return (
-        int(scatter.attributes["index_vector_dim"]) + 1 == scatter.operands[count].shape.rank
-        and scatter.operands[count + 1].shape.rank - len(window) <= 1
+        int(scatter.attributes["index_vector_dim"]) + 1 == scatter.operands[count].rank
+        and scatter.operands[count + 1].rank - len(window) <= 1
         and 0 not in window
         and is_sorted(window)
         and not numbers_of(scatter, "inserted_window_dims")

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hlofuse.ir import Instruction, Literal
-from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES, Shape
+from hlofuse.ir import COMPLEX_TYPES, INTEGER_TYPES, Instruction, Literal, Shape
 
 if TYPE_CHECKING:
     import numpy.typing as npt

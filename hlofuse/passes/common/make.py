@@ -225,7 +225,7 @@ def part(
     at: Instruction, x: Instruction, start: int, limit: int, along: int = 0, stride: int = 1
 ) -> Instruction:
     """The elements of `x` from `start` to `limit` along one dimension, lying as they did."""
-    rank = x.shape.rank
+    rank = x.rank
     starts, limits, strides = [0] * rank, list(x.shape.dimensions), [1] * rank
     starts[along], limits[along], strides[along] = start, limit, stride
     found = slice_of(at, x, starts, limits, strides)
@@ -265,7 +265,7 @@ def padded(
     value: Instruction | None = None,
 ) -> Instruction:
     """`x` with values, zeros if not given, before, after and between its elements along a dimension."""
-    each, sizes = [PaddingDimension(0, 0)] * x.shape.rank, list(x.shape.dimensions)
+    each, sizes = [PaddingDimension(0, 0)] * x.rank, list(x.shape.dimensions)
     each[along] = PaddingDimension(low, high, between)
     sizes[along] += low + high + between * (sizes[along] - 1)
     shape, config = replace(x.shape, dimensions=tuple(sizes)), PaddingConfig(each)

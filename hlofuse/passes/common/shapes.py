@@ -211,7 +211,7 @@ def slice_sizes_of(x: Instruction) -> tuple[int, ...]:
     sizes = x.operands[-1].shape.dimensions
     single = numbers_of(x, "inserted_window_dims") + numbers_of(x, "input_batching_dims")
     window = iter([sizes[d] for d in numbers_of(x, "update_window_dims")])
-    return tuple(1 if d in single else next(window, 1) for d in range(x.operand.shape.rank))
+    return tuple(1 if d in single else next(window, 1) for d in range(x.operand.rank))
 
 
 def window_of(convolution: Instruction) -> Window:

@@ -13,8 +13,7 @@ from hlofuse.analysis.custom_calls import (
     partitions_of,
 )
 from hlofuse.analysis.memory_scheduler import breadth_first
-from hlofuse.ir import Computation, Instruction, Module, Predicate, computation_of, module_of
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Computation, Instruction, Module, Predicate, computation_of, module_of, values
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import Pass, any_change, find_each
 from hlofuse.passes.common import make
@@ -177,7 +176,7 @@ class AllReduceSimplifier(Pass):
 def _is_of_one(x: Instruction) -> bool:
     if x.opcode in ("all-gather", "reduce-scatter"):
         return x.shape.key == x.operand.shape.key
-    if x.opcode != "all-reduce" or not x.shape.is_array:
+    if x.opcode != "all-reduce" or not x.is_array:
         return False
     module = module_of(computation_of(x))
     replicas = int(module.attributes.raw("replica_count") or 1)

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from hlofuse.analysis.custom_calls import is_inlined
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir import Computation, Instruction, Module, Shape, callees, reach, with_trait
+from hlofuse.ir import Computation, Instruction, Module, Shape, callees, reach, values, with_trait
 from hlofuse.ir.fusing import set_tuple_index
-from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import has_side_effect, replace_instruction
 from hlofuse.passes.base import Pass, RewritePass
 from hlofuse.passes.common import make

@@ -81,8 +81,8 @@ class Partition:
         found: list[_Sharding] | None = outer
         if x.opcode == "parameter":
             is_input = x.computation is self._module.entry
-            settled = x.shape.is_array or not is_input
-            found = (_shardings(x, "sharding") or [((),) * x.shape.rank]) if is_input else self._shardings[x]
+            settled = x.is_array or not is_input
+            found = (_shardings(x, "sharding") or [((),) * x.rank]) if is_input else self._shardings[x]
         elif x.opcode == "get-tuple-element":
             settled = True
             found = None if inside else [outer[x.tuple_index]]
@@ -303,7 +303,7 @@ def sharding_rule(x: Instruction) -> ShardingRule | None:
     """None for operations of which only the partitioner knows what devices exchange."""
     shape = x.shape.results[0]
     places = list(range(shape.rank))
-    ranks = [o.shape.rank for o in x.operands]
+    ranks = [o.rank for o in x.operands]
     dimensions = list(x.dimensions)
     if x.opcode in ELEMENTWISE_OPCODES | _KEEPS_PLACES and max(ranks, default=0) <= shape.rank:
         lengths = x.attributes.get("fft_length") or ()
@@ -324,7 +324,7 @@ def sharding_rule(x: Instruction) -> ShardingRule | None:
         pairs = dict(unmodified_dimensions(x.operand.shape, x.shape))
         factors = [d if d in pairs.values() else WHOLE for d in places]
         return ShardingRule([[pairs.get(d, WHOLE) for d in range(ranks[0])]], factors)
-    if x.opcode == "reduce" and all(o.opcode == "constant" for o in x.operands if not o.shape.rank):
+    if x.opcode == "reduce" and all(o.opcode == "constant" for o in x.operands if not o.rank):
         every = [list(range(rank)) for rank in ranks]
         return ShardingRule(every, others(ranks[0], dimensions))
     if x.opcode == "dot":
@@ -372,14 +372,14 @@ def _rule_of_indices(x: Instruction, ranks: list[int]) -> ShardingRule:
     free = gathers or _adds_to_zeros(x)
     indices = [d if d != vector and (free or d in indexed) else WHOLE for d in range(ranks[1])]
     left = iter([f for d, f in enumerate(indices) if d != vector])
-    rank = x.shape.rank if gathers else ranks[2]
+    rank = x.rank if gathers else ranks[2]
     moved = [WHOLE if d in windows else next(left) for d in range(rank)]
     return ShardingRule([array, indices], moved) if gathers else ShardingRule([array, indices, moved], array)
 
 
 def _adds_to_zeros(scatter: Instruction) -> bool:
     zero = scatter.operands[0].operands[:1] if scatter.operands[0].opcode == "broadcast" else []
-    is_sum = scatter.to_apply.root.opcode == "add" and scatter.shape.is_array
+    is_sum = scatter.to_apply.root.opcode == "add" and scatter.is_array
     return is_sum and any(o.opcode == "constant" and scalar_of(o) == 0 for o in zero)
 
 

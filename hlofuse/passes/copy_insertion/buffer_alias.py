@@ -17,8 +17,7 @@ from hlofuse.analysis.hlo_dataflow import HloDataflow
 from hlofuse.analysis.hlo_value import Index, subshape_at
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir import Computation, Instruction, Module, Shape, reach, with_trait
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Computation, Instruction, Module, Shape, reach, values, with_trait
 from hlofuse.passes.base import Pass
 from hlofuse.releases import Release
 from hlofuse.trace import Recorder

@@ -7,8 +7,7 @@ from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.kernels import SMALL_CALL
-from hlofuse.ir import Computation, Instruction, Module, Shape, with_trait
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Computation, Instruction, Module, Shape, values, with_trait
 from hlofuse.ir.removing import bridge_control_dependencies
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
@@ -52,7 +51,7 @@ def _is_divisible(x: Instruction) -> bool:
         return x.fusion_kind == "kLoop"
     if opcode == "convolution":
         return why_not_eigen(x) is not None
-    return x.shape.is_array and (opcode in _DIVISIBLE or is_elementwise(x))
+    return x.is_array and (opcode in _DIVISIBLE or is_elementwise(x))
 
 
 def _may_update_in_place(x: Instruction) -> bool:

@@ -4,15 +4,12 @@ from hlofuse.analysis.convolution import dimension_numbers, why_never_eigen
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir.attributes.window import Window, WindowDimension
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.removing import replace_instruction
+from hlofuse.ir import Instruction, Module, Window, WindowDimension, replace_instruction
 from hlofuse.passes.base import Pass, VisitPass, replaced
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.shapes import array, descending, permute
-from hlofuse.passes.layout.assignment import LayoutAssignment
-from hlofuse.passes.layout.constraints import ComputationConstraint, row_major_everywhere
+from hlofuse.passes.layout.assignment import ComputationConstraint, LayoutAssignment, row_major_everywhere
 from hlofuse.passes.layout.rounds import assign_layouts
 from hlofuse.trace import Recorder
 
@@ -34,11 +31,11 @@ class _CpuLayouts(LayoutAssignment):
                 for number, operand in enumerate(i.operands):
                     self.set_operand_layout(i, number, row_major_everywhere(operand.shape))
                 continue
-            if i.opcode in ("all-gather", "reduce-scatter") and i.shape.is_array:
+            if i.opcode in ("all-gather", "reduce-scatter") and i.is_array:
                 self.set_major(i)
                 continue
             for number, operand in enumerate(i.operands):
-                if (i, number) in constraint.operands or not operand.shape.is_array:
+                if (i, number) in constraint.operands or not operand.is_array:
                     continue
                 if not self.buffers.forwards(i, number):
                     self.set_operand_layout(i, number, descending(operand.shape))

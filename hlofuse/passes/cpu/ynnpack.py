@@ -9,10 +9,8 @@ from msgspec import Struct
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
-from hlofuse.ir import Computation, Instruction, Module, Shape, set_attribute, with_trait
-from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
-from hlofuse.ir.merging import merge_fusion
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Computation, Instruction, Module, Shape, set_attribute, values, with_trait
+from hlofuse.ir.fusing import append_producer, computation_of, create_fusion, merge_fusion
 from hlofuse.passes.algebraic.context import is_of_parameters
 from hlofuse.passes.base import ReleasePass, substituted
 from hlofuse.passes.common import make
@@ -173,7 +171,7 @@ def is_reduction_supported(x: Instruction, release: Release) -> bool:
     if init.element_type != types[1]:
         return False
     if release.ynn_reduces_at_length:
-        is_long = source.shape.element_count >= _LEAST_REDUCED
+        is_long = source.element_count >= _LEAST_REDUCED
         if types[1] != "f32" or not is_long or source.opcode in _FASTER_FUSED:
             return False
     function = x.to_apply
@@ -193,7 +191,7 @@ def _is_window_supported(x: Instruction) -> bool:
             if w.base_dilation != 1 or w.window_dilation != 1 or w.window_reversal:
                 return False
             new += 1
-    return 0 < new <= _MOST_DIMENSIONS - x.shape.rank
+    return 0 < new <= _MOST_DIMENSIONS - x.rank
 
 
 def is_convolution_supported(x: Instruction) -> bool:

@@ -4,9 +4,8 @@ import math
 from collections.abc import Sequence
 
 from hlofuse.cost.gpu.reductions import neighbours
-from hlofuse.ir import Instruction, Module, Predicate, Shape, replace
+from hlofuse.ir import Instruction, Module, Predicate, Shape, replace, replace_instruction
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
-from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import (
     ExpandPass,
     NotRepresentable,
@@ -43,7 +42,7 @@ class DotDecomposer(ExpandPass):
 
 def _is_canonical(dot: Instruction, side: int) -> bool:
     batch, contracting = DotDimensions.of(dot).fixed(side)
-    free_at_most_one = len(batch) + 2 >= dot.operands[side].shape.rank
+    free_at_most_one = len(batch) + 2 >= dot.operands[side].rank
     return len(contracting) == 1 and free_at_most_one and batch == tuple(range(len(batch)))
 
 
@@ -190,7 +189,7 @@ def _concatenate_of_concatenates(concatenate: Instruction) -> bool:
 
 
 def _slice_of_concatenate(instruction: Instruction) -> bool:
-    if instruction.opcode != "slice" or instruction.shape.rank != 1:
+    if instruction.opcode != "slice" or instruction.rank != 1:
         return False
     concatenate = instruction.operand
     if concatenate.opcode != "concatenate":
@@ -209,10 +208,10 @@ def _slice_of_concatenate(instruction: Instruction) -> bool:
 
 
 def _reshape_of_broadcast(reshape: Instruction) -> bool:
-    if reshape.opcode != "reshape" or reshape.shape.rank != 0:
+    if reshape.opcode != "reshape" or reshape.rank != 0:
         return False
     broadcast = reshape.operand
-    if broadcast.opcode != "broadcast" or broadcast.shape.rank != 1 or broadcast.operand.shape.rank:
+    if broadcast.opcode != "broadcast" or broadcast.rank != 1 or broadcast.operand.rank:
         return False
     return _forward(reshape, broadcast.operand)
 
@@ -266,7 +265,7 @@ def _as_dot(x: Instruction) -> Instruction:
     lhs, rhs, sizes = x.operands
     dims = DotDimensions.of(x)
     (ragged,) = numbers_of(x, "lhs_ragged_dims")
-    place = sizes.shape.rank - 1
+    place = sizes.rank - 1
     if ragged in dims.lhs_contracting:
         if dims.lhs_contracting[0] != ragged:
             raise NotRepresentable("a product that contracts another dimension ahead of that of the groups")
@@ -311,11 +310,11 @@ def _dense(
     ranges = SliceRanges(SliceRange(0, n, 1) for n in bounds)
     group_starts = added(x, "slice", with_dimensions(ends.shape, bounds), [ends], slice=ranges)
     none = zeros(x, with_dimensions(ends.shape, [*bounds[:-1], 1]))
-    starts = added(x, "concatenate", sizes.shape, [none, group_starts], dimensions=[sizes.shape.rank - 1])
+    starts = added(x, "concatenate", sizes.shape, [none, group_starts], dimensions=[sizes.rank - 1])
 
     laid = [*x.shape.dimensions[:place], groups, *x.shape.dimensions[place:]]
     wide, mask = array(kind, laid), array("pred", laid)
-    of_sizes = range(sizes.shape.rank)
+    of_sizes = range(sizes.rank)
     first = added(x, "broadcast", wide, [starts], dimensions=of_sizes)
     count = added(x, "iota", array(kind, [x.shape.dimensions[ragged]]), [], iota_dimension="0")
     row = added(x, "broadcast", wide, [count], dimensions=[ragged + 1])
@@ -324,7 +323,7 @@ def _dense(
     is_before = added(x, "compare", mask, [row, end], direction="LT")
     is_in = added(x, "and", mask, [is_after, is_before])
 
-    rows = [d if d < place else d + 1 for d in range(x.shape.rank)]
+    rows = [d if d < place else d + 1 for d in range(x.rank)]
     each = added(x, "broadcast", array(x.element_type, laid), [x], dimensions=rows)
     return added(x, "select", each.shape, [is_in, each, zeros(x, each.shape)])
 
@@ -332,7 +331,7 @@ def _dense(
 def _running_sum(sizes: Instruction) -> Instruction:
     """The end of each group (`CreateCumulativeSum`)."""
     groups = sizes.shape.dimensions[-1]
-    plain = [WindowDimension(1)] * (sizes.shape.rank - 1)
+    plain = [WindowDimension(1)] * (sizes.rank - 1)
     window = Window((*plain, WindowDimension(groups, padding_low=groups - 1)))
     kind = sizes.element_type
     summed = reducer(sizes, "add", "add", kind)
@@ -345,7 +344,7 @@ def _moved_first(x: Instruction, dimension: int) -> Instruction:
     """`x` with that dimension and the first swapped (`TransposeIndexToFront`)."""
     if dimension == 0:
         return x
-    order = [*range(x.shape.rank)]
+    order = [*range(x.rank)]
     order[0], order[dimension] = dimension, 0
     shape = with_dimensions(x.shape, [x.shape.dimensions[d] for d in order])
     return added(x, "transpose", shape, [x], dimensions=order)

@@ -70,7 +70,7 @@ def merge(group: Sequence[Usage], on_left: bool) -> tuple[Instruction, list[Inst
     results, start = [], 0
     for usage, other, other_dims in zip(group, chained, dims, strict=True):
         size = other_dims.sizes[place]
-        cut = product.shape.rank - 1 if on_left else len(shared_dims.groups[BATCH])
+        cut = product.rank - 1 if on_left else len(shared_dims.groups[BATCH])
         part = _slice(product, cut, start, size)
         start += size
         back = _result(usage, shared, shared_dims, other, other_dims, on_left)
@@ -332,7 +332,7 @@ def _classes(computation: Computation, *, tracked: bool) -> dict[Key, list[Usage
 def _source(dot: Instruction, side: int, tracked: bool) -> tuple[Instruction, DotOperand]:
     """The operand's source while no dimension has two categories (`GetOperandSourceWithCategories`)."""
     current, dims = dot.operands[side], DotOperand.of(dot, side)
-    while current.opcode in _SHAPES and (tracked or (current.opcode, current.shape.rank) == ("transpose", 2)):
+    while current.opcode in _SHAPES and (tracked or (current.opcode, current.rank) == ("transpose", 2)):
         operand_dims = dims.of_operand(current)
         if operand_dims is None:
             break

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Instruction, Module, Predicate, Record, numbered
+from hlofuse.ir import Instruction, Module, Predicate, Record, numbered, replace_instruction, values
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
-from hlofuse.ir.opcodes import values
-from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES
 from hlofuse.passes.base import (
     ExpandPass,
@@ -43,7 +41,7 @@ class GemvRewriter(VisitPass):
     def handle(self, dot: Instruction) -> bool:
         lhs, rhs = dot.operands
         dims = DotDimensions.of(dot)
-        of_lhs, of_rhs = (len(dims.free(side, o.shape.rank)) == 1 for side, o in enumerate((lhs, rhs)))
+        of_lhs, of_rhs = (len(dims.free(side, o.rank)) == 1 for side, o in enumerate((lhs, rhs)))
         vector = rhs if of_lhs else lhs
         # The matrix keeps its layout; unless bitcasts are made, it has to be the usual one, too.
         shapes = [i.shape for i in ((vector, dot) if self.layout_sensitive else (lhs, rhs, dot))]
@@ -184,7 +182,7 @@ class TransposeFolding(Pass):
         moved = [side for side, o in enumerate(x.operands) if o.opcode == "transpose"]
         if x.opcode == "convolution":
             return moved if self.into_convolutions else []
-        if x.opcode != "dot" or len(x.operands) != 2 or any(o.shape.rank < 2 for o in x.operands):
+        if x.opcode != "dot" or len(x.operands) != 2 or any(o.rank < 2 for o in x.operands):
             return []
         can_fold = self.can_fold or _is_row_column
         return [side for side in moved if not is_identity(x.operands[side].dimensions) and can_fold(x, side)]
@@ -195,7 +193,7 @@ def _is_row_column(dot: Instruction, side: int) -> bool:
     transpose = dot.operands[side]
     batch, contracting = DotDimensions.of(dot).fixed(side)
     return (
-        len(batch) == transpose.shape.rank - 2
+        len(batch) == transpose.rank - 2
         and len(contracting) == 1
         and all(transpose.dimensions[d] == d for d in batch)
     )
@@ -204,7 +202,7 @@ def _is_row_column(dot: Instruction, side: int) -> bool:
 def _fold(dot: Instruction, sides: list[int]) -> None:
     is_folded = [side in sides for side in (0, 1)]
     pairs = list(zip(dot.operands, is_folded, strict=True))
-    orders = (dict(enumerate(o.dimensions if fold else range(o.shape.rank))) for o, fold in pairs)
+    orders = (dict(enumerate(o.dimensions if fold else range(o.rank))) for o, fold in pairs)
     operands = [o.operand if fold else o for o, fold in pairs]
     batch, contracting = DotDimensions.of(dot).moved(*orders)
     new = new_dot(dot, operands, batch, contracting)

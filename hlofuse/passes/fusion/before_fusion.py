@@ -5,9 +5,8 @@ becomes a fusion of its own (`xla/codegen/emitters/fusion_wrapper_base.cc`)."""
 from collections.abc import Iterator
 
 from hlofuse.analysis.call_sites import with_changed_after
-from hlofuse.ir import Computation, Instruction, Module, replace, with_trait
+from hlofuse.ir import Computation, Instruction, Module, replace, values, with_trait
 from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
-from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import DevicePass, Pass, ReleasePass
 from hlofuse.rules.fusion_wrapper import RULES, WRAPPED_OPCODES, WrapCandidate

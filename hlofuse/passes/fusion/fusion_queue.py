@@ -91,8 +91,8 @@ def globally_unfusible(computation: Computation, may_fuse: MayFuse) -> dict[Inst
     for producer in reversed(computation.post_order()):
         if is_effectively_at_most_unary(producer):
             continue
-        operands = sum(o.shape.element_count for o in dict.fromkeys(producer.operands))
-        if operands <= producer.shape.element_count:
+        operands = sum(o.element_count for o in dict.fromkeys(producer.operands))
+        if operands <= producer.element_count:
             continue
         if not is_fusible(producer):
             blocked: Figures | None = {}
@@ -101,7 +101,7 @@ def globally_unfusible(computation: Computation, may_fuse: MayFuse) -> dict[Inst
                 (b for u in producer.users if (b := search.blocked(producer, u)) is not None), None
             )
         if blocked is not None:
-            elements = {"operand_elements": operands, "result_elements": producer.shape.element_count}
+            elements = {"operand_elements": operands, "result_elements": producer.element_count}
             search.unfusible[producer] = {**elements, **blocked}
     return search.unfusible
 
@@ -113,7 +113,7 @@ def is_effectively_at_most_unary(instruction: Instruction) -> bool:
     for operand in instruction.operands:
         if operand.opcode in ("broadcast", "iota") or is_constant_effective_scalar(operand):
             continue
-        if (operand.shape.true_rank if operand.shape.is_array else 0) >= rank:
+        if (operand.shape.true_rank if operand.is_array else 0) >= rank:
             large += 1
     return large <= 1
 

@@ -8,10 +8,8 @@ from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.elementwise import is_expensive
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
-from hlofuse.ir import Computation, Instruction, Module
-from hlofuse.ir.fusing import append_producer, computation_of, fuse_in_place_of
-from hlofuse.ir.merging import merge_fusion
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Computation, Instruction, Module, computation_of, values
+from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
 from hlofuse.passes.base import DevicePass
 from hlofuse.rules.fusion_merger import (
     MERGE_RULES,

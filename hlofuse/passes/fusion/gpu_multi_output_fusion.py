@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from hlofuse.analysis.components import MergedOrder
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.ir.fusing import fuse_in_place_of, merge_extra_output, set_fusion_kind
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -75,7 +75,7 @@ class _Driver:
         return changed
 
     def _fuse_siblings(self, parent: Instruction) -> bool:
-        scalar = parent.shape.is_array and parent.shape.is_effective_scalar
+        scalar = parent.is_array and parent.shape.is_effective_scalar
         if scalar and self._settings.enables(IS_SCALAR):
             operands = ", ".join(o.name for o in parent.operands)
             message = f"Operand {parent.name} = {parent.opcode}({operands}) is not profitable"

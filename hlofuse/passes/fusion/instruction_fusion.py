@@ -8,8 +8,7 @@ from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.custom_calls import is_embedded
 from hlofuse.analysis.elementwise import is_expensive, is_fusible
 from hlofuse.ir import Computation, Instruction, Module
-from hlofuse.ir.fusing import append_producer, fuse_in_place_of
-from hlofuse.ir.merging import merge_fusion
+from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
 from hlofuse.passes.base import ReleasePass, any_change
 from hlofuse.rules.instruction_fusion import (
     CANNOT_BE_DUPLICATED,

@@ -41,8 +41,8 @@ def _ends(computation: Computation) -> set[Instruction]:
             x = min(following, key=order.__getitem__, default=product)
             if x in claimed and x.opcode != "convolution" and len(product.users) > 1:
                 kernel = [product]
-            goes_on = (is_loop(x) or x.opcode == "bitcast") and x.shape.is_array and x not in claimed
-            if x is product or not goes_on or x.shape.element_count != product.shape.element_count:
+            goes_on = (is_loop(x) or x.opcode == "bitcast") and x.is_array and x not in claimed
+            if x is product or not goes_on or x.element_count != product.element_count:
                 break
             if any(_is_larger(o, product) for o in x.operands):
                 break
@@ -72,12 +72,12 @@ def _end_of_softmax(greatest: Instruction, ends: set[Instruction]) -> Instructio
     others = [u for u in rows.users if u is not greatest]
     spread = [u for u in greatest.users if u.opcode == "broadcast"]
     is_inner = {*greatest.dimensions} <= {*rows.shape.minor_to_major[:2]}
-    if rows in ends or rows.shape.rank < 3 or not is_inner or len(others) != 1 or not spread:
+    if rows in ends or rows.rank < 3 or not is_inner or len(others) != 1 or not spread:
         return None
     end = others[0]
     if end.opcode != "subtract" or end.operands[1] is not spread[0]:
         return None
-    while len(end.users) == 1 and is_loop(end.users[0]) and end.users[0].shape.rank == rows.shape.rank:
+    while len(end.users) == 1 and is_loop(end.users[0]) and end.users[0].rank == rows.rank:
         end = end.users[0]
     return end
 

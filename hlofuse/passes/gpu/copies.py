@@ -5,10 +5,8 @@ from collections.abc import Iterator, Sequence
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, is_elementwise_on_operand
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir import Computation, Instruction, Module, Shape, reach, replace
+from hlofuse.ir import Computation, Instruction, Module, Shape, reach, replace, replace_instruction, values
 from hlofuse.ir.fusing import append_outputs, computation_of, get_tuple_element
-from hlofuse.ir.opcodes import values
-from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import DevicePass, Pass, RewritePass, VisitPass, replaced
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import replace_users

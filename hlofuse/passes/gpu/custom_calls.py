@@ -5,9 +5,8 @@ import math
 
 from hlofuse.analysis.elementwise import is_fusible
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir import Instruction, Module, Shape
+from hlofuse.ir import Instruction, Module, Shape, values
 from hlofuse.ir.names import NameUniquer
-from hlofuse.ir.opcodes import values
 from hlofuse.passes.base import DevicePass, Pass, VisitPass, expand_each, find_each, replaced
 from hlofuse.passes.common.make import added, bare_element, get_tuple_element
 from hlofuse.passes.common.shapes import array

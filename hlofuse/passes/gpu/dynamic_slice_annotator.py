@@ -13,8 +13,7 @@ from hlofuse.cost.gpu.shapes import strides_of
 from hlofuse.ir import Instruction, Module, Shape, reach, set_attribute
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.calls import make_asynchronous
-from hlofuse.passes.common.elementwise import CannotEvaluate
-from hlofuse.passes.common.evaluation import elements
+from hlofuse.passes.common.evaluation import CannotEvaluate, elements
 from hlofuse.passes.common.literals import integer_of
 from hlofuse.trace import Recorder
 

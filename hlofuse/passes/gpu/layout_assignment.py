@@ -7,14 +7,11 @@ from functools import partial
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.opcodes import values, with_trait
-from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, Shape
+from hlofuse.ir import COMPLEX_TYPES, FLOATING_TYPES, Instruction, Module, Shape, values, with_trait
 from hlofuse.passes.base import DevicePass
 from hlofuse.passes.common.dots import DotDimensions, free_dimensions, free_sizes
 from hlofuse.passes.common.shapes import aligned, descending, is_sorted, permute, relaid, without_ones
-from hlofuse.passes.layout.assignment import LayoutAssignment
-from hlofuse.passes.layout.constraints import ComputationConstraint, Order
+from hlofuse.passes.layout.assignment import ComputationConstraint, LayoutAssignment, Order
 from hlofuse.passes.layout.rounds import assign_layouts
 from hlofuse.releases import Release
 from hlofuse.trace import Recorder
@@ -63,7 +60,7 @@ def can_fold_transpose(dot: Instruction, number: int) -> bool:
     transpose = dot.operands[number]
     dims = DotDimensions.of(dot)
     mapping = transpose.dimensions
-    free = dims.free(number, transpose.shape.rank)
+    free = dims.free(number, transpose.rank)
     batch, contracting = (permute(mapping, own) for own in dims.fixed(number))
     moved = permute(mapping, free)
     return is_sorted(moved) and is_matrix(transpose.operand.shape, batch, contracting, moved)
@@ -74,7 +71,7 @@ def is_for_cublas(dot: Instruction, of_vectors: bool = True) -> bool:
     dims = DotDimensions.of(dot)
     matrices = 0
     for number, free in enumerate(free_sizes(dot)):
-        last = dot.operands[number].shape.rank - 1
+        last = dot.operands[number].rank - 1
         if len(free) > 1 or len(dims.contracting(number)) != 1 or last in dims.batch(number):
             return False
         matrices += free not in ([], [1])
@@ -112,7 +109,7 @@ class GpuLayoutAssignment(DevicePass):
 def _is_left_out(instruction: Instruction) -> bool:
     if instruction.opcode in _LEFT_OUT:
         return True
-    if instruction.opcode == "bitcast-convert" and instruction.shape.rank != instruction.operand.shape.rank:
+    if instruction.opcode == "bitcast-convert" and instruction.rank != instruction.operand.rank:
         return True
     special = any(s.layout is not None and s.layout.suffix for _, s in instruction.shape.subshapes())
     if special or instruction.opcode != "conditional":
@@ -172,10 +169,10 @@ class _GpuLayouts(LayoutAssignment):
             ):
                 self._constrain_sort(instruction)
             elif custom_call_target(instruction) == "__gpu$TopK":
-                order = tuple(range(instruction.operand.shape.rank - 1, -1, -1))
+                order = tuple(range(instruction.operand.rank - 1, -1, -1))
                 for k in (0, 1):
                     self.set_buffer_layout(self.buffers.defined_by(instruction)[k,], order)
-            elif opcode in _MAJOR and instruction.shape.is_array and instruction.dimensions:
+            elif opcode in _MAJOR and instruction.is_array and instruction.dimensions:
                 self.set_major(instruction)
             elif opcode == "triangular-solve":
                 for number in (0, 1):
@@ -183,14 +180,14 @@ class _GpuLayouts(LayoutAssignment):
                 self.set_instruction_layout(instruction, _fortran(instruction.shape))
 
     def _constrain_sort(self, sort: Instruction) -> None:
-        rank = sort.operand.shape.rank
+        rank = sort.operand.rank
         if rank <= 1:
             return
         order = tuple(range(rank - 1, -1, -1))
         defined = self.buffers.defined_by(sort)
         for number in range(len(sort.operands)):
             self.set_array_operand_layout(sort, number, order)
-            self.set_buffer_layout(defined[()] if sort.shape.is_array else defined[number,], order)
+            self.set_buffer_layout(defined[()] if sort.is_array else defined[number,], order)
 
     def _constrain_transpose(self, transpose: Instruction) -> None:
         """If a dot can, it writes so that its transpose is a row-major bitcast."""
@@ -210,7 +207,7 @@ class _GpuLayouts(LayoutAssignment):
         needs_result = bool(dims.lhs_batch)
         for number, operand in enumerate(dot.operands):
             batch, contracting = dims.fixed(number)
-            free = dims.free(number, operand.shape.rank)
+            free = dims.free(number, operand.rank)
             needs_result |= len(free) > 1
             if minor:  # `SetDotOperandLayoutToMinorContracting`
                 shape = operand.shape

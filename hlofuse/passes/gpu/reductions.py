@@ -185,7 +185,7 @@ class ReductionSplitter(VisitPass):
 
     def handle(self, reduce: Instruction) -> bool:
         dimensions = reduce.dimensions
-        if has_own_emitter(reduce, self.device) or len(dimensions) < 2 or not reduce.shape.is_array:
+        if has_own_emitter(reduce, self.device) or len(dimensions) < 2 or not reduce.is_array:
             return False
         operand = reduce.operand
         sizes = operand.shape.dimensions

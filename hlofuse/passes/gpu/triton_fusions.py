@@ -9,13 +9,12 @@ from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shapes import normalized_transpose
-from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.cost.tiling.constraints import Tiling, backend_config_text
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
-from hlofuse.ir import Attributes, Computation, Instruction, Module, Record, with_trait
+from hlofuse.ir import Attributes, Computation, Instruction, Module, Record, numbered, post_order, with_trait
 from hlofuse.ir.fusing import computation_of, module_of, set_fusion_kind
-from hlofuse.ir.grouping import numbered, post_order
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import FixedPoint, ReleasePass, replaced
 from hlofuse.passes.common.calls import filled
@@ -140,19 +139,19 @@ class _Matcher(Record):
             return None
         broadcast = self._trivially_reached(root.operands[1], "broadcast")
         reduce = self._trivially_reached(broadcast.operand, "reduce") if broadcast is not None else None
-        if broadcast is None or reduce is None or not reduce.shape.is_array:
+        if broadcast is None or reduce is None or not reduce.is_array:
             return None
         if not broadcast.shape.is_row_major or not reduce.shape.is_row_major:
             return None
         if not self._is_fusible_reduction(reduce) or len(broadcast.users) != 1 or len(reduce.users) != 1:
             return None
-        if broadcast.shape.rank - 1 in broadcast.dimensions:
+        if broadcast.rank - 1 in broadcast.dimensions:
             return None
         producer = reduce.operand
         while self._trivial(producer):
             producer = _followed(producer)
         left = root.operand
-        if not producer.shape.is_array or not producer.shape.is_row_major:
+        if not producer.is_array or not producer.shape.is_row_major:
             return None
         if not self._leads_to(producer, left) or (producer is not left and len(left.users) != 1):
             return None
@@ -163,7 +162,7 @@ class _Matcher(Record):
 
     def _trivial(self, instruction: Instruction) -> bool:
         """`IsTriviallyFusible`."""
-        if len(instruction.users) > 1 or not instruction.shape.is_array or not instruction.shape.is_row_major:
+        if len(instruction.users) > 1 or not instruction.is_array or not instruction.shape.is_row_major:
             return False
         if instruction.opcode == "bitcast":
             return True
@@ -198,7 +197,7 @@ class _Matcher(Record):
 
     def _is_fusible_reduction(self, reduce: Instruction) -> bool:
         """`ShouldFuseReduction`: over the last dimension, from a constant."""
-        if not self._supported(reduce) or reduce.dimensions != (reduce.operand.shape.rank - 1,):
+        if not self._supported(reduce) or reduce.dimensions != (reduce.operand.rank - 1,):
             return False
         start = reduce.operands[1]
         if start.opcode == "convert":
@@ -327,7 +326,7 @@ def _is_slow_transpose(fusion: Instruction) -> bool:
     if order[order[-1]] != rank - 1 or order[-1] >= rank - 2:
         return False
     if source.opcode == "bitcast":
-        if not source.shape.rank:
+        if not source.rank:
             return False
         minor = source.shape.dimensions[source.shape.minor_to_major[0]]
         return minor.bit_count() == 1 and source.operand.opcode == "parameter"

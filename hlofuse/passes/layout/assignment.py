@@ -1,23 +1,198 @@
-"""Passing on what is asked of layouts (`PropagateConstraints`): from one side of an operation to a good
-layout of the other (`ChooseOperandLayoutFromOutputLayout`, `ChooseOutputLayoutFromOperandLayout`)."""
+"""The buffers of a module, and what is asked of their layouts. It is passed on (`PropagateConstraints`) from
+one side of an operation to a good layout of the other (`ChooseOperandLayoutFromOutputLayout`,
+`ChooseOutputLayoutFromOperandLayout`)."""
 
 from collections import deque
 from collections.abc import Callable, Collection
 
+from msgspec import Struct
+
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, with_trait
-from hlofuse.passes.common.shapes import aligned, ones_moved, others, permute, relaid, without
-from .constraints import (
-    Buffer,
-    BufferConstraint,
-    Buffers,
-    ComputationConstraint,
-    Constraint,
-    Index,
-    OperandConstraint,
-    Order,
-)
+from hlofuse.ir import Computation, Instruction, Module, Record, Shape, computation_of, values, with_trait
+from hlofuse.passes.base import accept_order
+from hlofuse.passes.common.shapes import aligned, descending, ones_moved, others, permute, relaid, without
+
+Index = tuple[int, ...]  # The way to an element of a tuple
+_FORWARDING = values("add-dependency bitcast domain opt-barrier")
+
+
+class Buffer(Record, eq=False):
+    """An array or tuple at its origin (`LogicalBuffer`), `number` in order (`TuplePointsToAnalysis`)."""
+
+    number: int
+    instruction: Instruction
+    index: Index
+    shape: Shape
+
+
+class Buffers:
+    def __init__(self, module: Module) -> None:
+        self.all = list[Buffer]()
+        self._defined = dict[Instruction, dict[Index, Buffer]]()
+        self._seen = dict[Instruction, dict[Index, Buffer]]()
+        self._forwarded = dict[Instruction, frozenset[Buffer]]()
+        self._aliases = dict[Buffer, list[tuple[Instruction, Index]]]()
+        for computation in module.non_fusion_computations():
+            for instruction in accept_order(computation):
+                self._define(instruction)
+            for instruction in computation:
+                for index, buffer in self._seen[instruction].items():
+                    self._aliases.setdefault(buffer, []).append((instruction, index))
+
+    def arrays_defined_in(self, computation: Computation) -> list[Buffer]:
+        """In the order XLA numbers them."""
+        defined = (b for i in computation for b in self._defined[i].values() if b.shape.is_array)
+        return sorted(defined, key=lambda b: b.number)
+
+    def defined_by(self, instruction: Instruction) -> dict[Index, Buffer]:
+        return self._defined[instruction]
+
+    def of(self, instruction: Instruction) -> dict[Index, Buffer]:
+        """The buffers of its value, its own and others."""
+        return self._seen[instruction]
+
+    def aliases(self, buffer: Buffer) -> list[tuple[Instruction, Index]]:
+        """Every place where it can be seen."""
+        return self._aliases[buffer]
+
+    def forwards(self, instruction: Instruction, operand: int) -> bool:
+        """True if the result contains any of the operand's buffers (`AnyOperandBufferForwarded`)."""
+        result = self._forwarded.get(instruction)
+        if result is None:
+            seen, defined = self._seen[instruction], self._defined[instruction]
+            result = frozenset() if seen == defined else frozenset(seen.values())
+            self._forwarded[instruction] = result
+        return bool(result) and not result.isdisjoint(self._seen[instruction.operands[operand]].values())
+
+    def _define(self, instruction: Instruction) -> None:
+        opcode = instruction.opcode
+        defined = dict[Index, Buffer]()
+        seen = dict[Index, Buffer]()
+        if opcode == "get-tuple-element":
+            at = instruction.tuple_index
+            source = self._seen[instruction.operand]
+            seen = {index[1:]: b for index, b in source.items() if index[:1] == (at,)}
+        elif opcode in _FORWARDING:
+            seen = dict(self._seen[instruction.operand])
+        elif opcode == "tuple":
+            seen[()] = defined[()] = self._new(instruction, (), instruction.shape)
+            for k, operand in enumerate(instruction.operands):
+                seen.update({(k, *index): b for index, b in self._seen[operand].items()})
+        elif opcode == "copy":
+            seen = dict(self._seen[instruction.operand])
+            seen[()] = defined[()] = self._new(instruction, (), instruction.shape)
+        else:
+            for index, shape in instruction.shape.subshapes():
+                seen[index] = defined[index] = self._new(instruction, index, shape)
+        self._defined[instruction], self._seen[instruction] = defined, seen
+
+    def _new(self, instruction: Instruction, index: Index, shape: Shape) -> Buffer:
+        buffer = Buffer(len(self.all), instruction, index, shape)
+        self.all.append(buffer)
+        return buffer
+
+
+Order = tuple[int, ...]  # Dimensions from minor to major
+DEFAULT_PRIORITY, GIVEN_PRIORITY = -2, 3
+ROUNDS = 2  # `kNumberOfPropagationRounds`
+_MOST_UPDATES = 2
+
+
+class BufferConstraint(Struct, eq=False):
+    """The layout of what an instruction makes (`BufferLayoutConstraint`)."""
+
+    buffer: Buffer
+    order: Order
+    mandatory: bool
+    dfs: bool
+    priority: int
+    updates: int = 0
+
+    def update(self, new: "BufferConstraint") -> bool:
+        """Take in another request; True if it changes anything."""
+        if new.order == self.order:
+            before = self.mandatory, self.dfs, self.priority
+            self.mandatory |= new.mandatory
+            self.dfs |= new.dfs
+            self.priority = max(self.priority, new.priority)
+            return before != (self.mandatory, self.dfs, self.priority)
+        if not new.mandatory:
+            defined_by_array = self.buffer.instruction.is_array
+            if self.updates >= _MOST_UPDATES or not defined_by_array or new.priority <= self.priority:
+                return False
+        self.order = new.order
+        self.mandatory = new.mandatory
+        self.dfs = new.dfs
+        self.priority = new.priority
+        self.updates += 1
+        return True
+
+
+class OperandConstraint(Struct, eq=False):
+    """The layout an instruction wants an operand in (`OperandLayoutConstraint`)."""
+
+    instruction: Instruction
+    number: int
+    shape: Shape
+    mandatory: bool
+    dfs: bool
+    priority: int
+
+    @property
+    def operand(self) -> Instruction:
+        return self.instruction.operands[self.number]
+
+    def update(self, new: "OperandConstraint") -> bool:
+        """Another layout is taken in only if it has to be, and not from a lower priority."""
+        if same_layouts(self.shape, new.shape) or not new.mandatory or self.priority > new.priority:
+            return False
+        self.shape = new.shape
+        self.mandatory = True
+        self.dfs = new.dfs
+        self.priority = new.priority
+        return True
+
+
+class ComputationConstraint(Struct, eq=False):
+    """Layouts of parameters and result (`LayoutConstraints`, `ComputationLayoutConstraint`)."""
+
+    computation: Computation
+    parameters: list[Shape]
+    result: Shape
+    priority: int = DEFAULT_PRIORITY
+    parameters_set: bool = False
+    result_set: bool = False
+    operands: dict[tuple[Instruction, int], OperandConstraint] = {}
+    mandatory: bool = True
+    dfs: bool = True
+    free: frozenset[Index] = frozenset()
+    """Elements of the result that may have any layout."""
+
+    @classmethod
+    def unset(cls, computation: Computation) -> "ComputationConstraint":
+        """Row-major everywhere, nothing asked yet."""
+        parameters = [row_major_everywhere(p.shape) for p in computation.parameters]
+        return cls(computation, parameters, row_major_everywhere(computation.root.shape))
+
+    def operand_shape(self, instruction: Instruction, number: int) -> Shape | None:
+        found = self.operands.get((instruction, number))
+        return found.shape if found is not None else None
+
+
+Constraint = BufferConstraint | OperandConstraint | ComputationConstraint
+
+
+def row_major_everywhere(shape: Shape) -> Shape:
+    if shape.is_tuple:
+        return Shape.tuple_of([row_major_everywhere(s) for s in shape.tuple_shapes])
+    return descending(shape) if shape.is_array else shape
+
+
+def same_layouts(a: Shape, b: Shape) -> bool:
+    leaves = zip(a.leaves(), b.leaves(), strict=True)
+    return all(x.minor_to_major == y.minor_to_major for (_, x), (_, y) in leaves)
+
 
 Aligned = Callable[[Shape, Shape], Order | None]
 """The layout of the second shape that makes a reshape between the two a bitcast."""
@@ -43,7 +218,7 @@ def goes_depth_first(instruction: Instruction) -> bool:
 
 
 def row_reduction_order(order: Order, reduce: Instruction) -> Order:
-    remaining = others(reduce.operand.shape.rank, reduce.dimensions)
+    remaining = others(reduce.operand.rank, reduce.dimensions)
     return (*reversed(reduce.dimensions), *(remaining[d] for d in order))
 
 
@@ -54,7 +229,7 @@ def matching_order(
     operand, opcode = x.operands[number].shape, x.opcode
     if of_result and opcode == "reduce" and x.shape.is_tuple:
         return without(relaid(operand, order), x.dimensions).minor_to_major
-    if operand.rank and operand.rank == x.shape.rank and not can_change_layout(x):
+    if operand.rank and operand.rank == x.rank and not can_change_layout(x):
         return order
     if opcode == "reshape":
         if operand.true_rank == 1 and x.shape.true_rank == 1:
@@ -68,7 +243,7 @@ def matching_order(
 
 def broadcast_operand_order(order: Order, broadcast: Instruction) -> Order:
     """`GetBroadcastLayoutFromOutput`: the dimensions that come from the operand, as they lie."""
-    added = others(broadcast.shape.rank, broadcast.dimensions)
+    added = others(broadcast.rank, broadcast.dimensions)
     return without(relaid(broadcast.shape, order), added).minor_to_major
 
 
@@ -169,12 +344,12 @@ class Requests:
         changes = instruction.opcode in ("while", "conditional") or can_change_layout(instruction)
         if shape.is_array and not changes:
             for number, operand in enumerate(instruction.operands):
-                if operand.shape.is_array and operand.shape.rank == shape.rank:
+                if operand.is_array and operand.rank == shape.rank:
                     self.set_array_operand_layout(instruction, number, shape.minor_to_major)
 
     def set_major(self, collective: Instruction) -> None:
         """The dimension along which it joins or divides is the most major one, as backends run it."""
-        major, rank = collective.dimensions[0], collective.shape.rank
+        major, rank = collective.dimensions[0], collective.rank
         order = (*(d for d in reversed(range(rank)) if d != major), major)
         self.set_instruction_layout(collective, relaid(collective.shape, order))
 
@@ -260,14 +435,14 @@ class LayoutAssignment(Requests):
             if at_most_rank_1(operand.shape):
                 continue
             if not can_change_layout(instruction):
-                if operand.shape.is_array and operand.shape.rank == len(order):
+                if operand.is_array and operand.rank == len(order):
                     self.set_array_operand_layout(instruction, number, order)
             elif instruction.opcode == "broadcast":
                 inner = broadcast_operand_order(order, instruction)
                 self.set_array_operand_layout(instruction, number, inner, dfs=depth_first)
             elif (
                 not buffer.index
-                and operand.shape.is_array
+                and operand.is_array
                 and (found := self._operand_order(order, instruction, number)) is not None
             ):
                 self.set_array_operand_layout(instruction, number, found, mandatory=False, dfs=depth_first)
@@ -282,7 +457,7 @@ class LayoutAssignment(Requests):
         """`PropagateBufferConstraintToUses`, and through the back edge of a loop."""
         buffer, order = constraint.buffer, constraint.order
         for alias, _ in self.buffers.aliases(buffer):
-            if not alias.shape.is_array:
+            if not alias.is_array:
                 continue
             for user in alias.users:
                 for number, operand in enumerate(user.operands):
@@ -312,11 +487,11 @@ class LayoutAssignment(Requests):
             index = (number,) if len(user.operands) > 1 else ()
             self.set_buffer_layout(self.buffers.defined_by(user)[index], constraint.shape.minor_to_major)
         changes = can_change_layout(user)
-        if not operand.shape.is_array or (changes and not user.shape.is_array and user.opcode != "reduce"):
+        if not operand.is_array or (changes and not user.is_array and user.opcode != "reduce"):
             return
         if self.buffers.forwards(user, number):
             return
-        order, rank = constraint.shape.minor_to_major, operand.shape.rank
+        order, rank = constraint.shape.minor_to_major, operand.rank
         defined = [
             (inner, self.buffers.defined_by(user)[index])
             for index, inner in user.shape.subshapes()
@@ -326,7 +501,7 @@ class LayoutAssignment(Requests):
             if user.opcode == "concatenate" and _is_smaller_part(user, operand):
                 return
             for k, sibling in enumerate(user.operands):
-                if sibling is not operand and sibling.shape.is_array and sibling.shape.rank == rank:
+                if sibling is not operand and sibling.is_array and sibling.rank == rank:
                     self.set_array_operand_layout(user, k, order, priority=priority)
             for inner, buffer in defined:
                 if inner.rank == rank:

@@ -90,7 +90,7 @@ def normalized_scatter(scatter: Instruction, inputs: Sequence[Instruction]) -> I
     a = scatter.attributes
     window = iter(in_update[d] for d in a.get("update_window_dims", ()))
     inserted = set(a.get("inserted_window_dims", ()))
-    places = [-1 if d in inserted else next(window) for d in range(operand.shape.rank)]
+    places = [-1 if d in inserted else next(window) for d in range(operand.rank)]
     moved = permute(places, to_memory)
     raw = dict[str, object](a.raw_items)
     raw["update_window_dims"] = [p for p in moved if p >= 0]
@@ -122,7 +122,7 @@ class LayoutNormalization(Pass):
 
 
 def is_default(instruction: Instruction) -> bool:
-    return instruction.shape.is_array and instruction.shape.is_row_major
+    return instruction.is_array and instruction.shape.is_row_major
 
 
 def normal_input(operand: Instruction) -> Instruction:
@@ -192,7 +192,7 @@ class _Visitor:
 
     def _default(self, hlo: Instruction) -> bool:
         """To row-major and back, so that users find a bitcast of a row-major array."""
-        if not hlo.users or not hlo.shape.is_array:
+        if not hlo.users or not hlo.is_array:
             return False
         users, shape = list(hlo.users), hlo.shape
         normal = maybe_bitcast(hlo, physical(shape))
@@ -207,7 +207,7 @@ class _Visitor:
     def _constant(self, hlo: Instruction) -> bool:
         if hlo.shape.is_tuple or 0 in hlo.shape.dimensions:
             return False
-        if hlo.shape.rank > 1:
+        if hlo.rank > 1:
             return self._done(hlo, _reorder(hlo))
         shape = hlo.shape
         hlo.shape = physical(shape)
@@ -215,7 +215,7 @@ class _Visitor:
         return True
 
     def _elementwise(self, hlo: Instruction) -> bool:
-        if hlo.opcode == "bitcast-convert" and hlo.shape.rank != hlo.operand.shape.rank:
+        if hlo.opcode == "bitcast-convert" and hlo.rank != hlo.operand.rank:
             return self._default(hlo)
         if any(o.shape.minor_to_major != hlo.shape.minor_to_major for o in hlo.operands):
             raise NotRepresentable(f"{hlo.name} has another layout than its operands")
@@ -284,7 +284,7 @@ class _Visitor:
     def _transpose(self, hlo: Instruction) -> bool:
         operand = hlo.operand
         source = normal_input(operand)
-        moved = hlo.dimensions if hlo.opcode == "transpose" else range(hlo.shape.rank)
+        moved = hlo.dimensions if hlo.opcode == "transpose" else range(hlo.rank)
         dims = permute(permute(inverse(to_memory(operand.shape)), moved), to_memory(hlo.shape))
         if hlo.opcode == "transpose" and list(dims) == sorted(dims):
             return replaced(hlo, maybe_bitcast(source, hlo.shape))
@@ -292,7 +292,7 @@ class _Visitor:
         return self._done(hlo, derived(hlo, "transpose", shape, [source], dimensions=dims))
 
     def _copy(self, hlo: Instruction) -> bool:
-        return self._transpose(hlo) if hlo.shape.is_array else self._default(hlo)
+        return self._transpose(hlo) if hlo.is_array else self._default(hlo)
 
     def _reverse(self, hlo: Instruction) -> bool:
         source = normal_input(hlo.operand)

@@ -10,12 +10,13 @@ from hlofuse.passes.common.shapes import relaid
 from hlofuse.passes.loop.parts import body_of, condition_of
 from hlofuse.rules.rewrites import LAYOUT_COPY
 from hlofuse.trace import Recorder
-from .assignment import LayoutAssignment, output_aliases
-from .constraints import (
+from .assignment import (
     GIVEN_PRIORITY,
     ROUNDS,
     ComputationConstraint,
     Index,
+    LayoutAssignment,
+    output_aliases,
     row_major_everywhere,
     same_layouts,
 )

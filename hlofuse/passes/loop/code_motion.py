@@ -109,7 +109,7 @@ def hoist_invariants(loop: Instruction, recorder: Recorder) -> list[Instruction]
     body = body_of(loop)
     if not _repeats(loop):
         return []
-    waiting = {g for g in carried_unchanged(body) if g.shape.is_array}
+    waiting = {g for g in carried_unchanged(body) if g.is_array}
     if not waiting:
         return []
     hoisted = dict[Instruction, Instruction]()

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hlofuse.ir import Computation, Instruction, Shape, grouped, numbered
+from hlofuse.ir import Computation, Instruction, Shape, grouped, has_side_effect, numbered
 from hlofuse.ir.fusing import set_tuple_index
-from hlofuse.ir.removing import has_side_effect
 from hlofuse.passes.base import substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation

@@ -1,9 +1,7 @@
 """Simpler loops, and fewer values for them to carry (`xla/service/while_loop_simplifier.cc`)."""
 
 from hlofuse.analysis.custom_calls import retains_elements
-from hlofuse.ir import Instruction, Module, computation_of
-from hlofuse.ir.opcodes import values
-from hlofuse.ir.removing import has_side_effect
+from hlofuse.ir import Instruction, Module, computation_of, has_side_effect, values
 from hlofuse.passes.algebraic.context import scalar_constant
 from hlofuse.passes.base import Pass, substituted
 from hlofuse.passes.common import make

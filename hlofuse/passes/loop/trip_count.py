@@ -153,7 +153,7 @@ def awaited_elements(loop: Instruction) -> int:
     chosen = [x for x in given.users for u in x.users if u.opcode == "select" and u.operands[2] is x]
     found = [x for x in chosen if body.root.operands[x.tuple_index] in x.users]
     tested = condition.root.through("reduce", "reduce-window", "bitcast")
-    return tested.shape.element_count if found else 0
+    return tested.element_count if found else 0
 
 
 def induction_variable(loop: Instruction) -> int | None:

@@ -55,7 +55,7 @@ def _with_batch(x: Instruction, indices: Instruction, of_indices: Sequence[int])
         if most is not None and indices.shape.dimensions[d] > most:
             element_type = "s32" if indices.shape.dimensions[d] < 1 << 31 else "s64"
     indices = make.convert(indices, indices, element_type)
-    if vector == indices.shape.rank:
+    if vector == indices.rank:
         indices = reshaped(indices, [*indices.shape.dimensions, 1])
     sizes = list(indices.shape.dimensions)
     sizes[vector] = 1
@@ -77,7 +77,7 @@ def _expand(x: Instruction) -> Instruction:
     operand, source, init = x.operands
     called = dict(x.called)
     places, found = operand.shape.with_element_type("s32"), source.shape.with_element_type("s32")
-    rank = operand.shape.rank
+    rank = operand.rank
     counters = [make.iota(x, places, d) for d in range(rank)]
     shape = Shape.tuple_of([source.shape, *[found] * rank])
     operands = [operand, *counters, init, *[make.scalar(x, "s32", -1)] * rank]
@@ -96,7 +96,7 @@ def _expand(x: Instruction) -> Instruction:
         update_window_dims="{}",
         inserted_window_dims=every,
         scatter_dims_to_operand_dims=every,
-        index_vector_dim=source.shape.rank,
+        index_vector_dim=source.rank,
     )
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Instruction, Module, Shape
-from hlofuse.ir.removing import replace_instruction
+from hlofuse.ir import Computation, Instruction, Module, Shape, replace_instruction
 from hlofuse.passes.base import NotRepresentable, Pass, ReleasePass, RewritePass, expand_each, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation
@@ -45,7 +44,7 @@ class GatherSimplifier(ReleasePass, RewritePass):
 
 def _indexed_first(array: Instruction, indexed: Sequence[int], is_any: bool) -> list[int]:
     """All dimensions, indexed ones first unless `is_any` (`MakeOperandStartIndexPermutations`)."""
-    dimensions = range(array.shape.rank)
+    dimensions = range(array.rank)
     return [*dimensions] if is_any else [*indexed, *(d for d in dimensions if d not in indexed)]
 
 
@@ -55,7 +54,7 @@ def _is_simplified(gather: Instruction) -> bool:
     if not offset and not collapsed:
         return False
     return (
-        gather.operands[1].shape.rank == 2
+        gather.operands[1].rank == 2
         and gather.attributes["index_vector_dim"] == 1
         and not collapsed
         and offset[0] == 1
@@ -83,7 +82,7 @@ def _simplified_gather(gather: Instruction, order: Sequence[int]) -> Instruction
         "gather",
         array(operand.element_type, [flat.shape.dimensions[0], *taken]),
         [moved(operand, order), flat],
-        offset_dims=range(1, operand.shape.rank + 1),
+        offset_dims=range(1, operand.rank + 1),
         collapsed_slice_dims="{}",
         start_index_map=[order.index(d) for d in mapped],
         index_vector_dim=1,
@@ -113,7 +112,7 @@ class GatherExpander(Pass):
             for computation in module.non_fusion_computations()
             if any(x.opcode == "gather" for x in computation)
             for x in computation.post_order()
-            if x.opcode == "gather" and x.shape.element_count > 0
+            if x.opcode == "gather" and x.element_count > 0
             if math.prod(_outer(x)) == 1 or _takes_all(x)
         ]
         return expand_each(simple, _expand, recorder)
@@ -161,10 +160,10 @@ def _slice(gather: Instruction) -> Instruction:
         operand, indices, result = state
         place = make.broadcast(number, array("s32", [1]), number)
         index = index_vector(indices, place)
-        start = in_operand_space(index, operand.shape.rank, numbers_of(gather, "start_index_map"))
+        start = in_operand_space(index, operand.rank, numbers_of(gather, "start_index_map"))
         part = without_dimensions(slice_at(operand, start, sizes), dropped)
         update = reshaped(part, [1, *part.shape.dimensions])
-        at = scalars(make.padded(place, place, 0, part.shape.rank))
+        at = scalars(make.padded(place, place, 0, part.rank))
         return [operand, indices, make.dynamic_update_slice(result, result, update, at)]
 
     result = counted_loop(gather, state, body)[-1]
@@ -175,7 +174,7 @@ def _slice(gather: Instruction) -> Instruction:
 
 def _canonical(gather: Instruction, indices: Instruction) -> Instruction:
     """One index vector below the other (`CanonicalizeGatherIndices`)."""
-    vector, rank = int(gather.attributes["index_vector_dim"]), indices.shape.rank
+    vector, rank = int(gather.attributes["index_vector_dim"]), indices.rank
     indices = with_vectors_last(indices, vector)
     inner = indices.shape.dimensions[rank - 1 :] if vector < rank else ()
     return reshaped(indices, [1, *inner])
@@ -183,7 +182,7 @@ def _canonical(gather: Instruction, indices: Instruction) -> Instruction:
 
 def _in_order(gather: Instruction, result: Instruction) -> Instruction:
     """Dimensions of slices where the gather has them (`PermuteBatchAndOffsetDims`)."""
-    order = _order(numbers_of(gather, "offset_dims"), gather.shape.rank)
+    order = _order(numbers_of(gather, "offset_dims"), gather.rank)
     return result if is_identity(order) else make.transpose(result, result, order)
 
 
@@ -216,7 +215,7 @@ def _pays(scatter: Instruction, order: Sequence[int]) -> bool:
     """Whether updates of a quarter of the array or more go into longer runs of it, with the dimensions in
     `order` (asked)."""
     sizes, window = scatter.operand.shape.dimensions, slice_sizes_of(scatter)
-    is_large = 4 * scatter.operands[-1].shape.element_count >= math.prod(sizes)
+    is_large = 4 * scatter.operands[-1].element_count >= math.prod(sizes)
     return is_large and _run(permute(sizes, order), permute(window, order)) > _run(sizes, window)
 
 
@@ -231,7 +230,7 @@ def _run(sizes: Sequence[int], window: Sequence[int]) -> int:
 
 
 def _moved_back(scatter: Instruction, order: Sequence[int]) -> Instruction:
-    if scatter.shape.is_array:
+    if scatter.is_array:
         return moved(scatter, order)
     count = len(scatter.shape.tuple_shapes)
     results = make.elements(scatter, range(count))
@@ -259,7 +258,7 @@ def _simplified_scatter(
         Shape.maybe_tuple_of([b.shape for b in bases]),
         [*bases, indices, *updates],
         called=scatter.to_apply,
-        update_window_dims=range(1, bases[0].shape.rank + 1),
+        update_window_dims=range(1, bases[0].rank + 1),
         inserted_window_dims="{}",
         scatter_dims_to_operand_dims=[order.index(d) for d in targets],
         index_vector_dim=1,
@@ -270,7 +269,7 @@ def _simplified_scatter(
 def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
     """One update below the other, each with all dimensions of the result (`FlattenAndTransposeUpdates`)."""
     window = numbers_of(scatter, "update_window_dims")
-    outer = others(updates.shape.rank, window)
+    outer = others(updates.rank, window)
     updates = moved(updates, [*outer, *window])
     sizes = list(updates.shape.dimensions)
     if len(outer) != 1:
@@ -301,14 +300,14 @@ def _is_chosen(scatter: Instruction, least_bits: int) -> bool:
         return False
     if least_bits:
         return scatter.shape.is_tuple or scatter.shape.bit_width >= least_bits
-    return math.prod(_outer(scatter)) == 1 and scatter.operand.shape.rank > 0
+    return math.prod(_outer(scatter)) == 1 and scatter.operand.rank > 0
 
 
 def _expanded(scatter: Instruction) -> Instruction:
     count = len(scatter.operands) // 2
     results = list(scatter.operands[:count])
     updates = scatter.operands[count + 1 :]
-    if updates[0].shape.element_count:
+    if updates[0].element_count:
         indices = _indices(scatter, scatter.operands[count])
         state = [*results, indices, *(_updates(scatter, u) for u in updates)]
         body = partial(_body, scatter)
@@ -318,7 +317,7 @@ def _expanded(scatter: Instruction) -> Instruction:
 
 def _indices(scatter: Instruction, indices: Instruction) -> Instruction:
     """One index vector below the other; scalars where it has one number (`CanonicalizeScatterIndices`)."""
-    vector, rank = int(scatter.attributes["index_vector_dim"]), indices.shape.rank
+    vector, rank = int(scatter.attributes["index_vector_dim"]), indices.rank
     last = with_vectors_last(indices, vector)
     inner = 0 if vector == rank else 1
     if vector == rank - 1 and indices.shape.dimensions[-1] == 1:
@@ -331,7 +330,7 @@ def _indices(scatter: Instruction, indices: Instruction) -> Instruction:
 def _updates(scatter: Instruction, updates: Instruction) -> Instruction:
     """One update below the other (`PermuteScatterAndWindowDims`, `AdjustScatterDims`)."""
     window = numbers_of(scatter, "update_window_dims")
-    outer = others(updates.shape.rank, window)
+    outer = others(updates.rank, window)
     moved = make.transpose(updates, updates, [*outer, *window])
     count = len(_outer(scatter))
     sizes = moved.shape.dimensions
@@ -348,8 +347,8 @@ def _body(
     bases, indices, updates = state[:count], state[count], state[count + 1 :]
     place = make.broadcast(number, array("s32", [1]), number)
     index = index_vector(indices, place)
-    start = in_operand_space(index, bases[0].shape.rank, numbers_of(scatter, "scatter_dims_to_operand_dims"))
-    first = make.padded(place, place, 0, updates[0].shape.rank - 1)
+    start = in_operand_space(index, bases[0].rank, numbers_of(scatter, "scatter_dims_to_operand_dims"))
+    first = make.padded(place, place, 0, updates[0].rank - 1)
     sizes = list[int]()
     parts, old = list[Instruction](), list[Instruction]()
     for base, update in zip(bases, updates, strict=True):

@@ -103,7 +103,7 @@ def is_stable(topk: Instruction) -> bool:
 def _decompose(topk: Instruction) -> None:
     """`DecomposeTopKFallback`."""
     data = topk.operand
-    last = data.shape.rank - 1
+    last = data.rank - 1
     values_only = (
         len(topk.users) == 1 and topk.users[0].opcode == "get-tuple-element" and not topk.users[0].tuple_index
     )

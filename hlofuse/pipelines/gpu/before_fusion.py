@@ -17,12 +17,15 @@ from hlofuse.passes.collectives import AllReducePromotion
 from hlofuse.passes.control_flow.annotations import ShardyXLA
 from hlofuse.passes.dot.dot_merger import DotMerger
 from hlofuse.passes.dot.dot_operands import OperandUpcaster, ResultCaster, TransposeFolding
-from hlofuse.passes.float.conversions import ComparisonExpander
-from hlofuse.passes.float.float_normalization import FloatNormalization, computes_bf16, library_takes_bf16
+from hlofuse.passes.float.conversions import (
+    ComparisonExpander,
+    FloatNormalization,
+    computes_bf16,
+    library_takes_bf16,
+)
 from hlofuse.passes.gpu.convolutions.padding import is_padded_for_tensor_cores
 from hlofuse.passes.gpu.convolutions.rewriter import is_lowerable, normalized_call
-from hlofuse.passes.gpu.cublas.calls import is_call
-from hlofuse.passes.gpu.cublas.rewriter import CublasGemmRewriterF8, paddings
+from hlofuse.passes.gpu.cublas.calls import CublasGemmRewriterF8, is_call, paddings
 from hlofuse.passes.gpu.layout_assignment import can_fold_transpose, is_for_cublas
 from hlofuse.passes.layout.layout_normalization import LayoutNormalization
 from hlofuse.passes.registry import OfReleases, PassLists, since, until

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Computation, Instruction, Shape, computation_of, reach
+from hlofuse.ir import Computation, Instruction, Shape, computation_of, has_side_effect, reach, values
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
-from hlofuse.ir.opcodes import values
-from hlofuse.ir.removing import has_side_effect
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, replace_parameter
@@ -111,7 +109,7 @@ class Batch:
     def written(self, k: int, places: tuple[int, ...] = (1,)) -> Instruction | None:
         """The part that an iteration writes at its own place of an array, from the end on for −1, or None."""
         x = self.body.root.operands[k]
-        rows = x.shape.rank and x.shape.dimensions[0] >= self.trips and is_element(x.operand, self.given, k)
+        rows = x.rank and x.shape.dimensions[0] >= self.trips and is_element(x.operand, self.given, k)
         if not rows or not len(x.operand.users) == len(x.users) == 1:
             return None
         part, starts = written_part(x) or (None, {})
@@ -142,7 +140,7 @@ class Batch:
             elif part is not None:
                 rows = make.resized(self.loop, self.over_all(part), [self.trips, *x.shape.dimensions[1:]])
                 rows = self._reversed(rows) if self.written(k) is None else rows
-                zeros = [make.scalar(self.loop, "s32", 0)] * x.shape.rank
+                zeros = [make.scalar(self.loop, "s32", 0)] * x.rank
                 state[k] = make.dynamic_update_slice(self.loop, self.init[k], rows, zeros)
             elif x in self.fixed:
                 state[k] = self.fixed[x]
@@ -318,7 +316,7 @@ class Batch:
         return None
 
     def _repeated(self, one: Instruction) -> Instruction:
-        return make.broadcast(self.loop, self._leading(one.shape), one, range(1, one.shape.rank + 1))
+        return make.broadcast(self.loop, self._leading(one.shape), one, range(1, one.rank + 1))
 
     def _reversed(self, x: Instruction) -> Instruction:
         return make.add(self.loop, "reverse", x.shape, [x], dimensions="{0}")
@@ -337,9 +335,9 @@ class Batch:
             [whole, make.concatenate(self.loop, starts, 1)],
             self._leading(x.shape),
             1,
-            offset_dims=range(1, x.shape.rank + 1),
+            offset_dims=range(1, x.rank + 1),
             collapsed_slice_dims=(),
-            start_index_map=range(batch, batch + x.shape.rank),
+            start_index_map=range(batch, batch + x.rank),
             operand_batching_dims=range(batch),
             start_indices_batching_dims=range(batch),
             slice_sizes=[*[1] * batch, *x.shape.dimensions],
@@ -410,7 +408,7 @@ class Batch:
         kind = x.element_type
         found = new_dot(self.loop, operands, batch, contracting, kind, x)
         is_first = both or x.operand in self.computed
-        rows = 0 if is_first else x.operand.shape.rank - len(contracting[0])
+        rows = 0 if is_first else x.operand.rank - len(contracting[0])
         return moved(self.loop, found, rows, 0) if rows else found
 
 
@@ -597,13 +595,13 @@ def row_at(
     number: Instruction,
     shape: Shape,
 ) -> Instruction:
-    starts = starts_at(at, whole.shape.rank, number)
+    starts = starts_at(at, whole.rank, number)
     return make.reshape(at, shape, make.dynamic_slice(at, whole, starts, [1, *shape.dimensions]))
 
 
 def _compute_before(loop: Instruction) -> bool:
     """Arrays that no iteration changes are computed before the loop, as XLA does on a CPU alone."""
-    return any(x.shape.is_tuple or x.shape.rank for x in hoist_invariants(loop, OnlySkipped()))
+    return any(x.shape.is_tuple or x.rank for x in hoist_invariants(loop, OnlySkipped()))
 
 
 def sum_in_carry(loop: Instruction) -> bool:
@@ -638,7 +636,7 @@ def keep_last(loop: Instruction) -> bool:
     if (batch := Batch.of(loop)) is None:
         return False
     for element in list(loop.users):
-        last = _last_rows(element, [*range(element.shape.rank)])
+        last = _last_rows(element, [*range(element.rank)])
         part = batch.stacked(element) if last else None
         if part is None:
             continue
@@ -670,7 +668,7 @@ def _last_rows(x: Instruction, order: list[int]) -> list[Labelled]:
             return []
         along = order.index(0)
         size = x.shape.dimensions[along]
-        is_row = user.shape.element_count * size == x.shape.element_count
+        is_row = user.element_count * size == x.element_count
         if not is_row or ranges_of(user)[along].start != size - 1:
             return []
         found.append((user, order))

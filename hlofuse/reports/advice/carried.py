@@ -6,9 +6,7 @@ from itertools import count
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import CONTROL_FLOW
-from hlofuse.ir import Instruction, Shape, computation_of, grouped, module_of, reach
-from hlofuse.ir.opcodes import values
-from hlofuse.ir.removing import has_side_effect
+from hlofuse.ir import Instruction, Shape, computation_of, grouped, has_side_effect, module_of, reach, values
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, numbers_of, ranges_of, with_dimensions
@@ -53,7 +51,7 @@ def write_ring(loop: Instruction) -> bool:
         if is_newest_first:
             place = make.binary(new, "subtract", make.scalar(new, kind, size - rows), place)
             first = -first % size
-        starts = starts_at(new, window.shape.rank, place, along)
+        starts = starts_at(new, window.rank, place, along)
         x.replace_all_uses_with(make.dynamic_update_slice(new, window, new, starts))
         _put_in_order(loop, k, along, first)
         found = True
@@ -97,7 +95,7 @@ def _is_of_row(x: Instruction, stack: Instruction) -> bool:
     if x.shape.dimensions != stack.shape.dimensions[1:]:
         return False
     return x.opcode != "scatter" or (
-        len(x.operands) == 3 and int(x.attributes["index_vector_dim"]) >= x.operands[1].shape.rank - 1
+        len(x.operands) == 3 and int(x.attributes["index_vector_dim"]) >= x.operands[1].rank - 1
     )
 
 
@@ -146,7 +144,7 @@ def compute_again(loop: Instruction) -> bool:
         number = make.get_tuple_element(root, forward.given, forward.number)
         for place, x, whole in zip(count(len(state) - len(moving)), moving, inside, strict=False):
             row = make.resized(root, x, [1, *x.shape.dimensions])
-            starts = starts_at(root, whole.shape.rank, number)
+            starts = starts_at(root, whole.rank, number)
             new = make.dynamic_update_slice(root, whole, row, starts)
             root.replace_operand(place, new)
         stacks = dict(zip(moving, state[len(state) - len(moving) :], strict=True))
@@ -270,7 +268,7 @@ class Together(Batch):
         *,
         is_flat: bool,
     ) -> None:
-        trips = sum(x.shape.element_count for x in lanes) if is_flat else len(lanes)
+        trips = sum(x.element_count for x in lanes) if is_flat else len(lanes)
         super().__init__(lanes[0], trips, computation_of(lanes[0]))
         self.is_flat, self.keys = is_flat, Keys()
         self.lanes: dict[Instruction, list[Instruction]] = {}
@@ -292,7 +290,7 @@ class Together(Batch):
             if self.lanes and (found := self._batched(first)) is not None:
                 self.computed[first] = found
                 return True
-        is_row = first.shape.rank > 0 and not self.is_flat  # XLA joins slices of one array again
+        is_row = first.rank > 0 and not self.is_flat  # XLA joins slices of one array again
         parts = [x if is_row else make.reshape(self.loop, self._one(x.shape), x) for x in lanes]
         joined = make.concatenate(self.loop, parts, 0)
         self.computed[first] = make.reshape(self.loop, self._leading(first.shape), joined)
@@ -405,7 +403,7 @@ def update_as_vector(x: Instruction) -> bool:
     if not x.is_root or computation_of(x) is not module_of(computation_of(x)).entry:
         return False
     found = False
-    arrays = ((k, o) for k, o in enumerate(x.operands) if o.shape.is_array and o.shape.rank)
+    arrays = ((k, o) for k, o in enumerate(x.operands) if o.is_array and o.rank)
     for group in _equivalent(arrays):
         lanes = [o for _, o in group]
         whole = Together(lanes, is_flat=True)

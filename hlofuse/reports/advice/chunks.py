@@ -26,12 +26,12 @@ def compute_in_parts(x: Instruction) -> bool:
         return False
     given = [s.byte_size for i in (*entry.parameters, entry.root) for _, s in i.shape.leaves()]
     limit = max(_LEAST, *given)
-    if size < 2 * limit or any(i.shape.byte_size > size for i in entry if i.shape.is_array):
+    if size < 2 * limit or any(i.shape.byte_size > size for i in entry if i.is_array):
         return False
     if (root := entry.root).opcode in ("topk", *_SEVERAL) and root.shape.is_tuple:
         entry.root = make.tuple_of(root, make.elements(root, range(len(root.shape.tuple_shapes))))
     sizes, needed = x.shape.dimensions, -(-_SMALLER * size // limit)
-    for d in sorted(range(x.shape.rank), key=lambda d: -min(sizes[d], needed)):
+    for d in sorted(range(x.rank), key=lambda d: -min(sizes[d], needed)):
         count = next(n for n in range(min(sizes[d], needed), sizes[d] + 1) if sizes[d] % n == 0)
         along = _region(x, d, limit) if count > 1 else None
         if along is not None and _write(along, count):
@@ -45,8 +45,8 @@ def _places(reader: Instruction, x: Instruction, d: int) -> list[int]:
     if reader.opcode == "get-tuple-element":
         return [d, d] if reader.operand.opcode in ("topk", *_SEVERAL) else []
     if reader.opcode == "topk":
-        return [] if d == reader.operand.shape.rank - 1 else [d, d]
-    rule = sharding_rule(reader) if reader.shape.is_array or reader.opcode in _SEVERAL else None
+        return [] if d == reader.operand.rank - 1 else [d, d]
+    rule = sharding_rule(reader) if reader.is_array or reader.opcode in _SEVERAL else None
     if rule is None:
         return []
     sides = [*rule.operands, rule.result]
@@ -66,7 +66,7 @@ def _region(x: Instruction, d: int, limit: int) -> dict[Instruction, int] | None
     """The values that are computed in parts with `x`, each with its dimension: the large ones, their readers,
     and what lies between. None where one of them is needed as a whole."""
     along = {x: d}
-    arrays = (i for i in computation_of(x) if i.shape.is_array and i.opcode != "parameter")
+    arrays = (i for i in computation_of(x) if i.is_array and i.opcode != "parameter")
     large = {i for i in arrays if i.shape.byte_size > limit}
     ends = [i for i in large if i.opcode not in _SPREAD]
     below = set(reach(ends, lambda i: i.users))
@@ -77,7 +77,7 @@ def _region(x: Instruction, d: int, limit: int) -> dict[Instruction, int] | None
         near = [i] if i.opcode in _SPREAD else [i, *i.users]
         for y in near:
             places = _places(y, i, along[i])
-            if y not in between and i not in large and i.shape.is_array:
+            if y not in between and i not in large and i.is_array:
                 continue
             if not places:
                 return None
@@ -118,7 +118,7 @@ def _write(along: dict[Instruction, int], count: int) -> bool:
 
         def starts(x: Instruction, d: int) -> list[Instruction]:
             length = make.scalar(number, "s32", x.shape.dimensions[d] // count)
-            return starts_at(number, x.shape.rank, make.binary(number, "multiply", number, length), d)
+            return starts_at(number, x.rank, make.binary(number, "multiply", number, length), d)
 
         def shape(of: Shape, d: int) -> Shape:
             if of.is_tuple:
@@ -138,8 +138,8 @@ def _write(along: dict[Instruction, int], count: int) -> bool:
             d = along.get(x, _NONE)
             new = x.clone(operands, shape=x.shape if d == _NONE else shape(x.shape, d))
             computation_of(number).add_instruction(new)
-            if x.shape.is_array:
-                resize(new, [k == d for k in range(x.shape.rank)])
+            if x.is_array:
+                resize(new, [k == d for k in range(x.rank)])
             values[x] = new
         found = list[Instruction]()
         for x, total in zip(results, state[len(leaves) :], strict=True):

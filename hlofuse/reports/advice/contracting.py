@@ -8,8 +8,7 @@ from math import prod
 from msgspec import Struct
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, Predicate, reach
-from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
+from hlofuse.ir import Instruction, Predicate, SliceRange, SliceRanges, Window, WindowDimension, reach
 from hlofuse.ir.opcodes import values as opcodes
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
@@ -28,11 +27,11 @@ def labelled(x: Instruction) -> list[Labelled]:
     place = len(dims.lhs_batch)
     found = list[Labelled]()
     for side, value in enumerate(x.operands):
-        free = dims.free(side, value.shape.rank)
+        free = dims.free(side, value.rank)
         labels = {d: k for k, d in enumerate(dims.batch(side))} | {d: place + k for k, d in enumerate(free)}
         labels |= {d: -1 - k for k, d in enumerate(dims.contracting(side))}
         place += len(free)
-        found.append((value, [labels[d] for d in range(value.shape.rank)]))
+        found.append((value, [labels[d] for d in range(value.rank)]))
     return found
 
 
@@ -151,7 +150,7 @@ def is_covered(total: Instruction, factors: Iterable[Labelled]) -> bool:
 def spread_factor(x: Instruction) -> Labelled:
     """The value that is broadcast, labelled by the dimensions of `x`."""
     value, dims = spread(x)
-    return value, [dims.index(d) for d in range(value.shape.rank)]
+    return value, [dims.index(d) for d in range(value.rank)]
 
 
 _MOST_TERMS = 1000  # a square of a square has twice the factors
@@ -186,7 +185,7 @@ def _multiplied(x: Instruction, levels: int) -> Iterator[Labelled]:
         return
     if x.opcode == "divide":
         below, own = spread_factor(x.operands[1])
-        if len(own) < x.shape.rank and below.element_type == x.element_type:
+        if len(own) < x.rank and below.element_type == x.element_type:
             inverse = make.binary(x, "divide", make.scalar_like(below, 1), below)
             yield from _multiplied(x.operand, levels - 1)
             yield inverse, own
@@ -372,7 +371,7 @@ def _below_reshape(
     if (unfolded := _unfolded(*one, ())) is None:
         return None
     below, joined = unfolded
-    result = [p for d in range(x.shape.rank) for p in joined.get(d, [d])]
+    result = [p for d in range(x.rank) for p in joined.get(d, [d])]
     own = [p for d in other[1] for p in joined.get(d, [d])]
     sizes = sizes_of(other, below)
     c = make.resized(x, other[0], [sizes[d] for d in own])
@@ -382,7 +381,7 @@ def _below_reshape(
 def multiply_unrepeated(x: Instruction, of_rows: bool = False) -> bool:
     """A product with values that are repeated along its batch has these places as rows of the other one.
     `of_rows`: equal rows, also joined to others, are multiplied once; along a sum the other one is summed."""
-    if of_rows and (terms := multiply_apart(x, lambda o: len(spread_factor(o)[1]) < o.shape.rank, of_rows)):
+    if of_rows and (terms := multiply_apart(x, lambda o: len(spread_factor(o)[1]) < o.rank, of_rows)):
         return sum(multiply_unrepeated(term, of_rows) for term in terms) > 0
     for (value, labels), other in both_orders(labelled(x)):
         repeated, dims = spread_factor(value)
@@ -535,7 +534,7 @@ class View(Struct):
         gathered = [labels[d] for d in x.dimensions if x.opcode == "all-gather"]
         if x.opcode not in _EACH or any(d in self.sizes or labels.count(d) > 1 for d in gathered):
             return None
-        parts = [self.whole(o, labels if o.shape.rank else []) for o in x.operands]
+        parts = [self.whole(o, labels if o.rank else []) for o in x.operands]
         operands = [part[0] for part in parts if part is not None]
         if len(operands) < len(parts):
             return None
@@ -544,7 +543,7 @@ class View(Struct):
 
     def _reduced(self, x: Instruction, labels: list[int]) -> Labelled | None:
         given = iter(labels)
-        full = [next(_FRESH if d in x.dimensions else given) for d in range(x.operand.shape.rank)]
+        full = [next(_FRESH if d in x.dimensions else given) for d in range(x.operand.rank)]
         found = self.whole(x.operand, full)
         if found is None:
             return None
@@ -605,7 +604,7 @@ def _one_row(x: Instruction, names: list[int], view: View) -> Labelled | None:
     sizes = list(x.shape.dimensions)
     moves = x.opcode == "pad" and x.attributes["padding"][row].low
     stays = not moves and x.operand.shape.dimensions[row] == sizes[row]
-    parts = [view.whole(o, own if o.shape.rank else []) for o in x.operands if stays]
+    parts = [view.whole(o, own if o.rank else []) for o in x.operands if stays]
     if not parts or None in parts:
         return None
     sizes[row] = 1
@@ -633,7 +632,7 @@ def multiply_basis(x: Instruction) -> bool:
         if -1 not in pair or len(dims) > 1 or value.element_type not in FLOATING_TYPES:
             return None
         given.append(value)
-        row = make.resized(x, vector, [1, vector.shape.element_count])
+        row = make.resized(x, vector, [1, vector.element_count])
         own = [pair[1] if names[d] in pair else names[d] for d in dims]
         return on_both(value, "multiply", (row, pair), (factor, own))
 

@@ -121,7 +121,7 @@ LAYOUT = (
 
 def _has_transposed_heads(x: Instruction) -> bool:
     operands = map(without_bitcasts, x.operands)
-    return is_product(x) and any(o.opcode == "transpose" and o.shape.rank > 3 for o in operands)
+    return is_product(x) and any(o.opcode == "transpose" and o.rank > 3 for o in operands)
 
 
 _transposed_heads = each(_has_transposed_heads, "fusion", "dot", "custom-call", backend="gpu")

@@ -174,7 +174,7 @@ class _Unrolling:
     def _starts(self, x: Instruction, along: int) -> list[Instruction]:
         number = self._before[self._number]
         zero = make.scalar(self._at, number.element_type, 0)
-        return [number if k == along else zero for k in range(x.shape.rank + 1)]
+        return [number if k == along else zero for k in range(x.rank + 1)]
 
     def _part(
         self,

@@ -12,13 +12,11 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, computation_of, grouped, module_of, reach
+from hlofuse.ir import FLOATING_TYPES, Instruction, Shape, computation_of, grouped, module_of, reach
 from hlofuse.ir import replace as replaced
-from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
-from hlofuse.passes.common.elementwise import CannotEvaluate
-from hlofuse.passes.common.evaluation import elements
+from hlofuse.passes.common.evaluation import CannotEvaluate, elements
 from hlofuse.passes.common.literals import Elements, scalar_of
 from hlofuse.passes.common.shapes import array, labels_of, ranges_of, with_dimensions, without_ones
 from .contracting import (
@@ -76,7 +74,7 @@ def _parts_of(
         return
     first, *rest = x.operands or (x,)
     parts: list[tuple[Elements | int, Instruction]]
-    if x.opcode == "broadcast" and first.shape.rank < 2:
+    if x.opcode == "broadcast" and first.rank < 2:
         yield np.broadcast_to(True, x.shape.dimensions), first, x.dimensions[0] if x.dimensions else None
         return
     if depth == _FEW or x.opcode not in ("add", "subtract", "select", "multiply"):
@@ -183,7 +181,7 @@ def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instructio
     if above:
         total = total_of(x, _scaled(x, y, np.full(columns, above)), [0])
         shape = with_dimensions(y.shape, [rows, *total.shape.dimensions])
-        near.append(make.broadcast(x, shape, total, range(1, y.shape.rank)))
+        near.append(make.broadcast(x, shape, total, range(1, y.rank)))
     if above != below:
         near.append(_scaled(x, cumulated(x, y, 0), np.full(rows, below - above)))
     return near
@@ -195,7 +193,7 @@ def _as_slices(x: Instruction) -> bool:
     for (matrix, labels), (other, own) in both_orders(labelled(x)):
         row = max(labels, default=-1)
         is_row = min(labels, default=0) < 0 <= row and row not in own
-        if matrix.shape.rank != 2 or not is_row or kind not in FLOATING_TYPES:
+        if matrix.rank != 2 or not is_row or kind not in FLOATING_TYPES:
             continue
         along = own.index(min(labels))
         order = [along, *(d for d in range(len(own)) if d != along)]
@@ -222,7 +220,7 @@ def _scale_each(x: Instruction) -> bool:
     for (matrix, labels), (other, own) in both_orders(labelled(x)):
         masked, dims = spread(matrix)
         places, values = on_diagonal(masked)
-        names = [labels[dims.index(d)] for d in range(masked.shape.rank)]
+        names = [labels[dims.index(d)] for d in range(masked.rank)]
         pair = sorted(names[d] for d in places)
         if not pair or not pair[0] < 0 <= pair[1] or pair[1] in own:
             continue
@@ -354,7 +352,7 @@ def _factorized(x: Instruction) -> tuple[Instruction, Instruction, Instruction, 
     while flipped and len(below.users) == 1 and below.users[0].opcode == "reshape":
         below = below.users[0]
     swapped = below.users[0] if flipped and below.users else source(inner.given)
-    sizes = {y.shape.element_count for y in (x, outer.given, source(outer.given), inner.given, swapped)}
+    sizes = {y.element_count for y in (x, outer.given, source(outer.given), inner.given, swapped)}
     if swapped.opcode != "gather" or swapped.shape.dimensions != swapped.operand.shape.dimensions:
         return None
     if len(sizes) > 1 or call not in reach([swapped.operands[1]], lambda y: y.operands):
@@ -425,7 +423,7 @@ def _solved(
     flipped: bool,
 ) -> Instruction:
     """The solution of a matrix, or of its transpose, by cofactors; a singular one has no finite numbers."""
-    n, rank = matrix.shape.dimensions[-1], matrix.shape.rank
+    n, rank = matrix.shape.dimensions[-1], matrix.rank
     kind, batch = matrix.element_type, matrix.shape.dimensions[:-2]
     multiply = partial(make.binary, x, "multiply")
     places = range(n)
@@ -462,7 +460,7 @@ def _multiply_filters(x: Instruction) -> bool:
             continue
         labels, filters = labels_of(value), value.operands[1]
         feature = labels.output.index("f")
-        is_matrix = [d for d in own if d in names] == [-1] and weights.shape.rank == 2
+        is_matrix = [d for d in own if d in names] == [-1] and weights.rank == 2
         if not is_matrix or own[feature] >= 0 or filters.element_type != x.element_type:
             continue
         groups = int(value.raw("feature_group_count") or 1)
@@ -514,7 +512,7 @@ def _add_products(x: Instruction) -> bool:
     dims = DotDimensions.of(x)
     sums = dims.lhs_contracting
     count = x.operand.shape.dimensions[sums[0]] if len(sums) == 1 else 0
-    has_vector = any(o.shape.rank == 1 for o in x.operands)
+    has_vector = any(o.rank == 1 for o in x.operands)
     if not 0 < count <= _FEW_TERMS * (4 if has_vector else 1):
         return False
     moved = only_reader(x)
@@ -688,7 +686,7 @@ def _compute_narrow(x: Instruction) -> bool:
     entry = module.entry
     wide = [i for i in module.instructions() if _narrower(i.shape) != i.shape]
     given = [i for i in wide if i in entry.parameters]
-    if any(p.shape.rank for p in given) or any(has([i, *i.operands], *_AS_IT_IS) for i in wide):
+    if any(p.rank for p in given) or any(has([i, *i.operands], *_AS_IT_IS) for i in wide):
         return False
     root = entry.root
     results = root.outputs
@@ -766,7 +764,7 @@ def _attend(scores: Instruction, *, rounded: bool = False) -> bool:
             if total is None or own != sizes:
                 return False
             is_gradient = any(i.opcode == "dot" and i is not scores for i in below)
-            ends = (x.operands[side].shape.rank - max(along), exponential.shape.rank - max(total.dimensions))
+            ends = (x.operands[side].rank - max(along), exponential.rank - max(total.dimensions))
             products[ends[0] == ends[1], is_gradient] = x, x.operands[1 - side]
     output = products.get((True, False))
     value = products.get((False, False))
@@ -801,7 +799,7 @@ _ROWS = 8  # Sublanes of a TPU's tile
 
 def _repeat_row(x: Instruction) -> bool:
     """A product of one row is taken of equal rows, as many as a tile has; alone it is a sum of elements."""
-    factors, rows = labelled(x), x.shape.rank
+    factors, rows = labelled(x), x.rank
     order, sizes = [rows, *range(rows)], sizes_of(*factors) | {rows: _ROWS}
     for (row, labels), other in both_orders(factors):
         is_row = all(d < 0 or d in other[1] or sizes[d] == 1 for d in labels)

@@ -103,7 +103,7 @@ def _square_deviations(x: Instruction) -> bool:
     mean = value_of(square.operand)
     total = next(o for o in scaled.operands if value_of(o).opcode == "reduce")
     array = value_of(value_of(total).operand).operand
-    remaining = others(array.shape.rank, total.dimensions)
+    remaining = others(array.rank, total.dimensions)
     if total.opcode != "reduce" or mean.shape != total.shape:
         return False
     deviation = make.binary(x, "subtract", array, make.broadcast(x, array.shape, mean, remaining))
@@ -122,8 +122,8 @@ def sum_squares(x: Instruction) -> bool:
         return False
     array, mean = squares.operands[0].operands[0], spread_factor(squares.operands[0].operands[1])
     total = next((u for u in array.users if is_total(u) and u.dimensions == x.dimensions), None)
-    rest = others(array.shape.rank, x.dimensions)
-    size = array.shape.element_count // max(x.shape.element_count, 1)
+    rest = others(array.rank, x.dimensions)
+    size = array.element_count // max(x.element_count, 1)
     is_exact = scalar_of(make.scalar(x, x.element_type, size)) == size
     if total is None or not {*mean[1]} <= {*rest} or not is_exact:
         return False

@@ -7,8 +7,7 @@ from math import prod
 
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, Record
-from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.ir import FLOATING_TYPES, Instruction, Record
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds, integer_of
 from hlofuse.passes.common.shapes import (
@@ -164,8 +163,8 @@ def _multiply_entries(x: Instruction) -> bool:
             continue
         zeros, indices, entries = matrix.operands
         places = numbers_of(matrix, "scatter_dims_to_operand_dims")
-        vector = indices.shape.rank - 1
-        is_each = len(places) == 2 == zeros.shape.rank and not numbers_of(matrix, "update_window_dims")
+        vector = indices.rank - 1
+        is_each = len(places) == 2 == zeros.rank and not numbers_of(matrix, "update_window_dims")
         is_last = matrix.raw("index_vector_dim") == str(vector) and indices.element_type == "s32"
         is_wide = zeros.element_type in (x.element_type, *FLOATING_TYPES)  # other integers may wrap
         if not (is_each and is_last and is_wide and is_constant(zeros, 0)):
@@ -196,7 +195,7 @@ def _sums_at(
     batch: int,
 ) -> Instruction:
     """Sums of rows by index, apart for each place of the first `batch` dimensions of the indices."""
-    rank = indices.shape.rank
+    rank = indices.rank
     kind = "f32" if rows.element_type in ("bf16", "f16") else rows.element_type  # as a reduction
     sizes = [*indices.shape.dimensions[:batch], count, *rows.shape.dimensions[rank:]]
     return sums_at(x, indices, make.convert(x, rows, kind), sizes, batch, range(batch))
@@ -248,7 +247,7 @@ def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:
     names = ("start_index_map", "slice_sizes", "offset_dims", "operand_batching_dims")
     columns, sizes, offsets, batched = (numbers_of(x, n) for n in names)
     vector = int(x.raw("index_vector_dim") or 0)
-    own = others(x.shape.rank, offsets)
+    own = others(x.rank, offsets)
     firsts = numbers_of(x, "start_indices_batching_dims")
     batch = {d: own[n - (n > vector)] for d, n in zip(batched, firsts, strict=True)}
     kind = array(indices.element_type, [x.shape.dimensions[d] for d in own])
@@ -259,7 +258,7 @@ def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:
             continue  # it begins at 0
         is_one = sizes[d] == 1 and indices.opcode == "concatenate" and len(indices.operands) == len(columns)
         column = indices.operands[k] if is_one else indices
-        if column is indices and vector < indices.shape.rank:
+        if column is indices and vector < indices.rank:
             column = make.part(x, indices, k, k + 1, vector)
         counts = counted_dimension(column, kind.dimensions)
         if counts is not None and size == kind.dimensions[counts]:
@@ -277,7 +276,7 @@ def _places(x: Instruction) -> _Places | None:
     if len(found) != 1 or partial_dims != [*found] or sizes[partial_dims[0]] != 1:
         return None
     offsets = numbers_of(x, "offset_dims")
-    own = others(x.shape.rank, offsets)
+    own = others(x.rank, offsets)
     free = [d for d in own if d not in batch.values()]
     order = [own.index(d) for d in (*batch.values(), *free)]
     (along,) = found
@@ -390,7 +389,7 @@ def _take_first(
         return replace(x, found[0])
     rest = [d for d in labels if d != along and d not in batch]
     new = make.transpose(x, found[0], [*batch, along, *rest])
-    first = places.own + others(x.shape.rank, places.own)
+    first = places.own + others(x.rank, places.own)
     new = make.resized(x, new, [x.shape.dimensions[d] for d in first])
     return replace(x, make.transpose(x, new, list(map(first.index, dims_of(x)))))
 
@@ -539,19 +538,19 @@ def _scatter_stacked(x: Instruction) -> bool:
         parts = list[Instruction]()
         for u in same:
             value = u.operands[k]
-            sizes = value.shape.dimensions[: value.shape.rank - len(numbers_of(u, "update_window_dims"))]
-            sizes += (value.shape.element_count // prod(sizes),)
+            sizes = value.shape.dimensions[: value.rank - len(numbers_of(u, "update_window_dims"))]
+            sizes += (value.element_count // prod(sizes),)
             parts.append(make.resized(x, value, sizes))
-        return make.concatenate(x, parts, parts[0].shape.rank - 1)
+        return make.concatenate(x, parts, parts[0].rank - 1)
 
     init = joined(0)
     updates = joined(2)
     operands = [init, x.operands[1], updates]
-    new = make.copy_of(x, operands, init.shape, update_window_dims=[updates.shape.rank - 1])
+    new = make.copy_of(x, operands, init.shape, update_window_dims=[updates.rank - 1])
     start = 0
     for u, part in zip(same, init.operands, strict=True):
         end = start + part.shape.dimensions[-1]
-        columns = make.part(x, new, start, end, init.shape.rank - 1)
+        columns = make.part(x, new, start, end, init.rank - 1)
         u.replace_all_uses_with(make.reshape(x, u.shape, columns))
         start = end
     return True
@@ -579,8 +578,8 @@ def _masked_sum(x: Instruction) -> tuple[Instruction, Instruction | None, int] |
     if not is_total(x) or not (is_masked(value) or value.opcode == "convert"):
         return None
     test, dims = spread(value.operand)
-    rank = test.shape.rank
-    is_plain = dims == [*range(rank), *[None] * (value.shape.rank - rank)] and rank > 0
+    rank = test.rank
+    is_plain = dims == [*range(rank), *[None] * (value.rank - rank)] and rank > 0
     if test.raw("direction") != "EQ" or not is_plain or tuple(x.dimensions) != tuple(range(rank)):
         return None
     summands = value.operands[1] if is_masked(value) else None
@@ -639,14 +638,14 @@ def _of_windows(
     def last(x: Instruction, labels: list[int]) -> Labelled:
         if x.opcode == "gather" and (gathered := _gathered_rows(x)) is not None:
             x, order = gathered
-            labels = [labels[order.index(d)] for d in range(x.shape.rank)]
+            labels = [labels[order.index(d)] for d in range(x.rank)]
         d = labels.index(along)
         if (part := _slice_at(x, d, k)) is None:
             return make.part(x, x, k, k + 1, d), labels
         places, rows = part
         (other,) = {*places.free} - {d}
         rest = iter(numbers_of(x, "offset_dims"))
-        dims = range(rows.shape.rank)
+        dims = range(rows.rank)
         found.append((rows, [labels[other if t == places.along else next(rest)] for t in dims]))
         return found[-1]
 
@@ -664,7 +663,7 @@ def _slice_at(
     if places is None or len(places.free) != 2 or d not in places.free or places.batch:
         return None
     values, table = formula_values(places.indices), x.operand
-    if values is None or not values.size or len(numbers_of(x, "offset_dims")) != table.shape.rank - 1:
+    if values is None or not values.size or len(numbers_of(x, "offset_dims")) != table.rank - 1:
         return None
     column = values.take(k, places.free.index(d)).tolist()
     start, end = column[0], column[-1] + 1
@@ -726,12 +725,12 @@ def _scattered_rows(x: Instruction) -> Instruction | None:
     table, indices, updates, *more = x.operands
     names = ("input_batching_dims", "update_window_dims", "scatter_dims_to_operand_dims")
     batch, window, along = (numbers_of(x, name) for name in names)
-    rank = indices.shape.rank - 1
+    rank = indices.rank - 1
     if more or x.raw("inserted_window_dims") != "{}":
         return None
     if x.raw("index_vector_dim") != str(rank):
         return None
-    places = zip(others(table.shape.rank, batch), window, strict=True)
+    places = zip(others(table.rank, batch), window, strict=True)
     taken = {d: w for d, w in places if d in along and updates.shape.dimensions[w] == 1}
     columns = _columns(indices)
     chosen = [along[k] for k in columns]
@@ -739,7 +738,7 @@ def _scattered_rows(x: Instruction) -> Instruction | None:
         return None
     parts = [make.part(x, indices, k, k + 1, rank) for k in columns]
     rows = make.reshape(x, without(updates.shape, [*taken.values()]), updates)
-    rest = [w for w in range(updates.shape.rank) if w not in taken.values()]
+    rest = [w for w in range(updates.rank) if w not in taken.values()]
     return make.copy_of(
         x,
         [table, make.concatenate(x, parts, rank), rows],
@@ -762,13 +761,13 @@ def _gathered_rows(x: Instruction) -> tuple[Instruction, list[int]] | None:
     """A gather of whole rows in place of one of windows of them, and how it is transposed."""
     table, indices = x.operands
     sizes = numbers_of(x, "slice_sizes")
-    rank = indices.shape.rank - 1
+    rank = indices.rank - 1
     whole = [d for d, n in enumerate(table.shape.dimensions) if sizes[d] == n]
     moved = [(k, d) for k, d in enumerate(numbers_of(x, "start_index_map")) if d not in whole]
     is_plain = x.raw("collapsed_slice_dims") == "{}" and not numbers_of(x, "operand_batching_dims")
     if not is_plain or x.raw("index_vector_dim") != str(rank):
         return None
-    if len(moved) != 1 or len(whole) + 1 < table.shape.rank:
+    if len(moved) != 1 or len(whole) + 1 < table.rank:
         return None
     ((column, along),) = moved
     count = sizes[along]
@@ -779,9 +778,9 @@ def _gathered_rows(x: Instruction) -> tuple[Instruction, list[int]] | None:
     first = make.broadcast(x, shape, starts, range(rank))
     rows = gather_rows(x, table, make.binary(x, "add", first, make.iota(x, shape, rank)), along)
     offsets = numbers_of(x, "offset_dims")
-    order = others(x.shape.rank, offsets)
+    order = others(x.rank, offsets)
     order += [offsets[d] for d in (along, *whole)]
-    return rows, [order.index(p) for p in range(x.shape.rank)]
+    return rows, [order.index(p) for p in range(x.rank)]
 
 
 def _scatter_elements(x: Instruction) -> bool:
@@ -790,8 +789,8 @@ def _scatter_elements(x: Instruction) -> bool:
     along = numbers_of(x, "scatter_dims_to_operand_dims")
     inserted = numbers_of(x, "inserted_window_dims")
     columns = indices.operands if indices.opcode == "concatenate" else []
-    is_of_elements = len(inserted) == table.shape.rank == len(columns) == len(along) > 1
-    if not is_of_elements or len(updates) > 1 or x.raw("index_vector_dim") != str(indices.shape.rank - 1):
+    is_of_elements = len(inserted) == table.rank == len(columns) == len(along) > 1
+    if not is_of_elements or len(updates) > 1 or x.raw("index_vector_dim") != str(indices.rank - 1):
         return False
     for k, d in reversed([*enumerate(map(counted, columns))]):  # where several count, the rows that are minor
         others = [*columns[:k], *columns[k + 1 :]]
@@ -800,7 +799,7 @@ def _scatter_elements(x: Instruction) -> bool:
         if d is None or places[d : d + 1] != (size,) or not all(_is_repeated(c, d) for c in others):
             continue
         rows = [place_of(x, c, 0, d) for c in others]
-        joined = make.concatenate(x, rows, indices.shape.rank - 2)
+        joined = make.concatenate(x, rows, indices.rank - 2)
         new = make.copy_of(
             x,
             [table, joined, *updates],
@@ -808,7 +807,7 @@ def _scatter_elements(x: Instruction) -> bool:
             update_window_dims=[d],
             inserted_window_dims=[n for n in inserted if n != along[k]],
             scatter_dims_to_operand_dims=[n for n in along if n != along[k]],
-            index_vector_dim=indices.shape.rank - 2,
+            index_vector_dim=indices.rank - 2,
         )
         return replace(x, new)
     return False
@@ -855,7 +854,7 @@ def _onehot(
     """A one-hot array of indices with these labels; that of its classes is -1."""
     if indices.element_type in SMALL:
         indices = make.convert(indices, indices, "s32")
-    rank = indices.shape.rank
+    rank = indices.rank
     shape = array(indices.element_type, [*indices.shape.dimensions, classes])
     indices = make.broadcast(x, shape, indices, range(rank))
     return make.compare(x, "EQ", indices, make.iota(x, shape, rank)), [*places, -1]
@@ -875,7 +874,7 @@ def _multiply_by_onehot(x: Instruction) -> bool:
     """A gather along a short dimension becomes a product with a one-hot array, without whole tiles."""
     table = x.operand
     found = _places(x)
-    if found is None or table.shape.rank == 1:
+    if found is None or table.rank == 1:
         return False
     classes = table.shape.dimensions[found.along]
     labels = _labels(x, {**found.batch, found.along: -1})

@@ -101,7 +101,7 @@ def _masked(x: Instruction) -> Iterator[Sequence[Instruction]]:
             subtracted, there = spread(below.operands[1])
             if below is not others:
                 there = [t for t, n in zip(there, below.shape.dimensions, strict=True) if n != 1]
-            is_same = subtracted is test and len(there) == others.shape.rank
+            is_same = subtracted is test and len(there) == others.rank
             if is_same and [d if d is None else there[d] for d in dims] == own:
                 yield mask, new, old
 
@@ -115,7 +115,7 @@ def _is_second_scatter(x: Instruction) -> bool:
 
 def _scatter_once(x: Instruction) -> bool:
     first = x.operand
-    if first.opcode != "scatter" or x.operands[1].shape.rank != 2:
+    if first.opcode != "scatter" or x.operands[1].rank != 2:
         return False
     joined = [make.concatenate(x, [first.operands[k], x.operands[k]], 0) for k in (1, 2)]
     x.replace_all_uses_with(make.copy_of(x, [first.operand, *joined]))

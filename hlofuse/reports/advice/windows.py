@@ -8,10 +8,8 @@ from math import inf, prod
 import numpy as np
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, computation_of, grouped, reach
+from hlofuse.ir import FLOATING_TYPES, Instruction, Shape, computation_of, grouped, reach, values
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
-from hlofuse.ir.opcodes import values
-from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import counted_loop
@@ -110,7 +108,7 @@ def _add_shifts(x: Instruction) -> bool:
     channels = x.shape.dimensions[feature]
     taps = prod(w.size for w in window)
     is_plain = labels.lhs == labels.output and x.raw("batch_group_count", "1") == "1"
-    is_each = channels == value.shape.dimensions[feature] == filters.shape.element_count / taps
+    is_each = channels == value.shape.dimensions[feature] == filters.element_count / taps
     if not (is_plain and is_each) or taps > _MOST_TAPS or any(w.window_reversal for w in window):
         return False
     wide = "f32" if x.element_type in ("bf16", "f16") else x.element_type  # as the sums of a convolution
@@ -145,7 +143,7 @@ def _transform_filter(x: Instruction) -> bool:
     is_plain = all(w.stride == w.window_dilation == 1 and not w.window_reversal for w in window)
     taps = prod(w.size for w in window)
     channels = x.operand.shape.dimensions[labels.lhs.index("f")]
-    filters_of_each = x.operands[1].shape.element_count // taps
+    filters_of_each = x.operands[1].element_count // taps
     is_each = channels in (1, filters_of_each) and x.raw("feature_group_count", "1") == str(channels)
     is_plain = is_plain and x.raw("batch_group_count", "1") == "1"
     if not (is_plain and is_each and 0 < len(window) < 4) or x.element_type != "f32":
@@ -154,7 +152,7 @@ def _transform_filter(x: Instruction) -> bool:
     order = [labels.lhs.index(k) for k in ("b", "f", *spatial)]
     value = make.transpose(x, x.operand, order)
     filters = make.transpose(x, x.operands[1], [labels.rhs.index(k) for k in ("o", "i", *spatial)])
-    along = range(2, value.shape.rank)
+    along = range(2, value.rank)
     filters = make.add(x, "reverse", filters.shape, [filters], dimensions=along)
     for d, w in zip(along, window, strict=True):
         value = make.padded(x, value, w.padding_low, w.padding_high, d, w.base_dilation - 1)
@@ -298,7 +296,7 @@ def _cumulate_by_product(x: Instruction) -> bool:
         return False
     d, is_forward = found
     n = x.shape.dimensions[d]
-    if n > 512 or x.shape.element_count < MIN_ELEMENTS or not is_constant(x.operands[1], 0):
+    if n > 512 or x.element_count < MIN_ELEMENTS or not is_constant(x.operands[1], 0):
         return False
     square = array("s32", [n, n])
     direction = "LE" if is_forward else "GE"
@@ -372,7 +370,7 @@ def _extreme(x: Instruction) -> bool:
         rows = make.slice_of(x, data, *zip(*own, strict=True))
         found = _reduced(x, rows, bound, is_largest)
         if element is not x and element.tuple_index:
-            whole = make.broadcast(x, rows.shape, found, others(rows.shape.rank, [along]))
+            whole = make.broadcast(x, rows.shape, found, others(rows.rank, [along]))
             test = make.compare(x, "EQ", rows, whole)
             numbers = make.iota(x, rows.shape.with_element_type(element.element_type), along)
             nowhere = 0 if start else size - 1
@@ -465,7 +463,7 @@ def _write_ranks(x: Instruction) -> bool:
 def _written_at(x: Instruction, places: Instruction, values: Instruction) -> Instruction:
     """Values at places that number each row of a sort in another order."""
     (along,) = x.dimensions
-    sizes, batch = values.shape.dimensions, others(places.shape.rank, x.dimensions)
+    sizes, batch = values.shape.dimensions, others(places.rank, x.dimensions)
     return sums_at(x, places, values, sizes, along, batch, unique_indices="true")
 
 
@@ -477,7 +475,7 @@ def _count_places(x: Instruction) -> bool:
     is_first = make.unary(x, "not", key) if low_first else key
     ones = make.convert(x, is_first, "s32")
     before = cumulated(x, ones, along)
-    count = make.broadcast(x, ones.shape, total_of(x, ones, [along]), others(ones.shape.rank, [along]))
+    count = make.broadcast(x, ones.shape, total_of(x, ones, [along]), others(ones.rank, [along]))
     number = make.iota(x, ones.shape, along)
     later = make.binary(x, "subtract", make.binary(x, "add", count, number), before)
     places = make.select(x, is_first, make.binary(x, "subtract", before, make.scalar_like(before, 1)), later)
@@ -513,7 +511,7 @@ def _of_pairs(
 
 def _shift_pairs(x: Instruction) -> bool:
     """The halves of pairs are computed for all elements, from these and their neighbours, and chosen."""
-    along, parts = x.shape.rank - 1, list(x.operands)
+    along, parts = x.rank - 1, list(x.operands)
     padding = ["0_0_0x" * along + own for own in ("0_1_1", "1_0_1")]
     if x.raw("padding") in padding:
         parts[1] = make.broadcast(x, parts[0].shape, parts[1])
@@ -522,7 +520,7 @@ def _shift_pairs(x: Instruction) -> bool:
         along -= 1
     else:
         return False
-    most = x.shape.element_count
+    most = x.element_count
     slices, found = list[Instruction](), list[Instruction]()
     for place, part in enumerate(parts):
         last = partial(
@@ -558,7 +556,7 @@ def _few_sorted(x: Instruction) -> bool:
     if count * _SORTED > size or count == 1 or data.element_type not in FLOATING_TYPES:
         return False
     sign = "copy" if is_last == low_first else "negate"
-    last = data.shape.rank - 1
+    last = data.rank - 1
     given = make.unary(x, sign, moved(x, data, along, last))
     shape = with_dimensions(given.shape, [*given.shape.dimensions[:-1], count])
     both = Shape.tuple_of([shape, shape.with_element_type("s32")])

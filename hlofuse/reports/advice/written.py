@@ -28,8 +28,7 @@ from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.common import make
-from hlofuse.passes.common.elementwise import CannotEvaluate
-from hlofuse.passes.common.evaluation import elements
+from hlofuse.passes.common.evaluation import CannotEvaluate, elements
 from hlofuse.passes.common.literals import Elements, bounds, values_of
 from hlofuse.passes.common.shapes import array, inserted, numbers_of, others, window_of, without, without_ones
 from hlofuse.passes.control_flow.call_graph import CallInliner
@@ -57,7 +56,7 @@ def prepared(module: Module) -> Module:
 
 def dims_of(x: Instruction) -> list[int]:
     """All dimensions, in order."""
-    return [*range(x.shape.rank)]
+    return [*range(x.rank)]
 
 
 def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
@@ -149,10 +148,10 @@ def gather_rows(
     batch: Sequence[int] = (),
 ) -> Instruction:
     """Elements of `table` along a dimension, those of the batch by the first dimensions of the indices."""
-    rest = others(table.shape.rank, [along, *batch])
-    sizes = [table.shape.dimensions[d] if d in rest else 1 for d in range(table.shape.rank)]
+    rest = others(table.rank, [along, *batch])
+    sizes = [table.shape.dimensions[d] if d in rest else 1 for d in range(table.rank)]
     shape = array(table.element_type, [*indices.shape.dimensions, *(sizes[d] for d in rest)])
-    rank = indices.shape.rank
+    rank = indices.rank
     return indexed(
         at,
         "gather",
@@ -170,7 +169,7 @@ def gather_rows(
 
 def moved(at: Instruction, x: Instruction, along: int, place: int) -> Instruction:
     """`x` with one dimension in another place."""
-    order = others(x.shape.rank, [along])
+    order = others(x.rank, [along])
     order.insert(place, along)
     return make.transpose(at, x, order)
 
@@ -214,7 +213,7 @@ def sums_at(
     **attributes: object,
 ) -> Instruction:
     """Sums of rows by index along a dimension, apart for each place of the batch."""
-    shape, rank = array(rows.element_type, sizes), indices.shape.rank
+    shape, rank = array(rows.element_type, sizes), indices.rank
     return indexed(
         at,
         "scatter",
@@ -224,7 +223,7 @@ def sums_at(
         make.reducer(at, "sum", "add", rows.element_type),
         inserted_window_dims=[along],
         scatter_dims_to_operand_dims=[along],
-        update_window_dims=range(rank, rows.shape.rank),
+        update_window_dims=range(rank, rows.rank),
         input_batching_dims=batch,
         scatter_indices_batching_dims=batch,
         **attributes,
@@ -248,7 +247,7 @@ def written_part(x: Instruction) -> tuple[Instruction, dict[int, Instruction]] |
     if len(along) != 1 or along != places or len(x.operands) > 3 or not combines_by(x, "parameter"):
         return None
     indices, part = x.operands[1:]
-    if indices.shape.element_count > 1 or part.shape.dimensions != without(x.shape, along).dimensions:
+    if indices.element_count > 1 or part.shape.dimensions != without(x.shape, along).dimensions:
         return None
     return part, {along[0]: indices}
 
@@ -375,7 +374,7 @@ def compile_time_notes(module: Module) -> Iterator[str]:
             continue
         constants.add(x)
         steps = _steps(x)
-        if steps >= _STEPS and x.shape.element_count <= MOST_FOLDED:
+        if steps >= _STEPS and x.element_count <= MOST_FOLDED:
             source = printable(source_text(kernel_source(x, module)))
             where = f" ({source})" if source else ""
             text = f"{x.opcode} of a constant, {quantity(steps).strip()} steps{where}"
@@ -429,6 +428,6 @@ def _is_constant(x: Instruction, constants: set[Instruction]) -> bool:
 
 def _steps(x: Instruction) -> int:
     """Applications of a function to an element of a window."""
-    if x.opcode != "reduce-window" or not x.shape.is_array:
+    if x.opcode != "reduce-window" or not x.is_array:
         return 0
-    return x.shape.element_count * math.prod(d.size for d in window_of(x))
+    return x.element_count * math.prod(d.size for d in window_of(x))

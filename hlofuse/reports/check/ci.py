@@ -12,7 +12,7 @@ from hlofuse.format.units import plural
 from hlofuse.ir.record import Json
 from hlofuse.reports.verdict.phrases import answer_lines
 from .model import Check, Code, Finding, Level, ModuleCheck, Where, first_place
-from .phrases import at, figures, listed, one_line, origin, pair, verdict, worth
+from .text import at, figures, listed, one_line, origin, pair, verdict, worth
 
 _COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}
 

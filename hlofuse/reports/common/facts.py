@@ -12,8 +12,7 @@ from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computat
 from hlofuse.compilation import Compilation
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import source_in_function
-from hlofuse.ir import Computation, Instruction, Module, grouped, replace
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Computation, Instruction, Module, grouped, replace, values
 from hlofuse.rules.catalogue import Rule, catalogue
 from .lineage import Lineage, is_view, readers
 from .model import CreatedBy, FinalKernel, Place

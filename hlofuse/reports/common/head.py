@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hlofuse.compilation import Compilation
 from hlofuse.format import broken, plural, printable, undivided
-from hlofuse.inputs.dump_names import FUSION_STAGES
-from hlofuse.ir import Json, Record, grouped
-from hlofuse.ir.graph import OrderSource
-from hlofuse.pipelines.device import XlaBuild
+from hlofuse.inputs.dump_directory import FUSION_STAGES
+from hlofuse.ir import Json, OrderSource, Record, grouped
 from hlofuse.pipelines.identity import Identity
-from hlofuse.pipelines.stage import Stage
-from hlofuse.pipelines.targets import before_fusion
+from hlofuse.pipelines.targets import Stage, XlaBuild, before_fusion
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -20,7 +20,7 @@ from hlofuse.format.paths import has_part, source_text
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir import HlofuseError, Instruction, Module, Record, numbered, reach, replace
 from hlofuse.matching.pairs import match
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 from hlofuse.trace.provenance import Fate, Provenance
 from .facts import Facts
 

@@ -8,10 +8,9 @@ from hlofuse.compilation import Compilation
 from hlofuse.format import fields, listing, plural, printable
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.many import load
-from hlofuse.ir import HlofuseError, Json, Module, Record
-from hlofuse.ir.grouping import unmatched
+from hlofuse.ir import HlofuseError, Json, Module, Record, unmatched
 from hlofuse.matching.kernels import outline
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 
 _SHOWN = 3
 

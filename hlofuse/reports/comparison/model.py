@@ -9,9 +9,8 @@ from hlofuse.format.fields import fields
 from hlofuse.ir.record import Json, Record, replace
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
-from hlofuse.reports.common.json import place_json, totals_json
 from hlofuse.reports.common.lineage import through_views
-from hlofuse.reports.common.model import Place
+from hlofuse.reports.common.model import Place, place_json, totals_json
 from hlofuse.reports.why import PairAnswer
 from hlofuse.reports.why.story import why_each
 

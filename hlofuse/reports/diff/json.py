@@ -27,7 +27,7 @@ from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Json, Module
 from hlofuse.matching.graph import Occurrence
 from hlofuse.reports.common.functions import functions_json
-from hlofuse.reports.common.json import totals_json
+from hlofuse.reports.common.model import totals_json
 from hlofuse.reports.common.profile import profile_json
 from .model import by_source
 

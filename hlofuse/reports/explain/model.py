@@ -1,12 +1,28 @@
-"""Plain data of an explanation, created once and printed by the renderers."""
+"""Plain data of an explanation, created once and printed by the renderers, and as JSON; the schema is in
+docs/json.md."""
+
+from msgspec import to_builtins
 
 from hlofuse.account import KernelTime, StepCost, Totals
 from hlofuse.analysis.kernels import Loop
 from hlofuse.compilation import Counted
-from hlofuse.ir.record import Record
+from hlofuse.format.fields import fields
+from hlofuse.format.paths import layer_of
+from hlofuse.ir.record import Json, Record
 from hlofuse.passes.fusion.priority_fusion.observers import Disagreement
-from hlofuse.reports.common.costs import limit_of
-from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, Refusal, us_at_stake
+from hlofuse.reports.common.costs import kernel_json, limit_of, step_json
+from hlofuse.reports.common.model import (
+    CreatedBy,
+    FinalKernel,
+    Place,
+    Refusal,
+    created_by_json,
+    launch_json,
+    place_json,
+    refusal_json,
+    totals_json,
+    us_at_stake,
+)
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Event
 
@@ -188,3 +204,82 @@ class Explanation(Record):
     """The same of passes after fusion."""
     counted: Counted = "replayed"
     """The source of the final module that `after` and `kernels` are of."""
+
+
+def explanation_json(e: Explanation) -> Json:
+    """The explanation as JSON values, complete: limits are for people."""
+    return {
+        "schema": "hlofuse.explain/3",
+        **fields(e, "module file=filename target device release what_if ties"),
+        **fields(e, "record", to_builtins),
+        "totals": totals_json(e.after, e.counted),
+        **fields(e, "kernels", launch_json),
+        **fields(e, "before after", totals_json),
+        **fields(e, "passes before_fusion=earlier after_fusion=later", _pass),
+        "dearest": [
+            {
+                "first": place_json(k.place),
+                "layer": layer_of(k.place.op_name),
+                **fields(k, "us~ measured_us~ floor=is_floor count turns=iterations"),
+                "kernel": kernel_json(k.kernel),
+            }
+            for k in e.hot_kernels
+            if k.us
+        ],
+        **fields(e, "loops", to_builtins),
+        **fields(e, "obstacles=blocking_rules", _blocking_rule),
+        **fields(e, "selected", _selection),
+        "rules": {code: fields(r, "code title message advice why flag") for code, r in e.rules.items()},
+    }
+
+
+def _selection(s: Selection) -> Json:
+    return {
+        "name": s.name,
+        "kernels": [
+            {
+                **fields(k, "name=kernel.place.label input_name=kernel.input_name operations"),
+                "kernel": kernel_json(k.time),
+                **fields(k, "made_by=created_by", created_by_json),
+            }
+            for k in s.kernels
+        ],
+    }
+
+
+def _pass(p: PassStory) -> Json:
+    return {
+        **fields(p, "name changed decisions"),
+        **fields(p, "fused", _group),
+        "rewritten": [
+            {**fields(r.event, "step from=removed to=added rule reason"), "source": r.source}
+            for r in p.rewrites
+        ],
+        **fields(p, "refused", refusal_json),
+    }
+
+
+def _group(g: FusedGroup) -> Json:
+    return {
+        "fusion": place_json(g.fusion),
+        **fields(g, "computation bytes_saved us_saved~"),
+        "kernel": kernel_json(g.kernel),
+        "holds": list(g.holds),
+        "steps": [
+            {
+                "step": s.event.step,
+                "producer": place_json(s.producer),
+                **fields(s.event, "consumer fusion created duplicated kind rule reason figures"),
+                "cost": step_json(s.cost),
+                **fields(s, "us_saved~ tied_with"),
+            }
+            for s in g.steps
+        ],
+    }
+
+
+def _blocking_rule(o: BlockingRule) -> Json:
+    return {
+        **fields(o, "rule=rule.code title=rule.title advice=rule.advice edges bytes_between us_at_stake~"),
+        "pairs": [[r.producer.name, r.consumer] for r in o.refusals],
+    }

@@ -1,15 +1,23 @@
-"""A module after fusion, for the terminal."""
+"""A module after fusion, for the terminal, and as JSON in the form of every `explain`; the schema is in
+docs/json.md."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from msgspec import to_builtins
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.format import bytes_text, plural, printable, times
+from hlofuse.account import Account, KernelTime
+from hlofuse.compilation import Counted
+from hlofuse.format import bytes_text, fields, plural, printable, times
 from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_rest
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import Instruction, grouped
+from hlofuse.reports.common.facts import final_kernel, place_of
 from hlofuse.reports.common.phrases import advice_line, figures_text
+from hlofuse.reports.explain.explain import grouped_kernels
+from hlofuse.reports.explain.model import Explanation, SelectedKernel, Selection, explanation_json
 from .model import Boundary, Fused, FusedKernel
 
 _OPCODES = 6
@@ -93,3 +101,52 @@ def print_fused(
         if rule and rule.advice:
             indented(console, advice_line(rule), 6)
     print_rest(console, groups, limit)
+
+
+def fused_json(
+    f: Fused,
+    final: Account,
+    as_it_is: Account,
+    counted: Counted,
+    time_of: Callable[[Instruction], KernelTime | None],
+) -> dict[str, Any]:
+    """The document of `explain`: what runs (`final`), and in `boundaries` what keeps it apart."""
+    contents = {k.name: fields(k, "opcode opcodes fusion_kind=kind") for k in f.kernels}
+    rows = [(r, r.instruction) for r in final.rows if f.selected is None or r.instruction.name in contents]
+    kernels = tuple(final_kernel(r, place_of(x, final.module), x.name) for r, x in rows)
+    hot = grouped_kernels(((r, k.place) for k, (r, _) in zip(kernels, rows, strict=True)), time_of)
+    chosen = (SelectedKernel(k, time_of(x), (), ()) for k, (_, x) in zip(kernels, rows, strict=True))
+    explanation = Explanation(
+        f.module,
+        final.module.filename,
+        f.target,
+        f.device,
+        f.evidence,
+        f.release,
+        (),
+        as_it_is.totals,
+        final.totals,
+        (),
+        (),
+        f.rules,
+        hot_kernels=hot,
+        kernels=kernels,
+        loops=final.loops,
+        selected=None if f.selected is None else Selection(f.selected, tuple(chosen)),
+        counted=counted,
+    )
+    document = explanation_json(explanation)
+    document["kernels"] = [{**k, **contents.get(k["name"], {})} for k in document["kernels"]]
+    document["obstacles"] = [
+        {
+            **fields(f.rules[code], "rule=code title advice"),
+            "edges": len(own),
+            "bytes_between": bytes_between(own),
+            "us_at_stake": None,
+            "pairs": [[b.producer, b.consumer] for b in own],
+        }
+        for code, own in by_rule(f)
+        if code in f.rules
+    ]
+    document |= fields(f, "evidence how right_file")
+    return {**document, **fields(f, "boundaries", to_builtins)}

@@ -9,11 +9,9 @@ from hlofuse.analysis.kernels import kernel_source, source_bearer
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format import fields
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Json, Module, Record, computation_of
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Instruction, Json, Module, Record, computation_of, values
 from hlofuse.memory import Assignment, LiveArray
-from .changes import MemoryChange
-from .ideas import LARGE, Untried, argument_name, ideas, loops_of, opcodes_in
+from .changes import LARGE, MemoryChange, Untried, argument_name, ideas, loops_of, opcodes_in
 
 _ORDER = values("transpose copy reshape bitcast")
 _GATHERED = values("all-gather all-gather-start all-gather-done bitcast get-tuple-element")

@@ -9,7 +9,7 @@ from hlofuse.format.terminal import Rows, print_lines, print_rest
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.verdict.phrases import delta, where_text
 from hlofuse.reports.whatif.model import Trial
-from .ideas import NOTABLE
+from .changes import NOTABLE
 from .model import AliveArray, MemoryUse
 
 

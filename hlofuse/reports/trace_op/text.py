@@ -11,7 +11,7 @@ from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.phrases import measured_text
 from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.timeline.phrases import opcodes_text, pass_name
-from .model import Event, FinalKernel, How, Location, Provenance, Trail
+from .follow import Event, FinalKernel, How, Location, Provenance, Trail
 
 _MAX_LOCATIONS = 4
 _TEXTS = {

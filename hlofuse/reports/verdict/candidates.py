@@ -15,7 +15,7 @@ from hlofuse.account.replaying import final_account
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import is_divided
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, replay_config
-from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.format.paths import is_gradient
 from hlofuse.ir import (
     HlofuseError,
@@ -33,8 +33,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.dce import HloDCE
 from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, joined, merged
 from hlofuse.pipelines.gpu.before_fusion import ALGSIMP_LAYOUTS, has_triton, pass_lists
-from hlofuse.pipelines.stage import Stage
-from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
+from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, Stage, before_fusion
 from hlofuse.reports.advice.catalogue import RECIPES, WRITTEN
 from hlofuse.reports.advice.loops import LOOPS, is_own
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation, Unoptimized
@@ -543,7 +542,7 @@ def of_barriers(
         x = module.find(name) if len(own) > 1 and name in facts.before else None
         if x is None or x.opcode in SILENT or "jvp(" in (x.op_name or ""):
             continue
-        if any(o.shape.rank for o in x.operands) and any(kernels.get(u.name) != own for u in x.users):
+        if any(o.rank for o in x.operands) and any(kernels.get(u.name) != own for u in x.users):
             places.append(facts.place(name))
             x.replace_all_uses_with(make.add(x, "opt-barrier", x.shape, [x]))
     if not places:

@@ -14,9 +14,9 @@ from hlofuse.format.terminal import Rows, indented, print_command, print_lines, 
 from hlofuse.ir import HlofuseError, Module, Record, replace
 from hlofuse.judge.judge import Judge, Refused
 from hlofuse.pipelines.flags import DISABLED, joined, merged, not_honoured, parse_flags
-from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import Stage
 from hlofuse.reports.common.model import Refusal
-from hlofuse.reports.comparison.phrases import warning_line
+from hlofuse.reports.comparison.text import warning_line
 from hlofuse.reports.verdict import phrases
 from hlofuse.reports.whatif.model import FixedRule, Ranking, Trial, trial_of
 from hlofuse.reports.whatif.text import CHANGED_DECISIONS, edges_text

@@ -5,11 +5,9 @@ from collections.abc import Callable, Iterable, Iterator
 from hlofuse.account.collectives import Collective, started_by
 from hlofuse.analysis.kernels import end_of
 from hlofuse.format import bytes_text, fields, more, plural, printable, times, us_json, us_text
-from hlofuse.ir import Instruction, Json, Record, grouped
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Instruction, Json, Record, grouped, values
 from hlofuse.passes.common.shapes import numbers_of, ranges_of
-from hlofuse.reports.common.json import time_kind
-from hlofuse.reports.common.model import Place
+from hlofuse.reports.common.model import Place, time_kind
 from hlofuse.reports.common.phrases import times_text
 
 _SHOWN = 3

@@ -12,11 +12,10 @@ from hlofuse.reports.common.functions import function_table
 from hlofuse.reports.common.head import Head, fitted
 from hlofuse.reports.common.profile import profile_lines
 from hlofuse.reports.comparison.model import Comparison
-from hlofuse.reports.comparison.phrases import difference_lines
+from hlofuse.reports.comparison.text import difference_lines
 from hlofuse.reports.verdict import phrases
 from .collectives import collective_lines
-from .model import Verdict
-from .tiles import tile_lines
+from .model import Verdict, tile_lines
 
 Styled: TypeAlias = Iterator[tuple[str, str]]  # Lines, each with its style
 _LINES = 24  # of a terminal as it opens

@@ -23,8 +23,7 @@ from hlofuse.reports.advice.written import compile_time_notes, generated_code_no
 from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.model import TRIED_UP_TO, Place
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
-from hlofuse.reports.whatif.model import Ranking, RelaxedRule, Trial
-from hlofuse.reports.whatif.ranking import rank
+from hlofuse.reports.whatif.model import Ranking, RelaxedRule, Trial, rank
 from hlofuse.rules.gpu_fusible import may_be_fused
 from .candidates import (
     UNKNOWN,
@@ -40,8 +39,7 @@ from .candidates import (
     with_loops_of_written,
 )
 from .collectives import collective_rows
-from .model import Share, Suggestion, Verdict
-from .tiles import tiles_of
+from .model import Share, Suggestion, Verdict, tiles_of
 
 _KINDS = {
     "copy": "copies",

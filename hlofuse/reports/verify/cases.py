@@ -8,16 +8,16 @@ from typing import Literal
 from hlofuse.format import listing, printable
 from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.dump_directory import (
+    FUSION_STAGES,
     DumpDirectory,
     DumpedModule,
+    DumpFile,
     corpus_cases,
     corpus_file,
     is_corpus_case,
 )
-from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile
 from hlofuse.inputs.many import dump_text
-from hlofuse.ir import HlofuseError, Module, Record, parse_module
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import HlofuseError, Module, Record, grouped, parse_module
 from hlofuse.pipelines import TARGETS
 
 Until = Literal["fusion", "end"]  # The end of a replay: after the fusion passes, or with the launched kernels

@@ -5,8 +5,7 @@ from typing import overload
 from msgspec import to_builtins
 
 from hlofuse.format.fields import fields
-from hlofuse.ir.graph import Instruction, OrderSource
-from hlofuse.ir.record import Json, Record, replace
+from hlofuse.ir import Instruction, Json, OrderSource, Record, replace
 from hlofuse.passes.fusion.priority_fusion.observers import Disagreement
 from hlofuse.reports.common.head import Head
 

@@ -15,7 +15,7 @@ from hlofuse.format.terminal import GAP, indented, plain_table, print_rows
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.phrases import floors_and_copies
 from hlofuse.reports.comparison.model import Comparison
-from hlofuse.reports.comparison.phrases import share
+from hlofuse.reports.comparison.text import share
 from hlofuse.rules.catalogue import catalogue
 from .model import Point, Sweep, SweepAxis
 

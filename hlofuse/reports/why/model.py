@@ -6,8 +6,7 @@ from hlofuse.account import PairDetail
 from hlofuse.format.fields import fields
 from hlofuse.ir.record import Json, Record
 from hlofuse.reports.common.costs import detail_json
-from hlofuse.reports.common.json import created_by_json, place_json
-from hlofuse.reports.common.model import CreatedBy, Place
+from hlofuse.reports.common.model import CreatedBy, Place, created_by_json, place_json
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Event
 from hlofuse.trace.provenance import Change

@@ -8,8 +8,7 @@ from hlofuse.analysis.slice_copies import copied_dynamic_slice, copied_slice
 from hlofuse.cost.gpu import backend_config as config
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.launch import common_reduction, first_reduction
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.record import Json
+from hlofuse.ir import Instruction, Json
 from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.verdict import Answer, Figures, runner
 from .unfused import GpuKernel, unsettled

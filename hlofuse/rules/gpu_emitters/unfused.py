@@ -8,9 +8,7 @@ from hlofuse.analysis.kernels import COLLECTIVES
 from hlofuse.cost.gpu.launch import FusionAnalysis, Launch
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.opcodes import values
-from hlofuse.ir.record import Record
+from hlofuse.ir import Instruction, Record, values
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_fusible import may_be_fused
 from hlofuse.rules.verdict import Answer, Decision, Figures, runner

@@ -9,7 +9,7 @@ import pytest
 from hlofuse.compilation import compile
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.ir import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE

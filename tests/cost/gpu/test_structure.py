@@ -11,9 +11,8 @@ from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.ir.fusing import append_producer, fuse_in_place_of
+from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.rules.gpu_fusible import is_small_constant, may_be_fused

@@ -19,8 +19,15 @@ from hlofuse.cost.tiling.expressions import constant, substitute
 from hlofuse.cost.tiling.fusion_view import view_of
 from hlofuse.cost.tiling.op_kinds import OpKind, OpKinds, operand_maps
 from hlofuse.cost.tiling.size_and_stride import symbolic_tile
-from hlofuse.cost.tiling.tick_columns import KernelTimes, nanoseconds, seconds
-from hlofuse.cost.tiling.tiled_cost import TilingCosts, num_warps, tile_reads, tiling_costs
+from hlofuse.cost.tiling.tiled_cost import (
+    KernelTimes,
+    TilingCosts,
+    nanoseconds,
+    num_warps,
+    seconds,
+    tile_reads,
+    tiling_costs,
+)
 from hlofuse.cost.tiling.tilings import (
     NO_TILE,
     TilingSet,

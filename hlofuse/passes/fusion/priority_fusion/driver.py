@@ -10,9 +10,15 @@ from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.cost.tiling.constraints import Tiling, backend_config_text
-from hlofuse.ir.fusing import append_producer, convert_to_fusion, merge_extra_output, set_fusion_kind
+from hlofuse.ir.fusing import (
+    Inside,
+    append_producer,
+    convert_to_fusion,
+    merge_extra_output,
+    merge_fusion,
+    set_fusion_kind,
+)
 from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.merging import Inside, merge_fusion
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import set_attribute
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_small_constant, may_be_fused

@@ -4,8 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from hlofuse.ir.graph import Instruction, Predicate
-from hlofuse.ir.record import Record
+from hlofuse.ir import Instruction, Predicate, Record
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.ir.graph import Computation, Module
 from hlofuse.passes.base import DevicePass
 from hlofuse.rules.gpu_fusible import fusible_computations

@@ -6,8 +6,7 @@ from typing import NamedTuple
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import printed_number
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Instruction, Module, Predicate, set_attribute
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Instruction, Module, Predicate, set_attribute, values
 from hlofuse.passes.algebraic.context import broadcast_effective_constant
 from hlofuse.passes.base import NotRepresentable, Pass, attempt, replaced
 from hlofuse.passes.common.literals import scalar_of

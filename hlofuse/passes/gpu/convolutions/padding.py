@@ -1,15 +1,8 @@
 """Passes that pad convolutions for cuDNN."""
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.ir import Instruction, Shape, replace
-from hlofuse.ir.attributes.window import (
-    ConvolutionDimensionNumbers,
-    PaddingConfig,
-    PaddingDimension,
-    Window,
-    WindowDimension,
-)
-from hlofuse.ir.removing import replace_instruction
+from hlofuse.ir import Instruction, Shape, Window, WindowDimension, replace, replace_instruction
+from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, PaddingConfig, PaddingDimension
 from hlofuse.passes.base import ReleasePass, VisitPass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, labels_of, window_of, with_dimensions
@@ -77,7 +70,7 @@ def _padded_and_sliced(
         ]
         source = _padded(source, config)
     if _has_negative(Window(left)):
-        starts, limits = [0] * source.shape.rank, list(source.shape.dimensions)
+        starts, limits = [0] * source.rank, list(source.shape.dimensions)
         for k, d in enumerate(left):
             starts[places[k]] -= min(d.padding_low, 0)
             limits[places[k]] += min(d.padding_high, 0)
@@ -91,7 +84,7 @@ def _padded_and_sliced(
 def _padded(source: Instruction, config: dict[int, PaddingDimension]) -> Instruction:
     """`MakePadHlo` with zeros."""
     zero = make.zero(source, source.element_type)
-    dimensions = [config.get(d, PaddingDimension(0, 0)) for d in range(source.shape.rank)]
+    dimensions = [config.get(d, PaddingDimension(0, 0)) for d in range(source.rank)]
     sizes = [
         n + p.low + p.high + max(n - 1, 0) * p.interior
         for n, p in zip(source.shape.dimensions, dimensions, strict=True)

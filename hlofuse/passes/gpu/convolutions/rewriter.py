@@ -94,7 +94,7 @@ def constrain_convolution(layouts: LayoutAssignment, call: Instruction, device: 
         layouts.set_array_operand_layout(call, 3, output)
     elif target == FORWARD_GRAPH:
         for number, operand in enumerate(call.operands):
-            if number > 1 and operand.shape.rank:
+            if number > 1 and operand.rank:
                 layouts.set_array_operand_layout(call, number, output)
 
 
@@ -236,7 +236,7 @@ def _forward(conv: Instruction) -> _Call | None:
     window, labels = window_of(conv), labels_of(conv)
     spatial = len(labels.input_spatial_dimensions)
     reversals = {d.window_reversal for d in window}
-    if spatial > 3 or any(o.shape.element_count == 0 for o in conv.operands):
+    if spatial > 3 or any(o.element_count == 0 for o in conv.operands):
         return None
     if len(reversals) > 1 if spatial == 2 else True in reversals:
         return None

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Instruction, Module, Shape, computation_of, replace
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Instruction, Module, Shape, computation_of, replace, values
 from hlofuse.passes.base import Explained, Pass, VisitPass, any_change, attempt, replaced
 from hlofuse.passes.common.dots import DotDimensions, dot_like, free_dimensions, free_sizes
 from hlofuse.passes.common.make import (
@@ -158,8 +157,8 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
     )
     kind = sum_type(dot)
     batch = permute(left.shape.dimensions, new.lhs_batch)
-    rows = permute(left.shape.dimensions, new.free(0, left.shape.rank))
-    columns = permute(right.shape.dimensions, new.free(1, right.shape.rank))
+    rows = permute(left.shape.dimensions, new.free(0, left.rank))
+    columns = permute(right.shape.dimensions, new.free(1, right.rank))
     product = dot_like(dot, array(kind, (*batch, *rows, *columns)), left, right, new)
     product.attributes = product.attributes.without("sharding", "frontend_attributes", "backend_config")
     start = zero(dot, kind)
@@ -294,7 +293,7 @@ def _spread(x: Instruction, before: int, sizes: Sequence[int], dot: Instruction)
     """Further dimensions put in (`BroadcastDimensions`)."""
     if not sizes:
         return x
-    remaining = [d if d < before else d + len(sizes) for d in range(x.shape.rank)]
+    remaining = [d if d < before else d + len(sizes) for d in range(x.rank)]
     shape = inserted(x.shape, before, sizes)
     return broadcast(dot, shape, x, remaining)
 
@@ -306,4 +305,4 @@ def _sum(x: Instruction, count: int, dot: Instruction) -> Instruction:
     kind = sum_type(dot)
     start = zero(dot, kind)
     body = reducer(dot, "scalar_add_computation", "add", kind, ("scalar_lhs", "scalar_rhs"))
-    return reduce(dot, convert(dot, x, kind), start, range(x.shape.rank)[-count:], body)
+    return reduce(dot, convert(dot, x, kind), start, range(x.rank)[-count:], body)

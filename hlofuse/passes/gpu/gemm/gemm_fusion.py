@@ -30,8 +30,16 @@ from hlofuse.rules.gpu_fusible import product_computations
 from hlofuse.rules.rewrites import EPILOGUE_READERS, EPILOGUE_USER, TRITON_PRODUCT
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
-from .dimension_order import NO_SPLIT, DimensionOrder, combined
-from .propagation import DotProperties, added_parameters, can_handle_gemm, carried, carried_if_worth
+from .propagation import (
+    NO_SPLIT,
+    DimensionOrder,
+    DotProperties,
+    added_parameters,
+    can_handle_gemm,
+    carried,
+    carried_if_worth,
+    combined,
+)
 from .tileable import TileableFusion
 
 _MOST_PARAMETERS = 4  # the limit of parameters for one operand of the dot
@@ -84,7 +92,7 @@ class _Growing:
         dims = DotDimensions.of(dot)
         operands, split = [], NO_SPLIT
         for number, operand in enumerate(dot.operands):
-            free = dims.free(number, operand.shape.rank)
+            free = dims.free(number, operand.rank)
             if len(free) != 1 or len(dims.contracting(number)) != 1:
                 return False
             splittable = free[0] if number == 0 and not dims.lhs_batch else -1
