@@ -188,6 +188,7 @@ class Judge(AbstractContextManager["Judge", None]):
         """The process's answer to a request; raises `Refused` for an error, a crash or a timeout."""
         process = self._process = self._process or self._start()
         late = threading.Timer(self.timeout, process.kill)
+        late.daemon = True  # Ctrl-C ends the program without waiting for it
         late.start()
         with suppress(OSError):  # it is no more, and gives no answer
             process.stdin.write(json.dumps(request) + "\n")
