@@ -178,7 +178,7 @@ def compile_request(
     error and another child continues with the rest. `names` are those of all programs. Raises `CaptureError`
     where nothing can be compiled: jax or a plugin is missing (the message names the extra), or the program is
     at fault."""
-    python = python or sys.executable
+    python = default_python(python)
     found: Json = {"versions": {}, "unknown_fields": [], "compiled": [], "errors": {}}
     with tempfile.TemporaryDirectory() as scratch:
         answer = Path(scratch, "answer.json")
@@ -374,6 +374,11 @@ def capture_command(
     if not captured.modules:
         raise CaptureError(f"{name} compiled no jitted function{_reasons(captured)}")
     return captured
+
+
+def default_python(python: str | None) -> str:
+    """The Python whose JAX compiles, where `python` names none."""
+    return python or os.environ.get("HLOFUSE_PYTHON") or sys.executable
 
 
 def versions_of(program: str) -> dict[str, str]:

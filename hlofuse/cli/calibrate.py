@@ -16,7 +16,7 @@ from .common.output import Output, save
 
 @click.command("calibrate")
 @click.argument("file", metavar="FILE", type=FILE)
-@option("--python", "PYTHON", "Python whose JAX runs the programs.  [default: this one]")
+@option("--python", "PYTHON", "Python whose JAX runs the programs.  [default: $HLOFUSE_PYTHON or this one]")
 @report_options
 def command(file: Path, python: str | None, out: Output) -> int:
     """Run some 600 small programs twice on this CPU, and write the device FILE with the rates that they give.

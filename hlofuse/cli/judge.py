@@ -16,7 +16,7 @@ from .common.output import Output
 @click.command("judge")
 @click.argument("a", metavar="A", type=INPUT)
 @click.argument("b", metavar="B", type=INPUT)
-@option("--python", "PYTHON", "Python whose JAX compiles.  [default: this one]")
+@option("--python", "PYTHON", "Python whose JAX compiles.  [default: $HLOFUSE_PYTHON or this one]")
 @option(
     "--scale", "S", "Magnitude of random floats; repeatable.  [default: 0.1, 1]", multiple=True, type=float
 )

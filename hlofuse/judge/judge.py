@@ -150,15 +150,18 @@ class Judge(AbstractContextManager["Judge", None]):
         *,
         scales: Sequence[float] = SCALES,
         seed: int = 0,
+        in_range: bool = False,
     ) -> Judgement:
-        """Judge whether `b` computes what `a` does, up to ten times the effect of moving inputs by an ulp."""
+        """Judge whether `b` computes what `a` does, up to ten times the effect of moving inputs by an ulp.
+        With `in_range`, integers that choose elements in `b` are drawn from all there are."""
         if _signature(a) != _signature(b):
             raise HlofuseError("the modules have different parameters or results")
+        how = {"scales": list(scales), "seed": seed, "limits": index_limits(b) if in_range else {}}
         found = {}
         try:
             for key, module in (("a", a), ("b", b)):
                 found[key] = self.compile(module, key=key)
-                rows = self._request(do="run", key=key, scales=list(scales), seed=seed)["rows"]
+                rows = self._request(do="run", key=key, **how)["rows"]
         except Refused as error:
             reason = f"XLA rejects {key.upper()}: {error}"
             return Judgement("refused", reason, found.get("a"), found.get("b"))

@@ -69,12 +69,14 @@ class Worker:
         given = head + arrow + first + line + rest
         return {"given": given, "text": found.hlo_modules()[0].to_string()}
 
-    def run(self, key: str, scales: list[float], seed: int) -> dict[str, Any]:
-        """Run a program on random inputs; `a` also with moved ones, another to be compared with it."""
+    def run(self, key: str, scales: list[float], seed: int, limits: dict[str, int]) -> dict[str, Any]:
+        """Run a program on random inputs; `a` also with moved ones, another to be compared with it. `limits`
+        is as in `time`."""
         rows = []
         for place in ((n, sign) for n in range(len(scales)) for sign in (0, 1, -1)):
             random, scale = self.np.random.default_rng([seed, *map(abs, place)]), scales[place[0]]
-            values = [self._input(random, s, scale, place[1]) for s in self.programs[key][1]]
+            shapes = enumerate(self.programs[key][1])
+            values = [self._input(random, s, scale, place[1], limits.get(str(n))) for n, s in shapes]
             outputs = self._outputs(key, values)
             if key == "a":
                 self.outputs[place] = (

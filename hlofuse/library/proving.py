@@ -1,6 +1,5 @@
 """Changes of a module before optimizations, compiled by XLA: what `explain --prove` tries."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,7 +15,7 @@ from hlofuse.account.bound import open_end
 from hlofuse.account.tpu import TO_OTHER_TILES, tile_bytes
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import inside, source_bearer
-from hlofuse.capture.capturing import capture_modules, versions_of
+from hlofuse.capture.capturing import capture_modules, default_python, versions_of
 from hlofuse.capture.model import CaptureError, settled_destination
 from hlofuse.cost.tpu import TpuDevice, scoped_vmem, tpu_devices
 from hlofuse.ir import HlofuseError, Instruction, Module, print_module, replace
@@ -235,12 +234,15 @@ def _judged(
     """The changes of code that do not change values; the first are run by XLA:CPU."""
     with Judge(python, _SECONDS) as judge:
         for number, (s, module) in enumerate(helpful):
-            verdict = ""
+            verdict, values = "", VALUES
             if module is not None and number < _JUDGED:
                 with suppress(HlofuseError):
                     verdict = judge.judge(start, module).verdict
+                    if verdict == "different":  # as where a number outside of a table had a row of zeros
+                        verdict = judge.judge(start, module, in_range=True).verdict
+                        values = f"{VALUES} for indices in range"
             if verdict == "same":
-                s = replace(s, trial=replace(s.trial, how=f"{COMPILED}, {VALUES}"))
+                s = replace(s, trial=replace(s.trial, how=f"{COMPILED}, {values}"))
             if verdict != "different":
                 yield s
 
@@ -268,7 +270,7 @@ class _Compiler:
             raise CaptureError("give --device: the TPU is not known")
         mesh = ((None, identity.partitions),) if identity.partitions > 1 else ()
         self._to = settled_destination(identity.backend.value, device, None, mesh)
-        self._environment = (__version__, python, versions_of(python or sys.executable))
+        self._environment = (__version__, python, versions_of(default_python(python)))
 
     def __call__(self, module: Module, flag: str = "") -> Totals:
         """The totals of XLA's final module; `CaptureError` where XLA refuses it, `_NoMore` after the last."""

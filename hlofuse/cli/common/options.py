@@ -77,7 +77,7 @@ destination_options: Decorator[Any] = stacked(
             " open, as in jax.jit."
         ),
     ),
-    option("--python", "PYTHON", "Python whose JAX compiles.  [default: this one]"),
+    option("--python", "PYTHON", "Python whose JAX compiles.  [default: $HLOFUSE_PYTHON or this one]"),
     click.option("--flags", metavar="FLAGS", default="", help="Additional XLA_FLAGS."),
 )
 """The programs to compile, the devices to compile for, and the compiler."""
