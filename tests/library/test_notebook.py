@@ -23,7 +23,7 @@ def run() -> Any:
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     client = nbclient.NotebookClient(
-        notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}
+        notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(NOTEBOOK.parent)}}
     )
     return client.execute(env={**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"})
 
