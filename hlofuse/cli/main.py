@@ -210,6 +210,8 @@ def _explained(error: Exception) -> str:
         return "the input is nested too deeply, or a chain of its operations is too long, for this command"
     if isinstance(error, MemoryError):
         return "the input is too large for this machine's memory"
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return f"{error.filename} does not exist"
     if isinstance(error, OSError):
         return f"cannot access {error.filename or 'the output'}: {error.strerror or error}"
     return (

@@ -70,7 +70,7 @@ def _missing(path: Path) -> str:
         siblings = []
     # A suffix that every dump has makes no two names alike.
     similar_names = close_matches(path.stem, [p.stem for p in siblings])
-    meant = [p.name for p in siblings if p.stem in similar_names][:3]
+    meant = [p.name for p in siblings if p.stem in similar_names and p.name != path.name][:3]
     return f"{printable(path)} does not exist{names_meant(meant)}"
 
 
