@@ -185,7 +185,7 @@ def _multiplied(x: Instruction, levels: int) -> Iterator[Labelled]:
         return
     if x.opcode == "divide":
         below, own = spread_factor(x.operands[1])
-        if len(own) < x.rank and below.element_type == x.element_type:
+        if len(own) < x.rank and below.element_type == x.element_type and x.element_type in FLOATING_TYPES:
             inverse = make.binary(x, "divide", make.scalar_like(below, 1), below)
             yield from _multiplied(x.operand, levels - 1)
             yield inverse, own
@@ -214,6 +214,8 @@ def _factors(
     labels: list[int],
 ) -> list[Labelled]:
     """The factors of a matrix product, or of an elementwise one if neither has all dimensions; else none."""
+    if value.element_type not in (x.element_type, *FLOATING_TYPES):
+        return []  # integers may wrap
     if value.opcode == "dot":
         fresh = [next(_FRESH) for _ in DotDimensions.of(value).lhs_contracting][::-1] + labels
         shift = len(fresh) - len(labels)
@@ -438,7 +440,7 @@ def reorder(x: Instruction) -> bool:
                 outer = contracted(x, a, inner, result)
                 new = over(x, outer, result, sizes)
                 for scale in scales:
-                    new = make.binary(x, "multiply", new, make.broadcast(x, new.shape, scale))
+                    new = make.binary(x, "multiply", new, over(x, (scale, []), result, sizes))
                 replace(x, new)
                 for product, _ in (inner, outer):
                     if product.opcode == "dot":
@@ -579,6 +581,7 @@ class View(Struct):
         return make.reshape(x, shape, value), rest
 
 
+_FLOATS = opcodes("f16 bf16 f32 f64")  # of more digits than a vector loses
 _MOVING = opcodes("slice pad concatenate")
 _LINEAR = _MOVING | opcodes("add subtract negate select broadcast transpose reshape copy convert")
 
@@ -593,8 +596,8 @@ def _is_linear(x: Instruction, reading: Container[Instruction]) -> bool:
     if x.opcode in PRODUCTS:
         return sum(inside) == 1 and (x.opcode != "divide" or inside[0])
     values = x.operands[1:] if x.opcode == "select" and not inside[0] else x.operands
-    is_sum = x.opcode in _LINEAR or is_total(x)
-    return is_sum and x.element_type in FLOATING_TYPES and all(o in reading or _is_zero(o) for o in values)
+    is_sum = x.element_type in _FLOATS and (x.opcode in _LINEAR or is_total(x))
+    return is_sum and all((o.rank and o in reading) or _is_zero(o) for o in values)
 
 
 def _one_row(x: Instruction, names: list[int], view: View) -> Labelled | None:
@@ -626,10 +629,12 @@ def multiply_basis(x: Instruction) -> bool:
     def last(value: Instruction, names: list[int]) -> Labelled | None:
         if value.opcode in _MOVING:
             return _one_row(value, names, view)
+        if value.element_type not in _FLOATS:
+            return None
         test, scale = value.operands[:2] if is_masked(value) else (value, make.scalar_like(value, 1))
         pair = sorted(names[d] for d in equal_places(test))
         factor, dims = spread_factor(scale)
-        if -1 not in pair or len(dims) > 1 or value.element_type not in FLOATING_TYPES:
+        if -1 not in pair or len(dims) > 1:
             return None
         given.append(value)
         row = make.resized(x, vector, [1, vector.element_count])

@@ -239,7 +239,8 @@ def _small_first(x: Instruction) -> bool:
         return True
     sums = [o.opcode in ("add", "subtract") and len(o.users) == 1 for o in x.operands]
     for side, value in enumerate(x.operands):
-        is_own = [o.opcode in PRODUCTS for o in value.operands] if sums[side] else []
+        is_wide = value.element_type in (x.element_type, *FLOATING_TYPES)  # other integers may wrap
+        is_own = [o.opcode in PRODUCTS for o in value.operands] if sums[side] and is_wide else []
         if not any(is_own):
             continue
         terms = []
@@ -395,7 +396,10 @@ def _solve_triangular(x: Instruction) -> bool:
 def _vectors_read(x: Instruction) -> bool:
     """Singular vectors that nothing reads are not computed: all of them, or those beyond the shorter side."""
     config = str(x.raw("backend_config"))
-    if "gesdd" not in str(x.raw("custom_call_target")) or "mode = 78" in config:
+    mode = re.search("mode = (65|83)", config)  # LAPACK's A, S
+    if mode is None or "gesdd" not in str(x.raw("custom_call_target")):
+        return False
+    if x.is_root or not all(u.tuple_index for u in x.users):  # more than elements are read
         return False
     *batch, m, n = x.operand.shape.dimensions
     count, along = min(m, n), len(batch) + (m > n)
@@ -407,7 +411,7 @@ def _vectors_read(x: Instruction) -> bool:
     values = [*reach(long, lambda i: [u for u in i.users if u.opcode != "slice"])]
     ends = [ranges_of(u)[along].limit for i in values for u in i.users if u.opcode == "slice"]
     is_part = all(i in long or (i.users and i.opcode in ELEMENTWISE_OPCODES) for i in values)
-    if not is_part or max(ends, default=0) > count or (read and "mode = 65" not in config):
+    if not is_part or max(ends, default=0) > count or (read and mode[1] == "83"):
         return False
     text = re.sub("mode = [0-9]+", "mode = 83" if read else "mode = 78", config)  # LAPACK's S, N
     new = make.copy_of(x, x.operands, Shape.tuple_of(shapes), frontend_attributes=None, backend_config=text)

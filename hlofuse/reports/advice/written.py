@@ -29,7 +29,7 @@ from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.common import make
 from hlofuse.passes.common.evaluation import CannotEvaluate, elements
-from hlofuse.passes.common.literals import Elements, bounds, values_of
+from hlofuse.passes.common.literals import Elements, bounds, rounded, values_of
 from hlofuse.passes.common.shapes import array, inserted, numbers_of, others, window_of, without, without_ones
 from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
@@ -80,10 +80,14 @@ def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
 
 
 def counted_along(x: Instruction) -> int | None:
-    """The dimension whose places `x` numbers, also spread."""
+    """The dimension whose places `x` numbers, also spread; None where its type lacks some of the numbers."""
     numbers, dims = spread(x)
     along = counted(numbers)
-    return dims.index(along) if along is not None and along in dims else None
+    if along is None or along not in dims:
+        return None
+    last = (numbers.shape.dimensions[along] - 1) | 1  # of floats the even numbers end later
+    is_exact = all(rounded(i.element_type, last) == last for i in (numbers, x))
+    return dims.index(along) if is_exact else None
 
 
 def _numbered(test: Instruction) -> Iterator[tuple[int, Instruction, list[int | None]]]:
