@@ -503,6 +503,8 @@ def _narrow(x: Instruction) -> bool:
     wide = x.shape.with_element_type("s32") if x.element_type == "s8" else x.shape
     if len(types) > 1 or types - _NARROW.get(wide.element_type, set()):
         return False
+    if operands == [*x.operands] and wide == x.shape:
+        return False
     product = dot_like(x, wide, operands[0], operands[1], DotDimensions.of(x))
     return replace(x, make.convert(x, product, x.element_type))
 
