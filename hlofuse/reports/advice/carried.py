@@ -136,9 +136,9 @@ def compute_again(loop: Instruction) -> bool:
         needed = [x for x in body.post_order() if x in wanted]
         given = [x for x in needed if forward.given in x.operands and x not in forward.numbers]
         moving = [x for x in given if x not in forward.fixed]
-        is_kept = all(x in given or x.opcode == "reshape" for x in needed)  # the carry itself
-        is_kept = is_kept or any(forward.written(x.tuple_index) is not None for x in moving)
-        if not reads or is_kept or any(has_side_effect(x) or x.opcode in CONTROL_FLOW for x in needed):
+        is_carried = all(x in given or x.opcode == "reshape" for x in needed)  # the carry itself
+        is_carried = is_carried or any(forward.written(x.tuple_index) is not None for x in moving)
+        if not reads or is_carried or any(has_side_effect(x) or x.opcode in CONTROL_FLOW for x in needed):
             continue
         rows = [with_dimensions(x.shape, [forward.trips, *x.shape.dimensions]) for x in moving]
         inside, state, root = carry(loop, [make.zeros(loop, shape) for shape in rows])

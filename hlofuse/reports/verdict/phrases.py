@@ -173,7 +173,8 @@ def _headroom(v: Verdict) -> str:
     if (left := v.scaled_us_left) is not None:
         total, most, how = v.totals.measured_us or 0.0, left, f", {SCALED}"
     low = _saving(v, v.found.trial) if v.found is not None else 0.0
-    share, is_found = _part(most, total), low > 0.001 * total
+    is_open = v.totals.open_ended > 0 and text is us_text and left is None  # the total is not known
+    share, is_found = _part(most, 0.0 if is_open else total), low > 0.001 * total
     at_most = f"{text(most)}{share}"
     more = "; the changes below save more" if is_found and low > most else _of_xla(v, low, most, total, text)
     if text is bytes_text:
