@@ -144,13 +144,15 @@ class UnimplementedPass(Pass):
     """The opcodes that the pass rewrites; empty where none reaches it by default."""
     where: Predicate | None = field(default=None, compare=False)
     """True for those instructions of `opcodes` that it works on; None for all."""
+    within: Callable[[Computation], Iterable[Instruction]] = field(default=iter, compare=False)
+    """The instructions of a computation that it may work on."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if self.opcodes:
             found = Counter(
                 i.opcode
                 for c in module.computations
-                for i in c
+                for i in self.within(c)
                 if i.opcode in self.opcodes and (self.where is None or self.where(i))
             )
             if found:

@@ -385,9 +385,10 @@ class ConvertAsyncCollectivesToSync(Pass):
     joins_all: bool = False  # Also where other work could run (`async_collective_replacer.cc`)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        starts = find_each(
-            module, lambda x: _is_collective_start(x) and (self.joins_all or not can_overlap(x))
-        )
+        starts = find_each(module, _is_collective_start)
+        if not self.joins_all:
+            kept = {x for c in module.non_fusion_computations() for x in overlapping(c)}
+            starts = [x for x in starts if x not in kept]
         for start in starts:
             done, computation = start.users[0], computation_of(start)
             names = [start.name, done.name]
@@ -414,12 +415,24 @@ def _is_collective_start(x: Instruction) -> bool:
     return opcode in _ASYNCHRONOUS
 
 
-def can_overlap(start: Instruction) -> bool:
-    """True for the start of a collective with work that could run before its done. Other collectives are no
-    such work: XLA lets none of them keep the two parts separate."""
-    if start.computation is None or not _is_collective_start(start):
-        return False
-    return any(map(_is_work, set(start.computation) - related(start)))
+def overlapping(computation: Computation) -> list[Instruction]:
+    """The starts of collectives with work that could run before their done. Other collectives are no such
+    work: XLA lets none of them keep the two parts separate."""
+    starts = [x for x in computation if _is_collective_start(x)]
+    if not starts:
+        return []
+    order = computation.post_order()
+    before, after = ({x: 1 << n for n, x in enumerate(starts)} for _ in range(2))  # A bit for each start
+    for x in order:
+        for earlier in (*x.operands, *x.control_predecessors):
+            before[x] = before.get(x, 0) | before.get(earlier, 0)
+    for x in reversed(order):
+        for later in (*x.users, *x.control_successors):
+            after[x] = after.get(x, 0) | after.get(later, 0)
+    of_all = (1 << len(starts)) - 1
+    for x in filter(_is_work, order):
+        of_all &= before.get(x, 0) | after.get(x, 0)
+    return [x for n, x in enumerate(starts) if not of_all >> n & 1]
 
 
 def related(x: Instruction) -> set[Instruction]:

@@ -28,7 +28,7 @@ from hlofuse.passes.collectives import (
     AsyncCollectiveCreator,
     CollectiveCombiner,
     ConvertAsyncCollectivesToSync,
-    can_overlap,
+    overlapping,
 )
 from hlofuse.passes.control_flow.annotations import ShardyXLA
 from hlofuse.passes.control_flow.partition import Partition
@@ -411,7 +411,7 @@ ENTRY e {{
 """)
     assert AsyncCollectiveCreator().run(m, Recorder())
     starts = [x for x in m.entry if x.opcode == "async-start"]
-    assert can_overlap(starts[0]) == overlaps
+    assert (starts[0] in overlapping(m.entry)) == overlaps
     ConvertAsyncCollectivesToSync().run(m, Recorder())
     check_module(m)
     left = [x.called_computations[0].root.opcode for x in m.entry if x.opcode == "async-start"]

@@ -9,7 +9,7 @@ from hlofuse.cost.gpu.backend_config import is_tuned_product
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.base import Pipeline, UnimplementedPass
-from hlofuse.passes.collectives import DEFAULT_BYTES, DEFAULT_COUNT, CollectiveCombiner, can_overlap
+from hlofuse.passes.collectives import DEFAULT_BYTES, DEFAULT_COUNT, CollectiveCombiner, overlapping
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.passes.registry import since, until
 from hlofuse.pipelines.flags import COMBINED_COUNT, number_of, value_of
@@ -111,7 +111,7 @@ def after_fusion(
         ),
         lists.pipeline(
             "latency-hiding-scheduler",
-            UnimplementedPass("latency-hiding-scheduler", ("async-start",), can_overlap),
+            UnimplementedPass("latency-hiding-scheduler", ("async-start",), within=overlapping),
         ),
         # `RunPostSchedulingCopyInsertion`: what the order of execution spares.
         lists.pipeline("scheduled-gpu-module", "post-scheduling-copy-insertion"),
