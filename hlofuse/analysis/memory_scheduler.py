@@ -89,38 +89,46 @@ def _hiding_latency(order: Sequence[Instruction], cost: CostOf) -> Sequence[Inst
         for user in (*x.users, *x.control_successors):
             before[user].append(x)
     left = Counter(p for found in before.values() for p in found)
+    unlocked = {x: sum(left[p] == 1 for p in before[x]) for x in order}
     costs, due, place = (
         {x: cost(x) for x in order},
         dict.fromkeys(order, 0.0),
         {x: k for k, x in enumerate(order)},
     )
-    ready = dict[Instruction, int]()
-    found = list[Instruction]()
+    ready = set[Instruction]()
+    free = list[Instruction]()
+    found = dict[Instruction, None]()
     entered = [x for x in order if not left[x]]
-    serial = numbers(1)
     now = 0.0
 
     def key(x: Instruction) -> tuple[float, ...]:
         stall = max(due[x] - now, 0)
         waste = abs(wait - now - costs[x]) if wait else 0
-        unlocked = sum(left[p] == 1 for p in before[x])
-        return ready[x], x in occupying, -stall, copies[x], -waste, unlocked, place[x]
+        return x in occupying, -stall, copies[x], -waste, unlocked[x], place[x]
 
-    while entered or ready:
-        ready |= {x: next(serial) * _is_free(x) for x in entered}
-        wait = min((due[x] for x in ready if due[x] > now), default=0)
-        found.append(x := max((running and ready.keys() - exchanging) or ready, key=key))
-        if x in exchanging & ends or x is running:
+    while entered or ready or free:
+        for x in entered:
+            free.append(x) if _is_free(x) else ready.add(x)
+        if free:  # the last one that came
+            x = free.pop()
+        else:
+            wait = min((due[x] for x in ready if due[x] > now), default=0)
+            x = max((running and ready - exchanging) or ready, key=key)
+            ready.remove(x)
+        found[x] = None
+        if x is running or (x in exchanging and x in ends):
             running = None if x is running else start_of(x)
         time = max(now, due[x])
         entered = []
         now = time + costs[x]
-        del ready[x]
         for p in before[x]:
             due[p] = max(due[p], time + (_WAIT if x in ends else 1))
             left[p] -= 1
             entered += [p] if not left[p] else []
-    return found[::-1]
+            if left[p] == 1:
+                for user in (*p.users, *p.control_successors):
+                    unlocked[user] += user not in found
+    return list(found)[::-1]
 
 
 def _ends_in(x: Instruction) -> Iterator[Instruction]:

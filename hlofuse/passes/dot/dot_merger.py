@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Instruction, Module, Record, computation_of, reach, replace
+from hlofuse.ir import Computation, Instruction, Module, Record, computation_of, replace
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import Pass, any_change
@@ -352,28 +352,34 @@ def _of_narrow_type(instruction: Instruction) -> bool:
 
 
 class _Order:
-    """Users after each instruction, merged products included (`BuildDependencyGraph`)."""
+    """The products after each product, a bit for each, merged ones included (`BuildDependencyGraph`)."""
 
     def __init__(self, computation: Computation) -> None:
-        self._after = {i: [*i.users, *i.control_successors] for i in computation}
-        self._reached = dict[Instruction, set[Instruction]]()
+        self._bits = dict[Instruction, int]()
+        self._after = dict[Instruction, int]()
+        found = dict[Instruction, int]()
+        for x in reversed(computation.post_order()):
+            found[x] = 0
+            for user in (*x.users, *x.control_successors):
+                found[x] |= found[user] | self._bits.get(user, 0)
+            if x.opcode == "dot":
+                self._bits[x], self._after[x] = 1 << len(self._bits), found[x]
 
     def connected(self, a: Instruction, b: Instruction) -> bool:
         """A product of an array and itself is so with itself."""
-        return a is b or b in self._from(a) or a in self._from(b)
+        return a is b or bool(self._after[a] & self._bits[b] or self._after[b] & self._bits[a])
 
     def add(self, product: Instruction, parts: Sequence[Instruction]) -> None:
         """Insert `product` between its parts and their users (`UpdateGraphForMergedDot`)."""
-        self._after[product] = [user for part in parts for user in self._after[part]]
+        merged = later = 0
         for part in parts:
-            self._after[part].append(product)
-        self._reached.clear()
-
-    def _from(self, start: Instruction) -> set[Instruction]:
-        found = self._reached.get(start)
-        if found is None:
-            found = self._reached[start] = set(reach(self._after[start], self._after.__getitem__))
-        return found
+            merged |= self._bits[part]
+            later |= self._after[part]
+        own = 1 << len(self._bits)
+        for x, after in self._after.items():
+            if merged & (after | self._bits[x]):
+                self._after[x] = after | own | later
+        self._bits[product], self._after[product] = own, later
 
 
 def _shorten(start: Instruction) -> None:
