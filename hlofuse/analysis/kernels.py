@@ -339,9 +339,12 @@ def source_bearer(instruction: Instruction, module: Module) -> Instruction:
     return next((x for x in name_bearers(instruction) if module.source_of(x) is not None), instruction)
 
 
-def kernel_source(instruction: Instruction, module: Module) -> SourceLocation | None:
-    """The source line of an instruction, or of the loop that runs it; None where the dump has none."""
-    source = module.source_of(source_bearer(instruction, module))
+def kernel_source(
+    instruction: Instruction, module: Module, bearer: Instruction | None = None
+) -> SourceLocation | None:
+    """The source line of an instruction, or of the loop that runs it; None where the dump has none. `bearer`:
+    its `source_bearer`, if it is known."""
+    source = module.source_of(bearer or source_bearer(instruction, module))
     loop, _ = expansion_of(instruction)
     return module.source_of(loop) if source is None and loop is not None else source
 

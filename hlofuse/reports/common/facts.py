@@ -244,8 +244,9 @@ def _work(x: Instruction) -> tuple[str, ...]:
 
 def place_of(x: Instruction, module: Module) -> Place:
     """The location of an instruction of a final module."""
-    caller = source_in_function(module.called_from(source_bearer(x, module)))
-    source = source_in_function(kernel_source(x, module))
+    bearer = source_bearer(x, module)
+    caller = source_in_function(module.called_from(bearer))
+    source = source_in_function(kernel_source(x, module, bearer))
     return Place(x.name, x.opcode, str(x.shape), source or None, x.op_name, caller or None, x.name)
 
 

@@ -33,6 +33,7 @@ class Lineage:
                     self._created[name] = first, own_name(origin) or name
         outer = [x for c in after.computations if c.fusion is None for x in c]
         self._final = final_instructions(outer)
+        self._ended: dict[str, str] = {}  # Answers of `final`
         self._members: dict[str, dict[str, None]] = {}
         self._kernels: dict[str, dict[str, None]] = {}
         for x in outer:
@@ -51,13 +52,14 @@ class Lineage:
 
     def final(self, name: str) -> str:
         """The instruction of the result that yields this value, or its kernel; `name` without one."""
-        origin = self.origin(name)
-        x = self._final.get(origin)
-        if x is None:
-            return name
-        if x.opcode == "get-tuple-element" and x.name != origin and x.operand.opcode == "fusion":
-            x = x.operand
-        return x.name
+        found = self._ended.get(name)
+        if found is None:
+            origin = self.origin(name)
+            x = self._final.get(origin)
+            if x is not None and x.opcode == "get-tuple-element" and x.name != origin:
+                x = x.operand if x.operand.opcode == "fusion" else x
+            found = self._ended[name] = x.name if x is not None else name
+        return found
 
     def members(self, kernel: str) -> list[str]:
         """The instructions of the input inside a kernel of the result; the name itself for any other."""
