@@ -339,13 +339,11 @@ def source_bearer(instruction: Instruction, module: Module) -> Instruction:
     return next((x for x in name_bearers(instruction) if module.source_of(x) is not None), instruction)
 
 
-def kernel_source(
-    instruction: Instruction, module: Module, bearer: Instruction | None = None
-) -> SourceLocation | None:
+def kernel_source(x: Instruction, module: Module, bearer: Instruction | None = None) -> SourceLocation | None:
     """The source line of an instruction, or of the loop that runs it; None where the dump has none. `bearer`:
     its `source_bearer`, if it is known."""
-    source = module.source_of(bearer or source_bearer(instruction, module))
-    loop, _ = expansion_of(instruction)
+    source = module.source_of(bearer or source_bearer(x, module))
+    loop, _ = expansion_of(x)
     return module.source_of(loop) if source is None and loop is not None else source
 
 

@@ -9,6 +9,7 @@ from sys import maxsize
 from typing import TypeAlias
 
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import numbered
 from hlofuse.ir.opcodes import values, with_trait
 from .alias_info import AliasInfo
 from .async_ops import is_async_end, start_of
@@ -90,14 +91,10 @@ def _hiding_latency(order: Sequence[Instruction], cost: CostOf) -> Sequence[Inst
             before[user].append(x)
     left = Counter(p for found in before.values() for p in found)
     unlocked = {x: sum(left[p] == 1 for p in before[x]) for x in order}
-    costs, due, place = (
-        {x: cost(x) for x in order},
-        dict.fromkeys(order, 0.0),
-        {x: k for k, x in enumerate(order)},
-    )
+    costs, due, place = {x: cost(x) for x in order}, dict.fromkeys(order, 0.0), numbered(order)
     ready = set[Instruction]()
     free = list[Instruction]()
-    found = dict[Instruction, None]()
+    ran = dict[Instruction, None]()
     entered = [x for x in order if not left[x]]
     now = 0.0
 
@@ -108,14 +105,14 @@ def _hiding_latency(order: Sequence[Instruction], cost: CostOf) -> Sequence[Inst
 
     while entered or ready or free:
         for x in entered:
-            free.append(x) if _is_free(x) else ready.add(x)
+            (free.append if _is_free(x) else ready.add)(x)
         if free:  # the last one that came
             x = free.pop()
         else:
             wait = min((due[x] for x in ready if due[x] > now), default=0)
             x = max((running and ready - exchanging) or ready, key=key)
             ready.remove(x)
-        found[x] = None
+        ran[x] = None
         if x is running or (x in exchanging and x in ends):
             running = None if x is running else start_of(x)
         time = max(now, due[x])
@@ -127,8 +124,8 @@ def _hiding_latency(order: Sequence[Instruction], cost: CostOf) -> Sequence[Inst
             entered += [p] if not left[p] else []
             if left[p] == 1:
                 for user in (*p.users, *p.control_successors):
-                    unlocked[user] += user not in found
-    return list(found)[::-1]
+                    unlocked[user] += user not in ran
+    return list(ran)[::-1]
 
 
 def _ends_in(x: Instruction) -> Iterator[Instruction]:

@@ -385,10 +385,9 @@ class ConvertAsyncCollectivesToSync(Pass):
     joins_all: bool = False  # Also where other work could run (`async_collective_replacer.cc`)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        starts = find_each(module, _is_collective_start)
-        if not self.joins_all:
-            kept = {x for c in module.non_fusion_computations() for x in overlapping(c)}
-            starts = [x for x in starts if x not in kept]
+        computations = [] if self.joins_all else module.non_fusion_computations()
+        kept = {x for c in computations for x in overlapping(c)}
+        starts = find_each(module, lambda x: _is_collective_start(x) and x not in kept)
         for start in starts:
             done, computation = start.users[0], computation_of(start)
             names = [start.name, done.name]
