@@ -386,8 +386,8 @@ class ConvertAsyncCollectivesToSync(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         computations = [] if self.joins_all else module.non_fusion_computations()
-        kept = {x for c in computations for x in overlapping(c)}
-        starts = find_each(module, lambda x: _is_collective_start(x) and x not in kept)
+        separate = {x for c in computations for x in overlapping(c)}
+        starts = find_each(module, lambda x: _is_collective_start(x) and x not in separate)
         for start in starts:
             done, computation = start.users[0], computation_of(start)
             names = [start.name, done.name]
