@@ -383,20 +383,8 @@ def account_of(
 ) -> Account:
     if costs is not None:
         return costs.account(module, is_final=is_final)
-    return plain_account(module, replay.config.build.backend, replay.config.release, is_final=is_final)
-
-
-def plain_account(
-    module: Module,
-    backend: str,
-    release: Release,
-    *,
-    is_final: bool = False,
-) -> Account:
-    """Launches of a module without a GPU: with times on a CPU, and without them elsewhere."""
-    if backend == "cpu":
-        return Account(module, backend="cpu", is_final=is_final, times=CpuTimes(release))
-    return Account(module, backend=backend, is_final=is_final)
+    config = replay.config
+    return account_on(module, None, config.build.backend, config.release, is_final=is_final)
 
 
 def final_account(observed: Observed, *, with_peak: bool = True) -> Account:
@@ -443,9 +431,11 @@ def account_on(
     device: DeviceDescription | None,
     backend: str,
     release: Release,
-    flags: Sequence[str],
+    flags: Sequence[str] = (),
     is_final: bool = False,
 ) -> Account:
+    """Launches of a module: with times on a GPU, without one on a CPU, and without them elsewhere."""
     if device is not None:
         return KernelTimes(device, release, flags=flags).account(module, is_final=is_final)
-    return plain_account(module, backend, release, is_final=is_final)
+    times = CpuTimes(release) if backend == "cpu" else None
+    return Account(module, backend=backend, is_final=is_final, times=times)

@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Container, Iterable
 from typing import TypeAlias, TypeVar
 
-from hlofuse.account import Account, KernelTimes
+from hlofuse.account import Account
 from hlofuse.account.functions import Functions, functions_of
-from hlofuse.account.replaying import plain_account
+from hlofuse.account.replaying import account_on
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
 from hlofuse.cost.combined import model_of
@@ -234,12 +234,9 @@ def kernel_selection(
     replayed = TARGETS.get(target)
     model = model_of(device, release) if device is not None else None
     is_closed = model is None and (replayed is None or replayed.needs_device)
-    if device is None:
-        backend = replayed.backend if replayed is not None else target
-        account = account or plain_account(module, backend, release)
-    else:
-        account = KernelTimes(device, release).account(module)
+    backend = replayed.backend if replayed is not None else target
     account = facts.account_after if facts is not None else account
+    account = account or account_on(module, device, backend, release)
     found = []
     for row in account.rows:
         kernel = row.instruction
