@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from itertools import chain, pairwise
-from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant, is_constant
 from hlofuse.ir import Computation, Instruction, Module, grouped, numbered, values
@@ -269,22 +268,12 @@ class Evidence:
         return number - 2 >= first and before.isdisjoint(self._names)
 
 
-class Entry(NamedTuple):
-    """A row of the table: the phase of instructions that satisfy the predicate."""
-
-    name: str
-    holds: Callable[[Evidence, Instruction], bool]
-    phase: Phase
-
-
 def _is_library_or_triton(e: Evidence, x: Instruction) -> bool:
     return x.past("get-tuple-element").opcode == "custom-call" or x.opcode == "fusion"
 
 
 def _is_constant_of_front_end(e: Evidence, x: Instruction) -> bool:
-    if x.opcode == "constant":
-        return x in e.named
-    return x in e.named and is_broadcast_of_constant(x)
+    return x in e.named and is_constant(x)
 
 
 def _is_constant_of_call(e: Evidence, x: Instruction) -> bool:
@@ -311,19 +300,19 @@ def _is_negated_sum(e: Evidence, x: Instruction) -> bool:
     return x.opcode == "negate" and x.operand.opcode == "reduce" and not is_of_program(x)
 
 
-TABLE = (
-    Entry("bitcast", lambda e, x: x.opcode == "bitcast", Phase.BITCASTS),
-    Entry("library or Triton", _is_library_or_triton, Phase.FUSIONS),
-    Entry("constant of the front end", _is_constant_of_front_end, Phase.FRONT_END),
-    Entry("constant of a call", _is_constant_of_call, Phase.CALLS),
-    Entry("broadcast after a reshape", _is_broadcast_after_reshape, Phase.SIMPLIFIED_AGAIN),
-    Entry("negated sum", _is_negated_sum, Phase.SIMPLIFIED),
+_TABLE: tuple[tuple[Callable[[Evidence, Instruction], bool], Phase], ...] = (
+    (lambda e, x: x.opcode == "bitcast", Phase.BITCASTS),
+    (_is_library_or_triton, Phase.FUSIONS),
+    (_is_constant_of_front_end, Phase.FRONT_END),
+    (_is_constant_of_call, Phase.CALLS),
+    (_is_broadcast_after_reshape, Phase.SIMPLIFIED_AGAIN),
+    (_is_negated_sum, Phase.SIMPLIFIED),
 )
-"""The first row that holds decides; without one the name alone does."""
+"""The phase of instructions by the first row that holds; without one the name alone decides."""
 
 
 def phase_of(e: Evidence, x: Instruction) -> Phase:
-    for _, holds, phase in TABLE:
+    for holds, phase in _TABLE:
         if holds(e, x):
             return phase
     if x.opcode == "constant" or is_broadcast_of_constant(x):

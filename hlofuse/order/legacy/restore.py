@@ -67,14 +67,6 @@ class ShadowGraph:
         self.computation.remove_instruction(node)
         operand.users[:] = dict.fromkeys(users)
 
-    def put_before(self, user: Instruction, new: Instruction) -> None:
-        """Insert `new`, which stands for a bitcast, between `user` and its only operand, in its place."""
-        user.replace_operand(0, self.add(new, new.shape, user.operands))
-
-    def put_after(self, operand: Instruction, new: Instruction) -> None:
-        """Insert `new`, which stands for a bitcast, between `operand` and all its users."""
-        operand.replace_all_uses_with(self.add(new, new.shape, [operand]))
-
     def put_bitcasts_after(self, node: Instruction) -> None:
         """Insert two bitcasts between `node` and its users (`LayoutNormalizationVisitor::DefaultAction`,
         `xla/service/layout_normalization.cc`)."""
@@ -194,8 +186,8 @@ class GroupedTransposes:
 
     def __init__(self, graph: ShadowGraph) -> None:
         self._graph = graph
-        self._before = dict[Instruction, Instruction]()
-        self._after = dict[Instruction, Instruction]()
+        self._before = dict[Instruction | None, Instruction]()
+        self._after = dict[Instruction | None, Instruction]()
         for transpose, node in graph.of.items():
             bitcast = transpose.operand if transpose.opcode == "transpose" else None
             if bitcast is None or bitcast.opcode != "bitcast" or len(bitcast.users) != 1:
@@ -226,12 +218,13 @@ class GroupedTransposes:
                 graph.bypass(graph.of[after])
 
     def put_back(self) -> None:
-        for node in self._graph.computation.instructions:
-            transpose = self._graph.source.get(node)
-            if transpose in self._before:
-                self._graph.put_before(node, self._before[transpose])
-            if transpose in self._after:
-                self._graph.put_after(node, self._after[transpose])
+        graph = self._graph
+        for node in graph.computation.instructions:
+            transpose = graph.source.get(node)
+            if bitcast := self._before.get(transpose):
+                node.replace_operand(0, graph.add(bitcast, bitcast.shape, node.operands))
+            if bitcast := self._after.get(transpose):
+                node.replace_all_uses_with(graph.add(bitcast, bitcast.shape, [node]))
 
 
 def _groups(dimensions: Sequence[int], merged: Sequence[int]) -> list[list[int]] | None:
