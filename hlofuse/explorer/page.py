@@ -176,7 +176,7 @@ def _operations(operations: Sequence[Operation], s: Strings) -> Json:
     return {
         **_columns(operations, s, "opcode=instruction.opcode computation launched source path"),
         **_columns(operations, s, "shape=instruction.shape op_name=instruction.op_name?"),
-        "bytes": [x.instruction.shape.leaves_size for x in operations],
+        **_columns(operations, s, "bytes=instruction.shape.leaves_size"),
         "layer": [s(printable(layer_of(x.instruction.op_name))) for x in operations],
         # Near ones mostly, so the distance is the smaller number.
         "operands": [[n - i for i in x.operands] for n, x in enumerate(operations)],
@@ -226,8 +226,7 @@ def _kernels(kernels: Sequence[Kernel], s: Strings) -> Json:
         **_columns(kernels, s, "name=place.label source=place.source? shape=row.instruction.shape line"),
         "kind": [s(k.row.instruction.fusion_kind or k.row.instruction.opcode) for k in kernels],
         "layer": [s(layer_of(k.place.op_name)) for k in kernels],
-        "shape": [s(str(k.row.instruction.shape)) for k in kernels],
-        "bytes_out": [k.row.instruction.shape.leaves_size for k in kernels],
+        **_columns(kernels, s, "bytes_out=row.instruction.shape.leaves_size"),
         "reads": [[[n, s(name), s(shape), size] for n, name, shape, size in k.reads] for k in kernels],
         "parts": [(t := k.time) and [_time(t.us_memory), _time(t.us_compute), s(t.emitter)] for k in kernels],
     }
