@@ -129,10 +129,6 @@ class Program:
         """The launches: of a fused module as it is, of another by its replay."""
         return self.account_as_it_is if self.is_fused else self.facts.account_after
 
-    @property
-    def measured(self) -> bool:
-        return self.loaded.profile is not None or "profile" in self.module.findings
-
     @cached_property
     def verdict(self) -> Verdict:
         """Launches, slowest kernels, remaining gain, and changes."""

@@ -79,7 +79,6 @@ class Region(Struct, eq=False):
 
 class Group(Struct, eq=False):
     fusion: Instruction
-    region: Region
     members: dict[int, list[Instruction]] = {}  # Value to its instances here
     outputs: tuple[int, ...] = ()
 
@@ -167,7 +166,7 @@ class Graph:
             elif opcode == "fusion" and i.called and depth < _MAX_DEPTH and self._opened < self._budget:
                 outer = fusion or i
                 if fusion is None:
-                    self.groups[i] = Group(i, region)
+                    self.groups[i] = Group(i)
                 operands = dict(enumerate(results[o] for o in i.operands))
                 inside = self._traverse(i.fused_computation, region, operands, outer, depth + 1)
                 result = results[i] = inside[i.fused_root]
