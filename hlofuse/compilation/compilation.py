@@ -74,8 +74,6 @@ class CompilationInput(Record):
     """XLA's unique ids, from an HLO proto; without them the module's own `order_source` stands."""
     record: PriorityRecord | None = None
     """XLA's fusion log, followed where priorities are equal."""
-    record_file: str = ""
-    """The file of the log; empty without one."""
     note: str = ""
     """The first sentence of a report, about repeated passes before this stage; empty without them."""
     identity: Identity | None = None
@@ -236,11 +234,6 @@ class Compilation(Struct):
     def order_source(self) -> OrderSource:
         """The source of ids and use-lists."""
         return self.after.order_source or "text"
-
-    @property
-    def follows_log(self) -> bool:
-        """True if ties were broken as in XLA's fusion log."""
-        return self.recorded_order is not None
 
     @property
     def passes(self) -> list[PassResult]:

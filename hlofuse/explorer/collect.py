@@ -488,7 +488,8 @@ class _Collector:
         if identity is None:
             return printable(self.explained.module)
         ordered = TARGETS[replay.target].depends_on_order and not isinstance(self.shown, Fused)
-        line = identity_line(identity, replay.order_source if ordered else None, replay.follows_log)
+        order, record = replay.order_source if ordered else None, replay.input.record
+        line = identity_line(identity, order, record is not None)
         return f"{line} · what if: {', '.join(self.explained.what_if)}" if self.explained.what_if else line
 
     def _verdict(self) -> Iterator[str]:

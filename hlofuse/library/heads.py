@@ -36,7 +36,7 @@ def head_of(
     order = reported.order_source if TARGETS[config.target].depends_on_order else None
     if order is not None and identity.shown.name is Stage.BEFORE:
         order = "replayed"
-    head = Head(identity, order, reported.follows_log, config.build, result)
+    head = Head(identity, order, reported.input.record is not None, config.build, result)
     if isinstance(reported, Compilation):
         source: NamesSource | None = ("dump" if reported.has_xla_final else "replayed") if names else None
         return replace(head, final_names=source, not_repeated=lambda: not_repeated_in(reported))

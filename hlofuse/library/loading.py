@@ -127,9 +127,7 @@ def read(
         config_of(options, target, device, release)
     config = config_of(options, target, device, release, flags=compiled_with(module, flags))
     log_file, log = _fusion_log(options, module, target)
-    input = CompilationInput(
-        module, record=log, record_file=str(log_file) if log is not None else "", identity=identity
-    )
+    input = CompilationInput(module, record=log, identity=identity)
     log_file = log_file if log is None else None
     loaded = Loaded(
         input,
@@ -329,18 +327,15 @@ def on_device(
         device = Fact(other, "asked", "--compare-device says so") if other else input.identity.device
         identity = replace(input.identity, device=device, replayed=config.release.name)
         input = replace(input, identity=identity)
+    program = Loaded(replace(input, record=None), target, config, listener=options.listener)
     if other is None:
-        return Loaded(replace(input, record=None, record_file=""), target, config).observe()
+        return program.observe()
     unoptimized = input.unoptimized
     if unoptimized is None and (path := companions_of(input.module).before_optimizations) is not None:
         unoptimized = load(str(path))
     if unoptimized is None:
-        return Loaded(
-            replace(input, record=None, record_file=""), target, config, listener=options.listener
-        ).observe()
-    program = Loaded(
-        CompilationInput(unoptimized, identity=input.identity), target, config, listener=options.listener
-    )
+        return program.observe()
+    program = replace(program, input=CompilationInput(unoptimized, identity=input.identity))
     return _lowered(replace(options, order=None, ids=None, xla_trace=None), program).observe()
 
 
@@ -379,7 +374,7 @@ def _fusion_log(
     if options.xla_trace is None:  # a what-if run goes its own way
         return None if options.changes_xla else companions_of(module).record, None
     path = Path(options.xla_trace)
-    record = read_priority_record(read_text(path, as_module=False))
+    record = read_priority_record(read_text(path, as_module=False), str(path))
     if not record.steps:
         raise HlofuseError(
             f"{printable(str(path))}: expected XLA's PriorityFusion log; found no fusion steps"
@@ -440,11 +435,6 @@ class Loaded:
         return self.input.order_source(self.target)
 
     @property
-    def follows_log(self) -> bool:
-        """True if a replay breaks ties as in XLA's fusion log."""
-        return self.input.record is not None
-
-    @property
     def note(self) -> str:
         """The first note of a report; empty where XLA wrote the module."""
         return self.input.note
@@ -488,14 +478,14 @@ class Loaded:
     def _with_log(self, one_of_many: bool) -> CompilationInput:
         if self.log_file is None or self.config is None:
             return self.input
-        log = read_priority_record(read_text(self.log_file, as_module=False))
+        log = read_priority_record(read_text(self.log_file, as_module=False), str(self.log_file))
         if not log.is_of(self.config.device):
             if not one_of_many:
                 name = printable(self.log_file.name)
                 self.listener.note(f"XLA's fusion log {name} is for another device; ignored")
             return self.input
         # Where XLA had nothing to fuse the log is empty.
-        return replace(self.input, record=log, record_file=str(self.log_file)) if log.steps else self.input
+        return replace(self.input, record=log) if log.steps else self.input
 
 
 def has_several(path: str) -> bool:

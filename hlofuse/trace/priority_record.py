@@ -44,6 +44,7 @@ class PriorityRecord(Struct):
     steps: list[RecordedStep] = []
     device: dict[str, int] = {}
     """Whole numbers of the device it was made for (`gpu_device_info`), as far as the record tells."""
+    file: str = ""  # The file that it was read from
 
     def is_of(self, device: object) -> bool:
         """It was made for this device, or does not say for which."""
@@ -60,11 +61,11 @@ _DEVICE = re.compile(r"^gpu_device_info \{\n(.*?)^\}", re.DOTALL | re.MULTILINE)
 _WHOLE = re.compile(r"^  (\w+): (\d+)$", re.MULTILINE)
 
 
-def read_priority_record(text: str) -> PriorityRecord:
+def read_priority_record(text: str, file: str = "") -> PriorityRecord:
     """The steps of a record and its device's numbers; the module in it is passed over."""
     device = _DEVICE.search(text)
     numbers = {name: int(value) for name, value in _WHOLE.findall(device[1])} if device is not None else {}
-    return PriorityRecord(list(_steps(text)), numbers)
+    return PriorityRecord(list(_steps(text)), numbers, file)
 
 
 def _steps(text: str) -> Iterator[RecordedStep]:

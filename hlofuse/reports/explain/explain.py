@@ -301,11 +301,11 @@ def group_refusals(refusals: Sequence[Refusal]) -> list[list[Refusal]]:
 
 def record_check(observed: Observed) -> RecordCheck | None:
     """The agreement of the two; None without a log."""
-    log = observed.replay.recorded_order
-    if log is None:
+    record, log = observed.replay.input.record, observed.replay.recorded_order
+    if record is None or log is None:
         return None
     log.finish()
-    return RecordCheck(observed.replay.input.record_file, log.total, log.agreed, tuple(log.disagreements))
+    return RecordCheck(record.file, log.total, log.agreed, tuple(log.disagreements))
 
 
 def selected(e: Explanation, name: str, names: Names) -> Explanation:

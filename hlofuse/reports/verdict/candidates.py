@@ -592,7 +592,7 @@ def _replayed(input: CompilationInput, config: ReplayConfig, cache: SharedTables
 
 def with_edited(input: CompilationInput, module: Module) -> CompilationInput:
     """Another module in place of that of an input: what XLA recorded is about the module as it was."""
-    return replace(input, module=module, ids=None, record=None, record_file="", events=())
+    return replace(input, module=module, ids=None, record=None, events=())
 
 
 def tried_around(
