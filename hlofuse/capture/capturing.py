@@ -18,7 +18,7 @@ from hlofuse.cost.gpu.device import DeviceDescription, load_device
 from hlofuse.cost.tpu import tpu_of
 from hlofuse.format import fields, printable
 from hlofuse.inputs.choose_target import target_of_files
-from hlofuse.inputs.companions import Companions
+from hlofuse.inputs.companions import MANIFEST, STAMP, Companions
 from hlofuse.inputs.part import as_jaxlib_reads
 from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.profile.files import PROFILE
@@ -29,7 +29,7 @@ from hlofuse.ir.attributes.metadata import quote
 from hlofuse.ir.shape import ELEMENT_TYPES
 from hlofuse.releases import NAMES
 from .arguments import check_axes
-from .folder import STAMP, collect, folder_name
+from .folder import collect, folder_name
 from .model import Capture, CaptureError, Destination
 
 
@@ -478,10 +478,8 @@ def _names_in(path: Path) -> set[str]:
 def _new_folder(out: Path) -> Iterator[tuple[Path, Path]]:
     """Folders for the dump and for the result, which becomes `out` only on success."""
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        is_capture = (out / "manifest.json").is_file() and '"hlofuse.capture/' in (
-            out / "manifest.json"
-        ).read_text()
-        if not is_capture:
+        manifest = out / MANIFEST
+        if not manifest.is_file() or '"hlofuse.capture/' not in manifest.read_text():
             raise CaptureError(f"{printable(out)} exists and has other files; give a new directory with -o")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -525,7 +523,7 @@ def _finish(
         tpu = tpu_of(destination.topology or "")
         manifest |= {"device": destination.device or tpu or None, "topology": destination.place}
         manifest["mesh"] = destination.mesh
-    _write_json(captured.folder / "manifest.json", manifest)
+    _write_json(captured.folder / MANIFEST, manifest)
     for module in captured.modules:
         _write_json(module.folder / STAMP, captured.stamp(manifest.get("device"), module.name))
     if out.exists():

@@ -14,7 +14,6 @@ from hlofuse.inputs.dump_directory import AFTER_CODEGEN, DumpDirectory, DumpedMo
 from hlofuse.ir.errors import HlofuseError
 from .model import Capture, CapturedModule
 
-STAMP = "hlofuse.json"
 _BEFORE_PRIORITY_FUSION = ("variadic-op-splitter", "sort-iota-fusion")
 
 
