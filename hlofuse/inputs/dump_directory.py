@@ -300,6 +300,15 @@ def far_largest(items: Sequence[_T], size: Callable[[_T], int]) -> _T | None:
     return first if not others or size(first) >= _FAR * size(others[0]) else None
 
 
+def listed_by_size(modules: Iterable[tuple[str, int]]) -> str:
+    """A line for each of the largest modules, given by text and bytes, and how many are left out."""
+    ranked = sorted(modules, key=lambda pair: -pair[1])
+    lines = [f"  {text} {bytes_text(size):>12}" for text, size in ranked[:_LISTED]]
+    if len(ranked) > _LISTED:
+        lines.append(f"  … {plural(len(ranked) - _LISTED, 'smaller one')}")
+    return "\n".join(lines)
+
+
 def _listed_names(folder: Path) -> list[str]:
     try:
         return sorted(os.listdir(folder))
@@ -403,11 +412,7 @@ class DumpDirectory:
 
     def _listing(self) -> str:
         # The step people look for is mostly the largest.
-        ranked = sorted(((m.size, m) for m in self.modules), key=lambda pair: -pair[0])
-        lines = [f"  {printable(m.label):<50} {bytes_text(n):>12}" for n, m in ranked[:_LISTED]]
-        if len(ranked) > _LISTED:
-            lines.append(f"  … {plural(len(ranked) - _LISTED, 'smaller one')}")
-        return "\n".join(lines)
+        return listed_by_size((f"{printable(m.label):<50}", m.size) for m in self.modules)
 
 
 def dumped_module(path: Path) -> DumpedModule | None:

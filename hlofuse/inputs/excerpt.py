@@ -5,16 +5,15 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from hlofuse.format import bytes_text, plural, printable
+from hlofuse.format import printable
 from hlofuse.ir import HlofuseError, HloParseError, Record, packaged
 from hlofuse.ir.text.errors import Rejected, locate
 from hlofuse.ir.text.patterns import NAME
-from .dump_directory import far_largest
+from .dump_directory import far_largest, listed_by_size
 from .module_lines import LOGGED, ModuleLines, lacks_entry, module_lines, sections
 from .part import Part, read_part, with_attributes_joined
 from .suggest import did_you_mean
 
-_LISTED = 12
 _COMMENTS = r"(?:[ \t\n]++|//[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/)*+"
 _COMMENT_LINES = re.compile(_COMMENTS)
 _START = re.compile(rf"{_COMMENTS}HloModule ")
@@ -158,14 +157,9 @@ def _pick(modules: Sequence[ModuleLines], name: str, module: str | None) -> Modu
         if matching:
             problem = f"{len(matching)} modules {printable(module)}; select one by its number"
     width = max(len(printable(m.name)) for m in modules)
-    numbered = sorted(enumerate(modules, 1), key=lambda pair: -pair[1].size)
-    rows = [
-        f"  {n:>3}  {printable(m.name):<{width}}  {_lines(m):<16} {bytes_text(m.size):>12}"
-        for n, m in numbered[:_LISTED]
-    ]
-    if len(numbered) > _LISTED:
-        rows.append(f"  … {plural(len(numbered) - _LISTED, 'smaller one')}")
-    raise HlofuseError("\n".join([f"{printable(name)} has {problem}:", *rows]))
+    texts = (f"{n:>3}  {printable(m.name):<{width}}  {_lines(m):<16}" for n, m in enumerate(modules, 1))
+    listing = listed_by_size(zip(texts, [m.size for m in modules], strict=True))
+    raise HlofuseError(f"{printable(name)} has {problem}:\n{listing}")
 
 
 def _lines(module: ModuleLines) -> str:
