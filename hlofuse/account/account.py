@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from itertools import filterfalse
 from typing import TYPE_CHECKING
@@ -261,10 +261,6 @@ class Account:
         time = {c: sum(r.us or 0.0 for r in rows[c]) for c in order}
         return count_runs({c: (time[c], sum(r.cost.bytes_accessed for r in rows[c])) for c in order})
 
-    @property
-    def _open_loops(self) -> Iterator[Instruction]:
-        return (x for c in self._run_counts[0] for x in c if x.opcode == "while" and trip_count_of(x) is None)
-
     def runs(self, computation: Computation) -> int:
         return self._run_counts[0].get(computation, 0)
 
@@ -390,7 +386,8 @@ class Account:
         timed = self.launch_overhead_us is not None or self.times is not None
         totals = replace(totals_of(self.rows, timed=timed), devices=self.module.devices)
         if totals.per_iteration:
-            most = [counted_trips(x, most=True) or 0 for x in self._open_loops]
+            loops = (x for c in self._run_counts[0] for x in c if x.opcode == "while")
+            most = [counted_trips(x, most=True) or 0 for x in loops if trip_count_of(x) is None]
             totals = replace(totals, most_iterations=max(most) if most and all(most) else None)
         if self.times is not None and totals.modelled_us is not None:
             work = self.call_work | self.times.handoff_work(totals.cost.flops, totals.modelled_us)

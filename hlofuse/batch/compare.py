@@ -2,12 +2,12 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console
 
 from hlofuse.format.terminal import print_rest
-from hlofuse.ir import grouped, replace
+from hlofuse.ir import Json, grouped, replace
 from hlofuse.library.answer import Answer
 from hlofuse.library.measuring import check_answer
 from hlofuse.reports.check import Baseline, Check, Code, Finding, Level, Measured, Profile, check_modules
@@ -20,8 +20,7 @@ from .store import opened
 if TYPE_CHECKING:
     import duckdb
 
-Row: TypeAlias = dict[str, Any]
-ByModule: TypeAlias = dict[tuple[str, str], list[Row]]
+ByModule: TypeAlias = dict[tuple[str, str], list[Json]]
 
 
 def compared(before: Path, after: Path, tolerance: float = 0.0, strict: bool = False) -> Answer[Check]:
@@ -80,11 +79,11 @@ def _by_module(link: "duckdb.DuckDBPyConnection", run: str, table: str) -> ByMod
     return grouped(((row["key"], row["module"]), row) for (row,) in link.execute(query).fetchall())
 
 
-def _build(row: Row) -> str:
+def _build(row: Json) -> str:
     return " ".join(filter(None, (row["backend"], row["device"], f"XLA {row['release']}")))
 
 
-def _profile(name: str, row: Row, kernels: ByModule) -> Profile:
+def _profile(name: str, row: Json, kernels: ByModule) -> Profile:
     listed = tuple(
         BaselineKernel(k["what"] or k["opcode"], _where(k), k["name"], k["input_name"] or k["name"])
         for k in kernels.get((row["key"], row["module"]), ())
@@ -95,7 +94,7 @@ def _profile(name: str, row: Row, kernels: ByModule) -> Profile:
     return Profile(name, row["backend"], None, row["release"], figures, listed)
 
 
-def _refused_edges(rows: list[Row]) -> list[RefusedEdge]:
+def _refused_edges(rows: list[Json]) -> list[RefusedEdge]:
     """As a replay has them, greatest value first."""
     return [
         RefusedEdge(
@@ -114,5 +113,5 @@ def _refused_edges(rows: list[Row]) -> list[RefusedEdge]:
     ]
 
 
-def _where(row: Row) -> Where:
+def _where(row: Json) -> Where:
     return Where(row["file"] or "", row["line"] or 0, row["function"] or "")

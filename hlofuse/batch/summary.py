@@ -11,7 +11,7 @@ from rich.console import Console
 
 from hlofuse.format import bytes_text, printable, us_text
 from hlofuse.format.terminal import print_more, print_rows
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir import HlofuseError, Json
 from hlofuse.library.answer import Answer
 from .sources import SCHEMA, document, package
 from .store import opened
@@ -20,8 +20,7 @@ from .work import page_name
 if TYPE_CHECKING:
     import duckdb
 
-Row: TypeAlias = dict[str, Any]
-Sections: TypeAlias = dict[str, list[Row]]  # Results of queries by their titles
+Sections: TypeAlias = dict[str, list[Json]]  # Results of queries by their titles
 _JSON = (str, int, float, type(None))  # types that JSON has; other values become text
 _QUERY = "query"  # the title of a user's own query
 _FLOORS = "floors"  # a column of how many times in `time_us` are lower bounds; it is not shown
@@ -80,7 +79,7 @@ def _heading(column: str) -> str:
     return column.removesuffix("_us").replace("_", " ").replace("xla", "XLA")
 
 
-def _rows(link: "duckdb.DuckDBPyConnection", sql: str) -> list[Row]:
+def _rows(link: "duckdb.DuckDBPyConnection", sql: str) -> list[Json]:
     found = link.execute(sql)
     columns = [c[0] for c in found.description or ()]
     rows = [[v if isinstance(v, _JSON) else str(v) for v in row] for row in found.fetchall()]
@@ -104,7 +103,7 @@ def _answer(name: str, sections: Sections) -> Answer[Sections]:
     )
 
 
-def _print(title: str, rows: Sequence[Row], console: Console, limit: int) -> None:
+def _print(title: str, rows: Sequence[Json], console: Console, limit: int) -> None:
     """The first rows, with units, without columns that are empty; a single row as a list."""
     cells = {c: [_text(c, r[c], r.get(_FLOORS)) for r in rows[:limit]] for c in rows[0] if c != _FLOORS}
     shown = {_heading(c) if c.isidentifier() else c: c for c, texts in cells.items() if any(texts)}
@@ -123,7 +122,7 @@ def _print(title: str, rows: Sequence[Row], console: Console, limit: int) -> Non
     console.print("")
 
 
-def _kind(column: str, rows: Sequence[Row]) -> str:
+def _kind(column: str, rows: Sequence[Json]) -> str:
     if column in _NAMES:
         return "name"
     return "left" if any(isinstance(row[column], str) for row in rows) else "right"

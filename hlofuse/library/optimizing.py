@@ -2,7 +2,7 @@
 
 import math
 import time
-from typing import Any, get_args
+from typing import Any
 
 from rich.console import Console
 
@@ -11,14 +11,12 @@ from hlofuse.inputs.stage import require_input_stage
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.common.profile import joined_line, profile_json
 from hlofuse.search.report import found_json, print_found
-from hlofuse.search.space import Objective, Space
-from hlofuse.search.strategies import METHODS, result_of, search
+from hlofuse.search.space import Space
+from hlofuse.search.strategies import result_of, search
 from .answer import Answer
 from .heads import head_of
 from .program import Program
-from .questions import Optimize
-
-_SPACES = {"passes": ("passes",), "flags": ("flags",), "all": ("passes", "flags")}
+from .questions import METHODS, OBJECTIVES, SPACES, Optimize
 
 
 def optimized(report: Program, options: Optimize) -> Answer[Any]:
@@ -26,9 +24,9 @@ def optimized(report: Program, options: Optimize) -> Answer[Any]:
     space, method, seed = options.space, options.method, options.seed
     objective: Any = options.objective
     for name, value, choices in (
-        ("space", space, _SPACES),
+        ("space", space, SPACES),
         ("search", method, METHODS),
-        ("objective", objective, (None, *get_args(Objective))),
+        ("objective", objective, (None, *OBJECTIVES)),
     ):
         if value not in choices:
             raise HlofuseError(f"{name} {value!r}: expected one of {', '.join(filter(None, choices))}")
@@ -47,7 +45,7 @@ def optimized(report: Program, options: Optimize) -> Answer[Any]:
             seconds = int(options.seconds)
             progress(min(int(time.monotonic() - began), seconds), seconds)
 
-        kinds: Any = _SPACES[space]
+        kinds: Any = SPACES[:2] if space == "all" else (space,)
         searched = Space(loaded.module, loaded.config, objective, kinds, attach)
         if options.passes is not None:
             searched.check(moves := tuple(options.passes))
