@@ -8,12 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from hlofuse.ir import Progress
 from hlofuse.library.loading import read
 from hlofuse.library.options import ReplayOptions
 from .sources import Item, items
@@ -113,7 +114,7 @@ def run(
     out: Path,
     task: Task,
     workers: int = 1,
-    progress: Callable[[int, int], None] = lambda done, of: None,
+    progress: Progress = lambda done, of: None,
 ) -> tuple[int, int]:
     """Work on everything in the sources and write the tables into `out`; the units worked out, and all. What
     an earlier run into `out` has worked out with the same options is taken from there. HlofuseError for wrong

@@ -1,11 +1,10 @@
 """Captures the input and output of XLA's fusion passes for a program, without an accelerator."""
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from hlofuse.ir.record import replace
+from hlofuse.ir.record import AnyPath, replace
 from .ahead_of_time.compiling import PLATFORMS, is_array, partitions_of
 from .capturing import capture_modules
 from .folder import folder_name
@@ -20,7 +19,7 @@ def capture(
     target: str | None = None,
     device: str | None = None,
     topology: str | None = None,
-    out: str | os.PathLike[str] | None = None,
+    out: AnyPath | None = None,
     flags: str = "",
 ) -> Capture:
     """Compile a JAX function ahead of time and store the input and output of XLA's fusion passes.

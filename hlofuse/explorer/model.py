@@ -3,7 +3,6 @@ step: a single operation, or a fusion with its operations. The boxes of a replay
 len(instructions) starts as instruction n, the replay adds the others. `Op`s describe their changes, so the
 page can step forward and back."""
 
-from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
 from typing import TypeAlias
@@ -12,7 +11,7 @@ from msgspec import field
 
 from hlofuse.account import KernelTime, Launched, Totals
 from hlofuse.diff import ModuleDiff
-from hlofuse.ir import HlofuseError, Instruction, Json, Module, Record
+from hlofuse.ir import HlofuseError, Instruction, Json, Module, Progress, Record
 from hlofuse.reports.common.model import Place, Refusal
 from hlofuse.reports.explain.model import FusedStep
 from hlofuse.reports.timeline import DumpSequence, PassTimeline, dump_sequences, timeline
@@ -42,7 +41,7 @@ def sequence_of(module: Module) -> DumpSequence | None:
 def passes_of(
     sequence: DumpSequence,
     module: Module | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Passes:
     """Compare every dump with the one ahead; `module` is the one that was replayed."""
     closeups = {}

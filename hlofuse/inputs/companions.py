@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError, Json, Module, Record, replace
+from hlofuse.ir import AnyPath, HlofuseError, Json, Module, Record, replace
 from hlofuse.pipelines.flags import from_debug_options, merged, split_flags, that_change_fusion
 from .dump_directory import (
     DumpDirectory,
@@ -51,9 +51,7 @@ class Companions:
     is the module's own file or a directory with it, where `module` is its name; a text, a pipe and None have
     no companions. Every property is looked up when it is asked for, and once."""
 
-    def __init__(
-        self, path: str | os.PathLike[str] | None, module: str | None = None, given: Path | None = None
-    ) -> None:
+    def __init__(self, path: AnyPath | None, module: str | None = None, given: Path | None = None) -> None:
         named = str(path) if path is not None else ""
         self.path = Path(named) if named and not named.startswith(("<", "-")) else None
         self.module = module

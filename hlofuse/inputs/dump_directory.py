@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from hlofuse.format import bytes_text, plural, printable
-from hlofuse.ir import HlofuseError, Record, replace
+from hlofuse.ir import AnyPath, HlofuseError, Record, replace
 from hlofuse.pipelines.targets import pass_names_of
 from .suggest import did_you_mean
 
@@ -357,7 +357,7 @@ class DumpDirectory:
     """The modules found in a directory, in the order XLA numbered them. Those of the first host in a
     directory of hosts, where each has a folder with the same modules."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: AnyPath) -> None:
         """Raises `HlofuseError` where the directory cannot be read or has no module dumps."""
         self.path = Path(path)
         self.hosts = 1

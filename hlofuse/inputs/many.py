@@ -1,7 +1,6 @@
 """Every module of a directory, by name, to pair two directories."""
 
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from hlofuse.format import listing, plural, printable
-from hlofuse.ir import HlofuseError, HloParseError, Module, parse_module, replace
+from hlofuse.ir import AnyPath, HlofuseError, HloParseError, Module, parse_module, replace
 from hlofuse.ir.shape_check import first_misfit, misfit_error
 from hlofuse.ir.text.newer import check_config_fields
 from hlofuse.ir.text.patterns import NAME
@@ -112,7 +111,7 @@ def _stem(file: Path) -> str:
 
 
 def load(
-    path: str | os.PathLike[str],
+    path: AnyPath,
     module: str | None = None,
     *,
     target: str | None = None,
@@ -153,7 +152,7 @@ def load_text(text: str, module: str | None = None, *, strict: bool = False) -> 
     return _module_in(text.encode(), "<stdin>", "the text", module, strict)
 
 
-def dump_text(path: str | os.PathLike[str]) -> str:
+def dump_text(path: AnyPath) -> str:
     """The HLO text of a dump, also of a proto; raises `HlofuseError` for what is not readable."""
     text, _ = _text_of(read_bytes(path), input_name(path))
     return find_module(text, input_name(path)).text

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from hlofuse.format.escape import printable
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir import AnyPath, HlofuseError
 from .excerpt import find_module
 from .suggest import close_matches, names_meant
 
@@ -31,7 +31,7 @@ def input_limit() -> int:
     return int(text)
 
 
-def read_text(path: str | os.PathLike[str], limit: int | None = None, *, as_module: bool = True) -> str:
+def read_text(path: AnyPath, limit: int | None = None, *, as_module: bool = True) -> str:
     """The text of a dump: a file (gzip is recognized by its first bytes), or `-` for standard input.
 
     With `as_module`, the module in that text, with the line numbers of the file; a truncated module is
@@ -42,11 +42,11 @@ def read_text(path: str | os.PathLike[str], limit: int | None = None, *, as_modu
     return decode(read_bytes(path, limit), input_name(path), as_module)
 
 
-def input_name(path: str | os.PathLike[str]) -> str:
+def input_name(path: AnyPath) -> str:
     return "standard input" if str(path) == "-" else str(path)
 
 
-def read_bytes(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
+def read_bytes(path: AnyPath, limit: int | None = None) -> bytes:
     """The decompressed bytes of a file or standard input (`-`); raises `HlofuseError` as `read_text`."""
     limit = input_limit() if limit is None else limit
     name = input_name(path)

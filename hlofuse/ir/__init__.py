@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from .opcodes import PrintOptions as PrintOptions
     from .opcodes import values as values
     from .opcodes import with_trait as with_trait
+    from .record import AnyPath as AnyPath
     from .record import Json as Json
+    from .record import Progress as Progress
     from .record import Record as Record
     from .record import replace as replace
     from .removing import has_side_effect as has_side_effect
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from .texts import packaged as packaged
 
 _FILES = {
+    "AnyPath": "record",
     "Attributes": "attributes.attributes",
     "COMPLEX_TYPES": "shape",
     "Computation": "graph",
@@ -62,6 +65,7 @@ _FILES = {
     "OrderSource": "graph",
     "Predicate": "graph",
     "PrintOptions": "opcodes",
+    "Progress": "record",
     "Record": "record",
     "Shape": "shape",
     "SliceRange": "attributes.window",

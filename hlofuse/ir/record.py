@@ -1,6 +1,8 @@
-"""The base of values."""
+"""The base of values, and names of common types."""
 
 import dataclasses
+import os
+from collections.abc import Callable
 from reprlib import Repr
 from typing import Any, TypeAlias, TypeVar, dataclass_transform
 
@@ -8,6 +10,8 @@ from msgspec import Struct, field, structs
 
 T = TypeVar("T")
 Json: TypeAlias = dict[str, Any]  # a JSON object, or another table of values by name
+AnyPath: TypeAlias = str | os.PathLike[str]
+Progress: TypeAlias = Callable[[int, int], None]  # called with how many steps are done, of how many
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 _SHORT.maxtuple = _SHORT.maxlist = _SHORT.maxdict = 2

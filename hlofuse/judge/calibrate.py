@@ -4,7 +4,7 @@ import math
 import platform
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import product
 from operator import itemgetter
@@ -18,7 +18,7 @@ from hlofuse.account import Account
 from hlofuse.account.cpu import CpuTimes
 from hlofuse.cost.cpu.device import CpuDevice, cpu_names, load_cpu
 from hlofuse.cost.cpu.work import Caches, Work, add_work
-from hlofuse.ir import Record, numbered, parse_module, replace
+from hlofuse.ir import Progress, Record, numbered, parse_module, replace
 from hlofuse.releases import release_of
 from .judge import Judge, Refused, Timed
 
@@ -41,7 +41,7 @@ class Sample(Record):
     weight: float = 1.0
 
 
-def calibrate(name: str, python: str | None, report: Callable[[int, int], None]) -> CpuDevice:
+def calibrate(name: str, python: str | None, report: Progress) -> CpuDevice:
     """The device of this machine, with the threads that this process may use. `report` is called with the
     number of programs that ran, and of all. Raises `HlofuseError` without JAX."""
     texts = probes()

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 
-from hlofuse.ir import HlofuseError, copy_module, parse_module, print_module
+from hlofuse.ir import HlofuseError, Progress, copy_module, parse_module, print_module
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES
 from hlofuse.ir.fusing import tuple_of
 from hlofuse.ir.graph import Instruction, Module, callees_first
@@ -32,7 +32,7 @@ class Reduction:
         self,
         module: Module,
         condition: Condition,
-        progress: Callable[[int, int], None] = lambda left, of: None,
+        progress: Progress = lambda left, of: None,
     ) -> None:
         self._condition, self._progress = condition, progress
         self._seen = set[str]()

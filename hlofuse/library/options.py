@@ -5,16 +5,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from hlofuse.ir.record import Record
+from hlofuse.ir.record import Progress, Record
 from hlofuse.pipelines.targets import Stage
 from .option import flag
 from .option import option as _option
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module, OrderSource
-
-
-Progress = Callable[[int, int], None]  # Called with how many steps are done, of how many
 
 
 class Listener(Record):

@@ -20,7 +20,7 @@ from hlofuse.format.escape import printable
 from hlofuse.inputs.companions import Companions, companions_of
 from hlofuse.inputs.many import Many, modules_at
 from hlofuse.inputs.profile import is_profile, read_profile
-from hlofuse.ir import HlofuseError, replace
+from hlofuse.ir import HlofuseError, Progress, replace
 from hlofuse.pipelines import device_of
 from hlofuse.pipelines.targets import Stage
 from hlofuse.releases import NAMED, NAMES, NEWEST, Release, nearest, release_of
@@ -161,7 +161,7 @@ def differences(
     old: Many,
     new: Many,
     metadata: bool,
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> BatchDiff:
     """The differences of the modules of two directories, by name, as `both_sides` compares them."""
 

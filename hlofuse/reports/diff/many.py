@@ -11,7 +11,7 @@ from hlofuse.diff.model import Accounts, FlagChange, FusionKind, ModuleDiff, onl
 from hlofuse.format import fields, plural, printable
 from hlofuse.format.terminal import print_command, print_lines, print_rest
 from hlofuse.inputs.many import Many
-from hlofuse.ir import HlofuseError, Record
+from hlofuse.ir import HlofuseError, Progress, Record
 from .json import flags_json
 from .phrases import change_of, count_change_of, flags_note, time_change_of
 
@@ -60,7 +60,7 @@ def diff_many(
     old: Many,
     new: Many,
     compare: Callable[[str], tuple[ModuleDiff, Accounts]],
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> BatchDiff:
     """Compare what has the same name on both sides; one module at a time is in memory. A module that cannot
     be read is reported in its row, not raised. HlofuseError where no name matches."""

@@ -11,7 +11,7 @@ from hlofuse.account.account import compared_us, scaled_saving
 from hlofuse.compilation import Checkpoint, Compilation, CompilationInput, ReplayConfig
 from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.format.fields import fields
-from hlofuse.ir import HlofuseError, Json, Record, replace
+from hlofuse.ir import HlofuseError, Json, Progress, Record, replace
 from hlofuse.ir.copy import same_module
 from hlofuse.passes.registry import single_passes
 from hlofuse.reports.common.model import Refusal, refusal_json, totals_json
@@ -279,7 +279,6 @@ def ranking_json(r: Ranking) -> Json:
 _JOINS = "multi_output_fusion"
 _OF_JOINS = "GM"
 _NO_RULES_OF_JOINS = frozenset({"variadic-op-splitter", "sort-iota-fusion", PRIORITY_FUSION, "cse", "dce"})
-Progress = Callable[[int, int], None]  # Called with how many replays are done, of how many
 
 
 def rank(
