@@ -11,11 +11,11 @@ from hlofuse.ir.native import no_collection
 from .graph import Graph, Matched, Occurrence, Region
 from .key import Keys, Strictness, payload, result
 from .similarity import Similarity, match_changed_opcodes
-from .structure import TRIVIAL, Matching, only_pairs
+from .structure import TRIVIAL, Anchors, Matching, only_pairs
 
 
-def match_graphs(before: Graph, after: Graph, anchors: Iterable[tuple[Instruction, Instruction]]) -> Matching:
-    """Match two modules. `anchors` are pairs of instructions that need no search."""
+def match_graphs(before: Graph, after: Graph, anchors: Anchors) -> Matching:
+    """Match two modules."""
     pairing = _Pairing(Matching(before, after, anchors))
     pairing.pair(before.entry, after.entry)
     pairing.drain()
@@ -180,7 +180,7 @@ def _match_across(pairing: _Pairing) -> None:
 
 
 @no_collection()
-def match(before: Module, after: Module, anchors: Iterable[tuple[Instruction, Instruction]] = ()) -> "Pairs":
+def match(before: Module, after: Module, anchors: Anchors = ()) -> "Pairs":
     """The instructions of two modules that compute the same. Neither module is changed. `anchors` are pairs
     that need no search, such as those of a replay by origin."""
     keys = Keys(Strictness.WRITTEN)

@@ -8,6 +8,7 @@ them changed. Both are repeated with the pairs found as fixed points, and with l
 only pairs that are the only ones possible. The rest is left to similarity (`similarity.py`)."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeAlias
 
 from hlofuse.ir import Instruction, grouped, values
 from .graph import Graph, Region, Value
@@ -15,13 +16,14 @@ from .graph import Graph, Region, Value
 # Values that are no evidence of their place: every program is full of them.
 TRIVIAL = values("bitcast broadcast constant get-tuple-element iota parameter tuple")
 
+Anchors: TypeAlias = Iterable[tuple[Instruction, Instruction]]
+"""Pairs of instructions of BEFORE and AFTER that need no search."""
+
 
 class Matching:
     """The pairs found so far. `forward[b]` is the partner in AFTER of value b of BEFORE, -1 for none."""
 
-    def __init__(
-        self, before: Graph, after: Graph, anchors: Iterable[tuple[Instruction, Instruction]] = ()
-    ) -> None:
+    def __init__(self, before: Graph, after: Graph, anchors: Anchors = ()) -> None:
         self.before = before
         self.after = after
         self.forward = [-1] * len(before.values)
@@ -157,7 +159,7 @@ def only_pairs(
 
 
 def _values_of(
-    anchors: Iterable[tuple[Instruction, Instruction]], before: Graph, after: Graph
+    anchors: Anchors, before: Graph, after: Graph
 ) -> dict[tuple[Region, Region], list[tuple[int, int]]]:
     pairs = list(anchors)
     if not pairs:
