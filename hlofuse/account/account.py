@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from itertools import filterfalse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -77,6 +77,9 @@ class Launched(Record):
     def total_us(self) -> float | None:
         """Microseconds of all runs."""
         return None if self.us is None else self.us * self.runs
+
+
+_Launches: TypeAlias = dict[Computation, list[Launched]]
 
 
 class Totals(Record):
@@ -191,7 +194,7 @@ class Account:
         self.measured = measured_of(module)  # The module's times in a profile; None without one
 
     @cached_property
-    def _rows_alone(self) -> dict[Computation, list[Launched]]:
+    def _rows_alone(self) -> _Launches:
         """Launches of each computation in one of its runs, each with its time if nothing else ran."""
         computations = launched_computations(self.module)
         return {c: [row for i in c if (row := self._row(i)) is not None] for c in computations}
@@ -235,7 +238,7 @@ class Account:
         return is_on_host(x) and (is_asynchronous(x) or x.called_by("async-start") is not None)
 
     @cached_property
-    def _rows_by_computation(self) -> dict[Computation, list[Launched]]:
+    def _rows_by_computation(self) -> _Launches:
         """As `_rows_alone`; a collective has only the time that nothing hides."""
         rows = self._rows_alone
         overhead = self.launch_overhead_us
@@ -338,9 +341,9 @@ class Account:
         return replace(row, us=row.us + wait, launch_us=row.launch_us + wait, wait_us=wait)
 
     @cached_property
-    def _started(self) -> dict[Computation, list[Launched]]:
+    def _started(self) -> _Launches:
         """The launches that a run of each computation starts, asynchronous ones and conditionals included."""
-        found = dict[Computation, list[Launched]]()
+        found = _Launches()
         for c, own in self._rows_by_computation.items():
             if self.runs(c):
                 found.setdefault(self._starter(c), []).extend(own)
