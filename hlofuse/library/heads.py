@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from hlofuse.compilation import Compilation
 from hlofuse.inputs import load
 from hlofuse.inputs.identity import identify_file
-from hlofuse.ir import HlofuseError, replace
+from hlofuse.ir import HlofuseError, Json, replace
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.targets import Stage
 from hlofuse.reports.common.head import Head, NamesSource, not_repeated_in
@@ -16,6 +16,7 @@ from hlofuse.reports.common.head import Head, NamesSource, not_repeated_in
 if TYPE_CHECKING:
     from hlofuse.reports.common.xla_result import XlaResult
     from .loading import Loaded
+    from .program import Program
 
     ReportedModule: TypeAlias = Compilation | Loaded  # A replay, or a module that has been read
 
@@ -41,6 +42,14 @@ def head_of(
         source: NamesSource | None = ("dump" if reported.has_xla_final else "replayed") if names else None
         return replace(head, final_names=source, not_repeated=lambda: not_repeated_in(reported))
     return head
+
+
+def rests_on(report: Program) -> Json:
+    """Note, head and differences of an answer about what runs: the module as it is, or its replay."""
+    if report.is_taken_as_it_is:
+        return {"note": report.loaded.note, "heads": [head_of(report.loaded, replayed=False)]}
+    heads = [head_of(report.replay, names=True)]
+    return {"note": report.replayed.note, "heads": heads, "differences": [report.difference]}
 
 
 def head_of_dump(path: Path) -> Head | None:

@@ -10,7 +10,7 @@ from hlofuse.reports.kernels import KernelSelection, kernel_selection
 from hlofuse.reports.kernels.model import selection_json
 from hlofuse.reports.kernels.text import print_selection
 from .answer import Answer
-from .heads import head_of
+from .heads import rests_on
 from .naming import resolver_of
 from .program import Program
 from .questions import Kernels
@@ -24,17 +24,13 @@ def kernels(report: Program, options: Kernels) -> Answer[KernelSelection]:
         ordered = found.heaviest_first if sort == "cost" else list(found.kernels)
         print_selection(found, ordered[: limit or None], console)
 
-    as_it_is = not found.replayed
-    head = head_of(report.loaded, replayed=False) if as_it_is else head_of(report.replay, names=True)
     return Answer(
         "kernels",
         lambda: found,
         json=lambda data: {**selection_json(data), "totals": totals_json(report.totals, report.counted)},
         body=draw,
         rows_of="kernels",
-        note=report.loaded.note if as_it_is else report.replayed.note,
-        heads=[head],
-        differences=[None if as_it_is else report.difference],
+        **rests_on(report),
     )
 
 

@@ -13,7 +13,7 @@ from hlofuse.reports.memory.changes import memory_changes
 from hlofuse.reports.memory.model import memory_json
 from hlofuse.reports.memory.text import print_memory
 from .answer import Answer
-from .heads import head_of
+from .heads import rests_on
 from .program import Program
 from .questions import Memory
 
@@ -39,7 +39,7 @@ def _rematerialized(account: Account) -> tuple[int, float | None]:
 
 def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
     """The answer of `memory`; HlofuseError where the final module is not known."""
-    account, as_it_is = report.account, report.is_taken_as_it_is
+    account = report.account
     if account.totals.memory_bytes is None:
         raise HlofuseError(
             "memory needs the module that runs: give its dump after optimizations, or all dumps"
@@ -63,7 +63,5 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
         json=memory_json,
         body=lambda console, limit=20: print_memory(found, console, limit=limit),
         rows_of="alive",
-        note=report.loaded.note if as_it_is else report.replayed.note,
-        heads=[head_of(report.loaded, replayed=False) if as_it_is else head_of(report.replay, names=True)],
-        differences=[None if as_it_is else report.difference],
+        **rests_on(report),
     )

@@ -32,7 +32,7 @@ from hlofuse.reports.why.story import Answer as Found
 from hlofuse.reports.why.story import answers, confirmed, in_the_input
 from hlofuse.reports.why.text import print_answers
 from .answer import Answer
-from .heads import head_of
+from .heads import head_of, rests_on
 from .loading import with_change
 from .program import Program
 from .questions import Why
@@ -70,9 +70,7 @@ def why(report: Program, options: Why) -> Answer[Any]:
         json=lambda data: answers_json(data, queries),
         body=draw,
         rows_of=_decisions,
-        note=observed.note,
-        heads=[head_of(report.replay, names=True)],
-        differences=[report.difference],
+        **rests_on(report),
     )
 
 
