@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 
 import pytest
 
@@ -54,7 +55,7 @@ def replays(monkeypatch: pytest.MonkeyPatch) -> list[Compilation]:
         found.append(compile(input, config, observers))
         return found[-1]
 
-    monkeypatch.setattr(verify, "compile", recorded)
+    monkeypatch.setattr(import_module(verify_module.__module__), "compile", recorded)
     return found
 
 
