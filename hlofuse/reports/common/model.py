@@ -129,7 +129,7 @@ def totals_json(t: Totals, counted: Counted | None = None) -> Json:
         **fields(
             t,
             "kernels launches bytes=cost.bytes_accessed flop=cost.flops time_us=us~ "
-            "modelled_us~ floor_us~ floors host_wait_us~ measured_us~",
+            "modelled_us~ floor_us~ floors open_ended host_wait_us~ measured_us~",
         ),
         "estimated_us": us_json(estimated),
         "unknown": unknown if t.measured_us is None else None,
