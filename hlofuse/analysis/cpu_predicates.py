@@ -48,13 +48,6 @@ def is_output_fusible(producer: Instruction, consumer: Instruction) -> bool:
     return sum(o is producer for o in producer.users[0].operands) == 1
 
 
-def has_output_fusible_operand(instruction: Instruction) -> bool:
-    """An add that will rather go into its dot (`CanBeOutputFusedIntoSomeOperand`)."""
-    return instruction.opcode == "add" and any(
-        is_output_fusible(o, instruction) for o in instruction.operands
-    )
-
-
 def is_softmax_shift(instruction: Instruction) -> bool:
     """Feeds both a row maximum and the shift of an exponential (`IsCoupledReductionShiftExpProducer`). The
     maximum and the shifted value must see bit for bit the same number, or exp() overflows."""

@@ -1,4 +1,4 @@
-"""The `hlofuse` command. Each subcommand is a file of its own, imported only when it runs."""
+"""The `hlofuse` command. The file of a subcommand is imported only when it runs."""
 
 import gc
 import importlib
@@ -60,6 +60,15 @@ _SECTIONS: dict[str, dict[str, str]] = {
 _COMMANDS = {name: found for section in _SECTIONS.values() for name, found in section.items()}
 _QUESTIONS = tuple("explain why kernels memory stats timeline trace-op".split())
 """Commands that parse options and print an answer of the library, nothing else."""
+_FILES = {
+    "judging": "judge reduce run_as",
+    "pages": "rule recipe",
+    "pictures": "render plot",
+    "replaying": "replay verify",
+    "searching": "optimize passes",
+}
+_SHARED = {name: file for file, names in _FILES.items() for name in names.split()}
+"""The file of a command that shares it with others."""
 _WIDEST = max(map(len, _COMMANDS))
 _OVERVIEW = "overview"  # the command for `hlofuse INPUT`, and for `hlofuse` alone on the current directory
 TRACEBACK_VARIABLE = "HLOFUSE_TRACEBACK"  # Set to have an internal error raised with its traceback
@@ -87,7 +96,9 @@ class _Lazy(click.Group):
         if cmd_name in _QUESTIONS:
             command = importlib.import_module("hlofuse.cli.common.questions").command_of(cmd_name)
         else:
-            command = importlib.import_module(f"hlofuse.cli.{cmd_name.replace('-', '_')}").command
+            name = cmd_name.replace("-", "_")
+            module = importlib.import_module(f"hlofuse.cli.{_SHARED.get(name, name)}")
+            command = getattr(module, f"{name}_command" if name in _SHARED else "command")
         assert isinstance(command, click.Command)
         if cmd_name != _OVERVIEW:
             from .common.examples import epilog

@@ -1,8 +1,7 @@
-"""Grouping by a key, places, common parts of sequences, and what a graph leads to."""
+"""Grouping by a key, places, and what a graph leads to."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 _K = TypeVar("_K")
@@ -30,10 +29,6 @@ def unmatched(pairs: Iterable[tuple[_K, _V]], other: Counter[_K]) -> Iterator[_V
             left[key] -= 1
         else:
             yield value
-
-
-def common_length(one: Sequence[object], other: Sequence[object]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def post_order(starts: Iterable[_K], onwards: Callable[[_K], Iterable[_K]]) -> list[_K]:

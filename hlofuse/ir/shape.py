@@ -190,11 +190,6 @@ class Shape:
         """Number of dimensions whose size is not 1 (`ShapeUtil::TrueNumDimensions`)."""
         return sum(d != 1 for d in self.dimensions)
 
-    @property
-    def true_dimensions(self) -> list[int]:
-        """The sizes that are not 1."""
-        return [d for d in self.dimensions if d != 1]
-
     @cached_property
     def element_count(self) -> int:
         """Elements of an array (`ShapeUtil::ElementsIn`); of a tuple, those of all its leaves."""

@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import reduce
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from operator import or_
 
 from msgspec import Struct
@@ -16,7 +16,6 @@ from hlofuse.analysis.kernels import launched_computations
 from hlofuse.format import bytes_text, plural, shorten
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module, grouped, numbered, post_order, values
 from hlofuse.ir.errors import any_of
-from hlofuse.ir.grouping import common_length
 from .labels import lookup, part_number
 from .scene import HARD_LIMIT, Arrow, Box, Options, Panel
 
@@ -272,7 +271,8 @@ def _scopes(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> 
 
 def _scope_span(scopes: Sequence[tuple[str, ...]]) -> str:
     """The common scope, and the range of the rest: `fwd/layer_0 … layer_7`."""
-    n = common_length(min(scopes), max(scopes))
+    ends = zip(min(scopes), max(scopes), strict=False)
+    n = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
     common = "/".join(scopes[0][:n])
     # A scope may be left in passing, for a single operation: ends that are deeper say where it was.
     level = [s[n] for s in scopes if len(s) > n] or [""]

@@ -1,7 +1,7 @@
 """Rules of CpuInstructionFusion (`xla/service/cpu/cpu_instruction_fusion.cc`): codes CPU… `RULES` is the
 order in which `CpuInstructionFusion::ShouldFuse` asks."""
 
-from hlofuse.analysis.cpu_predicates import has_output_fusible_operand, is_loop_fusible, is_output_fusible
+from hlofuse.analysis.cpu_predicates import is_loop_fusible, is_output_fusible
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Span
@@ -143,7 +143,9 @@ def output_fusion(pair: CandidatePair) -> bool:
     message="Bailing because producer can be output-fused into some operand.",
 )
 def goes_into_its_dot(pair: CandidatePair) -> bool:
-    return has_output_fusible_operand(pair.producer)
+    return pair.producer.opcode == "add" and any(
+        is_output_fusible(o, pair.producer) for o in pair.producer.operands
+    )
 
 
 # The producer of a softmax, which XLA:CPU computes exactly once.

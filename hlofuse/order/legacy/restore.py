@@ -212,7 +212,7 @@ class GroupedTransposes:
                 after is not None
                 and after.opcode == "bitcast"
                 and not after.is_root
-                and moved == after.shape.true_dimensions
+                and moved == [d for d in after.shape.dimensions if d != 1]
             ):
                 self._after[transpose] = after
                 graph.bypass(graph.of[after])

@@ -415,11 +415,6 @@ def of_pipelining(account: Account, own: tuple[str, ...]) -> Iterator[Suggestion
         yield Suggestion("flag", text, "", (), 0, UNKNOWN, flag=" ".join(flags), touched=share)
 
 
-def comparable_times(before: Account, after: Account) -> bool:
-    """False where work that has only a lower bound moved to other kernels."""
-    return before.bounded_work == after.bounded_work or before.times is not None
-
-
 def _flags(
     observed: Observed, changing: Sequence[str], facts: Facts
 ) -> Iterator[tuple[str, tuple[str, str]]]:

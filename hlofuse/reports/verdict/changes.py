@@ -20,7 +20,7 @@ from hlofuse.reports.comparison.text import warning_line
 from hlofuse.reports.verdict import phrases
 from hlofuse.reports.whatif.model import FixedRule, Ranking, Trial, trial_of
 from hlofuse.reports.whatif.text import CHANGED_DECISIONS, edges_text
-from .candidates import comparable, comparable_times, compiled
+from .candidates import comparable, compiled
 from .model import MEASURED, Verdict
 
 
@@ -74,7 +74,8 @@ def with_flags(
     how = "replayed with the flags" + ("" if module is not None else ", from the fusion input")
     after = found[1]
     trial = trial_of(before.totals, after.totals, how, (before, after))
-    if not comparable_times(before, after):
+    # Work that has only a lower bound moved to other kernels.
+    if before.bounded_work != after.bounded_work and before.times is None:
         trial = replace(trial, us_saved=None, scaled_us_saved=None)
     return Change(flags, how, trial)
 

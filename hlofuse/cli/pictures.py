@@ -1,4 +1,4 @@
-"""`hlofuse render`: a module and its fusions as a picture."""
+"""`hlofuse render` and `plot`: pictures of a module and of what the fusion passes did."""
 
 from functools import partial
 from pathlib import Path
@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.drawing import shown_view
 from hlofuse.library.side_by_side import pair_of
 from hlofuse.render import ModulePair, format_of, render
 from hlofuse.render.drawing import FORMATS, engine
 from .common.messages import spinner
-from .common.options import INPUT, flag, input_argument, option, replay_options
+from .common.options import INPUT, flag, input_argument, option, output_option, replay_options
 from .common.output import emit
 from .common.request import announce, report_on, warn
 
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 )
 @flag("--no-legend", "Leave the legend out.")
 @replay_options
-def command(
+def render_command(
     input: str,
     after: str | None,
     output: str,
@@ -114,3 +115,30 @@ def _pair(report: "Report", after: str) -> ModulePair:
         raise HlofuseError(f"{given[0]} needs a replay, but BEFORE and AFTER are drawn as they are")
     with spinner("comparing"):
         return pair_of(report, report_on(after, {"module": options.module}))
+
+
+KINDS = ("passes", "kernels", "memory")
+
+
+@click.command("plot")
+@input_argument
+@output_option("SVG file to write; - for standard output.")
+@option(
+    "--kind",
+    KINDS,
+    "Totals after each pass, kernel times before and after fusion, or memory.",
+    default="passes",
+)
+@replay_options
+def plot_command(input: str, output: Path, kind: str, **request: Any) -> None:
+    """Plot the effect of the fusion passes on the module in INPUT, or its memory over the schedule.
+
+    Times come from XLA's cost model on GPU targets; other targets show bytes."""
+    if str(output) != "-" and output.suffix.lower() != ".svg":
+        raise HlofuseError(f"a plot is an SVG: {printable(output.name)} has another suffix")
+    report = report_on(input, request)
+    if kind != "memory":
+        announce(report.at_fusion)
+    with spinner("plotting"):
+        content = report.plot(kind).to_bytes()
+    emit(content, output)

@@ -1,13 +1,17 @@
-"""`hlofuse rule`: the rule catalogue."""
+"""`hlofuse rule` and `recipe`: the rule catalogue, and changes to a program with code and figures."""
 
 import json
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import to_builtins
 
 from hlofuse.format.escape import printable
+from hlofuse.format.terminal import plain_table, print_sections
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir import HlofuseError, grouped
+from hlofuse.reports.common.recipe_page import RecipePage, recipe_names, recipe_page, recipe_text
 from hlofuse.rules.catalogue import Rule, catalogue, family_of
 from hlofuse.rules.pages import by_family, family_title, index_markdown, rule_markdown, rules_json, sections
 from .common.options import report_options
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 @click.command("rule")
 @click.argument("codes", nargs=-1, metavar="[CODE]...")
 @report_options
-def command(codes: tuple[str, ...], out: Output) -> int:
+def rule_command(codes: tuple[str, ...], out: Output) -> int:
     """Show a rule: its condition, why XLA has it, what to do about it. Without CODE, list all rules.
 
     CODE is a rule's code (CPU012) or a family's letters (CPU)."""
@@ -77,3 +81,45 @@ def _print_pages(rules: list[Rule], console: "Console") -> None:
             console.print()
         console.print(f"{rule.code}  {printable(rule.title)}", style="bold")
         print_sections(console, sections(rule))
+
+
+_ROW = r"\| (.+) \| (.+) \| (.+) \| (.+) \| (.+) \| (.+) \|"
+_FIGURES = r"\1, XLA \2: \3 kernels, \4 launches, \5 moved, \6"
+
+
+@click.command("recipe")
+@click.argument("name", required=False, metavar="[NAME]")
+@report_options
+def recipe_command(name: str | None, out: Output) -> int:
+    """Show a recipe: the symptom, the reason, code before and after, figures. Without NAME, list all.
+
+    Suggestions of explain and what-if name recipes."""
+    if name and out.form == "markdown":
+        out.write(recipe_text(name))
+        return 0
+    pages = [recipe_page(n) for n in ([name] if name else recipe_names())]
+    draw = _print_recipe if name else _print_recipes
+    out.report(
+        text=lambda console: draw(console, *pages),
+        json=lambda: {"schema": "hlofuse.recipes/3", "recipes": [to_builtins(page) for page in pages]},
+    )
+    return 0
+
+
+def _print_recipes(console: Any, *pages: RecipePage) -> None:
+    table = plain_table(("recipe", "left"), ("symptom", "left"))
+    table.columns[0].no_wrap = True
+    for page in pages:
+        table.add_row(page.name, page.symptom)
+    console.print(table)
+    console.print()
+    console.print("hlofuse recipe NAME shows one recipe in full.")
+
+
+def _print_recipe(console: Any, page: RecipePage) -> None:
+    console.print(page.title, style="bold")
+    parts = {"Symptom": page.symptom, "Before": page.before, "After": page.after, "Why": page.why}
+    table = page.figures.partition("---|\n")[2]
+    figures = re.sub(_ROW, _FIGURES, table.replace("× |", "× as fast, measured |"))
+    parts |= {"Program": page.code, "Figures": re.sub(", –( moved)?", "", figures).strip()}
+    print_sections(console, parts.items())
