@@ -23,8 +23,7 @@ _UNALIGNED = 8  # An array of no more bytes may start anywhere (`minimum_alignme
 
 
 def why_not_eigen(convolution: Instruction) -> str | None:
-    """The reason why Eigen cannot compute the convolution, or None (`CanUseEigenConvolution`,
-    `xla/service/cpu/ir_emission_utils.cc`)."""
+    """Why Eigen cannot compute it, or None (`CanUseEigenConvolution`, `cpu/ir_emission_utils.cc`)."""
     if (reason := why_never_eigen(convolution)) is not None:
         return reason
     for x in (*convolution.operands, convolution):
@@ -34,8 +33,7 @@ def why_not_eigen(convolution: Instruction) -> str | None:
 
 
 def why_never_eigen(convolution: Instruction) -> str | None:
-    """The reason why Eigen cannot compute the convolution in any layout, or None
-    (`PotentiallyImplementedAsEigenConvolution`)."""
+    """Why Eigen cannot in any layout, or None (`PotentiallyImplementedAsEigenConvolution`)."""
     source, kernel = convolution.operands[0].shape, convolution.operands[1].shape
     if not source.element_count or not kernel.element_count:
         return "the input or the kernel is empty"

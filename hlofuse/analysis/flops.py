@@ -291,8 +291,7 @@ def padded_updates(scatter: Instruction) -> int:
 
 
 def _tile_factor(array: Shape, single: Collection[int]) -> int:
-    """Elements of the tiles in which a slice takes one element of each of these dimensions. A tile of fewer
-    rows counts as one of eight."""
+    """Elements of the tiles in which a slice takes one of each of these dimensions; rows count as eight."""
     assert array.layout is not None
     lengths = zip(array.minor_to_major, reversed(array.layout.tiles[0]), strict=False)
     return math.prod(max(length, 8) for d, length in lengths if d in single and length > 0)

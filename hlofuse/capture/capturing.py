@@ -176,8 +176,7 @@ def compile_request(
 ) -> Json:
     """The child's answer after compiling the programs in `request`. Where XLA aborts, that program gets an
     error and another child continues with the rest. `names` are those of all programs. Raises `CaptureError`
-    where nothing can be compiled: jax or a plugin is missing (the message names the extra), or the program is
-    at fault."""
+    where nothing can be compiled: no jax or plugin (the message names the extra), or its own fault."""
     python = default_python(python)
     found: Json = {"versions": {}, "unknown_fields": [], "compiled": [], "errors": {}}
     with tempfile.TemporaryDirectory() as scratch:

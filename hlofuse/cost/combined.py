@@ -1,5 +1,4 @@
-"""Tiles for fusions that Triton emits, kernels for the rest
-(`xla/…/model/combined_gpu_performance_model.cc`)."""
+"""Tiles for fusions that Triton emits, else kernels (`xla/…/combined_gpu_performance_model.cc`)."""
 
 from typing import TYPE_CHECKING
 

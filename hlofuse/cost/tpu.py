@@ -1,6 +1,5 @@
-"""TPUs, and the times of their kernels: XLA:TPU's own estimates in cycles, else a lower bound. XLA:TPU writes
-`estimated_cycles` into the configuration of a final module's fusions, products and copies. A device's clock
-makes a time of them."""
+"""TPUs, and the times of their kernels: a lower bound, or a device's clock makes times of `estimated_cycles`,
+which XLA:TPU writes into the configuration of a final module's fusions, products and copies."""
 
 import math
 import re

@@ -1,5 +1,4 @@
-"""`diff`: two modules in, a ModuleDiff out, with the changes of fusions: split, merged, grown, new,
-removed."""
+"""`diff`: two modules in, a ModuleDiff out, with fusions split, merged, grown, new, removed."""
 
 import heapq
 from collections import Counter

@@ -1,7 +1,6 @@
 """Data of the page: `collect` creates it and `page` encodes it. A *box* is one node of the module at one
 step: a single operation, or a fusion with its operations. The boxes of a replay are numbered: box n <
-len(instructions) starts as instruction n, the replay adds the others. `Op`s describe their changes, so the
-page can step forward and back."""
+len(instructions) starts as instruction n, the replay adds others. `Op`s are steps forward and back."""
 
 from enum import IntEnum
 from pathlib import Path

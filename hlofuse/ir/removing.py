@@ -135,8 +135,7 @@ def set_attribute(instruction: Instruction, name: str, value: object) -> None:
 
 
 def move_control_dependencies(old: Instruction, new: Instruction) -> None:
-    """Move the control dependencies of `old` to `new` (`CopyAllControlDepsFrom`), which may be itself: they
-    become the last ones of the others."""
+    """Move control dependencies to `new` (`CopyAllControlDepsFrom`), or to the end if that is `old`."""
     predecessors, successors = old.control_predecessors, old.control_successors
     if old._control is not None:
         old.drop_all_control_dependencies()

@@ -362,8 +362,7 @@ def sizes_agree(a: Sequence[int], b: Sequence[int]) -> bool:
 
 
 def compatible(a: Shape, b: Shape, *, types: bool = True) -> bool:
-    """Equal up to layouts and dynamic dimensions (`ShapeUtil::Compatible`); without `types`, also up to the
-    types of elements."""
+    """Equal up to layouts, dynamic dimensions (`ShapeUtil::Compatible`) and, without `types`, types."""
     if a is b:
         return True
     if a.element_type != b.element_type and (types or a.is_tuple or b.is_tuple):

@@ -25,8 +25,7 @@ _SHAPE = re.compile(r"[a-z]\w*\[([\d,]+)\]")
 
 
 class Reduction:
-    """A module that shrinks; `text` is the smallest that is valid and meets the condition so far.
-    HlofuseError where the module itself does not."""
+    """A module that shrinks; `text` is the smallest so far that meets the condition; HlofuseError if none."""
 
     def __init__(
         self,

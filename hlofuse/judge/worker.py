@@ -70,8 +70,7 @@ class Worker:
         return {"given": given, "text": found.hlo_modules()[0].to_string()}
 
     def run(self, key: str, scales: list[float], seed: int, limits: dict[str, int]) -> dict[str, Any]:
-        """Run a program on random inputs; `a` also with moved ones, another to be compared with it. `limits`
-        is as in `time`."""
+        """Run on random inputs, `a` also on moved ones, others compared with it; `limits` as in `time`."""
         rows = []
         for place in ((n, sign) for n in range(len(scales)) for sign in (0, 1, -1)):
             random, scale = self.np.random.default_rng([seed, *map(abs, place)]), scales[place[0]]
@@ -190,8 +189,7 @@ class Worker:
         sign: int,
         limit: int | None = None,
     ) -> Any:
-        """Floats of size `scale`, predicates by a coin, integers from 0 up to `limit`, or small ones of which
-        a few are negative."""
+        """Floats of size `scale`, coins, integers from 0 up to `limit` or small ones, a few negative."""
         np, kind, count = self.np, array.numpy_dtype(), min(math.prod(array.dimensions()), _MOST_DRAWN)
         if kind == np.bool_:
             values = random.random(count) < 0.5

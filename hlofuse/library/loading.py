@@ -1,5 +1,4 @@
-"""From options to a module and the settings of its replay; the modules of a dump directory, a corpus or a
-profile."""
+"""From options to a module and the settings of its replay; the modules of a directory or a profile."""
 
 from __future__ import annotations
 

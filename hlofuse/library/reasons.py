@@ -154,8 +154,7 @@ def draw_kernels(
 
 
 def tpu_pair(report: Program, names: Sequence[str], final: Program) -> TpuPair | None:
-    """The fusions of XLA:TPU in the input's dumps, or its pairs of these names, which may be of `final`; None
-    where it has none."""
+    """XLA:TPU's fusions in the input's dumps, or its pairs of these names, maybe of `final`; else None."""
     options = report.options
     is_file = options.input != "-" and options.given is None and report.identity.backend.value == "tpu"
     files = tpu_files(Path(options.input), options.module) if is_file else None

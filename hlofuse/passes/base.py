@@ -231,8 +231,7 @@ def find_each(
     wanted: Callable[[Instruction], object],
     order: Callable[[Computation], Iterable[Instruction]] = iter,
 ) -> list[Instruction]:
-    """The instructions outside fusions that are wanted, callees first, in the order of their creation or
-    another."""
+    """The wanted instructions outside fusions, callees first, in the order of their creation or another."""
     return [x for c in module.non_fusion_computations() for x in order(c) if wanted(x)]
 
 

@@ -1,7 +1,6 @@
 """The targets as data: what each compiles, as one list of passes from the front end to the kernels that run.
 The fusion passes are a span of that list. They are text, because a user may change them and a replay adds
-to each what the run is about: the device, and which XLA it repeats. The passes before and after them are
-imported when a run needs them."""
+the device and XLA's release to each. The passes before and after them are imported when a run needs them."""
 
 from __future__ import annotations
 

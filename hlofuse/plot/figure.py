@@ -1,5 +1,4 @@
-"""Charts as SVG: lines, points and text at given places, and rows of bars with a label at the left and
-columns of figures."""
+"""Charts as SVG: lines, points and text at given places, and rows of bars with a label and figures."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,6 @@
 """Run times of instructions and of producer-consumer pairs. Mirrors `GpuPerformanceModel`
 (`xla/service/gpu/model/gpu_performance_model.cc`) with its cache. Nothing here walks a fused computation:
-summaries (`summary`) hold what is needed, and a pair is known by the summaries of its two parts and by which
-operands they share (`pair`)."""
+a pair is known by the summaries of its parts (`summary`), and by the operands that they share (`pair`)."""
 
 from collections.abc import Callable, Iterable, Sequence
 

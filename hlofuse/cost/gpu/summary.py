@@ -98,8 +98,7 @@ class SummaryPair:
 
     @property
     def merged_ir_size(self) -> int:
-        """Instructions emitted after fusing, copies counted; each new block doubles them
-        (`ProducerConsumerMergedTooLarge`)."""
+        """Instructions emitted, copies counted; new blocks double them (`ProducerConsumerMergedTooLarge`)."""
         a = self.producer
         b = self.consumer
         copies = b.parameter_ir_size[self.slot]

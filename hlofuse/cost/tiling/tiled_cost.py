@@ -1,5 +1,4 @@
-"""Run time of a fusion for given tilings
-(`EstimateRunTimeForTiledHloComputation` in `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
+"""Run time of tilings (`EstimateRunTimeForTiledHloComputation`, `gpu_indexing_performance_model.cc`)."""
 
 import json
 from typing import TypeAlias, cast
@@ -157,8 +156,7 @@ def dot_times(
     stages: int,
     device: DeviceDescription,
 ) -> tuple[Ticks, Ticks]:
-    """Compute time and whole time of one dot for each tiling (`GetDotEstimates` in
-    `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
+    """Compute time and whole time of one dot for each tiling (`GetDotEstimates`)."""
     dot = dot_problem(view, node.op)
     count = len(warps)
     along = cast("DotDimensions", view.kinds[node.op].instruction_key)[2][0]

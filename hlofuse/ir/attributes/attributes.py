@@ -110,8 +110,7 @@ class Attributes(Mapping[str, Any]):
         return name in (self.raw_items if raw is None else raw)
 
     def updated(self, **changes: object) -> "Attributes":
-        """A copy with these values (see `written`) set, without those that are None; new names go to the
-        end."""
+        """A copy with these values (see `written`) set, new ones last, and without those that are None."""
         raw = {**self.raw_items, **changes}
         return Attributes(raw={name: written(value) for name, value in raw.items() if value is not None})
 

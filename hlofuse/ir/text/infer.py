@@ -86,8 +86,7 @@ def convolution(given: Given) -> Shape:
 
 
 def dot(given: Given) -> Shape:
-    """Infer batch dimensions, then the remaining ones of either side; a ragged contraction has a result for
-    each group."""
+    """Batch dimensions, then the remaining ones of either side; a ragged contraction has a result a group."""
     left, right = given.shapes[0], given.shapes[2 if given.opcode == "scaled-dot" else 1]
     lc, rc = given.get("lhs_contracting_dims"), given.get("rhs_contracting_dims")
     lb, rb = given.get("lhs_batch_dims"), given.get("rhs_batch_dims")

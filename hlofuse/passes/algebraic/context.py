@@ -260,8 +260,7 @@ def is_argument_of_extreme(reduce: Instruction, *, greatest: bool) -> bool:
 
 
 def _matches(x: Instruction, pattern: Any) -> bool:
-    """True for the parameter of that number, or the opcode or direction of comparison with such operands.
-    Those of `or` may be exchanged."""
+    """True for that parameter, or opcode or direction with such operands, which `or` may exchange."""
     if isinstance(pattern, int):
         return x.opcode == "parameter" and x.parameter_number == pattern
     name, *operands = pattern

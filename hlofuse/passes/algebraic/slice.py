@@ -1,5 +1,4 @@
-"""Slices (`HandleSlice`), also at a computed place (`HandleDynamicSlice`, `HandleDynamicUpdateSlice`); pads
-and concatenations."""
+"""Slices (`HandleSlice`, `HandleDynamicSlice`, `HandleDynamicUpdateSlice`), pads and concatenations."""
 
 import math
 

@@ -241,8 +241,7 @@ def _bitcast_convert(x: Instruction, given: Elements) -> Elements:
 
 
 def reinterpreted(values: Elements, source: Shape, result: Shape) -> Elements:
-    """The elements of what lies where an array of the same element type does
-    (`HandleBitcast`, `xla/hlo/evaluator/hlo_evaluator.cc`)."""
+    """The elements where an array of this element type lies (`HandleBitcast`, `hlo_evaluator.cc`)."""
     if source.element_type != result.element_type or source.element_count != result.element_count:
         raise CannotEvaluate
     own, other = (s.minor_to_major[::-1] for s in (source, result))

@@ -102,8 +102,7 @@ def counted_loop(
     count: int = 1,
     counter: str = "s32",
 ) -> list[Instruction]:
-    """The state after `count` iterations, as elements of a new loop in the computation of `at`
-    (`MakeCountedLoop`, `xla/service/while_util.cc`)."""
+    """The state after `count` iterations of a loop next to `at` (`MakeCountedLoop`, `while_util.cc`)."""
     zero = make.scalar(at, counter, 0)
     init = make.tuple_of(at, [zero, *state])
     condition, body = _new(at, "while_cond", init.shape), _new(at, "while_body", init.shape)

@@ -143,8 +143,7 @@ _REASON = "What the barrier kept in order has been scheduled"
 
 @dataclass(frozen=True)
 class OptimizationBarrierExpander(Pass):
-    """`cse_barrier_expander`: the operand takes the place of each barrier
-    (`xla/hlo/transforms/expanders/optimization_barrier_expander.cc`)."""
+    """`cse_barrier_expander`: each barrier gives way to its operand (`optimization_barrier_expander.cc`)."""
 
     name = "cse_barrier_expander"
     is_scheduled: bool = False  # XLA:CPU has put the instructions in order before

@@ -87,8 +87,7 @@ class ConvolutionGroupConverter(VisitPass):
 
 
 class ConvCanonicalization(Pass):
-    """`convolution-canonicalization`, in the entry only: convolutions made ones with features last
-    (`xla/service/cpu/conv_canonicalization.cc`)."""
+    """In the entry only: convolutions with features last (`xla/service/cpu/conv_canonicalization.cc`)."""
 
     name = "convolution-canonicalization"
 

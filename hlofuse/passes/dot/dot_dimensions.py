@@ -99,8 +99,7 @@ def _merged_shape(shape: Shape, first: int, count: int) -> Shape:
 
 
 class DotDimensionNormalizer(VisitPass):
-    """`dot_dimension_normalizer`: with the non-contracting dimensions, too
-    (`xla/hlo/transforms/dot_dimension_normalizer.cc`)."""
+    """Also with non-contracting dimensions (`xla/hlo/transforms/dot_dimension_normalizer.cc`)."""
 
     name = "dot_dimension_normalizer"
     opcodes = ("dot",)
@@ -134,8 +133,7 @@ class DotDimensionNormalizer(VisitPass):
 
 
 class DotDimensionSorter(ExpandPass):
-    """`dot_dimension_sorter`: where that does not put the other operand's out of order
-    (`xla/backends/gpu/transforms/dot_dimension_sorter.cc`)."""
+    """Where the other operand's stay in order (`xla/backends/gpu/transforms/dot_dimension_sorter.cc`)."""
 
     name = "dot_dimension_sorter"
 

@@ -214,8 +214,7 @@ class LogisticExpander(RewritePass):
 
 
 class BitcastDtypesExpander(RewritePass):
-    """`bitcast_dtypes_expander`; elements narrower than a byte are left alone
-    (`xla/hlo/transforms/expanders/bitcast_dtypes_expander.cc`)."""
+    """Not of elements narrower than a byte (`xla/hlo/transforms/expanders/bitcast_dtypes_expander.cc`)."""
 
     name = "bitcast_dtypes_expander"
     opcodes = ("bitcast-convert",)

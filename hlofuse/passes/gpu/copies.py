@@ -83,8 +83,7 @@ class HostOffloader(Pass):
 
 
 class HostMemoryTransferAsyncifier(RewritePass):
-    """Copies to the host's memory and from it are started and waited for
-    (`xla/hlo/transforms/host_memory_transfer_asyncifier.cc`)."""
+    """Copies to and from the host: started, waited for (`host_memory_transfer_asyncifier.cc`)."""
 
     name = "host-memory-transfer-asyncifier"
     opcodes = ("copy",)

@@ -27,8 +27,7 @@ def is_matrix(
     rows: Sequence[int],
     columns: Sequence[int],
 ) -> bool:
-    """True if batch, rows and columns are each contiguous and batch is not minor-most
-    (`MatrixLayout::For`, `xla/service/gpu/matmul_utils.cc`)."""
+    """True if batch, rows, columns are contiguous, batch not minor-most (`MatrixLayout::For`)."""
     order = shape.minor_to_major
     groups = []
     at = 0

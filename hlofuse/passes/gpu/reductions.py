@@ -175,8 +175,7 @@ class ReductionLayoutNormalizer(VisitPass):
 
 @dataclass(frozen=True)
 class ReductionSplitter(VisitPass):
-    """`reduction-splitter`: the largest dimension first, the others in a second reduction
-    (`xla/backends/gpu/transforms/reduction_splitter.cc`)."""
+    """The largest dimension first, others after (`xla/backends/gpu/transforms/reduction_splitter.cc`)."""
 
     name = "reduction-splitter"
     opcodes = ("reduce",)

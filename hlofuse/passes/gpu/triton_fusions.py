@@ -112,8 +112,7 @@ class _BlockLevelConfigs:
         return cached
 
     def _time_without(self, fusion: Instruction) -> int:
-        """Ticks of its operations as the later passes would fuse them
-        (`EstimateOptimizedHloRunTimeWithoutSoftMaxRewriterTriton`)."""
+        """Ticks if later passes fuse it (`EstimateOptimizedHloRunTimeWithoutSoftMaxRewriterTriton`)."""
         alone = _extracted(fusion.fused_computation)
         for step in (
             ReductionDimensionGrouper(),

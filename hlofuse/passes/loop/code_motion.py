@@ -165,8 +165,7 @@ def _carry(loop: Instruction, moved: list[Instruction], values: list[Instruction
 
 
 def _widened(narrow: Computation, shapes: list[Shape]) -> tuple[Computation, dict[Instruction, Instruction]]:
-    """A loop's part whose parameter has more elements, which a body hands on, and who became whom
-    (`WidenWhileCondition`, `WidenWhileBody`)."""
+    """A part with a wider parameter, and who became whom (`WidenWhileCondition`, `WidenWhileBody`)."""
     own = narrow.parameters[0]
     old_size = len(own.shape.tuple_shapes)
     wide = module_of(narrow).add_computation(Computation(f"wide.{narrow.name}"))

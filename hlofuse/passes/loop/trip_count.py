@@ -92,8 +92,7 @@ def _binary(opcode: str, shape: Shape, a: Instruction, b: Instruction) -> Instru
 
 
 class Counter(Record):
-    """A number that starts at `init` and grows by `step` for as long as it is below `bound`
-    (`xla/hlo/analysis/while_loop_analysis.cc`)."""
+    """A number from `init` by `step` while below `bound` (`xla/hlo/analysis/while_loop_analysis.cc`)."""
 
     index: int
     init: int

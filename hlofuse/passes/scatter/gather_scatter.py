@@ -212,8 +212,7 @@ class ScatterSimplifier(ReleasePass, RewritePass):
 
 
 def _pays(scatter: Instruction, order: Sequence[int]) -> bool:
-    """Whether updates of a quarter of the array or more go into longer runs of it, with the dimensions in
-    `order` (asked)."""
+    """True if updates of a quarter of the array or more go into longer runs of it, by `order` (asked)."""
     sizes, window = scatter.operand.shape.dimensions, slice_sizes_of(scatter)
     is_large = 4 * scatter.operands[-1].element_count >= math.prod(sizes)
     return is_large and _run(permute(sizes, order), permute(window, order)) > _run(sizes, window)

@@ -1,5 +1,4 @@
-"""The parts of a check: plain data, created once and written by a file for each format, and as JSON, whose
-fields are described in docs/json.md."""
+"""The parts of a check: plain data, written by a file for each format, and as JSON (docs/json.md)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,5 +1,4 @@
-"""For a terminal and a log, and the sentences that the formats share. What comes from a dump is made safe by
-each format itself."""
+"""For a terminal and a log, and sentences that the formats share, each of which makes them safe itself."""
 
 from collections import Counter
 from collections.abc import Iterable

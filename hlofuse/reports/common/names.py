@@ -172,8 +172,7 @@ class Names:
 
     def launched(self, text: str) -> dict[str, tuple[str, ...]]:
         """All that is launched of what the name means, by names at fusion, in the final module's order. With
-        each the operations of the input that were meant; none where the kernel itself was. HlofuseError where
-        nothing of it runs."""
+        each the operations of the input that were meant, none for itself. HlofuseError if none runs."""
         facts, plain = self.facts, plain_name(text)
         rows = [k.place for k in facts.kernels()]
         meant: dict[str, list[str]] = {p.name: [] for p in rows if plain in (p.final, p.name)}

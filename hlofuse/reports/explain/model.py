@@ -1,5 +1,4 @@
-"""Plain data of an explanation, created once and printed by the renderers, and as JSON; the schema is in
-docs/json.md."""
+"""Plain data of an explanation, created once and printed by the renderers, and as JSON (docs/json.md)."""
 
 from msgspec import to_builtins
 

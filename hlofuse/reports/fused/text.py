@@ -1,5 +1,4 @@
-"""A module after fusion, for the terminal, and as JSON in the form of every `explain`; the schema is in
-docs/json.md."""
+"""A module after fusion, for the terminal, and as JSON in the form of every `explain` (docs/json.md)."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -320,8 +320,7 @@ def _kernel(i: Instruction) -> FinalKernel:
 
 def find(module: Module, query: str) -> Sequence[Instruction]:
     """The instructions meant by a name, a line of the user's program, or a part of an `op_name`; of a line or
-    `op_name` those that compute, or all where none does. A fusion is no operation of its own: contents stands
-    for it."""
+    `op_name` those that compute, or all where none does. For a fusion, which is none itself, its contents."""
     named = module.find(query)
     if named is not None:
         return _values(named)

@@ -1,5 +1,4 @@
-"""`verify`: the replay of one module compared with XLA's result, and whole corpora, in several processes
-where that pays."""
+"""`verify`: the replay of a module compared with XLA's result, and corpora, in processes where that pays."""
 
 import time
 from collections import Counter

@@ -1,5 +1,4 @@
-"""Sweeps and rankings: the worth of each rule, switched off alone, and replays over a grid of knobs' values.
-Plain data, printed by the reports."""
+"""Rankings, the worth of each rule switched off alone, and sweeps, replays over a grid of knobs' values."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

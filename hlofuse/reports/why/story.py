@@ -1,5 +1,4 @@
-"""`why`: which instruction or pair a name means, the story of one instruction, and the decision about a
-producer and a consumer with its reason."""
+"""`why`: the meaning of a name, the story of an instruction, the decision about a pair with its reason."""
 
 from __future__ import annotations
 
