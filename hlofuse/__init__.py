@@ -50,18 +50,13 @@ def __getattr__(name: str) -> Any:
     if name in _FUNCTIONS:
         return getattr(importlib.import_module(_FUNCTIONS[name]), name)
     if name == "__version__":
-        return _installed_version()
+        from importlib.metadata import PackageNotFoundError, version  # 20 ms that only this attribute costs
+
+        try:
+            return version("hlofuse")
+        except PackageNotFoundError:  # a checkout that is not installed
+            return "0+unknown"
     raise AttributeError(f"module 'hlofuse' has no attribute {name!r}")
-
-
-def _installed_version() -> str:
-    """The version of the installed package; a checkout that is not installed has none."""
-    from importlib.metadata import PackageNotFoundError, version  # 20 ms that only this attribute costs
-
-    try:
-        return version("hlofuse")
-    except PackageNotFoundError:
-        return "0+unknown"
 
 
 class _FrontDoor(ModuleType):

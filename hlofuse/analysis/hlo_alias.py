@@ -101,7 +101,10 @@ class HloAlias:
         bodies = {c for x in in_place if (c := x.computation) is not None and c.fusion is not None}
         self.dataflow = HloDataflow(module, self.calls, bodies)
         self._parent = dict[HloValue, HloValue]()
-        self._join_input_output(module)
+        root, parameters = module.entry.root, module.entry.parameters
+        for output, (number, index) in self.config.aliases.items():
+            if number < len(parameters):
+                self._join(_at(self.dataflow, root, output), _at(self.dataflow, parameters[number], index))
         for computation in module.computations:
             for x in computation:
                 if x.opcode == "while" and self.dataflow.covers(x):
@@ -115,10 +118,10 @@ class HloAlias:
         shared = dict[HloValue, HloBuffer]()
         for value in self.dataflow.values:
             if value in self._parent:
-                root = self._root_of(value)
-                buffer = shared.get(root)
+                first = self._root_of(value)
+                buffer = shared.get(first)
                 if buffer is None:
-                    buffer = shared[root] = HloBuffer([])
+                    buffer = shared[first] = HloBuffer([])
                 buffer.values.append(value)
                 self._buffers[value] = buffer
         self.shared_buffers = list(shared.values())
@@ -134,12 +137,6 @@ class HloAlias:
         if buffer is None:
             buffer = self._buffers[value] = HloBuffer([value])
         return buffer
-
-    def _join_input_output(self, module: Module) -> None:
-        root, parameters = module.entry.root, module.entry.parameters
-        for output, (number, index) in self.config.aliases.items():
-            if number < len(parameters):
-                self._join(_at(self.dataflow, root, output), _at(self.dataflow, parameters[number], index))
 
     def _join_while(self, loop: Instruction) -> None:
         self._join_all(loop.operand, loop)

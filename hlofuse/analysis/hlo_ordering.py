@@ -180,8 +180,17 @@ class DependencyOrdering(HloOrdering):
                     self._places[y] = len(listed)
                     listed.append(y)
         self._rows = dict[Instruction, int]()
+        """For each instruction the set of those to be compared that reach it, one bit for each."""
+        places = self._places
         for computation in sources:
-            self._note_reachability(computation)
+            rows = dict[Instruction, int]()
+            for x in computation.post_order():
+                row = 1 << places[x] if x in places else 0
+                for source in (*x.operands, *x.control_predecessors):
+                    row |= rows[source]
+                rows[x] = row
+                if x in places:
+                    self._rows[x] = row
 
     def executes_before_in_same_computation(self, a: Instruction, b: Instruction) -> bool:
         place = self._places.get(a)
@@ -189,18 +198,6 @@ class DependencyOrdering(HloOrdering):
 
     def sequence(self, computation: Computation) -> Sequence[Instruction]:
         return computation.post_order()
-
-    def _note_reachability(self, computation: Computation) -> None:
-        """For each instruction the set of those to be compared that reach it, one bit for each."""
-        places = self._places
-        rows = dict[Instruction, int]()
-        for x in computation.post_order():
-            row = 1 << places[x] if x in places else 0
-            for source in (*x.operands, *x.control_predecessors):
-                row |= rows[source]
-            rows[x] = row
-            if x in places:
-                self._rows[x] = row
 
 
 class SequentialOrdering(HloOrdering):

@@ -58,17 +58,10 @@ def code_duplication(
         return {"emitted": emitted} if emitted > limit else None
     uses = counted.get(producer)
     if uses is None:
-        uses = counted[producer] = use_count(producer)
+        uses = counted[producer] = sum(
+            len(user.fused_computation.parameters[user.operands.index(producer)].users)
+            if user.opcode == "fusion"
+            else 1
+            for user in producer.users
+        )
     return {"emitted": emitted, "uses": uses} if emitted > min(limit, 1) or uses > 1 else None
-
-
-def use_count(instruction: Instruction) -> int:
-    """Users, a fusion counting as many as use its parameter."""
-    count = 0
-    for user in instruction.users:
-        if user.opcode == "fusion":
-            number = user.operands.index(instruction)
-            count += len(user.fused_computation.parameters[number].users)
-        else:
-            count += 1
-    return count

@@ -86,7 +86,10 @@ def _of_cpu(instruction: Instruction) -> Launch | None:
     if opcode == "fusion":
         return _LIBRARY if instruction.fusion_kind == "kCustom" else _KERNEL
     if opcode == "custom-call":
-        return _cpu_call(instruction)
+        if is_annotation(instruction):
+            return None
+        target = custom_call_target(instruction)
+        return _KERNEL if target == "SliceToDynamic" else _HOST if target == "GetRngSeed" else _LIBRARY
     if opcode in _OF_LIBRARIES:
         return _LIBRARY
     if opcode == "dot":
@@ -102,15 +105,6 @@ def _of_cpu(instruction: Instruction) -> Launch | None:
     if opcode in ("reshape", "transpose") and moves_no_data(instruction):
         return None  # a bitcast in every final module
     return _KERNEL
-
-
-def _cpu_call(call: Instruction) -> Launch | None:
-    if is_annotation(call):
-        return None
-    target = custom_call_target(call)
-    if target == "SliceToDynamic":
-        return _KERNEL
-    return _HOST if target == "GetRngSeed" else _LIBRARY
 
 
 _SORT = Launch("kernel", "several sorting kernels, after copies of operands that stay")

@@ -7,7 +7,7 @@ changed it (`NN-PASS.hlo`), as it leaves them (`after.hlo`), as code is generate
 import re
 import shutil
 from collections.abc import Sequence
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 
 from hlofuse.inputs.dump_directory import AFTER_CODEGEN, DumpDirectory, DumpedModule
@@ -27,7 +27,11 @@ def collect(dump: Path, capture: Capture) -> None:
     taken = {module.name for module in capture.modules}
     between: dict[str, str] = {}
     for module in modules:
-        name = _unique(folder_name(module.name), taken)
+        name = plain = folder_name(module.name)
+        for number in count(2):  # several compilations of one function
+            if name not in taken:
+                break
+            name = f"{plain}-{number}"
         try:
             before, passes = stages(module, capture.target)
         except HlofuseError as error:
@@ -69,12 +73,6 @@ def folder_name(module: str) -> str:
     """A module's name as a folder name: without `jit_` and path separators."""
     name = re.sub(r"[^\w.+-]", "_", module.removeprefix("jit_"))[:120].lstrip(".")
     return name or "module"
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    """A unique name: several compilations of one function have different numbers."""
-    numbered = (f"{name}-{number}" for number in count(2))
-    return next(n for n in chain([name], numbered) if n not in taken)
 
 
 def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], folder: Path) -> None:

@@ -103,7 +103,14 @@ def append_producer(fusion: Instruction, producer: Instruction, *, add_output: b
     # XLA's clone reads the producer's operands first; nothing of that is left among their users.
     _read_through_parameters(fusion, clone, producer.operands)
     if add_output:
-        _add_output(fusion, producer, clone)
+        root = fusion.fused_root
+        if root.opcode == "tuple" and clone in root.operands:
+            index = root.operands.index(clone)
+        else:
+            index = len(root.outputs)
+            if append_outputs(fusion, [clone]):
+                fusion.replace_all_uses_with(get_tuple_element(fusion, 0, root.shape))
+        producer.replace_all_uses_with(get_tuple_element(fusion, index, clone.shape))
     return clone
 
 
@@ -185,17 +192,6 @@ def _read_through_parameters(fusion: Instruction, clone: Instruction, operands: 
         users = parameter.users
         if not users or users[-1] is not clone:  # a new one can only be the last of them
             users.append(clone)
-
-
-def _add_output(fusion: Instruction, producer: Instruction, clone: Instruction) -> None:
-    root = fusion.fused_root
-    if root.opcode == "tuple" and clone in root.operands:
-        index = root.operands.index(clone)
-    else:
-        index = len(root.outputs)
-        if append_outputs(fusion, [clone]):
-            fusion.replace_all_uses_with(get_tuple_element(fusion, 0, root.shape))
-    producer.replace_all_uses_with(get_tuple_element(fusion, index, clone.shape))
 
 
 def append_outputs(fusion: Instruction, outputs: Sequence[Instruction]) -> bool:

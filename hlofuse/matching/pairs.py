@@ -58,7 +58,10 @@ class _Pairing:
                 followed = b
             else:
                 graph, partners, copy, original = self.copies.popleft()
-                _adopt(graph, partners, copy, original)
+                # The values of `copy` get the partners of `original`, which computes the same.
+                by_number = grouped((graph.values[i].number, i) for i in original.indices)
+                for i in reversed(copy.indices):
+                    partners[i] = partners[by_number[graph.values[i].number].pop()]
                 if graph is m.after:
                     for j in copy.indices:
                         if partners[j] >= 0:
@@ -111,13 +114,6 @@ class _Pairing:
             if a is not None and b not in self.partner and a not in self.partner:
                 self.pair(b, a)
         self.drain()
-
-
-def _adopt(graph: Graph, partners: list[int], copy: Region, original: Region) -> None:
-    """Give the values of `copy` the partners of `original`, which computes the same."""
-    by_number = grouped((graph.values[i].number, i) for i in original.indices)
-    for i in reversed(copy.indices):
-        partners[i] = partners[by_number[graph.values[i].number].pop()]
 
 
 def _same_signature(region: Region) -> object:

@@ -186,17 +186,12 @@ def _transpose(kernel: FusionAnalysis, transpose: TiledTranspose) -> Launch:
 
 
 def _concatenate(kernel: FusionAnalysis, hero: Atom) -> Launch:
-    dimension, widest = widest_operand(hero)
+    dimension = int((hero.attributes[0] or "{0}").strip("{}"))
+    widest = max(hero.operands, key=lambda o: o.dimensions[dimension])
     unroll = _unroll(kernel, widest.elements, "concatenate") if kernel.release.mlir_emitters else 1
     for operand in hero.operands:
         unroll = math.gcd(unroll, operand.dimensions[dimension])
     return Launch("concatenate", *grid(kernel.device, widest.elements, unroll))
-
-
-def widest_operand(concatenate: Atom) -> tuple[int, ShapeFacts]:
-    """The concatenated dimension, and the operand with the largest size in it."""
-    dimension = int((concatenate.attributes[0] or "{0}").strip("{}"))
-    return dimension, max(concatenate.operands, key=lambda o: o.dimensions[dimension])
 
 
 def _scatter(kernel: FusionAnalysis, scatter: Atom) -> Launch:

@@ -65,18 +65,6 @@ def read_trace(path: Path, collector: Collector) -> None:
                 lane = lanes.setdefault((process, thread), _Lane())
                 key = _key(str(event.get("name", "")), arguments)
                 lane.add(key, float(event["ts"]), float(event.get("dur", 0)))
-    _add_lanes(lanes, names, collector)
-
-
-def _key(name: str, arguments: dict[str, Any]) -> Key:
-    program = str(arguments.get("program_id", ""))
-    number = int(program) if program.isascii() and program.isdigit() else None
-    return Key(str(arguments.get("hlo_op", "")), str(arguments.get("hlo_module", "")), number, name)
-
-
-def _add_lanes(
-    lanes: dict[tuple[Any, Any], _Lane], names: dict[tuple[Any, Any], str], collector: Collector
-) -> None:
     named = []
     for (process, thread), lane in lanes.items():
         line = names.get((process, thread), str(thread))
@@ -84,6 +72,12 @@ def _add_lanes(
     for process, line, lane in sorted(named, key=lambda x: kind_of(x[0]) == "cpu"):
         if has_instructions(process, line):
             lane.collect(collector, process or "CPU", line, _PS_IN_US)
+
+
+def _key(name: str, arguments: dict[str, Any]) -> Key:
+    program = str(arguments.get("program_id", ""))
+    number = int(program) if program.isascii() and program.isdigit() else None
+    return Key(str(arguments.get("hlo_op", "")), str(arguments.get("hlo_module", "")), number, name)
 
 
 def _events(text: io.TextIOWrapper) -> Iterator[dict[str, Any]]:

@@ -121,13 +121,6 @@ class ShadowGraph:
                     source.users[:] = users
 
 
-def split_broadcasts(graph: ShadowGraph) -> None:
-    """Give each use a broadcast of a constant of its own."""
-    for x, node in list(graph.of.items()):
-        if is_broadcast_of_constant(x):
-            _split_uses(graph, node)
-
-
 def split_transposes(graph: ShadowGraph) -> None:
     """Give each use with a layout of its own a transpose with the bitcasts around it."""
     for x, node in reversed(list(graph.of.items())):
@@ -328,7 +321,9 @@ def _restore(computation: Computation) -> None:
     sunk = SunkBroadcasts(graph)
     split_groups(graph)
     grouped = GroupedTransposes(graph)
-    split_broadcasts(graph)
+    for x, node in list(graph.of.items()):
+        if is_broadcast_of_constant(x):
+            _split_uses(graph, node)
     split_transposes(graph)
     for left in reversed(range(_ROUNDS)):
         if left == 0:

@@ -362,19 +362,12 @@ def transposed(operand: Instruction, permutation: Sequence[int], shape: Shape) -
     return derived(operand, "transpose", shape, [operand], dimensions=permutation)
 
 
-def scalar_computation(
-    module: Module, name: str, opcode: str, element_type: str, parameters: tuple[str, str]
+def reducer(
+    at: Instruction, name: str, opcode: str, element_type: str, parameters: tuple[str, str] = ("lhs", "rhs")
 ) -> Computation:
-    """A new computation of two scalars of these names (`CreateScalarComputation`)."""
+    """A new computation of two scalars of these names (`CreateScalarComputation`) in the module of `at`."""
     body = Computation(name)
     shape = array(element_type)
     sides = [body.append_parameter(n, shape) for n in parameters]
     body.root = body.append_parsed(Instruction(opcode, shape, opcode, sides))
-    return module.add_computation(body)
-
-
-def reducer(
-    at: Instruction, name: str, opcode: str, element_type: str, parameters: tuple[str, str] = ("lhs", "rhs")
-) -> Computation:
-    """`scalar_computation` in the module of `at`."""
-    return scalar_computation(module_of(computation_of(at)), name, opcode, element_type, parameters)
+    return module_of(computation_of(at)).add_computation(body)

@@ -87,12 +87,6 @@ def edge_line(e: ChangedEdge) -> str:
     return f"{printable(e.producer.name)} → {printable(e.consumer.name)}"
 
 
-def by_kernels(flipped: Sequence[ChangedEdge]) -> list[list[ChangedEdge]]:
-    """The edges between each two kernels."""
-    kernels = (((e.unfused_on, *(e.kernels or (e.producer.name, e.consumer.name))), e) for e in flipped)
-    return list(grouped(kernels).values())
-
-
 def edge_phrase(e: ChangedEdge) -> str:
     """The reason why the two stay apart where they do."""
     between = ""
@@ -130,7 +124,10 @@ _EDGES = 4  # named of those between the same two kernels
 
 def print_flipped(c: Comparison, console: Console, *, limit: int) -> None:
     """Print the changed decisions, by the kernels that they separate."""
-    groups = by_kernels(c.flipped)
+    edges_of = grouped(
+        ((e.unfused_on, *(e.kernels or (e.producer.name, e.consumer.name))), e) for e in c.flipped
+    )
+    groups = list(edges_of.values())
     console.print(f"{plural(len(c.flipped), 'edge')} decided differently", style="bold cyan")
     for edges in groups[: limit or None]:
         first = edges[0]

@@ -286,8 +286,15 @@ def _changes(named: Named) -> tuple[Change, ...]:
 
 def _story_of(named: Named, resolver: Names, decided: _Decided) -> Story:
     facts = resolver.facts
-    if named.is_added:
-        return _added_after_fusion(named.name, facts)
+    if named.is_added:  # a copy or another instruction of XLA's final module, which no fusion pass has seen
+        module = facts.replay.final
+        added = module.find(named.name)
+        assert added is not None
+        place = replace(place_of(added, module), final="")
+        copies = added.operand.name if added.opcode == "copy" and added.operands else None
+        launch = facts.account_after.by_name.get(named.name)
+        story = Story(place, "added", copies=copies, created_by=facts.created_after_fusion(added))
+        return story if launch is None else _with_time(story, launch, facts)
     if named.fate is not None and named.fate.survivor is None:
         found = resolver.unoptimized.find(named.name) if resolver.unoptimized is not None else None
         assert found is not None
@@ -295,18 +302,6 @@ def _story_of(named: Named, resolver: Names, decided: _Decided) -> Story:
         return Story(place, "gone", before_fusion=named.fate.changes)
     meant = () if named.operations == (named.name,) else named.operations
     return replace(story_of(named.name, facts, decided), before_fusion=_changes(named), meant=meant)
-
-
-def _added_after_fusion(name: str, facts: Facts) -> Story:
-    """The story of a copy or another instruction of XLA's final module, which no fusion pass has seen."""
-    module = facts.replay.final
-    found = module.find(name)
-    assert found is not None
-    place = replace(place_of(found, module), final="")
-    copies = found.operand.name if found.opcode == "copy" and found.operands else None
-    launch = facts.account_after.by_name.get(name)
-    story = Story(place, "added", copies=copies, created_by=facts.created_after_fusion(found))
-    return story if launch is None else _with_time(story, launch, facts)
 
 
 def why_each(pairs: Iterable[tuple[str, str]], facts: Facts) -> list[PairAnswer]:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.summary_table import SharedTables
-from hlofuse.ir.graph import Computation, Module
+from hlofuse.ir.graph import Module
 from hlofuse.passes.base import DevicePass
 from hlofuse.rules.gpu_fusible import fusible_computations
 from hlofuse.trace import Recorder
@@ -36,7 +36,9 @@ class PriorityFusion(DevicePass):
         legality = Legality(module, model, self.settings)
         computations = fusible_computations(module, self.release)
         if self.release.priority_fusion_renames:
-            _append_number(module, computations)
+            # `add.3` becomes `add.3.0`, so that its copies have names of their own.
+            for x in (x for computation in computations for x in computation):
+                x.name = module.instruction_names.unique(f"{x.name}.0")
         changed = False
         for computation in computations:
             driver = Driver(
@@ -50,11 +52,3 @@ class PriorityFusion(DevicePass):
             )
             changed |= driver.run()
         return changed
-
-
-def _append_number(module: Module, computations: Sequence[Computation]) -> None:
-    """`add.3` becomes `add.3.0`, so that its copies have names of their own."""
-    unique = module.instruction_names.unique
-    for computation in computations:
-        for instruction in computation:
-            instruction.name = unique(f"{instruction.name}.0")

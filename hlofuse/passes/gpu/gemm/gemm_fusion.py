@@ -66,7 +66,13 @@ class GemmFusion(ReleasePass):
             if not self.release.products_of_any_type and not can_handle_gemm(dot, self.device):
                 return False
             if release.products_fused_by_tiling:
-                return _fuse_tileable(dot, TileableFusion(dot, support, tilings), recorder)
+                space = TileableFusion(dot, support, tilings)
+                if (found := space.fuse()) is None:
+                    return False
+                body = filled(Computation(f"gemm_fusion_{dot.name}_computation"), found.fused_computation)
+                fusion = _create_fusion(dot, body, space.inputs(found))
+                _take_place(space.output, fusion, dot.name, recorder)
+                return True
             return _Growing(dot, self.device, self.release).fuse(recorder)
 
         attempted = attempt(handle, recorder)
@@ -216,15 +222,6 @@ def _create_fusion(dot: Instruction, body: Computation, inputs: Sequence[Instruc
     shape, name = body.root.shape, f"gemm_fusion_{dot.name}"
     fusion = Instruction(name, shape, "fusion", inputs, Attributes(raw=raw), called=[("calls", body)])
     return computation.add_instruction(fusion)
-
-
-def _fuse_tileable(dot: Instruction, space: TileableFusion, recorder: Recorder) -> bool:
-    found = space.fuse()
-    if found is None:
-        return False
-    body = filled(Computation(f"gemm_fusion_{dot.name}_computation"), found.fused_computation)
-    _take_place(space.output, _create_fusion(dot, body, space.inputs(found)), dot.name, recorder)
-    return True
 
 
 def _take_place(output: Instruction, fusion: Instruction, name: str, recorder: Recorder) -> None:
