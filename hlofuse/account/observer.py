@@ -6,7 +6,7 @@ from typing import TypeAlias
 from hlofuse.compilation import PassObserver
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.ir import Instruction, Predicate
+from hlofuse.ir import Instruction, Predicate, Strings
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast
 from .figures import StepCost, kernel_time
 
@@ -42,11 +42,11 @@ class CostObserver(_Observer):
 
     def __init__(self, *, with_ties: bool) -> None:
         super().__init__()
-        self.ties = dict[int, tuple[str, ...]]()
+        self.ties = dict[int, Strings]()
         """Fusion number, from 0, to producers of equal priority that XLA may have fused first."""
         self._estimates = dict[int, _Estimates]()
         self._with_ties = with_ties
-        self._tied: tuple[str, ...] = ()
+        self._tied: Strings = ()
         self._now = dict[str, _Estimates]()
 
     def cost(self, fusion: int) -> StepCost | None:

@@ -10,7 +10,7 @@ from msgspec import to_builtins
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import plain_table, print_sections
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.ir import HlofuseError, grouped
+from hlofuse.ir import HlofuseError, Strings, grouped
 from hlofuse.reports.common.recipe_page import RecipePage, recipe_names, recipe_page, recipe_text
 from hlofuse.rules.catalogue import Rule, catalogue, family_of
 from hlofuse.rules.pages import by_family, family_title, index_markdown, rule_markdown, rules_json, sections
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.command("rule")
 @click.argument("codes", nargs=-1, metavar="[CODE]...")
 @report_options
-def rule_command(codes: tuple[str, ...], out: Output) -> int:
+def rule_command(codes: Strings, out: Output) -> int:
     """Show a rule: its condition, why XLA has it, what to do about it. Without CODE, list all rules.
 
     CODE is a rule's code (CPU012) or a family's letters (CPU)."""
@@ -42,7 +42,7 @@ def rule_command(codes: tuple[str, ...], out: Output) -> int:
     return 0
 
 
-def _requested_rules(codes: tuple[str, ...], rules_by_code: dict[str, Rule]) -> list[Rule]:
+def _requested_rules(codes: Strings, rules_by_code: dict[str, Rule]) -> list[Rule]:
     families = grouped((family_of(code), rule) for code, rule in rules_by_code.items())
     found = []
     for word in codes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from hlofuse.ir import HlofuseError, Record, replace
+from hlofuse.ir import HlofuseError, Record, Strings, replace
 from hlofuse.passes import make_pass
 from hlofuse.passes.registry import single_passes, split_passes
 from hlofuse.pipelines.flags import DISABLED, disabled_passes, joined, merged, value_of
@@ -23,9 +23,9 @@ class ReplayConfig(Record):
 
     target: str
     build: XlaBuild
-    passes: tuple[str, ...]
+    passes: Strings
     settings: Settings = AS_XLA
-    changes: tuple[str, ...] = ()
+    changes: Strings = ()
     """The changes to XLA, in words; empty for XLA itself."""
     xla: ReplayConfig | None = None
     """The same without the changes; None when there are none."""
@@ -59,7 +59,7 @@ def replay_config(
     disable: Iterable[str] = (),
     enable: Iterable[str] = (),
     passes: str | None = None,
-    xla_flags: tuple[str, ...] = (),
+    xla_flags: Strings = (),
 ) -> ReplayConfig:
     """The configuration for a target, a device and the options of a what-if run, such as `--set NAME=VALUE`.
 
@@ -116,7 +116,7 @@ def release_for(target: str, xla: str | None) -> str:
     return name
 
 
-def _option(target: str, release: Release, xla_flags: tuple[str, ...]) -> str | None:
+def _option(target: str, release: Release, xla_flags: Strings) -> str | None:
     """The variant of the passes that a release and flags choose; None for the plain list."""
     for option in TARGETS[target].options:
         flag = OPTION_FLAGS.get(option, "").removeprefix("--").partition("=")[0]
@@ -126,7 +126,7 @@ def _option(target: str, release: Release, xla_flags: tuple[str, ...]) -> str | 
     return None
 
 
-def device_numbers(target: str) -> tuple[str, ...]:
+def device_numbers(target: str) -> Strings:
     """The names of a device's numbers, which `--set` takes like knobs; none where no device is asked for."""
     if not TARGETS[target].needs_device:
         return ()
@@ -140,7 +140,7 @@ def device_numbers(target: str) -> tuple[str, ...]:
 # Passes that XLA has and a target leaves out by default (`--enable`).
 
 
-def _with(target: str, passes: tuple[str, ...], name: str) -> tuple[str, ...]:
+def _with(target: str, passes: Strings, name: str) -> Strings:
     """`passes`, at the end the one asked for. A name is an addition of the target (`Target.additions`), a
     pass in one, or the code of a rule that only such a pass asks; HlofuseError for others."""
     optional_passes = TARGETS[target].optional_passes

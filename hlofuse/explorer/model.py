@@ -10,7 +10,7 @@ from msgspec import field
 
 from hlofuse.account import KernelTime, Launched, Totals
 from hlofuse.diff import ModuleDiff
-from hlofuse.ir import HlofuseError, Instruction, Json, Module, Progress, Record
+from hlofuse.ir import HlofuseError, Instruction, Json, Module, Progress, Record, Strings
 from hlofuse.reports.common.model import Place, Refusal
 from hlofuse.reports.explain.model import FusedStep
 from hlofuse.reports.timeline import DumpSequence, PassTimeline, dump_sequences, timeline
@@ -100,7 +100,7 @@ class Decision(Record):
     pass_index: int
     producer: int
     consumer: int
-    names: tuple[str, ...]
+    names: Strings
     """Producer, consumer and result as the trace has them, for what is no box (inside of a fusion)."""
     others: tuple[int, ...]  # priority: the consumers; rewrite: boxes that went
     fused: FusedStep | None
@@ -144,18 +144,18 @@ class Run(Record):
     headline: str  # The first line of a report: stage, backend, device, release, order
     before: Totals
     after: Totals
-    notes: tuple[str, ...]
-    verdict: tuple[str, ...]  # The answer, line by line: the totals, the bounds, and what to change
-    slowest: tuple[tuple[str, ...], ...]
+    notes: Strings
+    verdict: Strings  # The answer, line by line: the totals, the bounds, and what to change
+    slowest: tuple[Strings, ...]
     """Cells of the verdict's table of kernels, after the final name of the first kernel of each row."""
     functions: Json
     memory: Json  # As in the JSON of `hlofuse memory`
     memory_plot: str  # The SVG of `hlofuse plot --kind memory`
-    computations: tuple[str, ...]
+    computations: Strings
     operations: tuple[Operation, ...]
-    passes: tuple[str, ...]
+    passes: Strings
     decisions: tuple[Decision, ...]
-    names: tuple[str, ...]
+    names: Strings
     """Names of boxes: those of the operations first, then new names in order of appearance."""
     boxes: int
     ends_as: tuple[int, ...]  # For each box, one that contains its operations at the last step

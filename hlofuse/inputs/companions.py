@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format.escape import printable
-from hlofuse.ir import AnyPath, HlofuseError, Json, Module, Record, replace
+from hlofuse.ir import AnyPath, HlofuseError, Json, Module, Record, Strings, replace
 from hlofuse.pipelines.flags import from_debug_options, merged, split_flags, that_change_fusion
 from .dump_directory import (
     DumpDirectory,
@@ -148,12 +148,12 @@ class Companions:
         return (name, arguments.name) if arguments is not None and name else ("", "")
 
     @property
-    def flags(self) -> tuple[str, ...]:
+    def flags(self) -> Strings:
         """XLA flags that change fusion, from a capture's stamp and the `debug_options` next to a module."""
         return that_change_fusion(self.all_flags or ())
 
     @cached_property
-    def all_flags(self) -> tuple[str, ...] | None:
+    def all_flags(self) -> Strings | None:
         """Every XLA flag of the stamp and of `debug_options`; None where neither is there."""
         path = self._next_to("debug_options")
         is_filled = path is not None and path.stat().st_size  # empty where all flags have their defaults
@@ -372,6 +372,6 @@ def _stamped_device(stamp: Stamp) -> RecordedDevice | None:
     return RecordedDevice(device, f"device {device.name}: from {stamp.file}")
 
 
-def compiled_with(module: Module, given: tuple[str, ...]) -> tuple[str, ...]:
+def compiled_with(module: Module, given: Strings) -> Strings:
     """XLA flags that change fusion: those of the dump, and the given ones in their place."""
     return merged(companions_of(module).flags, that_change_fusion(given))

@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from hlofuse.format import bytes_text, plural, printable
-from hlofuse.ir import AnyPath, HlofuseError, Record, replace
+from hlofuse.ir import AnyPath, HlofuseError, Record, Strings, replace
 from hlofuse.pipelines.targets import pass_names_of
 from .suggest import did_you_mean
 
@@ -85,19 +85,19 @@ class FusionStage(Record):
     """The files around the fusion passes of one target."""
 
     pipeline: str
-    passes: tuple[str, ...]
+    passes: Strings
     """The passes whose results are compared, in order; the first one's input is the fusion input."""
     next_pipeline: str | None
     """The pipeline right after them; its first dump ends the stage where no pass changed the module."""
     flags: str  # XLA_FLAGS that write all needed dumps
     more_pipelines: tuple[tuple[str, str], ...] = ()
     """Further compared pipelines right after the first, each with its first pass."""
-    also_before: tuple[str, ...] = ()
+    also_before: Strings = ()
     """Earlier passes that a replay can also start before: those between change nothing."""
     next_follows: bool = True  # True if no pass runs between the last of these and the next pipeline
 
     @property
-    def pipelines(self) -> tuple[str, ...]:
+    def pipelines(self) -> Strings:
         return (self.pipeline, *dict(self.more_pipelines))
 
     def is_fused_by(self, file: DumpFile) -> bool:
@@ -119,7 +119,7 @@ class FusionStage(Record):
         return f"{name}-{passes[:before].count(name) + number}" if passes.count(name) > 1 else name
 
 
-def _passes(target: str, elsewhere: Sequence[str] = ()) -> tuple[str, ...]:
+def _passes(target: str, elsewhere: Sequence[str] = ()) -> Strings:
     """The names of a target's passes, each once and without options, except those in `elsewhere`."""
     return tuple(name for name in pass_names_of(target) if name not in elsewhere)
 

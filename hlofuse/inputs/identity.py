@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from hlofuse.analysis.async_ops import wrapped_opcode
 from hlofuse.analysis.custom_calls import is_divided, partitions_of
 from hlofuse.format import listing, printable
-from hlofuse.ir import Module, replace, with_trait
+from hlofuse.ir import Module, Strings, replace, with_trait
 from hlofuse.passes.registry import places_of
 from hlofuse.pipelines.flags import DISABLED, merged, not_modelled, value_of
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Fact, Given, Identity
@@ -77,9 +77,9 @@ def _notes(
     stage: Fact,
     backend: Fact,
     note: str,
-    unfollowed: tuple[str, ...],
+    unfollowed: Strings,
     device: "DeviceDescription | None",
-) -> tuple[str, ...]:
+) -> Strings:
     found = [note] if note and backend.value not in NO_TARGET else []
     stamp = companions_of(module).stamp
     if stamp is not None and stamp.error:

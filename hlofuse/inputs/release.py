@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from hlofuse.format.escape import printable
-from hlofuse.ir import HlofuseError, Json, Module, Record, packaged
+from hlofuse.ir import HlofuseError, Json, Module, Record, Strings, packaged
 from hlofuse.pipelines.identity import Fact, Source
 from hlofuse.releases import EARLIEST, NAMED, NAMES, NEWEST, REFERENCE, Span, nearest
 from .backend import backend_of
@@ -108,9 +108,7 @@ def marks_of_bytes(data: bytes, form: str) -> tuple[Shown, ...]:
     return tuple(_shown(marks()["own_bytes"], text, ("", printer)))
 
 
-def _shown(
-    found: Iterable[Mark], text: str, printers: tuple[str, ...] = ("",), where: str = ""
-) -> Iterator[Shown]:
+def _shown(found: Iterable[Mark], text: str, printers: Strings = ("",), where: str = "") -> Iterator[Shown]:
     return ((m.releases, where + m.name) for m in found if m.printer in printers and _shows(m, text))
 
 
@@ -152,7 +150,7 @@ _SEARCHED_BYTES = 4 << 20
 
 class Written(Record):
     fact: Fact
-    releases: tuple[str, ...]  # The named releases among them, oldest first; empty where there is none
+    releases: Strings  # The named releases among them, oldest first; empty where there is none
     replayed: str  # The replayed one: the reference release if possible, else the newest of them
     note: str = ""  # The named release that replaces an unnamed writer
 
@@ -195,7 +193,7 @@ def written_by(
 
 
 def _groups(
-    module: Module, files: tuple[str, ...], backend: str, folder: Path | None
+    module: Module, files: Strings, backend: str, folder: Path | None
 ) -> Iterator[tuple[Source, Iterator[Shown]]]:
     """All evidence, the strongest group first: names of passes and files outrank metadata."""
     names = "\n".join(files)
@@ -228,11 +226,11 @@ def _release_of_stamp(stamp: Stamp) -> Written | None:
     return Written(Fact(stamp.jaxlib, "stamp", evidence), (name,), name, note)
 
 
-def _sort_releases(releases: frozenset[str]) -> tuple[str, ...]:
+def _sort_releases(releases: frozenset[str]) -> Strings:
     return tuple(name for name in NAMES if name in releases)
 
 
-def span_text(releases: tuple[str, ...]) -> str:
+def span_text(releases: Strings) -> str:
     """`0.8 or later`, `0.5 to 0.6`, `0.9`: named releases as a span of series."""
     numbers = [NAMES.index(name) for name in releases]
     runs = list[list[int]]()

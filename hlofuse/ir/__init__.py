@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .record import Json as Json
     from .record import Progress as Progress
     from .record import Record as Record
+    from .record import Strings as Strings
     from .record import replace as replace
     from .removing import has_side_effect as has_side_effect
     from .removing import remove_with_unused_operands as remove_with_unused_operands
@@ -48,50 +49,24 @@ if TYPE_CHECKING:
     from .text.reader import parse_module as parse_module
     from .texts import packaged as packaged
 
-_FILES = {
-    "AnyPath": "record",
-    "Attributes": "attributes.attributes",
-    "COMPLEX_TYPES": "shape",
-    "Computation": "graph",
-    "FLOATING_TYPES": "shape",
-    "HloParseError": "errors",
-    "HlofuseError": "errors",
-    "INTEGER_TYPES": "shape",
-    "Instruction": "graph",
-    "Json": "record",
-    "Layout": "shape",
-    "Literal": "literal",
-    "Module": "graph",
-    "OrderSource": "graph",
-    "Predicate": "graph",
-    "PrintOptions": "opcodes",
-    "Progress": "record",
-    "Record": "record",
-    "Shape": "shape",
-    "SliceRange": "attributes.window",
-    "SliceRanges": "attributes.window",
-    "Window": "attributes.window",
-    "WindowDimension": "attributes.window",
-    "callees": "graph",
-    "computation_of": "fusing",
-    "copy_module": "copy",
-    "grouped": "grouping",
-    "has_side_effect": "removing",
-    "module_of": "fusing",
-    "numbered": "grouping",
-    "packaged": "texts",
-    "parse_module": "text.reader",
-    "post_order": "grouping",
-    "print_module": "text.printer",
-    "reach": "grouping",
-    "remove_with_unused_operands": "removing",
-    "replace": "record",
-    "replace_instruction": "removing",
-    "set_attribute": "removing",
-    "unmatched": "grouping",
-    "values": "opcodes",
-    "with_trait": "opcodes",
+_NAMES = {
+    "attributes.attributes": "Attributes",
+    "attributes.window": "SliceRange SliceRanges Window WindowDimension",
+    "copy": "copy_module",
+    "errors": "HloParseError HlofuseError",
+    "fusing": "computation_of module_of",
+    "graph": "Computation Instruction Module OrderSource Predicate callees",
+    "grouping": "grouped numbered post_order reach unmatched",
+    "literal": "Literal",
+    "opcodes": "PrintOptions values with_trait",
+    "record": "AnyPath Json Progress Record Strings replace",
+    "removing": "has_side_effect remove_with_unused_operands replace_instruction set_attribute",
+    "shape": "COMPLEX_TYPES FLOATING_TYPES INTEGER_TYPES Layout Shape",
+    "text.printer": "print_module",
+    "text.reader": "parse_module",
+    "texts": "packaged",
 }
+_FILES = {name: file for file, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

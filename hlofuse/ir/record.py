@@ -10,6 +10,7 @@ from msgspec import Struct, field, structs
 
 T = TypeVar("T")
 Json: TypeAlias = dict[str, Any]  # a JSON object, or another table of values by name
+Strings: TypeAlias = tuple[str, ...]
 AnyPath: TypeAlias = str | os.PathLike[str]
 Progress: TypeAlias = Callable[[int, int], None]  # called with how many steps are done, of how many
 _SHORT = Repr()

@@ -9,7 +9,7 @@ from hlofuse.account import Account, KernelTimes, Observed
 from hlofuse.compilation import Compilation, ModuleTexts, Span, replay_config
 from hlofuse.explorer import Fused, page_html, page_of, passes_of, sequence_of
 from hlofuse.format import listing, printable, us_text
-from hlofuse.ir import HlofuseError, Module
+from hlofuse.ir import HlofuseError, Module, Strings
 from hlofuse.pipelines.targets import Stage
 from hlofuse.plot.figure import Plot, plot_kernels, plot_memory, plot_passes
 from hlofuse.releases import nearest
@@ -30,8 +30,8 @@ def drawn(
     view: str | None,
     *,
     focus: str | None = None,
-    open: tuple[str, ...] = (),
-    caption: tuple[str, ...] = (),
+    open: Strings = (),
+    caption: Strings = (),
     **how: Any,
 ) -> Drawing:
     """`Report.render`: names are any names, and what limits the replay stands in the picture."""
@@ -96,7 +96,7 @@ def plotted(program: Program, kind: str) -> Plot:
         if device is not None
         else None
     )
-    alerts: tuple[str, ...] = (warning_line(loaded.changes),) if loaded.changes else ()
+    alerts: Strings = (warning_line(loaded.changes),) if loaded.changes else ()
     if loaded.note:
         alerts += (BRIEF,)
     pair = pair_of(replay)

@@ -12,7 +12,7 @@ from hlofuse.account import Totals
 from hlofuse.capture import Capture, Destination
 from hlofuse.format.units import us_text
 from hlofuse.inputs import load
-from hlofuse.ir import HlofuseError, Module, Record
+from hlofuse.ir import HlofuseError, Module, Record, Strings
 from hlofuse.judge.judge import Judge
 from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.common.edits import Edit, edits
@@ -35,7 +35,7 @@ class Fix(Record):
     recipe: str
     line: int
     gain: str
-    proof: tuple[str, ...]
+    proof: Strings
     diff: str
 
 
@@ -170,7 +170,7 @@ def _proved(
     judge: Judge,
     *,
     measure: bool,
-) -> tuple[float, str, tuple[str, ...]]:
+) -> tuple[float, str, Strings]:
     """The saving, for comparisons and in words, and what proves it. HlofuseError for a reason against it."""
     before, after = old.report.totals, new.report.totals
     trial = trial_of(before, after, "compiled by XLA", (old.report.account, new.report.account))

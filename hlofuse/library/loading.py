@@ -30,7 +30,7 @@ from hlofuse.inputs.ordered import replay_input
 from hlofuse.inputs.profile import Profile, companion_profile, is_profile, read_profile
 from hlofuse.inputs.profile import device_of as device_of_profile
 from hlofuse.inputs.stage import StageError, lowering_of, require_input_stage, stage_of
-from hlofuse.ir import HlofuseError, Module, OrderSource, Record, copy_module, replace
+from hlofuse.ir import HlofuseError, Module, OrderSource, Record, Strings, copy_module, replace
 from hlofuse.judge.measure import measured_profile
 from hlofuse.pipelines import NEEDS_AMD_DEVICE, NEEDS_DEVICE, TARGETS, device_of, passes_of
 from hlofuse.pipelines.flags import BEFORE_FUSION, disabled_passes, parse_flags, split_flags
@@ -344,7 +344,7 @@ def config_of(
     device: str | DeviceDescription | None,
     release: str | None,
     more: Sequence[str] = (),
-    flags: tuple[str, ...] = (),
+    flags: Strings = (),
     mixed: Release | None = None,
 ) -> ReplayConfig:
     """The configuration for a device and a release, with `more` overrides and XLA flags."""
@@ -439,7 +439,7 @@ class Loaded:
         return self.input.note
 
     @property
-    def changes(self) -> tuple[str, ...]:
+    def changes(self) -> Strings:
         """The changes to XLA, in words; empty for XLA itself."""
         return self.config.changes if self.config is not None else ()
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from hlofuse.ir.record import Progress, Record
+from hlofuse.ir.record import Progress, Record, Strings
 from hlofuse.pipelines.targets import Stage
 from .option import flag
 from .option import option as _option
@@ -87,14 +87,14 @@ class ReplayOptions:
         ("before-optimizations", "fusion-input", "after-fusion", "scheduled"),
         "Stage of the compilation that the module comes from.  [default: read from the module]",
     )
-    overrides: tuple[str, ...] = _option(
+    overrides: Strings = _option(
         "--set",
         "NAME=VALUE",
         "Replay with another value of a knob or device number (hlofuse what-if --knobs).",
         multiple=True,
     )
-    disable: tuple[str, ...] = _option("--disable", "CODE", "Replay without this rule.", multiple=True)
-    enable: tuple[str, ...] = _option(
+    disable: Strings = _option("--disable", "CODE", "Replay without this rule.", multiple=True)
+    enable: Strings = _option(
         "--enable",
         "NAME",
         "Replay with an optional pass or rule that XLA leaves out (hlofuse targets).",
@@ -130,7 +130,7 @@ class ReplayOptions:
     listener: Listener = field(default=SILENT, compare=False, repr=False)
 
     @property
-    def input_arguments(self) -> tuple[str, ...]:
+    def input_arguments(self) -> Strings:
         """Words that name the same input and settings in another command; with `owned` the first is empty."""
         arguments = ["" if self.owned is not None else self.input]
         for declared in fields(self):

@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.ir import HlofuseError, Instruction, Json, Record, replace
+from hlofuse.ir import HlofuseError, Instruction, Json, Record, Strings, replace
 from hlofuse.releases import Release, Span
 from hlofuse.rules.settings import AS_XLA, Settings
 from .base import FixedPoint, Pass, Pipeline, UnimplementedPass
@@ -137,7 +137,7 @@ _TEXT = re.compile(r"\s*([\w\-]+)\s*(?:\((.*)\))?\s*")
 _FIXPOINT = re.compile(r"\s*fixpoint\s*\((.*)\)\s*", re.DOTALL)
 
 
-def split_passes(text: str) -> tuple[str, ...]:
+def split_passes(text: str) -> Strings:
     """The passes of a list, options in parentheses. HlofuseError for unbalanced ones or an empty list."""
     parts, depth, start = [], 0, 0
     for at, character in enumerate(text):
@@ -155,13 +155,13 @@ def split_passes(text: str) -> tuple[str, ...]:
     return found
 
 
-def repeated(text: str) -> tuple[str, ...] | None:
+def repeated(text: str) -> Strings | None:
     """The passes that `fixpoint(…)` repeats until nothing changes; None for a single pass."""
     m = _FIXPOINT.fullmatch(text)
     return split_passes(m[1]) if m else None
 
 
-def single_passes(passes: tuple[str, ...]) -> tuple[str, ...]:
+def single_passes(passes: Strings) -> Strings:
     """Every pass named, those of a fixpoint once."""
     found = list[str]()
     for text in passes:
@@ -267,7 +267,7 @@ class PassLists(Record):
         return step
 
 
-def _calls(targets: tuple[str, ...], x: Instruction) -> bool:
+def _calls(targets: Strings, x: Instruction) -> bool:
     return custom_call_target(x) in targets
 
 

@@ -5,7 +5,7 @@ options that are on by default. Those for oneDNN and types smaller than a byte c
 from functools import cache
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Instruction, Predicate, replace
+from hlofuse.ir import Instruction, Predicate, Strings, replace
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
@@ -159,7 +159,7 @@ def _before_fusion(release: Release, starts: frozenset[str]) -> tuple[Pipeline, 
 
 
 def before_fusion(
-    device: DeviceDescription | None, flags: tuple[str, ...] = (), release: Release = AROUND_FUSION
+    device: DeviceDescription | None, flags: Strings = (), release: Release = AROUND_FUSION
 ) -> tuple[Pipeline, ...]:
     """The pipelines of a release before fusion, for every device. A flag chooses what YNNPACK computes."""
     kinds = ynn_kinds(flags) if _YNN_SINCE.includes(release.name) else ()
@@ -167,7 +167,7 @@ def before_fusion(
 
 
 def after_fusion(
-    device: DeviceDescription | None, flags: tuple[str, ...] = (), release: Release = AROUND_FUSION
+    device: DeviceDescription | None, flags: Strings = (), release: Release = AROUND_FUSION
 ) -> tuple[Pipeline, ...]:
     """The pipelines after fusion in `RunHloPassesAfterLayoutAssn`; no device and no flag changes them."""
     lists = PassLists("cpu", {"release": release})

@@ -5,7 +5,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Literal
 
-from hlofuse.ir import Record, grouped, replace
+from hlofuse.ir import Record, Strings, grouped, replace
 from hlofuse.releases import Release, Span, behaviours, release_of
 from hlofuse.rules.catalogue import Knob, catalogue
 from .targets import TARGETS
@@ -31,13 +31,13 @@ class ReleaseDifference(Record):
 
 
 @lru_cache(maxsize=64)
-def differences(target: str, names: tuple[str, ...]) -> tuple[ReleaseDifference, ...]:
+def differences(target: str, names: Strings) -> tuple[ReleaseDifference, ...]:
     """The differences of named releases in the fusion passes of a target, as far as known."""
     releases = [release_of(name) for name in names]
     return tuple(d for d in _all(target) if len({d.value_in(release) for release in releases}) > 1)
 
 
-def groups(target: str, releases: Sequence[str]) -> list[tuple[str, ...]]:
+def groups(target: str, releases: Sequence[str]) -> list[Strings]:
     """The named releases in groups that decide alike on a target, each in the order given."""
     traits = list(_all(target))
     found = grouped((tuple(d.value_in(release_of(name)) for d in traits), name) for name in releases)

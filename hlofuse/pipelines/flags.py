@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterable
 
-from hlofuse.ir import HlofuseError, values
+from hlofuse.ir import HlofuseError, Strings, values
 
 DISABLED = "xla_disable_hlo_passes"
 YNN_KINDS = "xla_cpu_experimental_ynn_fusion_type"
@@ -86,12 +86,12 @@ _CHANGES_FUSION = (
 )  # Prefixes of flags that change fusion or launches
 
 
-def parse_flags(text: str) -> tuple[str, ...]:
+def parse_flags(text: str) -> Strings:
     """The flags in a value of XLA_FLAGS that change what fuses; HlofuseError for a word that is no flag."""
     return that_change_fusion(split_flags(text))
 
 
-def split_flags(text: str) -> tuple[str, ...]:
+def split_flags(text: str) -> Strings:
     """All flags in a value of XLA_FLAGS; HlofuseError for a word that is no flag."""
     try:
         parts = shlex.split(text)
@@ -102,18 +102,18 @@ def split_flags(text: str) -> tuple[str, ...]:
     return tuple(w if "=" in w else f"{w}=true" for w in parts)
 
 
-def that_change_fusion(flags: Iterable[str]) -> tuple[str, ...]:
+def that_change_fusion(flags: Iterable[str]) -> Strings:
     return tuple(f for f in flags if f.removeprefix("--").startswith(_CHANGES_FUSION))
 
 
-def merged(flags: Iterable[str], more: Iterable[str]) -> tuple[str, ...]:
+def merged(flags: Iterable[str], more: Iterable[str]) -> Strings:
     """Both, of which the second count where they name the same flag."""
     more = tuple(more)
     names = {_name(f) for f in more}
     return (*(f for f in flags if _name(f) not in names), *more)
 
 
-def joined(flags: Iterable[str]) -> tuple[str, ...]:
+def joined(flags: Iterable[str]) -> Strings:
     """Each flag once, as XLA takes it, with all its values: the passes to leave out in one list."""
     values = dict[str, dict[str, None]]()
     for flag in flags:
@@ -122,12 +122,12 @@ def joined(flags: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{name}={','.join(given)}" for name, given in values.items())
 
 
-def not_honoured(flags: Iterable[str]) -> tuple[str, ...]:
+def not_honoured(flags: Iterable[str]) -> Strings:
     """Flags that change what fuses, and that no replay follows."""
     return tuple(f for f in flags if _name(f) not in _HONOURED and not _is_default(f))
 
 
-def not_modelled(flags: Iterable[str], backend: str, *, is_lowered: bool) -> tuple[str, ...]:
+def not_modelled(flags: Iterable[str], backend: str, *, is_lowered: bool) -> Strings:
     """Flags that may change the figures of a report on this backend in a way that nothing here follows. In a
     module that is lowered, as XLA's fusion passes get it, flags of earlier passes have had their effect."""
     foreign = tuple(f"xla_{name}_" for name in ("cpu", "gpu", "tpu") if name != backend)
@@ -192,7 +192,7 @@ def _name(flag: str) -> str:
     return flag.removeprefix("--").partition("=")[0]
 
 
-def from_debug_options(text: str) -> tuple[str, ...]:
+def from_debug_options(text: str) -> Strings:
     """The flags in a dump's `debug_options`: those not at their default. One that is repeated is a list."""
     found = dict[str, list[str]]()
     for line in text.splitlines():

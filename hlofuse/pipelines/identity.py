@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from hlofuse.ir.record import Json, Record
+from hlofuse.ir.record import Json, Record, Strings
 from .targets import TARGETS, Stage
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Given(Record):
 
     target: str | None = None
     stage: Stage | None = None
-    flags: tuple[str, ...] = ()
+    flags: Strings = ()
     release: str | None = None
     device: "DeviceDescription | None" = None  # The device to replay, from whatever source
 
@@ -75,12 +75,12 @@ class Identity(Record):
     device: Fact | None = None  # None where the backend fuses alike on every device, or none is known
     front_end: str = ""  # `JAX`, `TensorFlow` and so on; empty if unknown
     partitions: int = 1  # Devices that one program is, or is to be, divided over
-    flags: tuple[str, ...] = ()  # XLA flags that change passes, as read from the dump or asked for
+    flags: Strings = ()  # XLA flags that change passes, as read from the dump or asked for
     is_replayed: bool = True  # False for a backend whose passes are not public
-    notes: tuple[str, ...] = ()  # Notes on the figures: another release, or one of many devices
+    notes: Strings = ()  # Notes on the figures: another release, or one of many devices
     file: str | None = None  # The file it was read from; None for standard input
     excerpt: str = ""  # The place of the module in a longer text; empty for a text of its own
-    releases: tuple[str, ...] = ()  # The named releases that `release` leaves open, oldest first
+    releases: Strings = ()  # The named releases that `release` leaves open, oldest first
 
     @property
     def stage(self) -> Fact:

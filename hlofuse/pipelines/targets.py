@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import field
 
-from hlofuse.ir import HlofuseError, Json, Record, replace
+from hlofuse.ir import HlofuseError, Json, Record, Strings, replace
 from hlofuse.releases import ANY, AROUND_FUSION, REFERENCE, Release, Span, release_of
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ class OptionalPass(Record):
 
     name: str
     title: str
-    passes: tuple[str, ...]
-    families: tuple[str, ...] = ()
+    passes: Strings
+    families: Strings = ()
     """The letters of the rules they ask, where the target's own passes ask none of them."""
 
 
@@ -57,7 +57,7 @@ class Target(Record):
     """The releases that have an option on by default."""
     release: str = ""  # The only release it is for; empty for a backend, which every release has
     backend: str = "gpu"  # XLA's backend, `cpu` or `gpu`
-    flags: tuple[str, ...] = ()
+    flags: Strings = ()
     """The XLA flags that make the backend of that release run these passes; none for its defaults."""
     needs_device: bool = False  # Its decisions rest on a device's numbers (`hlofuse devices`)
     has_history: bool = False
@@ -172,13 +172,13 @@ OPTION_FLAGS = {"triton-multi-output": "--xla_gpu_unsupported_enable_triton_mult
 """The XLA flag of an option (`Target.options`), where XLA has one."""
 
 
-def passes_of(target: str, release: Release, option: str | None = None) -> tuple[str, ...]:
+def passes_of(target: str, release: Release, option: str | None = None) -> Strings:
     if target not in TARGETS:
         raise HlofuseError(f"no target {target!r}; expected one of {', '.join(TARGETS)}")
     return tuple(s.text for s in TARGETS[target].listed(option) if release.has(s.span, s.text))
 
 
-def target_by_flags(target: str, release: str, flags: tuple[str, ...]) -> str:
+def target_by_flags(target: str, release: str, flags: Strings) -> str:
     """The target whose passes flags choose within a backend and a release; else the target itself."""
     for name, other in TARGETS.items():
         chosen = (other.backend, other.release) == (TARGETS[target].backend, release)
@@ -187,7 +187,7 @@ def target_by_flags(target: str, release: str, flags: tuple[str, ...]) -> str:
     return target
 
 
-def pass_names_of(target: str) -> tuple[str, ...]:
+def pass_names_of(target: str) -> Strings:
     """The names of all passes that some release or variant of a target runs, in order and without options."""
     target_data = TARGETS[target]
     runs = [target_data.steps, *target_data.options.values()]
@@ -197,7 +197,7 @@ def pass_names_of(target: str) -> tuple[str, ...]:
 def before_fusion(
     target: str,
     device: DeviceDescription | None = None,
-    flags: tuple[str, ...] = (),
+    flags: Strings = (),
     release: Release = AROUND_FUSION,
 ) -> tuple[Pipeline, ...]:
     """The passes of `target` before its fusion passes; empty where unknown for it or the device."""
@@ -207,7 +207,7 @@ def before_fusion(
 def after_fusion(
     target: str,
     device: DeviceDescription | None = None,
-    flags: tuple[str, ...] = (),
+    flags: Strings = (),
     release: Release = AROUND_FUSION,
 ) -> tuple[Pipeline, ...]:
     """The passes of `target` after its fusion passes, up to the final module; empty where unknown."""
@@ -215,12 +215,12 @@ def after_fusion(
 
 
 def _passes(
-    where: str | None, device: DeviceDescription | None, flags: tuple[str, ...], release: Release
+    where: str | None, device: DeviceDescription | None, flags: Strings, release: Release
 ) -> tuple[Pipeline, ...]:
     if where is None:
         return ()
     module, _, name = where.partition(":")
-    created: Callable[[DeviceDescription | None, tuple[str, ...], Release], tuple[Pipeline, ...]]
+    created: Callable[[DeviceDescription | None, Strings, Release], tuple[Pipeline, ...]]
     created = getattr(importlib.import_module(module), name)
     return created(device, flags, release)
 
@@ -260,7 +260,7 @@ NEEDS_AMD_DEVICE = (
 
 def device_of(
     target: str, device: str | DeviceDescription | None, overrides: Iterable[str] = ()
-) -> tuple[DeviceDescription | None, tuple[str, ...]]:
+) -> tuple[DeviceDescription | None, Strings]:
     """The device (a name or file), with the overrides `NAME=VALUE` that mean its numbers, and the others.
     None for targets whose decisions do not depend on a device; naming one is an error then."""
     overrides = tuple(overrides)
@@ -292,7 +292,7 @@ class XlaBuild(Record):
     release: str  # As jaxlib counts releases, such as `0.11.1`
     backend: str  # `cpu` or `gpu`
     device: DeviceDescription | None = None  # None for a backend that fuses the same on every device
-    flags: tuple[str, ...] = ()
+    flags: Strings = ()
     """XLA flags that change fusion, as `XLA_FLAGS` takes them; those at their defaults are left out."""
 
     def to_json(self) -> Json:

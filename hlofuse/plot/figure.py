@@ -10,7 +10,7 @@ from hlofuse.analysis.kernels import kernel_source
 from hlofuse.compilation import Compilation
 from hlofuse.format import bytes_text, plural, printable, shorten, us_text
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Module, Record, parse_module
+from hlofuse.ir import Module, Record, Strings, parse_module
 from hlofuse.memory import Assignment
 from hlofuse.render.dot import ALERT, FAINT, FONT, INK, PALE
 from hlofuse.render.drawing import document, inline, zoomable
@@ -263,7 +263,7 @@ def plot_kernels(
     after: Account,
     names_at_fusion: Mapping[str, str],
     title: str,
-    alerts: tuple[str, ...] = (),
+    alerts: Strings = (),
     most: int = MOST,
     labels: Mapping[str, str] = MappingProxyType({}),
 ) -> Plot:
@@ -330,7 +330,7 @@ def _kernel_rows(
     return found
 
 
-def plot_passes(replay: Compilation, times: KernelTimes | None, alerts: tuple[str, ...] = ()) -> Plot:
+def plot_passes(replay: Compilation, times: KernelTimes | None, alerts: Strings = ()) -> Plot:
     """Plots the passes of a `replay` made with `keep_modules`; passes without changes are only counted."""
     rows = [_pass_row("fusion input", replay.before, times)]
     idle = 0

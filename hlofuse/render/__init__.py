@@ -5,7 +5,7 @@ two side by side. `dot` and `drawing` have Graphviz draw it: an SVG without anyt
 from collections.abc import Mapping, Sequence
 
 from hlofuse.compilation import Compilation
-from hlofuse.ir import Module
+from hlofuse.ir import Module, Strings
 from .build import compose
 from .dot import to_dot
 from .drawing import FORMATS, Drawing, format_of
@@ -19,9 +19,9 @@ def render(
     view: str | None = None,
     *,
     max_nodes: int = MAX_NODES,
-    focus: str | tuple[str, ...] | None = None,
+    focus: str | Strings | None = None,
     radius: int = 2,
-    open: tuple[str, ...] = (),
+    open: Strings = (),
     legend: bool = True,
     caption: Sequence[str] = (),
     final_names: Mapping[str, str] | None = None,

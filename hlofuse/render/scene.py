@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from hlofuse.account import Account, Totals
 from hlofuse.compilation import Compilation
-from hlofuse.ir import HlofuseError, Instruction, Module, Record, grouped, packaged
+from hlofuse.ir import HlofuseError, Instruction, Module, Record, Strings, grouped, packaged
 from hlofuse.ir.names import names_in
 
 TABLES = packaged(__file__, "palette")
@@ -18,9 +18,9 @@ HARD_LIMIT = 1_500  # The maximum of boxes in one picture: `dot` takes minutes w
 
 class Options(Record):
     max_nodes: int = MAX_NODES
-    focus: tuple[str, ...] = ()
+    focus: Strings = ()
     radius: int = 2
-    open: tuple[str, ...] = ()
+    open: Strings = ()
     legend: bool = True
     final_names: Mapping[str, str] = {}
     """Names of kernels in a profiler, where they differ from those after fusion."""

@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
-from hlofuse.ir import HlofuseError, Instruction
+from hlofuse.ir import HlofuseError, Instruction, Strings
 from hlofuse.ir.names import NO_ORIGIN, Origin
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Figures, Verdict
@@ -31,11 +31,11 @@ class Event(NamedTuple):
     rule: str | None = None  # Catalogue code of the rule that settled it
     reason: str | None = None
     figures: Figures = NO_FIGURES
-    consumers: tuple[str, ...] = ()
+    consumers: Strings = ()
     us_fused: float | None = None
     us_unfused: float | None = None
-    removed: tuple[str, ...] = ()  # rewrite: instructions that went (`from` in JSON)
-    added: tuple[str, ...] = ()
+    removed: Strings = ()  # rewrite: instructions that went (`from` in JSON)
+    added: Strings = ()
     """rewrite: instructions that came, or stand for the removed ones (`to` in JSON)."""
     origins: tuple[Origin, ...] = ()
     """Of the producer, then of each consumer or the fusion; of a rewrite those of `added`. Not in JSON."""

@@ -8,7 +8,7 @@ from math import prod
 from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
 from hlofuse.analysis.custom_calls import CROSSINGS, custom_call_target, hands_on, is_divided
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Computation, Instruction, Module, Record, Shape, set_attribute, with_trait
+from hlofuse.ir import Computation, Instruction, Module, Record, Shape, Strings, set_attribute, with_trait
 from hlofuse.ir.attributes.attributes import written
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.removing import has_side_effect
@@ -20,7 +20,7 @@ from hlofuse.passes.common.shapes import numbers_of, others, unmodified_dimensio
 from hlofuse.trace import Recorder
 from .call_graph import CallInliner, FlattenCallGraph
 
-_Sharding = tuple[tuple[str, ...], ...]
+_Sharding = tuple[Strings, ...]
 """The axes of the mesh that divide each dimension; a part of an axis is `axis:size`."""
 _SHARDING = re.compile(r"<(?:@[^,<>]+|mesh<[^<>]*>), \[([^\]]*)\]")
 _AXIS = re.compile(r'"([^"]+)"(?::\(\d+\)(\d+))?')
@@ -53,7 +53,7 @@ class Partition:
         """The shardings of results outside of manual computations; None inside."""
         self._repeated = set[Instruction]()
         """Values that are the same along the dimensions in which their readers are divided."""
-        self._sums = dict[Instruction, list[tuple[str, ...]]]()
+        self._sums = dict[Instruction, list[Strings]]()
         """The axes over which each device has a part of a sum, by dimension."""
         crossings = [x for x in module.instructions() if custom_call_target(x) in CROSSINGS]
         self.open = [x.opcode for x in crossings if x.computation is not module.entry][:1]
@@ -137,7 +137,7 @@ class Partition:
     def _followed(self, x: Instruction) -> _Sharding | None:
         """The sharding of a result by its operands'; None where devices would exchange more than summands."""
         rule = sharding_rule(x)
-        factors = dict[int, tuple[str, ...]]()
+        factors = dict[int, Strings]()
         given = [self._shardings[o] or [] for o in x.operands]
         if rule is None or any(len(shardings) != 1 for shardings in given):
             return None
@@ -159,7 +159,7 @@ class Partition:
         self,
         x: Instruction,
         rule: "ShardingRule",
-        factors: dict[int, tuple[str, ...]],
+        factors: dict[int, Strings],
     ) -> bool:
         wanted = [[tuple(factors.get(f, ()) for f in places)] for places in rule.operands]
         return WHOLE not in factors and all(self._divide(x, k, w) for k, w in enumerate(wanted))
@@ -266,7 +266,7 @@ class Partition:
                 part.replace_all_uses_with(found)
                 part = found
 
-    def _groups(self, axes: tuple[str, ...]) -> str:
+    def _groups(self, axes: Strings) -> str:
         groups = dict[tuple[int, ...], list[int]]()
         for device, place in enumerate(product(*map(range, self._sizes.values()))):
             others = (k for k, axis in zip(place, self._sizes, strict=True) if axis not in axes)

@@ -9,7 +9,7 @@ from msgspec import to_builtins
 from hlofuse.account.measured import Measured
 from hlofuse.analysis.kernels import Loop
 from hlofuse.format.fields import fields
-from hlofuse.ir.record import Json, Record, replace
+from hlofuse.ir.record import Json, Record, Strings, replace
 from hlofuse.reports.common.model import Place, both_names
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.json import verdict_json
@@ -176,8 +176,8 @@ class Check(Record):
     others: tuple[Finding, ...] = ()  # Findings of no module at hand
     baseline: str | None = None  # The file or folder that was compared with
     updated: bool = False  # The baseline has been rewritten
-    what_if: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # The origins of modules that XLA did not write
+    what_if: Strings = ()
+    notes: Strings = ()  # The origins of modules that XLA did not write
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -12,7 +12,7 @@ from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computat
 from hlofuse.compilation import Compilation
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import source_in_function
-from hlofuse.ir import Computation, Instruction, Module, grouped, replace, values
+from hlofuse.ir import Computation, Instruction, Module, Strings, grouped, replace, values
 from hlofuse.rules.catalogue import Rule, catalogue
 from .lineage import Lineage, is_view, readers
 from .model import CreatedBy, FinalKernel, Place
@@ -126,7 +126,7 @@ class Facts:
         return found
 
     @cached_property
-    def _by_work(self) -> list[dict[tuple[str, ...], list[str]]]:
+    def _by_work(self) -> list[dict[Strings, list[str]]]:
         """The names of the instructions of the replay's final module and of XLA's, by opcode and operands."""
         modules = self.replay.replayed_final, self.replay.final
         return [grouped((_work(i), i.name) for i in m.instructions()) for m in modules]
@@ -238,7 +238,7 @@ def final_kernel(row: Launched, place: Place, at_fusion: str | None) -> FinalKer
     return FinalKernel(place, at_fusion, **own)
 
 
-def _work(x: Instruction) -> tuple[str, ...]:
+def _work(x: Instruction) -> Strings:
     return x.opcode, *(o.name for o in x.operands)
 
 

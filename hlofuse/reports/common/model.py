@@ -7,7 +7,7 @@ from hlofuse.analysis.cost import Cost
 from hlofuse.compilation import Counted
 from hlofuse.format.fields import fields, us_json
 from hlofuse.inputs.profile import MeasuredTime
-from hlofuse.ir.record import Json, Record
+from hlofuse.ir.record import Json, Record, Strings
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
 
@@ -21,8 +21,8 @@ class CreatedBy(Record):
     pass_name: str
     rule: Rule
     reason: str
-    created: tuple[str, ...]  # At the input of fusion; of a refusal the producer, then the consumer
-    removed: tuple[str, ...] = ()  # Whose place it has taken; empty for a refusal
+    created: Strings  # At the input of fusion; of a refusal the producer, then the consumer
+    removed: Strings = ()  # Whose place it has taken; empty for a refusal
 
 
 def both_names(final: str, at_fusion: str) -> str:
@@ -59,7 +59,7 @@ class Place(Record):
         return both_names(self.label, self.name)
 
 
-def lines_of(places: Iterable[Place]) -> tuple[str, ...]:
+def lines_of(places: Iterable[Place]) -> Strings:
     """`file:line function` of each, the user's own where the operation is an installed package's."""
     return tuple(dict.fromkeys(filter(None, (p.called_from or p.source for p in places))))
 

@@ -18,7 +18,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.format import listing, printable
 from hlofuse.format.paths import has_part, source_text
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.ir import HlofuseError, Instruction, Module, Record, numbered, reach, replace
+from hlofuse.ir import HlofuseError, Instruction, Module, Record, Strings, numbered, reach, replace
 from hlofuse.matching.pairs import match
 from hlofuse.pipelines.targets import Stage
 from hlofuse.trace.provenance import Fate, Provenance
@@ -121,7 +121,7 @@ def runs_in(name: str, facts: Facts) -> list[str]:
 
 class Named(Record):
     name: str  # In the replay: that of the fusion input, of the result or of a fusion in between
-    operations: tuple[str, ...] = ()
+    operations: Strings = ()
     """For a kernel found by a line or an `op_name`: the matched operations of the fusion input."""
     fate: Fate | None = None
     """Its rewrites before fusion, where the name is of the module before optimizations."""
@@ -170,7 +170,7 @@ class Names:
             if x.name not in at_fusion and line is not None and line.is_of(source_bearer(x, final), final)
         ]
 
-    def launched(self, text: str) -> dict[str, tuple[str, ...]]:
+    def launched(self, text: str) -> dict[str, Strings]:
         """All that is launched of what the name means, by names at fusion, in the final module's order. With
         each the operations of the input that were meant, none for itself. HlofuseError if none runs."""
         facts, plain = self.facts, plain_name(text)

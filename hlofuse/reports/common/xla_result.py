@@ -8,7 +8,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.format import fields, listing, plural, printable
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.many import load
-from hlofuse.ir import HlofuseError, Json, Module, Record, unmatched
+from hlofuse.ir import HlofuseError, Json, Module, Record, Strings, unmatched
 from hlofuse.matching.kernels import outline
 from hlofuse.pipelines.targets import Stage
 
@@ -23,8 +23,8 @@ class XlaResult(Record):
     kernels: int  # XLA's
     replayed: int
     same: int  # XLA's kernels that hold the same operations as one of the replay, each paired once
-    only_xla: tuple[str, ...]
-    only_replayed: tuple[str, ...]
+    only_xla: Strings
+    only_replayed: Strings
     """The names of the replay's other kernels, each with the pass after fusion that created it."""
 
     @property

@@ -6,7 +6,7 @@ from hlofuse.account import Observed, Totals
 from hlofuse.account.account import scaled_saving
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.format.fields import fields
-from hlofuse.ir.record import Json, Record, replace
+from hlofuse.ir.record import Json, Record, Strings, replace
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
 from hlofuse.reports.common.lineage import through_views
@@ -35,7 +35,7 @@ class Comparison(Record):
     replayed: Totals  # The totals of the second
     fused: tuple[ChangedEdge, ...]  # Edges inside a kernel of the second and between kernels of the first
     parted: tuple[ChangedEdge, ...]  # Edges inside a kernel of the first and between kernels of the second
-    changes: tuple[str, ...] = ()
+    changes: Strings = ()
     """The differences from XLA in words: of the second for a what-if, otherwise of both."""
     other_model: bool = False  # The times are by different models: numbers of the device differ
 
@@ -68,7 +68,7 @@ def result_of(observed: Observed) -> Result:
     return Result(facts, edges_inside(facts))
 
 
-def compare(xla: Result, replayed: Result, changes: tuple[str, ...]) -> Comparison:
+def compare(xla: Result, replayed: Result, changes: Strings) -> Comparison:
     """XLA's compilation of a module and a what-if of the same input."""
     order = {name: k for k, name in enumerate(xla.facts.before)}
 

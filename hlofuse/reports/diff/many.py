@@ -11,7 +11,7 @@ from hlofuse.diff.model import Accounts, FlagChange, FusionKind, ModuleDiff, onl
 from hlofuse.format import fields, plural, printable
 from hlofuse.format.terminal import print_command, print_lines, print_rest
 from hlofuse.inputs.many import Many
-from hlofuse.ir import HlofuseError, Progress, Record
+from hlofuse.ir import HlofuseError, Progress, Record, Strings
 from .json import flags_json
 from .phrases import change_of, count_change_of, flags_note, time_change_of
 
@@ -42,9 +42,9 @@ class ModuleChange(Record):
 
 class BatchDiff(Record):
     modules: tuple[ModuleChange, ...]  # The largest change first, equal modules last
-    only_before: tuple[str, ...] = ()
-    only_after: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()  # Inputs that could not be read, with the reason
+    only_before: Strings = ()
+    only_after: Strings = ()
+    skipped: Strings = ()  # Inputs that could not be read, with the reason
 
     @property
     def same(self) -> bool:

@@ -7,7 +7,7 @@ from hlofuse.analysis.kernels import Loop
 from hlofuse.compilation import Counted
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import layer_of
-from hlofuse.ir.record import Json, Record
+from hlofuse.ir.record import Json, Record, Strings
 from hlofuse.passes.fusion.priority_fusion.observers import Disagreement
 from hlofuse.reports.common.costs import kernel_json, limit_of, step_json
 from hlofuse.reports.common.model import (
@@ -31,7 +31,7 @@ class FusedStep(Record):
     producer: Place
     cost: StepCost | None = None
     """The cost of the decision; None where it needs no estimate (bitcasts, other targets)."""
-    tied_with: tuple[str, ...] = ()
+    tied_with: Strings = ()
     """Producers of equal priority: without XLA's ids it is not known which it took first."""
     consumers: int = 1
     """Kernels the producer went into by this decision, where the figures speak of all of them."""
@@ -57,8 +57,8 @@ class FusedGroup(Record):
     """Bytes the operations inside move when each runs alone, less what the fusion moves. An operation copied
     into several fusions counts in equal parts, and what an earlier pass has put into the same kernel counts
     there, so that the groups add up."""
-    holds: tuple[str, ...]  # The instructions of the input that are inside, in the order they came
-    equivalents: tuple[str, ...] = ()
+    holds: Strings  # The instructions of the input that are inside, in the order they came
+    equivalents: Strings = ()
     """Other fusions that take in the same operations in the same way (layers of a model)."""
     kernel: KernelTime | None = None
     us_saved: float | None = None  # Microseconds saved by its steps, by the estimates at those moments
@@ -157,7 +157,7 @@ class SelectedKernel(Record):
 
     kernel: FinalKernel
     time: KernelTime | None  # None where XLA has no estimate
-    operations: tuple[str, ...]
+    operations: Strings
     """The operations of the input in it that have the name; empty where the kernel itself has it."""
     created_by: tuple[CreatedBy, ...]  # The passes before fusion that created it
 
@@ -177,7 +177,7 @@ class Explanation(Record):
     title: str
     release: str
     """The XLA that was repeated."""
-    what_if: tuple[str, ...]
+    what_if: Strings
     """Overrides that make this a what-if run; empty when it is XLA's own result."""
     before: Totals
     after: Totals

@@ -15,7 +15,7 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import layer_of
 from hlofuse.inputs.profile import MeasuredTime
-from hlofuse.ir import Instruction, Json, Module, Record, grouped, replace
+from hlofuse.ir import Instruction, Json, Module, Record, Strings, grouped, replace
 from hlofuse.pipelines import TARGETS
 from hlofuse.releases import Release
 from hlofuse.reports.common.facts import Facts, place_of
@@ -49,7 +49,7 @@ class Choice(Record):
     rule: Rule | None = None  # None where no rule is known to say who runs it (`KernelSelection.is_closed`)
     figures: Figures = NO_FIGURES
     notes: tuple[Note, ...] = ()
-    heroes: tuple[str, ...] = ()
+    heroes: Strings = ()
     """Opcodes of the heroes on GPU, sorted, each once: XLA names the kernel by them. Else empty."""
     blocks: int | None = None
     """Launch dimensions where XLA derives them from the kernel; None where a library or autotuning does."""
@@ -109,7 +109,7 @@ class KernelSelection(Record):
     device: str | None
     release: str
     replayed: bool  # The kernels are those a replay left; else those of the dump as given
-    what_if: tuple[str, ...]
+    what_if: Strings
     kernels: tuple[Choice, ...]  # In the order of the module, the entry computation first
     selected: str | None = None  # The name that these are the kernels of; None where all are here
     launched: int = 0  # Kernels of the module, also those that are left out
@@ -224,7 +224,7 @@ def kernel_selection(
     *,
     device: DeviceDescription | None = None,
     facts: Facts | None = None,
-    what_if: tuple[str, ...] = (),
+    what_if: Strings = (),
     account: Account | None = None,
 ) -> KernelSelection:
     """The emitter or library of each kernel of a fused module: not known of a GPU without a device, or of a

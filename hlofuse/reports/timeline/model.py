@@ -26,7 +26,7 @@ from hlofuse.inputs.dump_directory import (
 )
 from hlofuse.inputs.identity import identify_file
 from hlofuse.inputs.many import dump_text, picked_case
-from hlofuse.ir import HlofuseError, Instruction, Module, PrintOptions, Record, grouped, parse_module
+from hlofuse.ir import HlofuseError, Instruction, Module, PrintOptions, Record, Strings, grouped, parse_module
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.matching.structure import TRIVIAL
 from hlofuse.reports.diff import phrases
@@ -53,8 +53,8 @@ class Replacement(Record):
     """Groups of instructions that were replaced, removed or added alike."""
 
     kind: str  # `replaced`, `removed` or `added`
-    removed: tuple[str, ...]  # Opcodes of one group, the telling first
-    added: tuple[str, ...]
+    removed: Strings  # Opcodes of one group, the telling first
+    added: Strings
     count: int
     example: str  # The first instruction of the first group
 
@@ -80,7 +80,7 @@ class Step(Record):
     fusions: tuple[tuple[str, int], ...] = ()  # Changes of fusions (`new`, `merged`…), each with its number
     changes: tuple[tuple[str, int], ...] = ()
     """Other changes of instructions that stayed (`layout`, `type`, `operand`…), each with its number."""
-    header: tuple[str, ...] = ()  # Attributes of the module that changed
+    header: Strings = ()  # Attributes of the module that changed
     weight: int = 0  # Instructions touched: what steps are ranked by
     changed: bool = False
     seconds: float | None = None
@@ -93,7 +93,7 @@ class PassTimeline:
 
     label: str
     steps: tuple[Step, ...] = field(repr=False)  # One for each dump, in order
-    notes: tuple[str, ...] = ()  # Notes on missing, damaged or doubtful dumps
+    notes: Strings = ()  # Notes on missing, damaged or doubtful dumps
     times: str = ""  # Why there are no times; empty where there are
     measured: Measured | None = None
 
@@ -127,7 +127,7 @@ _CORPUS_STEP = re.compile(r"(\d+)-(?:(.+)\.)?([^.]+)\.hlo(?:\.gz)?")
 class DumpSequence(Record):
     label: str
     dumps: tuple[PassDump, ...]
-    notes: tuple[str, ...] = ()  # Gaps and doubles in the numbers
+    notes: Strings = ()  # Gaps and doubles in the numbers
     final_copy: Path | None = None
     """Another copy of a corpus folder's dump after fusion; its time is the same where files kept it."""
 
@@ -347,7 +347,7 @@ def _rewrites(found: ModuleDiff) -> Iterable[Replacement]:
         yield Replacement("replaced", (str(d.before),), (str(d.after),), len(names), names[0])
 
 
-def _telling(instructions: Iterable[Instruction]) -> tuple[str, ...]:
+def _telling(instructions: Iterable[Instruction]) -> Strings:
     return tuple(sorted((i.opcode for i in instructions), key=lambda op: op in TRIVIAL))
 
 
@@ -388,9 +388,9 @@ class Group(Record):
     """`replaced`, `removed`, `added`, `changed`, `moved`, or what became of fusions: `new`, `merged`…"""
     text: str
     count: int
-    notes: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()  # Lines of the first of them that went, or as they were
-    after: tuple[str, ...] = ()  # Lines that came, or as they are
+    notes: Strings = ()
+    before: Strings = ()  # Lines of the first of them that went, or as they were
+    after: Strings = ()  # Lines that came, or as they are
     hidden: int = 0  # Lines of it that are left out
 
 
@@ -453,7 +453,7 @@ def _group(
     return Group(kind, text, len(group), tuple(filter(None, notes)), old, new, fewer + less)
 
 
-def _lines(instructions: Iterable[Instruction]) -> tuple[tuple[str, ...], int]:
+def _lines(instructions: Iterable[Instruction]) -> tuple[Strings, int]:
     every = list(instructions)
     lines = tuple(shorten(print_instruction(i, _LINE), LONGEST_LINE) for i in every[:MOST_LINES])
     return lines, max(0, len(every) - MOST_LINES)

@@ -20,7 +20,7 @@ from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.many import dump_text
 from hlofuse.inputs.ordered import in_creation_order, restore_literals
 from hlofuse.inputs.wire_format import unique_ids_for
-from hlofuse.ir import HlofuseError, Instruction, Module, Record, reach, replace, values
+from hlofuse.ir import HlofuseError, Instruction, Module, Record, Strings, reach, replace, values
 from hlofuse.pipelines.targets import Stage
 from hlofuse.reports.common.lineage import outermost, through_views
 from hlofuse.reports.common.model import measured_json
@@ -66,14 +66,14 @@ class Event(Record):
     dump: PassDump
     how: How
     locations: tuple[Location, ...]  # Several if it is computed more than once; empty if it is removed
-    instead_of: tuple[str, ...] = ()  # Opcodes that were replaced, where it was created
+    instead_of: Strings = ()  # Opcodes that were replaced, where it was created
 
 
 class FinalKernel(Record):
     name: str
     opcode: str
     kind: str | None
-    opcodes: tuple[str, ...]
+    opcodes: Strings
     computation: str
 
 
@@ -206,7 +206,7 @@ def _begin(
     return trail
 
 
-def _replaced_by(step: ModuleDiff, created: set[Instruction]) -> tuple[str, ...]:
+def _replaced_by(step: ModuleDiff, created: set[Instruction]) -> Strings:
     for group in summarize(step).clusters:
         for cluster in group:
             if created & set(cluster.added):

@@ -15,7 +15,7 @@ from hlofuse.account.tpu import mxu_passes
 from hlofuse.account.traffic import border_bytes
 from hlofuse.cost.cpu.device import CpuDevice
 from hlofuse.format import bytes_text, plural, printable
-from hlofuse.ir import Instruction, Json, Record, Shape
+from hlofuse.ir import Instruction, Json, Record, Shape, Strings
 from hlofuse.ir.shape import COMBINED
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.common.model import Place
@@ -33,7 +33,7 @@ class Suggestion:
     kind: SuggestionKind
     text: str
     rule: str  # The code of the rule that it avoids; empty for none
-    sources: tuple[str, ...]
+    sources: Strings
     """The lines to edit, `file:line function`, each once; none where the dump has no lines, and for flags."""
     places: int  # In how many places of the module; 0 where it is about the module as a whole
     trial: Trial
@@ -188,7 +188,7 @@ class Verdict(Record):
     is_replayed: bool = True  # False for a module that is fused already: nothing was tried
     together: tuple[tuple[int, ...], Trial] | None = None
     """The suggestions, from 1, that still help after those before them, and what all gain; None for one."""
-    compile_time: tuple[str, ...] = ()
+    compile_time: Strings = ()
     """Sentences about constants that XLA evaluates for long while it compiles."""
     cpu: CpuDevice | None = None  # The CPU that the times are estimated for; None on others
     collectives: tuple[CollectiveRow, ...] = ()  # Those that take longest, or send most, first

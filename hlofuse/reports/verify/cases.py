@@ -17,7 +17,7 @@ from hlofuse.inputs.dump_directory import (
     is_corpus_case,
 )
 from hlofuse.inputs.many import dump_text
-from hlofuse.ir import HlofuseError, Module, Record, grouped, parse_module
+from hlofuse.ir import HlofuseError, Module, Record, Strings, grouped, parse_module
 from hlofuse.pipelines import TARGETS
 
 Until = Literal["fusion", "end"]  # The end of a replay: after the fusion passes, or with the launched kernels
@@ -31,7 +31,7 @@ class Case(Record):
     after: Path
     passes: tuple[tuple[str, Path], ...] | None = None
     """Dumps after the passes that changed something, in order; None where that is not known."""
-    recorded: tuple[str, ...] | None = None
+    recorded: Strings | None = None
     """The passes whose dumps were kept if they left one, where not all were."""
     record: Path | None = None  # XLA's own record of PriorityFusion
     complete: bool = True
@@ -160,9 +160,7 @@ def _dumped_case(module: DumpedModule, label: str, target: str, wanted: list[str
     return Case(label, before, after, tuple(passes), None, _record_of(before), False, doubt)
 
 
-def _is_complete(
-    module: DumpedModule, pipelines: tuple[str, ...], first: int, following: DumpFile | None
-) -> bool:
+def _is_complete(module: DumpedModule, pipelines: Strings, first: int, following: DumpFile | None) -> bool:
     """True if every pass that changed the module before `following` (the next pipeline) left a dump. XLA
     dumps the module after a pass and where a pipeline starts, if `--xla_dump_hlo_pass_re` matches the pass
     before or after; for `.*` only passes that changed the module. The start of a pipeline changes nothing: if

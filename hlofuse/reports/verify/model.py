@@ -5,7 +5,7 @@ from typing import overload
 from msgspec import to_builtins
 
 from hlofuse.format.fields import fields
-from hlofuse.ir import Instruction, Json, OrderSource, Record, replace
+from hlofuse.ir import Instruction, Json, OrderSource, Record, Strings, replace
 from hlofuse.passes.fusion.priority_fusion.observers import Disagreement
 from hlofuse.reports.common.head import Head
 
@@ -16,8 +16,8 @@ class KernelSide(Record):
     kind: str | None
     shape: str
     computation: str
-    operands: tuple[str, ...]
-    contents: tuple[str, ...]  # Opcodes of the operations inside a fusion, in order
+    operands: Strings
+    contents: Strings  # Opcodes of the operations inside a fusion, in order
 
 
 class FirstDifference(Record):
@@ -64,7 +64,7 @@ class FinalVerdict(Record):
     copies_actual: int
     only_xla: tuple[KernelSide, ...] = ()  # Kernels and then copies of XLA's that the replay lacks
     only_actual: tuple[KernelSide, ...] = ()  # Kernels and then copies of the replay that XLA lacks
-    renamed: tuple[str, ...] = ()  # Names of XLA's kernels that no replayed kernel has
+    renamed: Strings = ()  # Names of XLA's kernels that no replayed kernel has
 
     @property
     def agrees(self) -> bool:
@@ -88,7 +88,7 @@ class Verdict(Record):
     record: RecordVerdict | None = None  # None where XLA left no record of its steps
     note: str | None = None
     """A possible reason for a difference: files of other stages than the compared ones."""
-    not_dumped: tuple[str, ...] = ()
+    not_dumped: Strings = ()
     """Passes that changed our module and may have changed XLA's, but left no dump to compare with."""
     order: OrderSource = "text"  # The source of the replay's ids and use-lists
     head: Head | None = None
@@ -110,7 +110,7 @@ class Verdict(Record):
 class Tried(Record):
     """The modules replayed as one of the releases that the dumps leave open."""
 
-    releases: tuple[str, ...]  # The releases with equal decisions, oldest first
+    releases: Strings  # The releases with equal decisions, oldest first
     exact: int  # Modules that are exact so; unless `complete`, this many at most
     compared: int
     complete: bool
@@ -120,7 +120,7 @@ class Tried(Record):
 class Report(Record):
     target: str
     verdicts: tuple[Verdict, ...]
-    skipped: tuple[str, ...]  # Modules of a dump directory that lack the dumps to compare, with the reason
+    skipped: Strings  # Modules of a dump directory that lack the dumps to compare, with the reason
     tried: tuple[Tried, ...] = ()  # The releases that were tried, the best first; empty where one was enough
 
     @property
@@ -148,7 +148,7 @@ def side_of(i: Instruction | None) -> KernelSide | None:
     """Its name, shape and operands, and the operations inside a fusion; None for no kernel."""
     if i is None:
         return None
-    contents: tuple[str, ...] = ()
+    contents: Strings = ()
     if i.opcode == "fusion":
         contents = tuple(x.opcode for x in i.fused_computation.post_order() if x.opcode not in _QUIET)
     operands, where = tuple(o.name for o in i.operands), i.computation_name

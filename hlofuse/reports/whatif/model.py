@@ -10,7 +10,7 @@ from hlofuse.account.account import compared_us, scaled_saving
 from hlofuse.compilation import Checkpoint, Compilation, CompilationInput, ReplayConfig
 from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.format.fields import fields
-from hlofuse.ir import HlofuseError, Json, Progress, Record, replace
+from hlofuse.ir import HlofuseError, Json, Progress, Record, Strings, replace
 from hlofuse.ir.copy import same_module
 from hlofuse.passes.registry import single_passes
 from hlofuse.reports.common.model import Refusal, refusal_json, totals_json
@@ -25,14 +25,14 @@ class SweepAxis(Record):
     """A knob, or device number, and the values it takes in a sweep."""
 
     name: str
-    values: tuple[str, ...]  # As the user wrote them
+    values: Strings  # As the user wrote them
     unit: str = ""
     summary: str = ""
 
 
 class Point(Record):
     device: str | None
-    values: tuple[str, ...]  # One for each axis; empty for XLA's own replay on the device
+    values: Strings  # One for each axis; empty for XLA's own replay on the device
     is_xla: bool  # Every knob has XLA's value, and nothing else is changed
     difference: Comparison  # Against XLA's own replay on the same device
 
@@ -48,11 +48,11 @@ class Sweep(Record):
     filename: str | None
     target: str
     release: str
-    changes: tuple[str, ...]
+    changes: Strings
     """Changes that every point has in common."""
     axes: tuple[SweepAxis, ...]
     devices: tuple[str | None, ...]
-    xla_values: tuple[tuple[str, ...], ...]
+    xla_values: tuple[Strings, ...]
     """For each device: XLA's values of the axes."""
     xla: tuple[Totals, ...]
     """For each device: what XLA's own passes leave."""
@@ -229,7 +229,7 @@ class Ranking:
     target: str
     device: str | None
     release: str
-    changes: tuple[str, ...]
+    changes: Strings
     """Changes made before rules were relaxed; empty for XLA's own passes."""
     before: Totals
     after: Totals
@@ -367,7 +367,7 @@ def _start_of_joins(config: ReplayConfig, begun: Checkpoint | None) -> SharedSta
     return None
 
 
-def _names(passes: tuple[str, ...]) -> set[str]:
+def _names(passes: Strings) -> set[str]:
     return {text.partition("(")[0] for text in single_passes(passes)}
 
 
@@ -431,7 +431,7 @@ def sweep(
     )
 
 
-def _fixed_changes(config: ReplayConfig, axes: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def _fixed_changes(config: ReplayConfig, axes: Mapping[str, Sequence[str]]) -> Strings:
     return tuple(c for c in config.changes if c.partition("=")[0] not in axes)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hlofuse.account import PairDetail
 from hlofuse.format.fields import fields
-from hlofuse.ir.record import Json, Record
+from hlofuse.ir.record import Json, Record, Strings
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.model import CreatedBy, Place, created_by_json, place_json
 from hlofuse.rules.catalogue import Rule
@@ -26,7 +26,7 @@ class Story(Record):
     """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`,
     `inside` (part of `holder` all along), or `added` (by a pass after fusion)."""
     kernels: tuple[Place, ...] = ()  # The kernels it ended in
-    holds: tuple[str, ...] = ()  # For a fusion: the instructions of the input inside
+    holds: Strings = ()  # For a fusion: the instructions of the input inside
     as_producer: tuple[Decision, ...] = ()  # Going into its users
     as_consumer: tuple[Decision, ...] = ()  # Taking its operands in
     rewrites: tuple[Decision, ...] = ()
@@ -34,7 +34,7 @@ class Story(Record):
     """For `inside`: the fusion, reduce, sort… that it is a part of; passes decide about that one. For
     `kernel`: the call of the final module that is one kernel and holds it; None without one."""
     before_fusion: tuple[Change, ...] = ()  # The rewrites before fusion that led here
-    meant: tuple[str, ...] = ()
+    meant: Strings = ()
     """For a kernel that a line or an `op_name` means: the operations of the input that have it."""
     created_by: tuple[CreatedBy, ...] = ()  # The passes before fusion that created it
     copies: str | None = None  # For `added`: the final name of what it copies, where it is a copy
@@ -45,7 +45,7 @@ class Story(Record):
     limited_by: str = ""  # `memory-bound` and so on, of a kernel with an estimate
     apart: tuple[tuple[Place, Rule], ...] = ()
     """The other kernels that read or feed this one, each with the last rule that refused the two."""
-    communication: tuple[str, ...] = ()
+    communication: Strings = ()
     """For a collective: what it sends, what runs meanwhile, and why others are not combined with it."""
 
 
@@ -61,7 +61,7 @@ class PairAnswer(Record):
     producer_kernels: tuple[Place, ...]
     consumer_kernels: tuple[Place, ...]
     bytes_between: int  # Size of the producer's value, in bytes
-    path: tuple[str, ...] = ()  # `apart`: how the producer's value reaches the consumer, if it does
+    path: Strings = ()  # `apart`: how the producer's value reaches the consumer, if it does
     cost: PairDetail | None = None
     """The estimates: of a fused pair at that step, of others in the final module."""
     refused_user: str | None = None

@@ -15,7 +15,7 @@ from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.kernels import is_small_call
 from hlofuse.compilation import Compilation
 from hlofuse.format import fields, listing, printable
-from hlofuse.ir import HlofuseError, Instruction, Module, grouped, replace
+from hlofuse.ir import HlofuseError, Instruction, Module, Strings, grouped, replace
 from hlofuse.ir.names import Origin, names_in, own_name
 from hlofuse.passes.collectives import related
 from hlofuse.pipelines.gpu.after_fusion import combiners
@@ -62,7 +62,7 @@ def _without_cost(
     fused = [e for e in touching if e.event == "fuse"]
     refused = [e for e in touching if e.event == "ineligible"]
     settled: Event | None = None
-    path: tuple[str, ...] = ()
+    path: Strings = ()
     refused_user: str | None = None
     before_results = [e for e in refused if e.pass_name not in FURTHER_RESULTS]
     direct = _feeds(producer, consumer, facts) or last_priority(producer, consumer, facts) is not None
@@ -211,7 +211,7 @@ def _used_through(producer: str, consumer: str, facts: Facts) -> list[Instructio
     return found
 
 
-def _path(producer: str, consumer: str, facts: Facts) -> tuple[str, ...]:
+def _path(producer: str, consumer: str, facts: Facts) -> Strings:
     """The shortest way from one to the other along users; empty if there is none."""
     start, goal = facts.before.get(producer), facts.before.get(consumer)
     if start is None or goal is None or start is goal:
@@ -448,7 +448,7 @@ def meanwhile(overlap: Overlap, start: Instruction, account: Account) -> str:
     return "Nothing can run meanwhile: all other kernels of its computation wait for it or feed it."
 
 
-def _not_combined(x: Instruction, other: Instruction, flags: tuple[str, ...]) -> str:
+def _not_combined(x: Instruction, other: Instruction, flags: Strings) -> str:
     """The reason why two collectives of a computation are not one; "" where it is not known."""
     first = started_by(x)
     second = started_by(other)
