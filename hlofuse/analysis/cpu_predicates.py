@@ -4,7 +4,7 @@ from typing import Any
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import values, with_trait
-from hlofuse.ir.shape import COMPLEX_TYPES
+from hlofuse.ir.shape import COMPLEX_TYPES, Dims
 from hlofuse.releases import AROUND_FUSION, Release
 from .elementwise import is_elementwise, is_expensive, is_expensive_division
 from .kernels import inside
@@ -97,11 +97,11 @@ def dot_strategy(dot: Instruction) -> tuple[str, str]:
     return NAIVE, f"Eigen has no matmul for {dot.element_type}"
 
 
-def _is_small(sizes: tuple[int, ...]) -> bool:
+def _is_small(sizes: Dims) -> bool:
     return len(sizes) <= 1 or (len(sizes) == 2 and min(sizes) <= _SIDE_ELEMENTS)
 
 
-def _sizes(sizes: tuple[int, ...]) -> str:
+def _sizes(sizes: Dims) -> str:
     return "×".join(map(str, sizes)) or "a scalar"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from hlofuse.ir.attributes.window import WindowDimension
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import with_trait
-from hlofuse.ir.shape import Shape
+from hlofuse.ir.shape import Dims, Shape
 from .convolution import dimension_numbers, window_dimensions, window_size
 from .custom_calls import custom_call_target
 from .elementwise import ELEMENTWISE_OPCODES
@@ -47,7 +47,7 @@ def ragged_dot_flops(instruction: Instruction) -> int:
 
 def _contraction_flops(instruction: Instruction, result: Shape) -> int:
     left = instruction.operand.shape.dimensions
-    contracted: tuple[int, ...] = instruction.attributes.get("lhs_contracting_dims", ())
+    contracted: Dims = instruction.attributes.get("lhs_contracting_dims", ())
     return FMA_FLOPS * elements(result) * math.prod(left[d] for d in contracted if d < len(left))
 
 

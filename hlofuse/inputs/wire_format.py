@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hlofuse.format import listing, printable
-from hlofuse.ir import HlofuseError, Module, values, with_trait
+from hlofuse.ir import Dims, HlofuseError, Module, values, with_trait
 from hlofuse.ir.unique_ids import ComputationIds, Element, UniqueIds
 from .part import PartError, as_jaxlib_reads, foreign_dialects, read_stablehlo_part
 from .text import read_bytes
@@ -84,7 +84,7 @@ def _is_computation(data: bytes) -> bool:
     return False
 
 
-Signature: TypeAlias = tuple[str, tuple[tuple[int, ...], ...]]
+Signature: TypeAlias = tuple[str, tuple[Dims, ...]]
 """Opcode and dimensions of the result's arrays: enough to detect a name of another operation."""
 _OPCODE, _SHAPE = 2, 3
 _DIMENSIONS, _TUPLE_SHAPES = 3, 4
@@ -197,7 +197,7 @@ def instructions_of(data: bytes) -> Iterator[bytes]:
         yield from messages(computation, _INSTRUCTIONS)
 
 
-def _arrays(shape: bytes) -> Iterator[tuple[int, ...]]:
+def _arrays(shape: bytes) -> Iterator[Dims]:
     parts = list(messages(shape, _TUPLE_SHAPES))
     for part in parts:
         yield from _arrays(part)

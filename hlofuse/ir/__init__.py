@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .shape import COMPLEX_TYPES as COMPLEX_TYPES
     from .shape import FLOATING_TYPES as FLOATING_TYPES
     from .shape import INTEGER_TYPES as INTEGER_TYPES
+    from .shape import Dims as Dims
     from .shape import Layout as Layout
     from .shape import Shape as Shape
     from .text.printer import print_module as print_module
@@ -61,7 +62,7 @@ _NAMES = {
     "opcodes": "PrintOptions values with_trait",
     "record": "AnyPath Json Progress Record Strings replace",
     "removing": "has_side_effect remove_with_unused_operands replace_instruction set_attribute",
-    "shape": "COMPLEX_TYPES FLOATING_TYPES INTEGER_TYPES Layout Shape",
+    "shape": "COMPLEX_TYPES FLOATING_TYPES INTEGER_TYPES Dims Layout Shape",
     "text.printer": "print_module",
     "text.reader": "parse_module",
     "texts": "packaged",

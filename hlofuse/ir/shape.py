@@ -7,9 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from typing import TypeAlias
 
 from hlofuse.ir.opcodes import values
 from .record import Record, replace
+
+Dims: TypeAlias = tuple[int, ...]  # Sizes or numbers of dimensions
 
 
 class _BitWidths(dict[str, int]):
@@ -69,7 +72,7 @@ class Layout(Record):
     """Memory layout of an array (`xla::Layout`): dimension numbers from minor to major, and extras. `suffix`
     has every further property in XLA's notation and order, without the leading colon: `T(8,128)(2,1)S(1)`."""
 
-    minor_to_major: tuple[int, ...]
+    minor_to_major: Dims
     suffix: str = ""
 
     @property
@@ -89,7 +92,7 @@ class Layout(Record):
         return int(self._call("E") or 0)
 
     @property
-    def tiles(self) -> tuple[tuple[int, ...], ...]:
+    def tiles(self) -> tuple[Dims, ...]:
         """The sizes of each tile, `COMBINED` for `*`; empty for a layout without tiles."""
         return _tiles(self.suffix) if "T(" in self.suffix else ()
 
@@ -107,7 +110,7 @@ COMBINED = 0  # In a tile: this dimension is combined with the next one (`Tile::
 
 
 @cache
-def _tiles(suffix: str) -> tuple[tuple[int, ...], ...]:
+def _tiles(suffix: str) -> tuple[Dims, ...]:
     found = re.search(r"(?<![A-Z])T((?:\([^)]*\))+)", suffix)
     texts = re.findall(r"\(([^)]*)\)", found[1]) if found is not None else []
     return tuple(tuple(int(n) if n.isdigit() else COMBINED for n in re.findall(r"\d+|\*", t)) for t in texts)
@@ -139,10 +142,10 @@ class Shape:
     dynamic ones, `UNBOUNDED` for unknown sizes), maybe a layout; tuples and buffers `tuple_shapes`."""
 
     element_type: str
-    dimensions: tuple[int, ...] = ()
+    dimensions: Dims = ()
     layout: Layout | None = None
     tuple_shapes: tuple[Shape, ...] = ()
-    dynamic_dimensions: tuple[int, ...] = field(default=())
+    dynamic_dimensions: Dims = field(default=())
     """Numbers of the dimensions whose size is only bounded, written `<=N` (or `?` when unbounded)."""
 
     @cached_property
@@ -265,7 +268,7 @@ class Shape:
         return sum(s.leaves_size for s in self.tuple_shapes) if self.is_tuple else self.buffer_size
 
     @cached_property
-    def minor_to_major(self) -> tuple[int, ...]:
+    def minor_to_major(self) -> Dims:
         """The layout's order, row-major where no layout is written."""
         if self.layout is not None:
             return self.layout.minor_to_major
@@ -301,14 +304,14 @@ class Shape:
         """The same array of another element type (`ShapeUtil::ChangeElementType`)."""
         return replace(self, element_type=element_type)
 
-    def leaves(self, index: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Shape]]:
+    def leaves(self, index: Dims = ()) -> Iterator[tuple[Dims, Shape]]:
         """Every leaf with its index path (`ShapeUtil::GetLeafShapes`)."""
         if not self.is_tuple:
             yield index, self
         for i, s in enumerate(self.tuple_shapes if self.is_tuple else ()):
             yield from s.leaves((*index, i))
 
-    def subshapes(self, index: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Shape]]:
+    def subshapes(self, index: Dims = ()) -> Iterator[tuple[Dims, Shape]]:
         """The shape and its subshapes with their index paths, outermost first (`ForEachSubshape`)."""
         yield index, self
         for i, s in enumerate(self.tuple_shapes):

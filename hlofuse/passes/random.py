@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from hlofuse.ir import Computation, Instruction, Module, Record, Shape, computation_of, module_of
+from hlofuse.ir import Computation, Dims, Instruction, Module, Record, Shape, computation_of, module_of
 from hlofuse.rules.rewrites import RANDOM_BITS
 from hlofuse.trace import Recorder
 from .base import Explained, NotRepresentable, Pass, expand_each, find_each, substituted
@@ -121,7 +121,7 @@ def _increase(number: Parts, by: _Op, sizes: Sequence[int] = ()) -> Parts:
 class Halves(Record):
     """The composition of an array from two halves (`SplitShapeIntoHalves`)."""
 
-    sizes: tuple[int, ...]
+    sizes: Dims
 
     @property
     def dimension(self) -> int:
@@ -129,7 +129,7 @@ class Halves(Record):
         even = [d for d, n in enumerate(self.sizes) if n % 2 == 0]
         return even[0] if even else self.sizes.index(max(self.sizes))
 
-    def _parts(self, count: int) -> tuple[int, ...]:
+    def _parts(self, count: int) -> Dims:
         if not self.sizes:
             return (count,)
         d = self.dimension
@@ -137,11 +137,11 @@ class Halves(Record):
         return (*self.sizes[:d], half, count, *self.sizes[d + 1 :])
 
     @property
-    def half(self) -> tuple[int, ...]:
+    def half(self) -> Dims:
         return self._parts(1)
 
     @property
-    def both(self) -> tuple[int, ...]:
+    def both(self) -> Dims:
         return self._parts(2)
 
     def combined(self, parts: Parts) -> _Op:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from hlofuse.ir.shape import Shape
+from hlofuse.ir.shape import Dims, Shape
 from .device import DeviceDescription
-from .shapes import NO_BITS, Dims, inverse
+from .shapes import NO_BITS, inverse
 from .ticks import ceil_of_ratio
 
 _MAX_THREADS_OF_ROW = 1024

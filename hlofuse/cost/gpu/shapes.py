@@ -2,12 +2,10 @@
 
 import math
 from functools import lru_cache
-from typing import TypeAlias
 
-from hlofuse.ir.shape import COMPLEX_TYPES, Shape
+from hlofuse.ir.shape import COMPLEX_TYPES, Dims, Shape
 from .ticks import fp32
 
-Dims: TypeAlias = tuple[int, ...]  # Sizes or numbers of dimensions
 NO_BITS = 2**31 - 1  # Bits of a shape that is not an array, where the minimum is taken
 
 

@@ -4,9 +4,9 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from hlofuse.ir.shape import Shape
+from hlofuse.ir.shape import Dims, Shape
 from .device import DeviceDescription
-from .shapes import NO_BITS, Dims, inverse, normalized_transpose
+from .shapes import NO_BITS, inverse, normalized_transpose
 
 _BANKS = 32
 _BANK_BITS = 32

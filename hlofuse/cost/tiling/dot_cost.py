@@ -5,9 +5,8 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.shapes import Dims
 from hlofuse.cost.gpu.ticks import ceil_of_ratio, fp32, nanoseconds, seconds
-from hlofuse.ir.shape import BIT_WIDTH
+from hlofuse.ir.shape import BIT_WIDTH, Dims
 from .triton_support import DotDimensions
 
 _GIGABYTE = 1 << 30

@@ -11,10 +11,10 @@ from typing import cast
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_costs import DEFAULT_FLOPS, op_profile, straddles_warps
-from hlofuse.cost.gpu.shapes import Dims, reshape_is_bitcast
+from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import values, with_trait
-from hlofuse.ir.shape import Shape
+from hlofuse.ir.shape import Dims, Shape
 from hlofuse.releases import Release
 from .expressions import ZERO, Expr, add, constant, floordiv, mod, mul, negate, substitute, subtract, variable
 from .indexing_map import IndexingMap, identity, make_map, map_from_sizes, simplify_keeping_points

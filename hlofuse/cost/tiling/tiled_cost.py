@@ -11,7 +11,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import OperandRead
 from hlofuse.cost.gpu.ticks import INFINITE, TICKS_PER_SECOND
 from hlofuse.cost.gpu.timing import flops_per_ns_and_fpu
-from hlofuse.ir import Record, grouped
+from hlofuse.ir import Dims, Record, grouped
 from hlofuse.releases import Release
 from .analysis import Analysis, TiledNode, dot_contraction
 from .constraints import NotTiled, Operation
@@ -121,7 +121,7 @@ def dot_problem(view: FusionView, op: int) -> Dot | None:
     return dot_of(dims, lhs, rhs, (types[0], types[1], kind.shape.element_type))
 
 
-def dot_tile_sizes(view: FusionView) -> dict[int, tuple[int, ...]]:
+def dot_tile_sizes(view: FusionView) -> dict[int, Dims]:
     """Contracting tile sizes from the backend configs of dots (`TilingFromAnnotatedFusion`)."""
     result = {}
     for op, kind in enumerate(view.kinds):
@@ -163,7 +163,7 @@ def dot_times(
     exprs = [*node.tile.sizes, node.operands[0].tile.sizes[along]]
     columns = [np.broadcast_to(sizes.value(e), (count,)).tolist() for e in exprs]
     compute, total = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    cached = dict[tuple[int, ...], DotTime | None]()
+    cached = dict[Dims, DotTime | None]()
     for i, (*tile, tile_k, w) in enumerate(zip(*columns, warps.tolist(), strict=True)):
         key = (*tile, tile_k, w)
         if key not in cached:

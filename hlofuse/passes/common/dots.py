@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from hlofuse.ir import Instruction, Record, Shape, computation_of
+from hlofuse.ir import Dims, Instruction, Record, Shape, computation_of
 from hlofuse.ir.attributes.attributes import written
 from hlofuse.ir.attributes.parsers import parse_value
 from .make import add
@@ -11,25 +11,25 @@ from .shapes import array, others
 
 
 class DotDimensions(Record):
-    lhs_batch: tuple[int, ...] = ()
-    rhs_batch: tuple[int, ...] = ()
-    lhs_contracting: tuple[int, ...] = ()
-    rhs_contracting: tuple[int, ...] = ()
+    lhs_batch: Dims = ()
+    rhs_batch: Dims = ()
+    lhs_contracting: Dims = ()
+    rhs_contracting: Dims = ()
 
     @staticmethod
     def of(dot: Instruction) -> "DotDimensions":
         return _read(*map(dot.attributes.raw_items.get, _DIMENSIONS))
 
-    def batch(self, operand: int) -> tuple[int, ...]:
+    def batch(self, operand: int) -> Dims:
         return self.rhs_batch if operand else self.lhs_batch
 
-    def contracting(self, operand: int) -> tuple[int, ...]:
+    def contracting(self, operand: int) -> Dims:
         return self.rhs_contracting if operand else self.lhs_contracting
 
-    def fixed(self, operand: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def fixed(self, operand: int) -> tuple[Dims, Dims]:
         return self.batch(operand), self.contracting(operand)
 
-    def free(self, operand: int, rank: int) -> tuple[int, ...]:
+    def free(self, operand: int, rank: int) -> Dims:
         """Dimensions neither batch nor contracting (`GetNonContractingDims`)."""
         return tuple(others(rank, sum(self.fixed(operand), ())))
 
@@ -49,7 +49,7 @@ class DotDimensions(Record):
         return {name: written(value) for name, value in found.items() if value or "contracting" in name}
 
 
-def free_dimensions(dot: Instruction) -> list[tuple[int, ...]]:
+def free_dimensions(dot: Instruction) -> list[Dims]:
     """Dimensions neither batch nor contracting, of each operand."""
     dims = DotDimensions.of(dot)
     return [dims.free(k, o.rank) for k, o in enumerate(dot.operands)]

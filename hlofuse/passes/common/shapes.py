@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Instruction, Layout, Shape, replace
+from hlofuse.ir import Dims, Instruction, Layout, Shape, replace
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, SliceRanges, Window
 
 
@@ -22,7 +22,7 @@ def with_layout(element_type: str, dimensions: Iterable[int], minor_to_major: It
 
 
 @lru_cache(maxsize=4096)  # of equal shapes that are one object everything is worked out once
-def _laid_out(element_type: str, dimensions: tuple[int, ...], minor_to_major: tuple[int, ...]) -> Shape:
+def _laid_out(element_type: str, dimensions: Dims, minor_to_major: Dims) -> Shape:
     return Shape(element_type, dimensions, Layout(minor_to_major))
 
 
@@ -70,7 +70,7 @@ def permuted(shape: Shape, permutation: Sequence[int]) -> Shape:
     return with_layout(shape.element_type, permute(shape.dimensions, permutation), order)
 
 
-def permute(values: Sequence[int], permutation: Sequence[int]) -> tuple[int, ...]:
+def permute(values: Sequence[int], permutation: Sequence[int]) -> Dims:
     """`Permute`: the i-th result is the value at `permutation[i]`; composes permutations, too."""
     return tuple(values[p] for p in permutation)
 
@@ -130,7 +130,7 @@ def unmodified_by_reshape(source: Shape, result: Shape, dimensions: Sequence[int
 
 
 @lru_cache(maxsize=4096)
-def ones_moved(source: Shape, result: Shape) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def ones_moved(source: Shape, result: Shape) -> tuple[Dims, Dims] | None:
     """The ones that a reshape deletes and inserts; None for more (`InsertedOrDeleted1SizedDimensions`)."""
     deleted = list[int]()
     inserted = list[int]()
@@ -153,12 +153,12 @@ def physical(shape: Shape) -> Shape:
 
 
 @lru_cache(maxsize=4096)
-def relaid(shape: Shape, minor_to_major: tuple[int, ...]) -> Shape:
+def relaid(shape: Shape, minor_to_major: Dims) -> Shape:
     """The shape with another order in memory."""
     return replace(shape, layout=Layout(minor_to_major))
 
 
-def transpose_for_bitcast(source: Shape, result: Shape) -> tuple[int, ...] | None:
+def transpose_for_bitcast(source: Shape, result: Shape) -> Dims | None:
     """The transpose that a bitcast is, if it is one (`DeduceTransposeDimensionsForBitcast`)."""
     if source.rank != result.rank:
         return None
@@ -199,12 +199,12 @@ def aligned(source: Shape, result: Shape) -> Shape | None:
     return relaid(result, tuple(order))
 
 
-def numbers_of(x: Instruction, name: str) -> tuple[int, ...]:
+def numbers_of(x: Instruction, name: str) -> Dims:
     """A list of numbers; none where the attribute is not there."""
     return tuple(x.attributes.get(name, ()))
 
 
-def slice_sizes_of(x: Instruction) -> tuple[int, ...]:
+def slice_sizes_of(x: Instruction) -> Dims:
     """The size along each dimension of a slice that a gather reads, or a scatter writes."""
     if x.opcode == "gather":
         return numbers_of(x, "slice_sizes")

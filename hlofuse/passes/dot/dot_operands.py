@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Instruction, Module, Predicate, Record, numbered, replace_instruction, values
+from hlofuse.ir import Dims, Instruction, Module, Predicate, Record, numbered, replace_instruction, values
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES
 from hlofuse.passes.base import (
@@ -229,8 +229,8 @@ CATEGORIES = (BATCH, FREE, CONTRACTING)
 class DotOperand(Record):
     """The sizes of the operand's dimensions, and its batch, non-contracting and contracting dimensions."""
 
-    sizes: tuple[int, ...]
-    groups: tuple[tuple[int, ...], ...]
+    sizes: Dims
+    groups: tuple[Dims, ...]
 
     @classmethod
     def of(cls, dot: Instruction, operand: int) -> DotOperand:
@@ -271,7 +271,7 @@ class DotOperand(Record):
         sizes[group[0]] = self.total(category)
         return DotOperand(tuple(sizes), self.groups)._without(group[1:])
 
-    def consecutive(self, category: int) -> tuple[int, ...]:
+    def consecutive(self, category: int) -> Dims:
         """The permutation that puts a category last, in its own order (`PermuteToConsecutive`)."""
         group = self.groups[category]
         return (*(d for d in range(len(self.sizes)) if d not in group), *group)

@@ -8,7 +8,7 @@ import numpy as np
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
-from hlofuse.ir import Instruction, Module, Predicate, Shape, set_attribute
+from hlofuse.ir import Dims, Instruction, Module, Predicate, Shape, set_attribute
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, SliceRanges, Window
 from hlofuse.passes.base import NotRepresentable, Pass, VisitPass, expand_each, replaced, visit_module
 from hlofuse.passes.common import make
@@ -142,7 +142,7 @@ def maybe_bitcast(instruction: Instruction, shape: Shape) -> Instruction:
     return instruction if instruction.shape.key == shape.key else bitcast(instruction, shape)
 
 
-def to_memory(shape: Shape) -> tuple[int, ...]:
+def to_memory(shape: Shape) -> Dims:
     """Dimensions from major to minor: the transpose that makes it row-major (`ToTransposeDimensions`)."""
     return shape.minor_to_major[::-1]
 

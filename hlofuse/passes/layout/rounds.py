@@ -3,7 +3,7 @@ first (asked), a round before them finds what callees want, and callers leave op
 
 from collections.abc import Callable
 
-from hlofuse.ir import Computation, Instruction, Module, Predicate, Shape, computation_of, set_attribute
+from hlofuse.ir import Computation, Dims, Instruction, Module, Predicate, Shape, computation_of, set_attribute
 from hlofuse.passes.common.calls import replace_users
 from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.shapes import relaid
@@ -106,7 +106,7 @@ def found_layouts(layouts: LayoutAssignment, instruction: Instruction, is_reques
     """The shape with the layouts its buffers have got, or were asked for (`InferArrayLayout`)."""
     buffers = layouts.buffers.of(instruction)
 
-    def laid(shape: Shape, index: tuple[int, ...]) -> Shape:
+    def laid(shape: Shape, index: Dims) -> Shape:
         if shape.is_tuple:
             return Shape.tuple_of([laid(part, (*index, k)) for k, part in enumerate(shape.tuple_shapes)])
         if not shape.is_array or not shape.rank:

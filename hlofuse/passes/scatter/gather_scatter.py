@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Instruction, Module, Shape, replace_instruction
+from hlofuse.ir import Computation, Dims, Instruction, Module, Shape, replace_instruction
 from hlofuse.passes.base import NotRepresentable, Pass, ReleasePass, RewritePass, expand_each, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation
@@ -134,7 +134,7 @@ def _takes_all(gather: Instruction) -> bool:
     return numbers_of(gather, "slice_sizes") == tuple(gather.operand.shape.dimensions)
 
 
-def _dropped_dimensions(gather: Instruction) -> tuple[int, ...]:
+def _dropped_dimensions(gather: Instruction) -> Dims:
     """`GetDegeneratedSliceDims`."""
     return numbers_of(gather, "collapsed_slice_dims") + numbers_of(gather, "operand_batching_dims")
 

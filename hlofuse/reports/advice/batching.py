@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Computation, Instruction, Shape, computation_of, has_side_effect, reach, values
+from hlofuse.ir import Computation, Dims, Instruction, Shape, computation_of, has_side_effect, reach, values
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES
 from hlofuse.passes.common import make
@@ -106,7 +106,7 @@ class Batch:
         roots = enumerate(self.body.root.operands)
         return [(k, x) for k, x in roots if k != self.number and not is_element(x, self.given, k)]
 
-    def written(self, k: int, places: tuple[int, ...] = (1,)) -> Instruction | None:
+    def written(self, k: int, places: Dims = (1,)) -> Instruction | None:
         """The part that an iteration writes at its own place of an array, from the end on for −1, or None."""
         x = self.body.root.operands[k]
         rows = x.rank and x.shape.dimensions[0] >= self.trips and is_element(x.operand, self.given, k)

@@ -8,7 +8,7 @@ from math import prod
 from msgspec import Struct
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, Predicate, SliceRange, SliceRanges, Window, WindowDimension, reach
+from hlofuse.ir import Dims, Instruction, Predicate, SliceRange, SliceRanges, Window, WindowDimension, reach
 from hlofuse.ir.opcodes import values as opcodes
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
@@ -495,7 +495,7 @@ class View(Struct):
     sizes: dict[int, int]
     last: Last
     rows: dict[Shape, Instruction] = {}
-    done: dict[tuple[Instruction, tuple[int, ...]], Labelled | None] = {}
+    done: dict[tuple[Instruction, Dims], Labelled | None] = {}
 
     def of(self, x: Instruction, labels: list[int]) -> Labelled | None:
         if len({*labels}) == len(labels) and self.sizes.keys().isdisjoint(labels):
