@@ -9,16 +9,8 @@ import click
 from hlofuse.format.escape import command_line, printable
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.inputs import choose_target, load
+from hlofuse.inputs import dump_directory as dumps
 from hlofuse.inputs.companions import Companions
-from hlofuse.inputs.dump_directory import (
-    DumpDirectory,
-    case_bytes,
-    corpus_cases,
-    corpus_file,
-    folders_with_dumps,
-    is_corpus_case,
-    is_tpu_case,
-)
 from hlofuse.inputs.identity import identify_file
 from hlofuse.inputs.profile import is_profile, read_profile, slowest_module
 from hlofuse.ir.errors import HlofuseError
@@ -63,24 +55,24 @@ def _lines(path: str) -> Iterator[str]:
     if is_profile(path):
         yield from _profile(path)
         return
-    if not folder.is_dir() or is_corpus_case(folder):
+    if not folder.is_dir() or dumps.is_corpus_case(folder):
         yield from _module(path)
         return
-    if cases := corpus_cases(folder):
+    if cases := dumps.corpus_cases(folder):
         yield f"{printable(path)}: {plural(len(cases), 'captured module')}"
-        cases = sorted(cases, key=case_bytes, reverse=True)
-        yield from _listing([(case.name, case_bytes(case)) for case in cases])
+        cases = sorted(cases, key=dumps.case_bytes, reverse=True)
+        yield from _listing([(case.name, dumps.case_bytes(case)) for case in cases])
         ran = slowest_module(path)
         shown = folder / ran if ran else cases[0]
-        stage = "after" if is_tpu_case(shown) else "before"
-        first = corpus_file(shown, stage)
+        stage = "after" if dumps.is_tpu_case(shown) else "before"
+        first = dumps.corpus_file(shown, stage)
         head = (yield from _head(first, shown.name)) if first is not None else None
         verify = ("compare the replay with XLA", "verify", path)
         check = ("check all of them in CI", "check", path, "--max-kernels", "50")
         yield from _next(str(shown), without=_without(head), more=[check, verify])
         return
     try:
-        modules = DumpDirectory(folder).modules
+        modules = dumps.DumpDirectory(folder).modules
     except HlofuseError as error:
         yield from _below(folder, str(error))
         return
@@ -118,7 +110,7 @@ def _profile(path: str) -> Iterator[str]:
 
 def _below(folder: Path, error: str) -> Iterator[str]:
     """The subdirectories that have dumps; without any, how to get one."""
-    found = folders_with_dumps(folder)
+    found = dumps.folders_with_dumps(folder)
     if found:
         yield "HLO dumps in:"
         yield from _listing([(str(child), 0) for child in found])

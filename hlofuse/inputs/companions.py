@@ -14,16 +14,7 @@ from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format.escape import printable
 from hlofuse.ir import AnyPath, HlofuseError, Json, Module, Record, Strings, replace
 from hlofuse.pipelines.flags import from_debug_options, merged, split_flags, that_change_fusion
-from .dump_directory import (
-    DumpDirectory,
-    DumpedModule,
-    DumpFile,
-    corpus_cases,
-    corpus_file,
-    dumped_module,
-    is_corpus_case,
-    read_name,
-)
+from . import dump_directory as dumps
 from .profile import device_of, is_profile, read_profile
 from .text import read_text
 
@@ -66,9 +57,9 @@ class Companions:
             return False
 
     @cached_property
-    def file(self) -> DumpFile | None:
+    def file(self) -> dumps.DumpFile | None:
         """The parts of the name of a dump; None for another file."""
-        return read_name(self.path) if self.path is not None else None
+        return dumps.read_name(self.path) if self.path is not None else None
 
     @cached_property
     def folder(self) -> Path:
@@ -80,9 +71,9 @@ class Companions:
         return self.path is not None and is_profile(str(self.path))
 
     @cached_property
-    def dump(self) -> DumpedModule | None:
+    def dump(self) -> dumps.DumpedModule | None:
         """All dumps of the module; None where its file is no dump."""
-        return dumped_module(self.path) if self.path is not None and self.file is not None else None
+        return dumps.dumped_module(self.path) if self.path is not None and self.file is not None else None
 
     @cached_property
     def names(self) -> Sequence[str]:
@@ -96,12 +87,12 @@ class Companions:
         if self.path is None:
             return []
         folder = self.folder
-        is_case = is_corpus_case(folder)
+        is_case = dumps.is_corpus_case(folder)
         chosen = None if self.is_directory else self.dump
         if self.is_directory and not is_case:
-            if cases := corpus_cases(folder):
+            if cases := dumps.corpus_cases(folder):
                 return [n for c in cases if self.module in (None, c.name) for n in os.listdir(c)]
-            directory = DumpDirectory(folder)
+            directory = dumps.DumpDirectory(folder)
             chosen = directory.pick(self.module) if self.module is not None else directory.main()
             folder = directory.path
         if chosen is not None:
@@ -121,7 +112,7 @@ class Companions:
             busiest = max(profile.devices, key=lambda d: d.busy_us)
             return Stamp(profile.jaxlib, busiest.kind, device_of(profile), "", "the profile")
         folders = [self.folder]
-        if any(corpus_file(self.folder, name) for name in ("before", "before_optimizations")):
+        if any(dumps.corpus_file(self.folder, name) for name in ("before", "before_optimizations")):
             folders.append(self.folder.resolve().parent)
         files = (folder / name for folder in folders for name in (STAMP, MANIFEST))
         return next((stamp for file in files if (stamp := _read_stamp(file)) is not None), None)
@@ -187,7 +178,7 @@ class Companions:
         if self.path is None:
             return None
         if self.path.name.startswith(("before.hlo", "before_optimizations.hlo")):
-            after = corpus_file(self.folder, "after")
+            after = dumps.corpus_file(self.folder, "after")
             return (after, False) if after is not None else None
         if self.dump is None:
             return None
@@ -204,7 +195,7 @@ class Companions:
         if self.path is None:
             return None
         if self.path.name.startswith(("before.hlo", "before_optimizations.hlo", "after.hlo")):
-            return corpus_file(self.folder, "after_optimizations")
+            return dumps.corpus_file(self.folder, "after_optimizations")
         finished = self.dump.finished if self.dump is not None else None
         of_gpu = finished is not None and "gpu_after_optimizations" in finished.name
         return finished if of_gpu == target.startswith("gpu") else None

@@ -15,16 +15,7 @@ from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.dump_directory import corpus_file, dumped_module
 from hlofuse.ir import HlofuseError, Json, replace
 from hlofuse.reports.common.names import launched_in
-from hlofuse.reports.fused.tpu import (
-    TpuPair,
-    compare_tpu,
-    edges_of,
-    final_edges,
-    kernel_stories,
-    pair_json,
-    print_tpu,
-    tpu_files,
-)
+from hlofuse.reports.fused import tpu
 from hlofuse.reports.why import PairAnswer, Story
 from hlofuse.reports.why.model import SCHEMA as WHY
 from hlofuse.reports.why.model import answers_json
@@ -117,12 +108,12 @@ def tpu_reasons(report: Program, names: Sequence[str]) -> Answer[Any] | None:
 
     def draw(console: Console, limit: int = 20, details: bool = False) -> None:
         if details or not draw_kernels(final, names, pair, console, limit):
-            print_tpu(pair, console, limit=limit)
+            tpu.print_tpu(pair, console, limit=limit)
 
     return Answer(
         " and ".join(names),
         lambda: pair,
-        json=lambda data: {"schema": WHY, "about": "tpu", "asked": [*names], **pair_json(data)},
+        json=lambda data: {"schema": WHY, "about": "tpu", "asked": [*names], **tpu.pair_json(data)},
         body=draw,
         rows_of="pairs",
         entries_of=lambda data: data.edges,
@@ -140,7 +131,7 @@ def _final_names(final: Program, name: str) -> set[str]:
 def draw_kernels(
     final: Program,
     queries: Sequence[str],
-    pair: TpuPair | None,
+    pair: tpu.TpuPair | None,
     console: Console,
     limit: int,
 ) -> bool:
@@ -148,21 +139,21 @@ def draw_kernels(
     names = _final_names(final, queries[0]) if len(queries) == 1 else set()
     if names:
         account = final.account_as_it_is
-        found, total = kernel_stories(account, names, pair), account.totals.kernels
+        found, total = tpu.kernel_stories(account, names, pair), account.totals.kernels
         print_answers(found, queries, console, limit=limit, details=False, total=total)
     return bool(names)
 
 
-def tpu_pair(report: Program, names: Sequence[str], final: Program) -> TpuPair | None:
+def tpu_pair(report: Program, names: Sequence[str], final: Program) -> tpu.TpuPair | None:
     """XLA:TPU's fusions in the input's dumps, or its pairs of these names, maybe of `final`; else None."""
     options = report.options
     is_file = options.input != "-" and options.given is None and report.identity.backend.value == "tpu"
-    files = tpu_files(Path(options.input), options.module) if is_file else None
+    files = tpu.tpu_files(Path(options.input), options.module) if is_file else None
     if files is None:
         return None
     with options.listener.activity("comparing"):
         before = load(files[0])
-        pair = compare_tpu(before, load(files[1]))
+        pair = tpu.compare_tpu(before, load(files[1]))
     if not names:
         return pair
 
@@ -175,9 +166,9 @@ def tpu_pair(report: Program, names: Sequence[str], final: Program) -> TpuPair |
         return launched_in(final.account_as_it_is.module, name)
 
     named = [*map(meant, names)]
-    edges = edges_of(named, pair.edges)
+    edges = tpu.edges_of(named, pair.edges)
     if not edges and final.is_fused:
-        edges = edges_of(named, final_edges(final.account_as_it_is.module))
+        edges = tpu.edges_of(named, tpu.final_edges(final.account_as_it_is.module))
     return replace(pair, edges=edges, changes=(), changed=0, queries=names)
 
 

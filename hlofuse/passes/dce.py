@@ -10,15 +10,8 @@ from hlofuse.ir.removing import (
     remove_with_unused_operands,
     replace_instruction,
 )
+from hlofuse.rules import rewrites as rules
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.rewrites import (
-    DEAD_COMPUTATION,
-    DEAD_INSTRUCTION,
-    DEAD_PARAMETER,
-    ELEMENT_OF_TUPLE,
-    UNUSED_OUTPUT,
-    WHOLE_TUPLE,
-)
 from hlofuse.trace import Recorder
 from .base import Pass, substituted
 
@@ -35,7 +28,7 @@ class HloDCE(Pass):
             del unreached[computation]
             changed |= remove_dead_instructions(computation, recorder)
         for computation in unreached:
-            recorder.apply(DEAD_COMPUTATION, computation.name, [computation.name], [])
+            recorder.apply(rules.DEAD_COMPUTATION, computation.name, [computation.name], [])
         module.remove_computation(*unreached)
         return changed or bool(unreached)
 
@@ -46,12 +39,12 @@ def remove_dead_instructions(computation: Computation, recorder: Recorder) -> bo
     dead = [x for x in computation if not x.users and _can_remove(x)]
     for instruction in dead:
         removed = remove_with_unused_operands(instruction)
-        recorder.apply(DEAD_INSTRUCTION, computation.name, removed, [])
+        recorder.apply(rules.DEAD_INSTRUCTION, computation.name, removed, [])
     changed |= bool(dead)
     for parameter in reversed(computation.parameters):
         if is_dead(parameter) and is_safely_removable(parameter):
             removed = remove_with_unused_operands(parameter)
-            recorder.apply(DEAD_PARAMETER, computation.name, removed, [])
+            recorder.apply(rules.DEAD_PARAMETER, computation.name, removed, [])
             changed = True
     return changed
 
@@ -96,7 +89,7 @@ def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:
         for element in list(fusion.users):
             substituted(element, fusion, preserve_sharding=True)
         root.replace_all_uses_with(root.operands[used_indices[0]])
-    recorder.apply(UNUSED_OUTPUT, body.name, removed, [fusion])
+    recorder.apply(rules.UNUSED_OUTPUT, body.name, removed, [fusion])
     return True
 
 
@@ -116,9 +109,9 @@ class TupleSimplifier(Pass):
                     continue
                 rule: Rule | None
                 if instruction.opcode == "tuple":
-                    source, rule = _whole_tuple(instruction), WHOLE_TUPLE
+                    source, rule = _whole_tuple(instruction), rules.WHOLE_TUPLE
                 else:
-                    source, rule = _element(instruction), ELEMENT_OF_TUPLE
+                    source, rule = _element(instruction), rules.ELEMENT_OF_TUPLE
                 if source is None or rule.code in self.settings.disabled:
                     continue
                 name = instruction.name
@@ -126,7 +119,7 @@ class TupleSimplifier(Pass):
                     instruction,
                     source,
                     preserve_sharding=True,
-                    relay_control_dependencies=rule is ELEMENT_OF_TUPLE,
+                    relay_control_dependencies=rule is rules.ELEMENT_OF_TUPLE,
                 ):
                     recorder.apply(rule, computation.name, [name], [source])
                     changed = True

@@ -4,14 +4,9 @@ unless asked for (`xla/service/cpu/cpu_multi_output_fusion.cc`, `xla/service/mul
 import heapq
 from typing import ClassVar
 
+from hlofuse.analysis import cpu_predicates
 from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.components import Reachability
-from hlofuse.analysis.cpu_predicates import (
-    UNSUPPORTED_OPCODES,
-    is_expensive_on_cpu,
-    is_output_fusible,
-    is_softmax_shift,
-)
 from hlofuse.analysis.custom_calls import is_embedded
 from hlofuse.ir import Computation, Instruction, Module, numbered, reach
 from hlofuse.ir.fusing import append_producer, merge_fusion_into_multi_output
@@ -45,20 +40,20 @@ class _Driver(FusionDriver):
         """True if what such an operation calls is generated as a part of it (`BlockSubcomputationFusion`)."""
         if opcode == "scatter":
             return True
-        return self.release.cpu_inlined_computations_stay and opcode not in UNSUPPORTED_OPCODES
+        return self.release.cpu_inlined_computations_stay and opcode not in cpu_predicates.UNSUPPORTED_OPCODES
 
     def is_expensive(self, instruction: Instruction) -> bool:
-        return is_expensive_on_cpu(instruction, self.release)
+        return cpu_predicates.is_expensive_on_cpu(instruction, self.release)
 
     def choose_kind(self, producer: Instruction, consumer: Instruction) -> str:
-        return "kOutput" if is_output_fusible(producer, consumer) else "kLoop"
+        return "kOutput" if cpu_predicates.is_output_fusible(producer, consumer) else "kLoop"
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
         found = super().unfusible(computation)
         in_force = self.release.has(SOFTMAX_SHIFT.span, SOFTMAX_SHIFT.code)
         if in_force and self.state.settings.enables(SOFTMAX_SHIFT):
             for instruction in computation.post_order():
-                if instruction not in found and is_softmax_shift(instruction):
+                if instruction not in found and cpu_predicates.is_softmax_shift(instruction):
                     found[instruction] = Verdict(SOFTMAX_SHIFT)
         return found
 

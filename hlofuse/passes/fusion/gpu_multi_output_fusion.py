@@ -9,23 +9,9 @@ from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.ir.fusing import fuse_in_place_of, merge_extra_output, set_fusion_kind
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import DevicePass
+from hlofuse.rules import gpu_multi_output_fusion as rules
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations, is_nested_variadic_reduction
-from hlofuse.rules.gpu_multi_output_fusion import (
-    ANOTHER_PREFERRED,
-    CONSUMER_RULES,
-    IS_CONSTANT,
-    IS_SCALAR,
-    PRODUCER_RULES,
-    SAVES_TIME,
-    SHARED_READ,
-    SIBLING_RULES,
-    LoneProducer,
-    MultiOutputState,
-    ProducerPair,
-    SiblingPair,
-    is_possible_root,
-)
 from hlofuse.rules.settings import first_verdict, pair_refusal
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
@@ -55,15 +41,17 @@ class _Driver:
         self._settings = options.settings
         self._recorder = recorder
         self._reach = MergedOrder(computation)
-        self._state = MultiOutputState(model, options.settings, self._reach.reaches)
+        self._state = rules.MultiOutputState(model, options.settings, self._reach.reaches)
 
     def run(self) -> bool:
         changed = False
         for producer in reversed(self._computation.post_order()):
             if producer.computation is None:
                 continue
-            if producer.opcode == "constant" and self._settings.enables(IS_CONSTANT):
-                self._refuse(producer, None, Verdict(IS_CONSTANT, message=f"{producer.name} is a constant."))
+            if producer.opcode == "constant" and self._settings.enables(rules.IS_CONSTANT):
+                self._refuse(
+                    producer, None, Verdict(rules.IS_CONSTANT, message=f"{producer.name} is a constant.")
+                )
                 continue
             if producer.fusion_kind == "kCustom":
                 continue
@@ -76,10 +64,10 @@ class _Driver:
 
     def _fuse_siblings(self, parent: Instruction) -> bool:
         scalar = parent.is_array and parent.shape.is_effective_scalar
-        if scalar and self._settings.enables(IS_SCALAR):
+        if scalar and self._settings.enables(rules.IS_SCALAR):
             operands = ", ".join(o.name for o in parent.operands)
             message = f"Operand {parent.name} = {parent.opcode}({operands}) is not profitable"
-            self._refuse(parent, None, Verdict(IS_SCALAR, message=message))
+            self._refuse(parent, None, Verdict(rules.IS_SCALAR, message=message))
             return False
         if len(parent.users) < 2:
             return False
@@ -92,8 +80,8 @@ class _Driver:
             later = k + 1
             while later < len(siblings):
                 other = siblings[later]
-                pair = SiblingPair(fusion, other, parent, self._state)
-                verdict = pair_refusal(SIBLING_RULES, pair, self._settings)
+                pair = rules.SiblingPair(fusion, other, parent, self._state)
+                verdict = pair_refusal(rules.SIBLING_RULES, pair, self._settings)
                 if verdict is not None:
                     self._refuse(other, fusion, verdict, both_read=parent.name)
                     later += 1
@@ -105,7 +93,7 @@ class _Driver:
 
     def _is_candidate(self, user: Instruction) -> bool:
         """`IsSiblingFusionCandidate`."""
-        if not user.users or not is_possible_root(user, self._model):
+        if not user.users or not rules.is_possible_root(user, self._model):
             return False
         if is_nested_variadic_reduction(user, self._model):
             return False
@@ -119,21 +107,23 @@ class _Driver:
         if is_input:
             set_fusion_kind(fusion, "kInput")
         # XLA does not ask what joining saves; who reads the record does.
-        self._record(other, name, fusion, "sibling", SHARED_READ, (self._ticks(fusion), unfused))
+        self._record(other, name, fusion, "sibling", rules.SHARED_READ, (self._ticks(fusion), unfused))
 
     def _best_consumer(self, producer: Instruction) -> Instruction | None:
         """`GetProducerConsumerMultiOutputFusionCandidates` and the choice among them."""
         users = producer.users
         if not users or (len(users) == 1 and not users[0].is_multi_output_fusion):
             return None
-        verdict = first_verdict(PRODUCER_RULES, LoneProducer(producer, self._state), self._settings)
+        verdict = first_verdict(
+            rules.PRODUCER_RULES, rules.LoneProducer(producer, self._state), self._settings
+        )
         if verdict is not None:
             self._refuse(producer, None, verdict)
             return None
         candidates = []
         for consumer in users:
-            pair = ProducerPair(producer, consumer, self._state)
-            verdict = pair_refusal(CONSUMER_RULES, pair, self._settings)
+            pair = rules.ProducerPair(producer, consumer, self._state)
+            verdict = pair_refusal(rules.CONSUMER_RULES, pair, self._settings)
             if verdict is not None:
                 self._refuse(producer, consumer, verdict)
             else:
@@ -141,7 +131,7 @@ class _Driver:
         best = max(candidates, key=_preference, default=None)
         for consumer in candidates:
             if consumer is not best:
-                self._refuse(producer, consumer, Verdict(ANOTHER_PREFERRED))
+                self._refuse(producer, consumer, Verdict(rules.ANOTHER_PREFERRED))
         return best
 
     def _fuse_producer(self, producer: Instruction, consumer: Instruction) -> None:
@@ -155,7 +145,7 @@ class _Driver:
             self._reach.replace(consumer, fusion)
         self._merge(fusion, producer)
         created = fusion is not consumer
-        self._record(producer, name, fusion, "multi-output", SAVES_TIME, times, created=created)
+        self._record(producer, name, fusion, "multi-output", rules.SAVES_TIME, times, created=created)
 
     def _merge(self, fusion: Instruction, other: Instruction) -> None:
         self._reach.merge(fusion, other)

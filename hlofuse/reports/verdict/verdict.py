@@ -25,19 +25,7 @@ from hlofuse.reports.common.model import TRIED_UP_TO, Place
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
 from hlofuse.reports.whatif.model import Ranking, RelaxedRule, Trial, rank
 from hlofuse.rules.gpu_fusible import may_be_fused
-from .candidates import (
-    UNKNOWN,
-    Budget,
-    combined,
-    comparable,
-    of_barriers,
-    of_flags,
-    of_pipelining,
-    of_recipes,
-    of_rules,
-    of_written,
-    with_loops_of_written,
-)
+from . import candidates
 from .collectives import collective_rows
 from .model import Share, Suggestion, Verdict, tiles_of
 
@@ -68,31 +56,37 @@ def verdict(
     some kernels alone, and nothing is suggested. `unoptimized` yields the module where flags begin."""
     config = observed.replay.config
     account = facts.account_after
-    budget = Budget(inf if ranking is not None else _SECONDS, observed)
+    budget = candidates.Budget(inf if ranking is not None else _SECONDS, observed)
     tries = len(facts.before) <= TRIED_UP_TO
     refused = blocking_rules_of(facts)
     situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []
     program = (observed.replay.input.unoptimized or unoptimized()) if about_all else None
     original = facts.account_replayed
-    early = list(of_written(observed, original, program, budget)) if program is not None and tries else []
-    written = comparable(observed, program)
+    early = (
+        list(candidates.of_written(observed, original, program, budget))
+        if program is not None and tries
+        else []
+    )
+    written = candidates.comparable(observed, program)
     if about_all:
-        suggestions += of_recipes(situation, observed, written, budget if tries else None)
+        suggestions += candidates.of_recipes(situation, observed, written, budget if tries else None)
     names = {s.recipe for s in early}
-    suggestions = [s for s in suggestions if s.recipe not in names or s.trial is not UNKNOWN]
+    suggestions = [s for s in suggestions if s.recipe not in names or s.trial is not candidates.UNKNOWN]
     suggestions += [s for s in early if not WRITTEN[s.recipe].rounds]
     if tries and about_all:
-        suggestions += of_flags(observed, facts, written, budget)
-        suggestions += of_barriers(observed, facts) if budget.allows() else ()
-        suggestions += of_pipelining(account, config.build.flags) if config.build.backend == "gpu" else ()
+        suggestions += candidates.of_flags(observed, facts, written, budget)
+        suggestions += candidates.of_barriers(observed, facts) if budget.allows() else ()
+        suggestions += (
+            candidates.of_pipelining(account, config.build.flags) if config.build.backend == "gpu" else ()
+        )
         if ranking is None and budget.allows():
             join = partial(share, facts.account_replayed.module)
             input = observed.replay.input
             tables = observed.cache
             ranking = rank(input, config, attach=join, cache=tables, goes_on=budget.allows)
     if ranking is not None and about_all:
-        suggestions += of_rules(ranking, suggestions)
+        suggestions += candidates.of_rules(ranking, suggestions)
     # A pass that is off may as well make matrix products slower as faster.
     timed = account.totals.us is not None
     base = facts.account_replayed.totals
@@ -105,16 +99,16 @@ def verdict(
         is_within_error = timed and not s.flag and s.touched > 0 and t.is_to_be_measured
         if is_within_error and t.totals is not None and not t.helps(base):
             return (t.totals.us or 0.0) < _WORTH_TRYING * (base.us or 0.0)
-        return t is UNKNOWN or (timed and not (t.us_saved if s.flag else settled or t.helps(base)))
+        return t is candidates.UNKNOWN or (timed and not (t.us_saved if s.flag else settled or t.helps(base)))
 
     untried = list(filter(is_unknown, suggestions))
     suggestions = [s for s in suggestions if s not in untried]
     untried.sort(key=lambda s: -s.touched)
     helpful = _rank(suggestions, facts.account_replayed)
     if written is not None and tries:
-        looped = with_loops_of_written(helpful, observed, original, written, budget)
+        looped = candidates.with_loops_of_written(helpful, observed, original, written, budget)
         helpful = _rank(looped, facts.account_replayed)
-    both = combined(helpful, observed, facts.account_replayed, written, budget) if tries else None
+    both = candidates.combined(helpful, observed, facts.account_replayed, written, budget) if tries else None
     relaxed = ranking.relaxed if ranking is not None else ()
     best, best_of = _best(helpful, relaxed)
     found = _as_it_runs(
