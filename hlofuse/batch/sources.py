@@ -17,7 +17,7 @@ from hlofuse.format.escape import printable
 from hlofuse.inputs.companions import MANIFEST, STAMP
 from hlofuse.inputs.dump_directory import DumpedModule, read_name
 from hlofuse.inputs.profile.files import PROFILE
-from hlofuse.ir import HlofuseError, Json, Record, grouped, packaged, replace
+from hlofuse.ir import HlofuseError, Json, Record, Strings, grouped, packaged, replace
 
 if TYPE_CHECKING:
     import pyarrow
@@ -66,7 +66,7 @@ class Item(Record):
     source: str  # Its name in every table: the address of the file, or of the folder and the module in it
     path: str  # The same from the source on, the module left out: what two runs are paired by
     folder: str  # The address of its folder, as fsspec takes it
-    files: tuple[str, ...]
+    files: Strings
     opened: str  # The name of the file to open; empty for the folder
     module: str | None  # Its label in a dump directory; None for a file or a folder of its own
     key: str  # A hash of content, version and options; items with equal keys have equal rows

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format import fields, printable
-from hlofuse.ir import HlofuseError, Json, Record
+from hlofuse.ir import HlofuseError, Json, Record, Strings
 
 TARGETS = ("cpu", "gpu", "tpu")
 Mesh: TypeAlias = tuple[tuple[str | None, int], ...]
@@ -74,7 +74,7 @@ def settled_destination(
 class CapturedModule(Record):
     name: str
     folder: Path
-    passes: tuple[str, ...]  # The passes that changed the module between before.hlo and after.hlo, in order
+    passes: Strings  # The passes that changed the module between before.hlo and after.hlo, in order
 
     @property
     def before(self) -> Path:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from hlofuse.inputs.many import Many, modules_at
-from hlofuse.ir import HlofuseError, replace
+from hlofuse.ir import HlofuseError, Strings, replace
 from hlofuse.library.options import SILENT
 from hlofuse.library.report import Report
 from hlofuse.library.side_by_side import SECTIONS, check_sides, compared, differences, is_folder
@@ -35,7 +35,7 @@ def command(
     after: str,
     out: Output,
     limit: int,
-    only: tuple[str, ...],
+    only: Strings,
     metadata: bool,
     device: str | None,
     device_after: str | None,

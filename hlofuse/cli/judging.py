@@ -16,7 +16,7 @@ from hlofuse.format import plural, printable
 from hlofuse.format.terminal import indented, plain_table
 from hlofuse.inputs import load
 from hlofuse.inputs.stage import BEFORE, SCHEDULED, stage_of
-from hlofuse.ir import HlofuseError, print_module
+from hlofuse.ir import HlofuseError, Strings, print_module
 from hlofuse.judge.judge import SCALES, judge
 from hlofuse.judge.reduction import Reduction
 from hlofuse.pipelines.targets import Stage
@@ -104,7 +104,7 @@ def reduce_command(input: str, timeout: float, output: Path, **condition: str) -
 @click.argument(
     "arguments", metavar="MODULE... -- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED
 )
-def run_as_command(arguments: tuple[str, ...]) -> int:
+def run_as_command(arguments: Strings) -> int:
     """Run COMMAND, such as python train.py, with each MODULE in place of XLA:CPU's module of the same name.
 
     MODULE is a module after fusion, as hlofuse replay -o writes it, or later. It replaces the module of the

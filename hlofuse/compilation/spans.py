@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from hlofuse.analysis.custom_calls import is_divided, is_inlined, partitions_of
 from hlofuse.analysis.elementwise import moves_no_data
-from hlofuse.ir import HlofuseError, Module, copy_module, print_module
+from hlofuse.ir import HlofuseError, Module, Strings, copy_module, print_module
 from hlofuse.ir.computation_order import order_of_front_end
 from hlofuse.ir.fusing import inline_calls
 from hlofuse.passes.base import Pass, Pipeline
@@ -110,7 +110,7 @@ def run_passes(
     module: Module,
     recorder: Recorder,
     observers: Sequence[PassObserver],
-    flags: tuple[str, ...] = (),
+    flags: Strings = (),
     provenance: Provenance | None = None,
 ) -> list[PassResult]:
     """Run passes in order, but for those that `flags` disable."""

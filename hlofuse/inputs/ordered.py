@@ -13,7 +13,7 @@ from pathlib import Path
 from hlofuse.analysis.custom_calls import is_radix_sort
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig
 from hlofuse.format.escape import printable
-from hlofuse.ir import Computation, HlofuseError, Instruction, Module, OrderSource, grouped
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module, OrderSource, Strings, grouped
 from hlofuse.ir.text.literals import implied_element
 from hlofuse.ir.unique_ids import ComputationIds, UniqueIds
 from hlofuse.order.restore import with_replayed_order
@@ -300,7 +300,7 @@ def lowering_to(module: Module, unoptimized: Module, config: ReplayConfig) -> Co
     return Compilation.of(unoptimized, Stage.BEFORE, config.without_passes(passes) if passes else config)
 
 
-def _left_out(module: Module) -> tuple[str, ...]:
+def _left_out(module: Module) -> Strings:
     """Passes that did not run: without a GPU, XLA has no table of CUB's speeds and keeps its sorts."""
     instructions = [x for c in module.computations for x in c]
     if any(is_radix_sort(x) for x in instructions) or not any(x.opcode == "sort" for x in instructions):

@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 from functools import cache
 
 from hlofuse.inputs.profile import MeasuredTime, Profile, ProfiledModule
-from hlofuse.ir import Module, parse_module, print_module
+from hlofuse.ir import Module, Strings, parse_module, print_module
 from .judge import Judge, Refused, Timed
 
 _SECONDS = 1.0  # time for the runs of a program; of a longer program there are five
@@ -21,7 +21,7 @@ def measured_profile(module: Module, flags: Sequence[str] = (), inputs: str | No
 
 
 @cache
-def _measured(text: str, flags: tuple[str, ...], inputs: str | None) -> Profile:
+def _measured(text: str, flags: Strings, inputs: str | None) -> Profile:
     module = parse_module(text)
     with Judge() as judge:
         judge.compile(module, flags)

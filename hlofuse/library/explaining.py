@@ -12,7 +12,7 @@ from hlofuse.format.escape import command_line
 from hlofuse.format.terminal import print_lines
 from hlofuse.format.units import plural
 from hlofuse.inputs.dump_directory import DumpDirectory
-from hlofuse.ir import HlofuseError, Json, replace
+from hlofuse.ir import HlofuseError, Json, Strings, replace
 from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.comparison.text import print_difference
@@ -68,7 +68,7 @@ def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | 
         if pair is not None:
             print_tpu(pair, console, limit=limit)
             return
-        better: tuple[str, ...] = ()
+        better: Strings = ()
         if found.right_file is not None:
             better = replace(report.options, input=found.right_file, module=None).input_arguments
         print_fused(found, console, limit=limit, better=better)

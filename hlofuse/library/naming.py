@@ -10,7 +10,7 @@ from hlofuse.inputs import load
 from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.ordered import restore_literals
 from hlofuse.inputs.profile import Profile
-from hlofuse.ir import HlofuseError, Module, replace
+from hlofuse.ir import HlofuseError, Module, Strings, replace
 from hlofuse.pipelines.targets import Stage
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _companions(replay: Compilation) -> Companions:
     return Companions(identity.file if identity is not None else replay.before.filename)
 
 
-def drawn_names(drawn: Module | Compilation, view: str, name: str) -> tuple[str, ...]:
+def drawn_names(drawn: Module | Compilation, view: str, name: str) -> Strings:
     """The names in the drawn module for any name; the name itself where it is there or of no meaning."""
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.names import matching, plain_name

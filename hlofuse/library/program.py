@@ -12,7 +12,7 @@ from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.dump_directory import corpus_file
 from hlofuse.inputs.profile import slowest_module
 from hlofuse.inputs.stage import StageError
-from hlofuse.ir import HlofuseError, Module, replace
+from hlofuse.ir import HlofuseError, Module, Strings, replace
 from hlofuse.pipelines import NEEDS_DEVICE
 from hlofuse.pipelines.identity import Identity
 from .loading import Loaded, at_fusion_input, is_before_optimizations, read
@@ -58,7 +58,7 @@ class Program:
         return self.loaded.identity
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> Strings:
         """Notes on the figures: the source of the device, and approximations."""
         loaded = self.loaded if self.is_taken_as_it_is or self.loaded.config is None else self.at_fusion
         found = (loaded.device_note, *self._notes, *loaded.identity.notes, loaded.note)

@@ -6,7 +6,7 @@ from pathlib import Path
 from hlofuse.compilation.config import release_for
 from hlofuse.inputs.choose_target import choose_target, target_of_files
 from hlofuse.inputs.companions import Companions
-from hlofuse.ir import HlofuseError, OrderSource
+from hlofuse.ir import HlofuseError, OrderSource, Strings
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
 from hlofuse.pipelines.flags import merged, parse_flags
 from hlofuse.pipelines.targets import target_by_flags
@@ -93,7 +93,7 @@ def verify(
     )
 
 
-def _target_by_flags(target: str, cases: list[Case], flags: tuple[str, ...], xla: str | None) -> str:
+def _target_by_flags(target: str, cases: list[Case], flags: Strings, xla: str | None) -> str:
     """The target whose passes the flags of the call and of a capture choose, in the release that it says."""
     companions = Companions(cases[0].before)
     stamp = companions.stamp

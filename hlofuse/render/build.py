@@ -13,7 +13,7 @@ from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.kernels import is_kernel, kernels, launched_computations
 from hlofuse.compilation import Compilation
 from hlofuse.format import bytes_text, plural, printable, ranges, shorten
-from hlofuse.ir import Computation, HlofuseError, Instruction, Module, numbered, replace
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module, Strings, numbered, replace
 from .dot import category
 from .labels import (
     NAME_LIMIT,
@@ -479,7 +479,7 @@ def side_options(options: Options, pair: ModulePair, module: Module) -> Options:
     )
 
 
-def _present_names(names: tuple[str, ...], pair: ModulePair, module: Module) -> tuple[str, ...]:
+def _present_names(names: Strings, pair: ModulePair, module: Module) -> Strings:
     """The names in `module`; raises for a name that neither side has."""
     other = pair.before if module is pair.after else pair.after
     for name in names:

@@ -14,7 +14,7 @@ from hlofuse.format import bytes_text, fields, plural, printable, quantity, us_t
 from hlofuse.format.paths import layer_of, source_text
 from hlofuse.format.terminal import indented, name_text, print_more, print_rows
 from hlofuse.inputs.stage import stage_of
-from hlofuse.ir import Computation, Instruction, Json, Module, Record, grouped, with_trait
+from hlofuse.ir import Computation, Instruction, Json, Module, Record, Strings, grouped, with_trait
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.common.model import cost_json, measured_json, totals_json
 from .common.model import both_names
@@ -164,7 +164,7 @@ STAGES = {
 ITERATIONS = "Bytes and FLOP include all iterations of loops; those of a kernel are for one launch"
 
 
-def headline(m: ModuleStatistics) -> tuple[str, ...]:
+def headline(m: ModuleStatistics) -> Strings:
     """Kernels, launches where loops or branches change their number, bytes, FLOP and transcendentals."""
     t = m.totals
     return (

@@ -10,7 +10,7 @@ from hlofuse.account.replaying import account_on
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, compile
 from hlofuse.format import change_percent, fields, plural, printable, us_text
 from hlofuse.format.terminal import indented, print_rest, print_rows
-from hlofuse.ir import Json, Module, Record
+from hlofuse.ir import Json, Module, Record, Strings
 from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release
 from hlofuse.reports.common.model import totals_json
@@ -237,7 +237,7 @@ def cause_text(found: Upgrade) -> str:
     return ", ".join(c.difference.name for c in found.causes) or "several changes together"
 
 
-def row(found: Upgrade) -> tuple[str, ...]:
+def row(found: Upgrade) -> Strings:
     return (printable(found.name), *figures(found.before, found.final), change_text(found), cause_text(found))
 
 

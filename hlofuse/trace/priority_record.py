@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from hlofuse.ir.record import Record
+from hlofuse.ir.record import Record, Strings
 from hlofuse.ir.text.text import bad_escape, unquote
 
 
@@ -15,7 +15,7 @@ class PriorityStep(Record):
     """A priority that was computed (`UpdatePriorityStep`); microseconds."""
 
     producer: str
-    consumers: tuple[str, ...]
+    consumers: Strings
     us_fused: float
     us_unfused: float
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.ir import Instruction, Module, Record
+from hlofuse.ir import Instruction, Module, Record, Strings
 from hlofuse.ir.names import names_in, own_name
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Verdict
@@ -135,7 +135,7 @@ class BeforeFusion(OnlySkipped):
         event: str,
         computation: str,
         about: tuple[Instruction, ...],
-        names: dict[str, tuple[str, ...]],
+        names: dict[str, Strings],
         rule: str,
         reason: str,
     ) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.wire_format import entry_names
-from hlofuse.ir import HlofuseError, Record, replace
+from hlofuse.ir import HlofuseError, Record, Strings, replace
 
 DeviceKind = Literal["cpu", "gpu", "tpu"]
 
@@ -22,7 +22,7 @@ class MeasuredTime(Record):
     median_us: float  # The median of one launch; the sum of medians for several kernels, as for the next two
     min_us: float
     max_us: float
-    kernels: tuple[str, ...] = ()  # Names of the device's kernels, slowest first
+    kernels: Strings = ()  # Names of the device's kernels, slowest first
     lines: int = 1
 
     @property

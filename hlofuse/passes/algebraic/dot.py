@@ -14,7 +14,6 @@ from hlofuse.ir.attributes.window import (
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
-from hlofuse.passes.common.make import reducer
 from hlofuse.passes.common.shapes import (
     array,
     is_sorted,
@@ -117,7 +116,7 @@ def _add_computation(at: Instruction, element_type: str) -> Computation:
         plain = len(existing) == 3 and existing.root.shape.key == shape.key
         if plain and existing.name.startswith("scalar_add_computation") and is_of_parameters(existing, "add"):
             return existing
-    return reducer(at, "scalar_add_computation", "add", element_type, ("scalar_lhs", "scalar_rhs"))
+    return make.reducer(at, "scalar_add_computation", "add", element_type, ("scalar_lhs", "scalar_rhs"))
 
 
 def _drop_ones(c: Context, dot: Instruction) -> bool:

@@ -23,7 +23,6 @@ from hlofuse.passes.base import (
 )
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
-from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.shapes import array, is_identity, labels_of, permute, without
 from hlofuse.rules.rewrites import WIDENED
 from hlofuse.trace import Recorder
@@ -82,7 +81,7 @@ class DotOperandConverter(RewritePass):
         narrow = 1 if wider == types[0] else 0
         operand = dot.operands[narrow]
         dot.replace_operand(
-            narrow, derived(dot, "convert", operand.shape.with_element_type(wider), [operand])
+            narrow, make.derived(dot, "convert", operand.shape.with_element_type(wider), [operand])
         )
         return True
 
@@ -111,7 +110,7 @@ class OperandUpcaster(RewritePass):
         for k, operand in enumerate(x.operands[:2]):
             if types[k] != of:
                 wide = operand.shape.with_element_type(of)
-                x.replace_operand(k, derived(x, "convert", wide, [operand]))
+                x.replace_operand(k, make.derived(x, "convert", wide, [operand]))
         return True
 
 

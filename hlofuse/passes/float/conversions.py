@@ -24,7 +24,6 @@ from hlofuse.passes.base import (
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, replace_users, set_called
 from hlofuse.passes.common.literals import Value, bounds, rounded, values_of
-from hlofuse.passes.common.make import add, added, derived
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.releases import Release
@@ -64,7 +63,7 @@ def _move_down(x: Instruction) -> bool:
         return False
     operands = [o.operand if o.opcode == "convert" else _convert(o, of) for o in x.operands]
     moved = make.copy_of(x, operands, x.shape.with_element_type(of))
-    return replaced(x, add(x, "convert", x.shape, [moved]))
+    return replaced(x, make.add(x, "convert", x.shape, [moved]))
 
 
 def _move_up(computation: Computation) -> bool:
@@ -89,7 +88,7 @@ def _move_up(computation: Computation) -> bool:
 
 def _convert(x: Instruction, element_type: str) -> Instruction:
     """`MakeConvertToHlo`."""
-    return derived(x, "convert", x.shape.with_element_type(element_type), [x])
+    return make.derived(x, "convert", x.shape.with_element_type(element_type), [x])
 
 
 def _is_packed(element_type: str) -> bool:
@@ -137,7 +136,7 @@ def _shorten(convert: Instruction) -> bool:
         return False
     if source.element_type == convert.element_type:
         return replaced(convert, source)
-    return replaced(convert, added(convert, "convert", convert.shape, [source]))
+    return replaced(convert, make.added(convert, "convert", convert.shape, [source]))
 
 
 @dataclass(frozen=True)

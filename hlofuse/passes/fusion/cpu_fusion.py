@@ -14,7 +14,6 @@ from hlofuse.passes.base import ReleasePass
 from hlofuse.passes.dce import HloDCE
 from hlofuse.rules import multi_output_fusion as rules
 from hlofuse.rules.cpu_instruction_fusion import RULES, SOFTMAX_SHIFT
-from hlofuse.rules.multi_output_fusion import Siblings, is_profitable_operand, shared_bytes
 from hlofuse.rules.settings import first_verdict, pair_refusal
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
@@ -120,7 +119,7 @@ class _Siblings:
 
     def why_illegal(self, fusion: Instruction, other: Instruction) -> Verdict | None:
         """The verdict against fusing the two (`LegalToFuse`)."""
-        pair = Siblings(fusion, other, self._reachability, self.release, self.settings)
+        pair = rules.Siblings(fusion, other, self._reachability, self.release, self.settings)
         return pair_refusal(rules.CPU_LEGAL, pair, self.settings)
 
     def run(self) -> bool:
@@ -144,7 +143,7 @@ class _Siblings:
         block = int(self.settings.value(rules.USERS_CONSIDERED))
         found = dict[Instruction, None]()
         for operand in instruction.operands:
-            if not is_profitable_operand(operand):
+            if not rules.is_profitable_operand(operand):
                 continue
             users = operand.users
             start = users.index(instruction) // block * block
@@ -157,7 +156,7 @@ class _Siblings:
                 else:
                     self.recorder.ineligible(user, instruction, refusal)
         for user in found:
-            profit = shared_bytes(instruction, user)
+            profit = rules.shared_bytes(instruction, user)
             if profit > 0:
                 self._partners[instruction].append((user, profit))
                 self._partners[user].append((instruction, profit))
@@ -168,7 +167,7 @@ class _Siblings:
     def _why_not_entered(self, instruction: Instruction, user: Instruction) -> Verdict | None:
         if (no_candidate := first_verdict(rules.CPU_CANDIDATE, user, self.settings)) is not None:
             return no_candidate
-        pair = Siblings(instruction, user, self._reachability, self.release, self.settings)
+        pair = rules.Siblings(instruction, user, self._reachability, self.release, self.settings)
         if (joined := rules.connected(pair)) is not None:
             return joined
         if user.opcode == "fusion" and self._number[instruction] < self._number[user]:
@@ -197,7 +196,7 @@ class _Siblings:
             figures={"shared_bytes": profit},
         )
         for partner, old in partners:
-            new = shared_bytes(partner, joined)
+            new = rules.shared_bytes(partner, joined)
             if new > old:
                 self._push(joined, partner, new)
             if old == 0:

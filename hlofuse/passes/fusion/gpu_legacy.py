@@ -11,15 +11,7 @@ from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir import Computation, Instruction, Module, computation_of, values
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
 from hlofuse.passes.base import DevicePass
-from hlofuse.rules.fusion_merger import (
-    MERGE_RULES,
-    MERGED,
-    PRODUCER_RULES,
-    SLOWER,
-    USER_RULES,
-    Merge,
-    time_figures,
-)
+from hlofuse.rules import fusion_merger
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations
 from hlofuse.rules.gpu_instruction_fusion import RULES, GpuFusionState, GpuPair
 from hlofuse.rules.settings import first_verdict, pair_refusal
@@ -65,22 +57,22 @@ class _Driver:
     def _decide(self, producer: Instruction) -> tuple[Verdict, Instruction | None]:
         """`ShouldFuse`: the answer, and the user that is in the way, if it is a single one."""
         settings = self._settings
-        merge = Merge(producer, self._state)
-        verdict = first_verdict(PRODUCER_RULES, merge, settings)
+        merge = fusion_merger.Merge(producer, self._state)
+        verdict = first_verdict(fusion_merger.PRODUCER_RULES, merge, settings)
         if verdict is not None:
             return verdict, None
         for user in producer.users:
             pair = GpuPair(producer, user, user.operands.index(producer), self._state)
-            verdict = pair_refusal(USER_RULES, pair, settings)
+            verdict = pair_refusal(fusion_merger.USER_RULES, pair, settings)
             if verdict is not None:
                 return verdict, user
-        verdict = first_verdict(MERGE_RULES, merge, settings)
+        verdict = first_verdict(fusion_merger.MERGE_RULES, merge, settings)
         if verdict is not None:
             return verdict, None
         times = self._model.merge_times(producer, producer.users)
-        if times.fused > times.unfused and settings.enables(SLOWER):
-            return Verdict(SLOWER, time_figures(times)), None
-        return Verdict(MERGED, time_figures(times)), None
+        if times.fused > times.unfused and settings.enables(fusion_merger.SLOWER):
+            return Verdict(fusion_merger.SLOWER, fusion_merger.time_figures(times)), None
+        return Verdict(fusion_merger.MERGED, fusion_merger.time_figures(times)), None
 
     def _merge(self, producer: Instruction, verdict: Verdict) -> None:
         """`FuseIntoAllUsers`."""

@@ -18,15 +18,6 @@ from hlofuse.rules import horizontal_fusion as rules
 from hlofuse.rules.catalogue import Knob, Rule
 from hlofuse.rules.fusion_heroes import hero_input_shape, shapes_differ
 from hlofuse.rules.gpu_fusible import fusible_computations, outputs_of
-from hlofuse.rules.horizontal_fusion import (
-    JOINED_REDUCTIONS,
-    WRAPPED_REDUCTION,
-    feeds_only,
-    figures_of,
-    instruction_count,
-    is_horizontal_candidate,
-    unroll_cost,
-)
 from hlofuse.rules.priority_fusion.conditions import over_budget
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
@@ -206,7 +197,7 @@ class _LoopDriver:
         found = {
             x: None
             for x in sources
-            if is_horizontal_candidate(x, self._model) or (self._unlike_ones and rules.is_joined(x))
+            if rules.is_horizontal_candidate(x, self._model) or (self._unlike_ones and rules.is_joined(x))
         }
         fusible = []
         for kernel in found:
@@ -233,7 +224,7 @@ class _LoopDriver:
             return rules.LARGE_KERNEL
         if (
             kernel.opcode == "fusion"
-            and instruction_count(kernel) > instructions
+            and rules.instruction_count(kernel) > instructions
             and enables(rules.LONG_KERNEL)
         ):
             return rules.LONG_KERNEL
@@ -265,7 +256,7 @@ class _LoopDriver:
                 results = len(outputs_of(kernel))
                 outputs += results
                 pointers += len(kernel.operands) + results
-                cost += unroll_cost(kernel)
+                cost += rules.unroll_cost(kernel)
                 if outputs >= most:
                     message = f"hit max fusion batch size: {outputs}"
                 elif pointers * 8 >= self._settings.value(rules.MAX_PARAMETER_BYTES):
@@ -296,7 +287,7 @@ class _LoopDriver:
     def _join(self, kernels: list[Instruction]) -> Instruction:
         for changing in {u for k in kernels for u in (k, *k.users)}:
             self._model.forget(changing)
-        first, figures = kernels[0].name, figures_of(kernels)
+        first, figures = kernels[0].name, rules.figures_of(kernels)
         fusions = [k if k.opcode == "fusion" else fuse_in_place_of(k, "kLoop") for k in kernels]
         joined = join_fusions(fusions, sliced=self._sliced)
         for kernel in kernels:
@@ -316,7 +307,7 @@ def _sorting_key(kernel: Instruction) -> tuple[int, int, int, int, int]:
     outputs = outputs_of(kernel)
     first = outputs[0].shape
     number = type_number(first.element_type)
-    return number, len(outputs), instruction_count(kernel), first.element_count, kernel.id
+    return number, len(outputs), rules.instruction_count(kernel), first.element_count, kernel.id
 
 
 # The order in which `std::sort` leaves elements that compare equal; XLA's passes show it in what they make.
@@ -407,14 +398,14 @@ class _InputDriver(Record):
         """`FindAndSortFusionCandidates`."""
         sources = dict.fromkeys(o.through("get-tuple-element") for o in consumer.operands)
         views = _views(self.options.release)
-        found = [x for x in sources if x.fusion_kind != "kCustom" and feeds_only(x, consumer, views)]
+        found = [x for x in sources if x.fusion_kind != "kCustom" and rules.feeds_only(x, consumer, views)]
         reductions = [x for x in found if self.model.summary(x).is_reduction]
         return std_sorted(reductions, self._is_before)
 
     def _is_before(self, a: Instruction, b: Instruction) -> bool:
         x, y = hero_input_shape(a, self.model), hero_input_shape(b, self.model)
         if x.key_ignoring_element_type == y.key_ignoring_element_type:
-            return instruction_count(a) < instruction_count(b)
+            return rules.instruction_count(a) < rules.instruction_count(b)
         # XLA's comparison says yes where only the layout differs.
         return (x.rank, x.dimensions) <= (y.rank, y.dimensions)
 
@@ -423,7 +414,7 @@ class _InputDriver(Record):
             return reduction
         name = reduction.name
         fusion = fuse_in_place_of(reduction, "kInput")
-        self.recorder.apply(WRAPPED_REDUCTION, computation_of(fusion).name, [name], [fusion])
+        self.recorder.apply(rules.WRAPPED_REDUCTION, computation_of(fusion).name, [name], [fusion])
         return fusion
 
     def _refusal(self, anchor: Instruction, other: Instruction) -> Verdict | None:
@@ -436,4 +427,4 @@ class _InputDriver(Record):
         self.model.forget(other)
         merge_fusion_into_multi_output(anchor, other)
         self.model.changed(anchor)
-        self.recorder.fuse(other, into, anchor, rule=JOINED_REDUCTIONS, kind="horizontal")
+        self.recorder.fuse(other, into, anchor, rule=rules.JOINED_REDUCTIONS, kind="horizontal")

@@ -11,7 +11,6 @@ from hlofuse.passes.base import Pass, any_change, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, copied, replace_parameter
 from hlofuse.passes.common.literals import integer_of, scalar_of
-from hlofuse.passes.common.make import elements
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 from .parts import (
@@ -78,7 +77,7 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
     if added:
         count = make.get_tuple_element(root, parameter, counter)
         carried.append(make.binary(root, "add", count, make.scalar(root, element_type, 1)))
-        values = elements(init, range(len(loop.shape.tuple_shapes)))
+        values = make.elements(init, range(len(loop.shape.tuple_shapes)))
         new_init = make.tuple_of(loop, [*values, make.scalar(loop, element_type, 0)])
     new_body.root = make.tuple_of(root, carried)
     new = new_loop(loop, new_init, condition, new_body)

@@ -23,7 +23,6 @@ from hlofuse.passes.common.index_vectors import (
     with_vectors_last,
     without_dimensions,
 )
-from hlofuse.passes.common.make import reducer
 from hlofuse.passes.common.shapes import array, is_identity, numbers_of, others, permute, slice_sizes_of
 from hlofuse.trace import Recorder
 
@@ -391,6 +390,6 @@ def _validity(base: Instruction, start: Instruction, sizes: list[int]) -> Instru
     inside = make.binary(start, "and", above, make.compare(start, "GE", most, start))
     true = make.scalar(start, "pred", True)
     all_of = make.reduce(
-        start, inside, true, [0], reducer(start, "and.reduce_sub_computation", "and", "pred")
+        start, inside, true, [0], make.reducer(start, "and.reduce_sub_computation", "and", "pred")
     )
     return make.broadcast(start, array("pred", sizes), all_of)

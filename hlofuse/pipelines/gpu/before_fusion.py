@@ -9,7 +9,7 @@ from typing import Any
 from hlofuse.analysis.elementwise import without_views
 from hlofuse.analysis.slice_copies import has_constant_offset, is_contiguous_slice
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Instruction, replace
+from hlofuse.ir import Instruction, Strings, replace
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
@@ -318,7 +318,7 @@ def _reads_slice(call: Instruction) -> bool:
 
 
 def before_fusion(
-    device: DeviceDescription | None, flags: tuple[str, ...] = (), release: Release = AROUND_FUSION
+    device: DeviceDescription | None, flags: Strings = (), release: Release = AROUND_FUSION
 ) -> tuple[Pipeline, ...]:
     """The pipelines for one device; none unless it is NVIDIA's. No flag changes the list."""
     if device is None or device.platform != "CUDA":

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct, ValidationError, convert
 
 from hlofuse.format import bytes_text, plural, printable, undivided, us_text
 from hlofuse.inputs import read_text
-from hlofuse.ir import HlofuseError, Json, Record
+from hlofuse.ir import HlofuseError, Json, Record, Strings
 from .model import BaselineKernel, Code, Figures, Finding, Level, Profile, RefusedEdge, Where, first_place
 
 _BYTES: dict[str, int] = {"": 1, "b": 1} | {
@@ -193,7 +193,7 @@ class _Module(Struct, forbid_unknown_fields=True):
     time_us: float | None = None
     measured_us: float | None = None
     memory: _Count | None = None
-    list: tuple[str, ...] = ()
+    list: Strings = ()
 
 
 class _File(Struct, forbid_unknown_fields=True):

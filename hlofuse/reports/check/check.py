@@ -14,7 +14,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format import bytes_text, plural, printable, us_text
 from hlofuse.format.paths import layer_of, portable
-from hlofuse.ir import HlofuseError, Instruction, Module, Record, grouped, reach, replace, with_trait
+from hlofuse.ir import HlofuseError, Instruction, Module, Record, Strings, grouped, reach, replace, with_trait
 from hlofuse.ir.grouping import unmatched
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.head import Head
@@ -157,7 +157,7 @@ class Measured(Record):
     profile: Profile
     file: str
     refused_edges: RefusedEdges  # Asked where something broke only: it takes longer than everything else
-    changes: tuple[str, ...] = ()
+    changes: Strings = ()
     note: str = ""  # The origin of the module; empty where XLA wrote it
     head: Head | None = None
     verdict: Callable[[], Verdict | None] = lambda: None

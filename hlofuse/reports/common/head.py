@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from hlofuse.compilation import Compilation
 from hlofuse.format import broken, plural, printable, undivided
 from hlofuse.inputs.dump_directory import FUSION_STAGES
-from hlofuse.ir import Json, OrderSource, Record, grouped
+from hlofuse.ir import Json, OrderSource, Record, Strings, grouped
 from hlofuse.pipelines.identity import Identity
 from hlofuse.pipelines.targets import Stage, XlaBuild, before_fusion
 
@@ -108,7 +108,7 @@ class Head(Record):
         return {**head, "notes": list(self.identity.notes), **found}
 
 
-def not_repeated_in(replay: Compilation) -> tuple[str, ...]:
+def not_repeated_in(replay: Compilation) -> Strings:
     """The passes that had work and were not repeated, before and after fusion."""
     is_replayed = replay.input.unoptimized is not None and not replay.has_xla_final
     lowering = replay.input.lowering if is_replayed else None

@@ -22,7 +22,7 @@ from hlofuse.diff.model import (
     measured_changes,
 )
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Record, grouped
+from hlofuse.ir import Instruction, Record, Strings, grouped
 from hlofuse.matching.graph import Matched, Occurrence, must_run_once
 from hlofuse.matching.structure import TRIVIAL
 from hlofuse.trace.provenance import is_in
@@ -229,7 +229,7 @@ def _kernels_by_source(account: Account, accounts: Accounts) -> dict[str, _Costs
 def _pattern(change: FusionChange) -> object:
     """A key equal for changes that are reported once."""
 
-    def ops(instructions: Iterable[Instruction]) -> tuple[str, ...]:
+    def ops(instructions: Iterable[Instruction]) -> Strings:
         return tuple(sorted(i.opcode for i in instructions if i.opcode != "parameter"))
 
     def kernels(fusions: Iterable[Instruction]) -> tuple[object, ...]:

@@ -19,7 +19,6 @@ from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common import phrases as common
 from hlofuse.reports.common.costs import roofline
 from hlofuse.reports.common.model import Refusal, both_names
-from hlofuse.reports.common.phrases import origin
 from hlofuse.reports.explain import phrases
 from hlofuse.rules.catalogue import Rule
 from .explain import group_fused, group_refusals
@@ -127,7 +126,7 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
         if timed:
             row.insert(1, Text(phrases.at_stake_text(refused)))
         if wide:
-            row += [Text(printable(r.reason or "")), Text(printable(origin(r.producer)), style="dim")]
+            row += [Text(printable(r.reason or "")), Text(printable(common.origin(r.producer)), style="dim")]
         table.add_row(*row)
     console.print()
     table.print(console)
@@ -169,7 +168,7 @@ def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Seq
     first = o.refusals[0]
     consumer = first.consumer or ""
     pair = name_text(first.producer.shown, both_names(first.consumer_final or consumer, consumer))
-    if origin_text := origin(first.producer):
+    if origin_text := common.origin(first.producer):
         pair.append(f"  {printable(origin_text)}", style="dim")
     indented(console, pair, 10)
     if first.figures:

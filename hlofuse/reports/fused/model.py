@@ -14,7 +14,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.format.units import us_text
 from hlofuse.inputs.choose_target import NO_TARGET
-from hlofuse.ir import Instruction, Module, Record, copy_module, replace, with_trait
+from hlofuse.ir import Instruction, Module, Record, Strings, copy_module, replace, with_trait
 from hlofuse.ir.fusing import computation_of, inline_calls
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
@@ -38,7 +38,7 @@ class FusedKernel(Record):
     name: str
     opcode: str
     kind: str | None
-    opcodes: tuple[str, ...]  # Its operations; empty for other kernels than fusions
+    opcodes: Strings  # Its operations; empty for other kernels than fusions
     bytes: int
 
 

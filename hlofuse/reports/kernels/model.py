@@ -23,7 +23,6 @@ from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.model import CreatedBy, both_names, created_by_json, measured_json, time_kind
 from hlofuse.rules import cpu_emitters, gpu_emitters
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.gpu_emitters import GpuKernel
 from hlofuse.rules.gpu_emitters.fusions import heroes_of
 from hlofuse.rules.settings import AS_XLA, first_verdict
 from hlofuse.rules.verdict import Verdict
@@ -273,7 +272,7 @@ def _by_rules(kernel: Instruction, model: KernelModel | None) -> Json:
     operation = wrapped_operation(kernel) or kernel
     if model is None:
         return _settled(cpu_emitters.RULES, cpu_emitters.NOTES, operation)
-    candidate = GpuKernel(operation, model)
+    candidate = gpu_emitters.GpuKernel(operation, model)
     found = _settled(gpu_emitters.RULES, gpu_emitters.NOTES, candidate)
     heroes = {h.opcode for h in heroes_of(candidate)} if candidate.is_generated else ()
     blocks, threads = candidate.derived_launch(found["rule"]) or (None, None)

@@ -11,7 +11,7 @@ from hlofuse.account.replaying import final_account
 from hlofuse.compilation import Compilation
 from hlofuse.format import bytes_text, plural, printable, signed, us_text
 from hlofuse.format.terminal import Rows, indented, print_command, print_lines, print_rest
-from hlofuse.ir import HlofuseError, Module, Record, replace
+from hlofuse.ir import HlofuseError, Module, Record, Strings, replace
 from hlofuse.judge.judge import Judge, Refused
 from hlofuse.pipelines.flags import DISABLED, joined, merged, not_honoured, parse_flags
 from hlofuse.pipelines.targets import Stage
@@ -28,7 +28,7 @@ class Change(Record):
     label: str  # `scale-the-summands`, a flag, `without PF009`, or `with other.hlo`
     title: str
     trial: Trial
-    sources: tuple[str, ...] = ()
+    sources: Strings = ()
     places: int = 0
     edges: str = ""  # Decisions that change, for a rule
     blocks: tuple[Refusal, ...] = ()  # Pairs of kernels that a rule keeps apart
