@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from hlofuse.library.verifying import verify
-from hlofuse.library.writing import replayed_until
+from hlofuse.library.verifying import replayed_until, verify
 from hlofuse.trace.recorder import to_jsonl
 from .common.options import (
     FILE,

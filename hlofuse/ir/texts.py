@@ -14,7 +14,5 @@ def packaged(module: str, name: str) -> dict[str, Any]:
 
 @cache
 def texts(file: Path) -> dict[str, dict[str, str]]:
-    import tomllib  # few commands show a text
-
-    tables = tomllib.loads(file.read_text(encoding="utf-8")).items()
+    tables = packaged(str(file), file.stem).items()
     return {name: {key: " ".join(t.split()) for key, t in table.items()} for name, table in tables}

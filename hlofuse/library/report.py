@@ -100,7 +100,7 @@ class Report(Program):
 
     def replayed_text(self, until: str = "fusion") -> str:
         """The module after XLA's fusion passes as HLO text, as `hlofuse replay`; `end`: after all passes."""
-        from .writing import replayed_until
+        from .verifying import replayed_until
 
         return replayed_until(self, until).text
 

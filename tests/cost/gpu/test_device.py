@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.cost.gpu.device import DeviceDescription, device_from_text_proto, device_names, load_device
-from hlofuse.cost.gpu.device_numbers import TextProtoError, parse_text_proto
+from hlofuse.cost.gpu.device import (
+    DeviceDescription,
+    TextProtoError,
+    device_from_text_proto,
+    device_names,
+    load_device,
+    parse_text_proto,
+)
 from hlofuse.cost.gpu.op_costs import op_profile
 from hlofuse.ir import HlofuseError
 from hlofuse.releases import AROUND_FUSION as RELEASE
