@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from math import prod
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from hlofuse.cost.gpu.device import DeviceDescription, load_device
 from hlofuse.cost.tpu import tpu_of
@@ -95,7 +94,7 @@ _ACCELERATED = (9, 10)
 _TABLES = packaged(__file__, "target_config")
 FLAGS_OF_RELEASES: dict[str, list[dict[str, str]]] = _TABLES["flags"]
 """XLA_FLAGS that releases from `since` on, before `until`, need to compile for an absent device."""
-_Value = str | int | float | dict[str, Any]
+_Value = str | int | float | Json
 
 
 def target_config_of(device: str) -> tuple[DeviceDescription, str]:

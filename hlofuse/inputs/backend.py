@@ -2,11 +2,10 @@
 
 import re
 from functools import cache
-from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.format.escape import printable
-from hlofuse.ir import Instruction, Module, packaged
+from hlofuse.ir import Instruction, Json, Module, packaged
 from hlofuse.pipelines.identity import Fact
 
 _GPU_FUSION = re.compile(r"(?:loop|input)(?:_\w+)?_fusion(?:[._]\d+)*")
@@ -16,7 +15,7 @@ _GPU_RENAMED = re.compile(r".*\.\d+\.\d+")
 
 
 @cache
-def marks() -> dict[str, dict[str, Any]]:
+def marks() -> dict[str, Json]:
     """`backend_marks.toml`: for each backend prefixes of `calls`, its `configs`, for each platform of GPUs
     prefixes of calls, and the target of `files`."""
     found = packaged(__file__, "backend_marks")

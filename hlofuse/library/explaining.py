@@ -73,7 +73,7 @@ def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | 
             better = replace(report.options, input=found.right_file, module=None).input_arguments
         print_fused(found, console, limit=limit, better=better)
 
-    def data(found: Fused) -> dict[str, Any]:
+    def data(found: Fused) -> Json:
         final, as_it_is = report.running
         times = KernelTimes(loaded.device, loaded.release) if loaded.device is not None else final
         document = fused_json(found, final, as_it_is, report.counted, times.kernel)

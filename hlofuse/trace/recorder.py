@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
-from hlofuse.ir import HlofuseError, Instruction, Strings
+from hlofuse.ir import HlofuseError, Instruction, Json, Strings
 from hlofuse.ir.names import NO_ORIGIN, Origin
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Figures, Verdict
@@ -51,7 +51,7 @@ class Event(NamedTuple):
         elif self.fusion is not None:
             yield self.fusion, self.origin(1)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """The object of the trace contract; fields that say nothing are left out."""
         out = {}
         for key in (*_FIELDS, *_FIELDS_OF.get(self.event, ())):

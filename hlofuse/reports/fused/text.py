@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from msgspec import to_builtins
 from rich.console import Console
@@ -12,7 +11,7 @@ from hlofuse.account import Account, KernelTime
 from hlofuse.compilation import Counted
 from hlofuse.format import bytes_text, fields, plural, printable, times
 from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_rest
-from hlofuse.ir import Instruction, grouped
+from hlofuse.ir import Instruction, Json, grouped
 from hlofuse.reports.common.facts import final_kernel, place_of
 from hlofuse.reports.common.phrases import advice_line, figures_text
 from hlofuse.reports.explain.explain import grouped_kernels
@@ -108,7 +107,7 @@ def fused_json(
     as_it_is: Account,
     counted: Counted,
     time_of: Callable[[Instruction], KernelTime | None],
-) -> dict[str, Any]:
+) -> Json:
     """The document of `explain`: what runs (`final`), and in `boundaries` what keeps it apart."""
     contents = {k.name: fields(k, "opcode opcodes fusion_kind=kind") for k in f.kernels}
     rows = [(r, r.instruction) for r in final.rows if f.selected is None or r.instruction.name in contents]

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct, to_builtins
 
@@ -20,7 +19,7 @@ from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.many import dump_text
 from hlofuse.inputs.ordered import in_creation_order, restore_literals
 from hlofuse.inputs.wire_format import unique_ids_for
-from hlofuse.ir import HlofuseError, Instruction, Module, Record, Strings, reach, replace, values
+from hlofuse.ir import HlofuseError, Instruction, Json, Module, Record, Strings, reach, replace, values
 from hlofuse.pipelines.targets import Stage
 from hlofuse.reports.common.lineage import outermost, through_views
 from hlofuse.reports.common.model import measured_json
@@ -98,7 +97,7 @@ class Provenance(Record):
     measured: Measured | None = None
 
 
-def provenance_json(provenance: Provenance) -> dict[str, Any]:
+def provenance_json(provenance: Provenance) -> Json:
     """Everything; `docs/timeline.md` says what the fields mean."""
     times = m.times if (m := provenance.measured) is not None else {}
     return {

@@ -1,14 +1,13 @@
 """One kernel and its analysis by the cost model; custom calls, and what has a thunk outside fusions."""
 
 from collections.abc import Callable
-from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.kernels import COLLECTIVES
 from hlofuse.cost.gpu.launch import FusionAnalysis, Launch
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.ir import Instruction, Record, values
+from hlofuse.ir import Instruction, Json, Record, values
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_fusible import may_be_fused
 from hlofuse.rules.verdict import Answer, Decision, Figures, runner
@@ -74,11 +73,11 @@ class GpuKernel(Record):
 # Custom calls: libraries that XLA chose before fusion, and code that comes with the program.
 
 
-def _call(kernel: GpuKernel) -> dict[str, Any]:
+def _call(kernel: GpuKernel) -> Json:
     return {"calls": kernel.target}
 
 
-def _product(kernel: GpuKernel) -> dict[str, Any]:
+def _product(kernel: GpuKernel) -> Json:
     operands = kernel.instruction.operands[:2]
     found = {"product": " × ".join(o.shape.text_without_layout for o in operands)}
     config = kernel.instruction.raw("backend_config") or ""
