@@ -356,7 +356,7 @@ def _into(
         branches = zip(user.operands[1:], user.called, strict=True)
         yield from ((c.parameters[0], index) for o, (_, c) in branches if o is x)
     elif opcode == "call":
-        passed = zip(user.operands, user.called[0][1].parameters, strict=True)
+        passed = zip(user.operands, user.to_apply.parameters, strict=True)
         yield from ((p, index) for o, p in passed if o is x)
 
 

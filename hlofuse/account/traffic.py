@@ -35,7 +35,7 @@ class KernelCosts:
     def inside(self, call: Instruction) -> tuple[dict[Computation, int], set[Computation]]:
         """Runs of the computations in a small call (`count_runs`)."""
         within = set(launched_computations(call))
-        order = [c for c in callees_first([call.called[0][1]]) if c in within]
+        order = [c for c in callees_first([call.to_apply]) if c in within]
         return count_runs({c: (0, self._own(c).bytes_accessed) for c in order})
 
     def _own(self, computation: Computation) -> Cost:

@@ -125,7 +125,7 @@ def _may_overwrite(
         return len(user.operands) == 1 or (bool(user_index) and numbers == [user_index[0]])
     if opcode == "call":
         value = dataflow.value_at(operand, operand_index)
-        root = user.called[0][1].root
+        root = user.to_apply.root
         uses = value.uses if value is not None else ()
         return (
             len(uses) == 2

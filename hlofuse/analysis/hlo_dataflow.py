@@ -51,7 +51,7 @@ def forwards_of(x: Instruction) -> list[Forward]:
     opcode = x.opcode
     operands = x.operands
     if opcode in _WHOLE:
-        source = x.called[0][1].root if opcode == "call" else operands[0]
+        source = x.to_apply.root if opcode == "call" else operands[0]
         return _found(x, (), source, ())
     if opcode == "get-tuple-element":
         return _found(x, (), operands[0], (x.tuple_index,))
@@ -75,7 +75,7 @@ def forwards_of(x: Instruction) -> list[Forward]:
 def _of_async(x: Instruction) -> list[Forward]:
     """Operands and results of a computation that runs by the side (`UpdateAsyncStartValueSet`)."""
     operands = x.operands
-    root = x.called[0][1].root if x.called else None
+    root = x.to_apply.root if x.called else None
     if is_async_end(x.opcode):
         done = x.opcode.endswith("-done")
         if root is None:

@@ -129,8 +129,8 @@ class _UsesBefore:
         definition = self._value.instruction
         operand = x.operands[use.operand_number]
         index = use.operand_index
-        if is_asynchronous(x) and x.called and definition.computation is x.called[0][1]:
-            parameters = x.called[0][1].parameters
+        if is_asynchronous(x) and x.called and definition.computation is x.to_apply:
+            parameters = x.to_apply.parameters
             if x.opcode == "async-start":
                 operand = parameters[use.operand_number]
             elif len(index) > 1:
@@ -219,4 +219,4 @@ class SequentialOrdering(HloOrdering):
 
 def _wraps(x: Instruction, inner: Instruction) -> bool:
     """True if `x` runs `inner` by the side."""
-    return is_asynchronous(x) and bool(x.called) and x.called[0][1].root is inner
+    return is_asynchronous(x) and bool(x.called) and x.to_apply.root is inner

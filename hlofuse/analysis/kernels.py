@@ -148,7 +148,7 @@ class _Counter:
             elif opcode == "tuple" and index != _WHOLE:
                 x, index = x.operands[index], _WHOLE
             elif opcode in ("fusion", "call") and x.called:
-                x = x.called[0][1].root
+                x = x.to_apply.root
             elif opcode == "while" and self._is_carried(x, index):
                 x = x.operand
             elif opcode == "parameter" and (caller := _only_caller(x)) is not None:
@@ -304,7 +304,7 @@ def name_bearers(instruction: Instruction) -> Iterator[Instruction]:
         yield loop
     yield instruction
     if instruction.opcode in ("fusion", "call") and instruction.called:
-        yield from reversed(list(instruction.called[0][1]))
+        yield from reversed(list(instruction.to_apply))
     if is_kernel(instruction) and instruction.opcode not in COLLECTIVES:
         yield from islice(reach([instruction], _readers), _MOST)
     if instruction.opcode == "copy" and is_kernel(instruction.operand):

@@ -177,7 +177,7 @@ class Instruction:
 
     @property
     def to_apply(self) -> Computation:
-        """The function of a reduction, scatter, sort or call (`HloInstruction::to_apply`)."""
+        """The function of a reduction, scatter, sort, call or start of one (`HloInstruction::to_apply`)."""
         return self.called[0][1]
 
     @property

@@ -190,7 +190,7 @@ def _tuple(x: Instruction) -> str | None:
 
 
 def _calling(x: Instruction) -> str | None:
-    body = x.called[0][1]
+    body = x.to_apply
     if len(body.parameters) != len(x.operands):
         return f"has {len(x.operands)} operands, but {body.name} has {len(body.parameters)} parameters"
     for o, p in zip(x.operands, body.parameters, strict=True):

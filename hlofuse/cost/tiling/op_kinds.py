@@ -297,7 +297,7 @@ class OpKinds:
         if opcode != "fusion" and is_elementwise(instruction):
             return self._profile.get(opcode, {}).get(instruction.element_type, DEFAULT_FLOPS)
         if opcode == "reduce":
-            region = sum(self._flops(i) for i in instruction.called[0][1])
+            region = sum(self._flops(i) for i in instruction.to_apply)
             factor = 1
             for d in instruction.dimensions:
                 extent = instruction.operand.shape.dimensions[d]

@@ -314,7 +314,7 @@ class TritonSupport:
     def _reduce(self, reduce: Instruction) -> str | None:
         if reduce.element_type in self._f8:
             return "F8E4M3FN and F8E5M2 are not supported for reductions."
-        if self._first(reduce.called[0][1]) is not None:
+        if self._first(reduce.to_apply) is not None:
             return "Unsupported reduction computation by Triton."
         if not self._release.triton_takes_unsigned:
             single = len(reduce.operands) == 2 and len(reduce.dimensions) == 1

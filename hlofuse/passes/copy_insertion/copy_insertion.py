@@ -122,7 +122,7 @@ def _add_for_conditional(alias: HloAlias, conditional: Instruction, because: Bec
 def _pairs(alias_info: AliasInfo, x: Instruction) -> list[InPlacePair]:
     """The operands overwritten by it, or by the computation that an asynchronous call starts."""
     if x.opcode == "async-start" and x.called and x.raw("output_to_operand_aliasing") is None:
-        return alias_info.in_place_pairs(x.called[0][1].root)
+        return alias_info.in_place_pairs(x.to_apply.root)
     return alias_info.in_place_pairs(x)
 
 

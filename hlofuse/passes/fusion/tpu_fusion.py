@@ -66,7 +66,7 @@ def _is_larger(x: Instruction, product: Instruction) -> bool:
 def _end_of_softmax(greatest: Instruction, ends: set[Instruction]) -> Instruction | None:
     """The last instruction of the kernel that subtracts the greatest element of each row, of three or more
     dimensions, from the row; None for others, and where a product's kernel ends with the rows."""
-    if greatest.opcode != "reduce" or greatest.called[0][1].root.opcode != "maximum":
+    if greatest.opcode != "reduce" or greatest.to_apply.root.opcode != "maximum":
         return None
     rows = greatest.operand
     others = [u for u in rows.users if u is not greatest]

@@ -130,7 +130,7 @@ def _producers(value: Instruction) -> Iterator[Instruction]:
         elif is_view(x) and x.operands:
             stack.append((x.operand, index))
         elif x.opcode == "call" and x.called and not is_kernel(x):
-            stack.append((x.called[0][1].root, index))
+            stack.append((x.to_apply.root, index))
         elif x.opcode == "parameter" and callers and all(c.opcode == "call" for c in callers):
             stack += [(c.operands[x.parameter_number], index) for c in callers]
         else:
@@ -205,7 +205,7 @@ def _calls_in_place(module: Module) -> Module:
             i.opcode in ("call", "async-start")
             and len(i.called) == 1
             and not is_small_call(i)
-            and sum(i.called[0][1].callers.values()) == 1
+            and sum(i.to_apply.callers.values()) == 1
         )
 
     if not any(i.opcode == "async-start" or is_call(i) for i in module.instructions()):

@@ -312,7 +312,7 @@ def location_of(i: Instruction) -> Location:
 
 
 def _kernel(i: Instruction) -> FinalKernel:
-    outer = i.called[0][1].root if i.opcode == "async-start" and i.called else i
+    outer = i.to_apply.root if i.opcode == "async-start" and i.called else i
     inside = [x.opcode for x in computed_in(outer)] if outer.opcode == "fusion" else []
     return FinalKernel(outer.name, outer.opcode, outer.fusion_kind, tuple(inside), outer.computation_name)
 
