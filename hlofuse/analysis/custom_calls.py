@@ -23,8 +23,7 @@ def is_radix_sort(instruction: Instruction) -> bool:
 
 # Calls that tell the compiler something and hand their operand on. XLA removes them: `sharding-remover`, the
 # partitioner and Shardy's import those of shardings, `strip-memory-placement-annotations` (CPU) and
-# `host-offloader` those of memory, the algebraic simplifier LayoutConstraint once fusion is over, and XLA:TPU
-# the halves of 64-bit values.
+# `host-offloader` those of memory, the algebraic simplifier LayoutConstraint last, XLA:TPU halves of 64 bits.
 
 PLACEMENTS = values("MoveToHost MoveToDevice annotate_device_placement")
 """Targets that name the memory of a value."""

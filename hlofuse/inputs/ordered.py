@@ -99,8 +99,7 @@ def _changed(body: Computation) -> list[int]:
     ]
 
 
-# Constants whose elements a text leaves out (`{...}`), from the proto next to it (`LiteralProto` in
-# `xla/xla_data.proto`).
+# Constants that a text leaves out (`{...}`), from the proto next to it (`LiteralProto`, `xla_data.proto`).
 
 _NAME, _LITERAL = 1, 8
 _VARINTS = {

@@ -113,8 +113,7 @@ def _remove_fused_parameter(body: Computation, number: int) -> list[str]:
 
 # Putting one instruction in the place of another (`HloComputation::ReplaceInstruction`).
 
-# Attributes after an instruction's own, in XLA's order
-# (`HloInstruction::PrintExtraAttributes`, then the metadata).
+# Attributes after an instruction's own, in XLA's order (`PrintExtraAttributes`, then the metadata).
 _COMMON = ("sharding", "frontend_attributes", "control-predecessors", "metadata")
 
 

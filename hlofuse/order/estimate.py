@@ -323,8 +323,7 @@ def phase_of(e: Evidence, x: Instruction) -> Phase:
 # Instructions recreated by ReshapeMover and AlgebraicSimplifier together, and their rounds. The pipeline with
 # the two runs until nothing changes. In one round, ReshapeMover
 # (`xla/hlo/transforms/simplifiers/reshape_mover.cc`) moves a reshape after the element-wise operations that
-# read it, but not after the readers of their results, and leaves it where it has other users. In the next
-# round AlgebraicSimplifier merges it into the broadcasts that read it.
+# read it, not after their readers, unless it has other users. The next AlgebraicSimplifier merges it.
 
 Phases = dict[Instruction, Phase]
 _SAME_NAMES = (Phase.CALLS, Phase.SIMPLIFIED, Phase.LAYOUTS)

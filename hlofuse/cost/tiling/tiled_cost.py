@@ -391,8 +391,7 @@ def tile_reads(view: FusionView, costs: TilingCosts, times: KernelTimes) -> list
 # Nodes of an analysis with equal tiles, by tiling.
 #
 # XLA computes a tile once if operation, sizes, strides and operands agree (`OrderedUniquePtrValueHashSet` in
-# `symbolic_tile_analysis.cc`), and for operations without operands also where the tile starts, if that can
-# differ.
+# `symbolic_tile_analysis.cc`), and for operations without operands also its start, if that can differ.
 
 
 class TileMerger:

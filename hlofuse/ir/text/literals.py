@@ -27,8 +27,7 @@ _PAYLOAD_BITS = {
     "f8e4m3": 3,
     "f8e3m4": 4,
 }
-# Half a step above the largest value: what rounds to nothing finite. Types left out take the largest
-# value for anything larger.
+# Half a step above the largest value rounds to nothing finite; types left out take the largest value.
 _TOO_LARGE = {
     "f16": 65520.0,
     "bf16": 3.3961775292304957e38,

@@ -491,8 +491,7 @@ def _clean_up(module: Module) -> None:
 
 # A second look at copies once the order of execution is known.
 #
-# Mirrors `RunPostSchedulingCopyInsertion` (`xla/service/gpu/gpu_compiler.cc`), without the copies for memory
-# that devices share.
+# Mirrors `RunPostSchedulingCopyInsertion` (`gpu_compiler.cc`), without copies for memory that devices share.
 
 
 @dataclass(frozen=True)

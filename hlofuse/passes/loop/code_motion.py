@@ -71,8 +71,7 @@ class WhileLoopConstantSinking(Pass):
         return True
 
 
-# Values that every iteration of a loop recomputes alike move out of it
-# (`xla/service/while_loop_invariant_code_motion.cc`).
+# Values alike in every iteration move out of the loop (`xla/service/while_loop_invariant_code_motion.cc`).
 
 
 _BARRIERS = PLACEMENTS | {"SPMDFullToShardShape", "SPMDShardShapeToFull"}

@@ -26,8 +26,7 @@ from hlofuse.passes.common.shapes import array, labels_of, permute, physical, un
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.trace import Recorder
 
-# Calls of cuDNN, and their configurations (`CudnnConvBackendConfig`,
-# `xla/service/gpu/backend_configs.proto`).
+# Calls of cuDNN, and their configurations (`CudnnConvBackendConfig`, `xla/service/gpu/backend_configs.proto`).
 
 
 FORWARD = "__cudnn$convForward"
@@ -66,8 +65,7 @@ def call_like(call: Instruction, operands: Sequence[Instruction], target: str) -
     return computation_of(call).add_instruction(new)
 
 
-# The layouts cuDNN's convolutions are called with: channels last, or after the batch
-# (`HeuristicLayoutAssignment`).
+# Layouts that cuDNN is called with: channels last, or after the batch (`HeuristicLayoutAssignment`).
 
 
 def is_convolution_call(instruction: Instruction) -> bool:
