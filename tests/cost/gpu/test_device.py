@@ -6,14 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.cost.gpu.device import (
-    DeviceDescription,
-    TextProtoError,
-    device_from_text_proto,
-    device_names,
-    load_device,
-    parse_text_proto,
-)
+from hlofuse.cost.gpu import device as devices
+from hlofuse.cost.gpu.device import DeviceDescription, device_from_text_proto, device_names, load_device
 from hlofuse.cost.gpu.op_costs import op_profile
 from hlofuse.ir import HlofuseError
 from hlofuse.releases import AROUND_FUSION as RELEASE
@@ -129,7 +123,7 @@ def test_amd_devices_differ_by_generation() -> None:
 
 
 def test_repeated_fields_become_lists() -> None:
-    assert parse_text_proto("a: 1 a: -2 b { c: true d: KIND } b {}") == {
+    assert devices.parse_text_proto("a: 1 a: -2 b { c: true d: KIND } b {}") == {
         "a": [1, -2],
         "b": [{"c": True, "d": "KIND"}, {}],
     }
@@ -138,8 +132,8 @@ def test_repeated_fields_become_lists() -> None:
         ("a: 1\n\n?", "line 3: unexpected '\\?'"),
         ("{", "no name"),
     ):
-        with pytest.raises(TextProtoError, match=message):
-            parse_text_proto(text)
+        with pytest.raises(devices.TextProtoError, match=message):
+            devices.parse_text_proto(text)
 
 
 def test_blackwell_is_compute_capability_ten() -> None:

@@ -26,7 +26,7 @@ from hlofuse.passes.common.shapes import array, labels_of, permute, physical, un
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.trace import Recorder
 
-# Calls of cuDNN, and their configurations (`CudnnConvBackendConfig`, `xla/service/gpu/backend_configs.proto`).
+# Calls of cuDNN and configurations (`CudnnConvBackendConfig`, `xla/service/gpu/backend_configs.proto`).
 
 
 FORWARD = "__cudnn$convForward"
