@@ -49,8 +49,7 @@ class IndexingEvaluation:
 def code_duplication(
     evaluation: IndexingEvaluation, producer: Instruction, limit: float, counted: dict[Instruction, int]
 ) -> dict[str, int] | None:
-    """The figures, if fusing `producer` would copy too much code (`CodeDuplicationTooHigh`). `counted` has
-    uses that still hold, and gets those of `producer`."""
+    """The figures, if it copies too much code (`CodeDuplicationTooHigh`); `counted` uses, which get more."""
     if producer.opcode == "broadcast":
         return None
     emitted = evaluation.emitted(producer)

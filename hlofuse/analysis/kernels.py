@@ -340,8 +340,7 @@ def source_bearer(instruction: Instruction, module: Module) -> Instruction:
 
 
 def kernel_source(x: Instruction, module: Module, bearer: Instruction | None = None) -> SourceLocation | None:
-    """The source line of an instruction, or of the loop that runs it; None where the dump has none. `bearer`:
-    its `source_bearer`, if it is known."""
+    """The source line of an instruction or of its loop, or None. `bearer`: its `source_bearer`, if known."""
     source = module.source_of(bearer or source_bearer(x, module))
     loop, _ = expansion_of(x)
     return module.source_of(loop) if source is None and loop is not None else source
@@ -357,8 +356,7 @@ class Loop:
 
 
 def outermost_loops(module: Module, left_out: Iterable[Computation] = ()) -> tuple[Loop, ...]:
-    """The outermost loops that launch kernels; each once, however often its computation is called. Kernels of
-    computations in `left_out` do not count."""
+    """The outermost loops that launch kernels, each once; kernels of `left_out` do not count."""
     return tuple(_loops(module.entry, dict.fromkeys(left_out, 0), {module.entry}))
 
 

@@ -76,8 +76,7 @@ _ON_HOST = values("infeed outfeed partition-id recv replica-id rng-get-and-updat
 
 
 def _of_cpu(instruction: Instruction) -> Launch | None:
-    """By `EmitHloInstruction` (`xla/service/cpu/thunk_emitter.cc`). Nothing runs in fusions and in other
-    computations that a launched instruction calls."""
+    """By `EmitHloInstruction` (`xla/service/cpu/thunk_emitter.cc`). Nothing runs in what a launch calls."""
     opcode = instruction.opcode
     if opcode in CONTROL_FLOW:
         return _KERNEL if is_small_call(instruction) else None

@@ -1,6 +1,5 @@
 """Fusions that only copy one contiguous piece of an array, which XLA:GPU runs as a memcpy. Mirrors
-`xla/backends/gpu/transforms/dynamic_slice_copy.cc` and what it asks of `dynamic_slice_fusion.cc`. A lone
-slice counts as the fusion that XLA wraps it in."""
+`gpu/transforms/dynamic_slice_copy.cc`, with `dynamic_slice_fusion.cc`. A lone slice counts as its wrapper."""
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import reach

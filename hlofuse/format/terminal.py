@@ -168,8 +168,7 @@ def print_lines(console: Console, lines: Iterable[str], by: int = 2, style: str 
 
 
 def print_command(console: Console, indent: int, *text: str | None) -> None:
-    """Print the command on one line in any terminal, since a broken one cannot be copied. Nothing is printed
-    where a word is empty: the input is no file."""
+    """Print the command, unbroken to be copied; nothing where a word is empty: the input is no file."""
     if "" not in text:
         console.print(" " * indent + command_line(*text), style="green", soft_wrap=True)
 

@@ -1,5 +1,4 @@
-"""The environment: an episode runs passes on a module, and less of it is a reward. What it shows are opcode
-counts, or the graph in arrays of a fixed size."""
+"""An episode runs passes on a module, shown by opcode counts or as arrays, and less of it is a reward."""
 
 import copy
 import json

@@ -208,8 +208,7 @@ class Companions:
 
     @property
     def memory_bytes(self) -> int | None:
-        """Bytes of all allocations by XLA's memory usage report next to the final module. None without the
-        report, and where it has several memory spaces."""
+        """Bytes of all allocations by XLA's memory usage report, if there and of one memory space."""
         found = _TOTAL.findall(self._about_memory("memory-usage-report"))
         return int(found[0]) if len(found) == 1 else None
 

@@ -115,8 +115,7 @@ def append_producer(fusion: Instruction, producer: Instruction, *, add_output: b
 
 
 def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> None:
-    """Take in a whole fusion, its outputs becoming further outputs; `other` is removed. Mirrors
-    `HloFusionInstruction::MergeFusionInstructionIntoMultiOutput`."""
+    """Take in `other` and its outputs; it is removed (`MergeFusionInstructionIntoMultiOutput`)."""
     parent = computation_of(fusion)
     body = other.fused_computation
     clones = {}

@@ -46,8 +46,7 @@ class UniqueIds(Struct):
         module.processing_order = sorted((c for c, _ in existing), key=lambda c: place[c.name])
 
     def give_metadata(self, module: Module) -> None:
-        """Give get-tuple-elements folded into operands the metadata of their operands. Separate from `apply`,
-        since restoring users relies on what the text says."""
+        """Give folded get-tuple-elements their operands' metadata; not before users are restored by text."""
         for computation in module.computations:
             ids = self.computations.get(computation.name)
             described = (

@@ -1,5 +1,4 @@
-"""The answers of `explain` and `why`: what XLA fuses in a module and what stops the rest, also in a module
-that is not replayed: a fused one, the dumps of a TPU."""
+"""The answers of `explain` and `why`, also about a module that is not replayed: fused, or of a TPU."""
 
 import os
 from functools import cache

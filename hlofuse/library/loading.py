@@ -222,8 +222,7 @@ def _device(
     defaults: Defaults | None,
     profile: Profile | None,
 ) -> tuple[str | DeviceDescription | None, Fact | None, str]:
-    """The device, what shows it, and a note where a file tells it that is there for another purpose.
-    HlofuseError where the target needs one and none is known."""
+    """The device, what shows it, and a note if that is a file for other purposes; HlofuseError if lacking."""
     if options.device is not None:
         return options.device, Fact(Path(options.device).stem, "asked", "given by --device"), ""
     if not TARGETS[chosen.name].needs_device:
@@ -277,8 +276,7 @@ def _ordered(options: ReplayOptions, loaded: Loaded) -> Loaded:
 
 
 def _lowered(options: ReplayOptions, loaded: Loaded) -> Loaded:
-    """A module before optimizations at the input of fusion, with a note. HlofuseError for files about the
-    input of fusion: they know other names and ids."""
+    """A module before optimizations at the input of fusion, with a note; HlofuseError for files of that."""
     order = options.order if options.order != "replayed" else None
     trace = options.xla_trace if options.xla_trace != "none" else None
     for flags, value in (("--order", order), ("--ids", options.ids), ("--xla-trace", trace)):

@@ -1,5 +1,4 @@
-"""Two modules: read, compared as they are or as they run, and drawn side by side; one program by two builds
-of XLA, another device or another release."""
+"""Two modules read, compared, and drawn side by side; one program by two builds of XLA."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence

@@ -94,8 +94,7 @@ def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:
 
 
 class TupleSimplifier(Pass):
-    """`tuple-simplifier`, over every computation: removes tuples that are only taken apart again
-    (`xla/hlo/transforms/simplifiers/tuple_simplifier.cc`)."""
+    """Removes tuples only taken apart again (`xla/hlo/transforms/simplifiers/tuple_simplifier.cc`)."""
 
     name = "tuple-simplifier"
 

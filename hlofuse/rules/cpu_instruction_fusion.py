@@ -1,5 +1,4 @@
-"""Rules of CpuInstructionFusion (`xla/service/cpu/cpu_instruction_fusion.cc`): codes CPU… `RULES` is the
-order in which `CpuInstructionFusion::ShouldFuse` asks."""
+"""Rules of CpuInstructionFusion (`xla/service/cpu/cpu_instruction_fusion.cc`): CPU…; `RULES` in its order."""
 
 from hlofuse.analysis.cpu_predicates import is_loop_fusible, is_output_fusible
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication

@@ -1,5 +1,4 @@
-"""Ways to look for a good sequence of moves: each asks the space for values until the time is over. Greedy
-appends moves, evolution changes whole sequences."""
+"""Ways to look for good moves until the time is over: greedy appends, evolution changes sequences."""
 
 import math
 import time

@@ -1,5 +1,4 @@
-"""Assertions about the result of fusion, with the blocking rules in their message. A test may pass a dump, a
-text, a module, or a capture by `hlofuse.capture`."""
+"""Assertions about fusion, of a dump, text, module or capture, with the blocking rules in the message."""
 
 import os
 import warnings

@@ -82,8 +82,7 @@ class FusionAnalysis:
 
 
 def launch_of(kernel: FusionAnalysis) -> Launch:
-    """Kind and launch dimensions where the backend config does not name the emitter
-    (`HloFusionAnalysis::GetEmitterFusionKind`, `launch_dimensions`)."""
+    """Kind and launch, if no config names the emitter (`GetEmitterFusionKind`, `launch_dimensions`)."""
     release = kernel.release
     is_packed = release.packed_elements_in_loops and min(kernel.input_bits, kernel.output_bits) < 8
     if is_packed and release.mlir_emitters:

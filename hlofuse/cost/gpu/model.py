@@ -66,8 +66,7 @@ class KernelModel:
         return cached
 
     def times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
-        """Ticks of all users with the producer fused into each, and of the producer and all users unfused.
-        The producer must be fusible into all of them."""
+        """Ticks of all users with the producer, fusible into each, fused, and of it and them unfused."""
         own = self.cache[producer]
         times = own.times
         answers = own.answers

@@ -1,6 +1,5 @@
 """Flops, bytes and operand utilization of one instruction that is not a fusion. Mirrors the handlers of
-`xla/service/hlo_cost_analysis.cc` and `xla/service/gpu/model/gpu_hlo_cost_analysis.cc`. All figures are
-single precision, as XLA keeps them."""
+`hlo_cost_analysis.cc` and `gpu/model/gpu_hlo_cost_analysis.cc`, in single precision as these."""
 
 import tomllib
 from collections.abc import Callable, Mapping

@@ -1,5 +1,4 @@
-"""Summaries, each structure's computed once, and all results by structure that repeated replays of a module
-share: launches, and tables of other modules."""
+"""Summaries and launches by structure, each computed once and shared by repeated replays of a module."""
 
 import math
 from collections.abc import Callable, Hashable

@@ -164,8 +164,7 @@ def in_step(pair: SummaryPair, launch: Launch) -> bool:
 
 
 def pair_reads(pair: SummaryPair) -> tuple[list[int], list[int], list[int]]:
-    """Slots of the consumer's operands other than the producer, slots of the producer's that the consumer
-    has not, and the bytes read of all these."""
+    """Slots of the consumer's operands, the producer's others, and the bytes read of all these."""
     a, b, slot, shared = pair.producer, pair.consumer, pair.slot, pair.shared
     share = b.utilization[slot]
     incoming = a.operand_bytes

@@ -160,8 +160,7 @@ class TritonSupport:
         self._bf16 = not self.rocm or not device.gfx_version.startswith(("gfx900", "gfx906", "gfx10"))
 
     def refusal(self, instruction: Instruction) -> str | None:
-        """The reason against a producer or consumer: a Triton fusion is supported as a whole, others by
-        operation (`PriorityFusionQueue::IsTritonSupported`)."""
+        """The reason against one of a pair, by operation but for Triton fusions (`IsTritonSupported`)."""
         if is_generic_triton_fusion(instruction):
             return None
         if instruction.opcode != "fusion":

@@ -42,8 +42,7 @@ _ASYNC = ("start", "update", "done")
 
 @cache
 def signature(opcode: str) -> Signature | None:
-    """The signature of `opcode`; None for an unknown one. `dot-start` and similar ones are async operations
-    around a dot: a start takes the dot's attributes too."""
+    """The signature of `opcode`, or None. `dot-start` and similar ones take the dot's attributes, too."""
     if (facts := OPCODE_FACTS.get(opcode)) is not None:
         count = VARIADIC if facts.operands == "*" else int(facts.operands)
         must = values(facts.required)

@@ -1,5 +1,4 @@
-"""Shared parts of gathers and scatters: index vectors, slices at them, reshapes and transposes. Mirrors
-helpers of `xla/service/hlo_creation_utils.cc`."""
+"""Shared parts of gathers and scatters: index vectors and slices at them (`hlo_creation_utils.cc`)."""
 
 from collections.abc import Callable, Sequence
 

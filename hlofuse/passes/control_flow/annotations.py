@@ -32,8 +32,7 @@ _MOVES = {"pinned_host": "MoveToHost", "unpinned_host": "MoveToHost", "device": 
 
 
 class ConvertMemoryPlacementToInternalAnnotations(Pass):
-    """`annotate_device_placement` becomes a move to the memory that it names
-    (`xla/hlo/transforms/convert_memory_placement_to_internal_annotations.cc`)."""
+    """Moves to named memory (`xla/hlo/transforms/convert_memory_placement_to_internal_annotations.cc`)."""
 
     name = "convert-memory-placement-to-internal-annotations"
 

@@ -154,8 +154,7 @@ def _mark(module: Module, instead: dict[Computation, Computation]) -> None:
 
 
 class PropagateCallMetadata(Pass):
-    """`propagate-call-metadata`, callers first: what a call says of its origin, handed on to what it calls
-    (`xla/hlo/transforms/propagate_call_metadata.cc`)."""
+    """Callers first: a call's origin is handed on (`xla/hlo/transforms/propagate_call_metadata.cc`)."""
 
     name = "propagate-call-metadata"
 

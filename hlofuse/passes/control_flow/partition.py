@@ -292,8 +292,7 @@ def _laid_out(shape: Shape, like: Shape) -> Shape:
 
 
 class ShardingRule(Record):
-    """The factors that dimensions of operands and result stand for, by number (Shardy's `OpShardingRule`);
-    `WHOLE` for those that each device needs as a whole."""
+    """The factors of each dimension (Shardy's `OpShardingRule`); `WHOLE` where each device needs all."""
 
     operands: list[list[int]]
     result: list[int]

@@ -102,8 +102,7 @@ _NO_COLLECTIVES = values("copy-done")
 
 
 class LoopScheduleLinearizer(Pass):
-    """`loop-schedule-linearizer`: control dependencies from reads of a carried element to its next write
-    (`xla/service/loop_schedule_linearizer.cc`)."""
+    """Control dependencies from reads of a carried element to its write (`loop_schedule_linearizer.cc`)."""
 
     name = "loop-schedule-linearizer"
 

@@ -68,8 +68,7 @@ def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
 
 
 class DotDimensionMerger(VisitPass):
-    """`dot_dimension_merger`: batch dimensions that lie side by side in both operands
-    (`xla/hlo/transforms/simplifiers/dot_dimension_merger.cc`)."""
+    """Batch dimensions side by side in both (`xla/hlo/transforms/simplifiers/dot_dimension_merger.cc`)."""
 
     name = "dot_dimension_merger"
     opcodes = ("dot",)

@@ -21,8 +21,7 @@ class ReversePostOrderQueue:
         self._settled = dict[Instruction, set[Instruction]]()
 
     def next(self) -> tuple[Instruction, Iterator[int]] | None:
-        """The next consumer, and the numbers of its operands that are open, latest in the queue first. Open
-        is an operand that is still queued and not `settled`."""
+        """The next consumer and its operands still queued and not `settled`, the queue's latest first."""
         order, position = self._order, self._position
         while order and order[-1] is None:
             order.pop()

@@ -172,8 +172,7 @@ _REASON = "The fusion writes the copy as a further output"
 
 
 class CopyFusion(DevicePass):
-    """`copy_fusion`, in the entry computation only: in a loop the copy may share a buffer with its source
-    (`xla/backends/gpu/transforms/copy_fusion.cc`)."""
+    """In the entry only: a loop may share buffers (`xla/backends/gpu/transforms/copy_fusion.cc`)."""
 
     name = "copy_fusion"
 

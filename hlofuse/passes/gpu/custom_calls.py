@@ -54,8 +54,7 @@ _MAX_SHARE_OF_ROW = 0.85
 
 
 class TopkSpecializer(VisitPass):
-    """`topk-specializer`, of a CUDA device: calls for the greatest elements that a kernel of XLA's computes
-    (`xla/backends/gpu/transforms/topk_specializer.cc`)."""
+    """Calls that a CUDA kernel of XLA's computes (`xla/backends/gpu/transforms/topk_specializer.cc`)."""
 
     name = "topk-specializer"
     opcodes = ("custom-call",)
@@ -152,8 +151,7 @@ _EXCHANGED = str.maketrans("._", "_.")
 
 
 class SanitizeConstantNames(Pass):
-    """`sanitize-constant-names`: no dots, dashes or semicolons, and made unique with an underscore
-    (`xla/backends/gpu/transforms/sanitize_constant_names.cc`)."""
+    """No dots, dashes or semicolons; unique (`xla/backends/gpu/transforms/sanitize_constant_names.cc`)."""
 
     name = "sanitize-constant-names"
 

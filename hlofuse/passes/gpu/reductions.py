@@ -107,8 +107,7 @@ class ReductionDimensionGrouper(VisitPass):
 
 
 class TransposeDimensionGrouper(VisitPass):
-    """`transpose-dimension-grouper`: `[2,3,4]` transposed to `[4,2,3]` becomes `[6,4]` transposed
-    (`xla/service/gpu/transforms/transpose_dimension_grouper.cc`)."""
+    """`[2,3,4]` transposed to `[4,2,3]` becomes `[6,4]` transposed (`transpose_dimension_grouper.cc`)."""
 
     name = "transpose-dimension-grouper"
     opcodes = ("transpose",)
@@ -279,8 +278,7 @@ def _elements(reduce: Instruction, first: Instruction) -> list[Instruction]:
 
 @dataclass(frozen=True)
 class ReduceDecomposer(Pass):
-    """`reduce-decomposer`; what has an emitter of its own on the GPU may leave its result in another layout
-    (`xla/hlo/transforms/expanders/reduce_decomposer.cc`)."""
+    """Not where an emitter of its own takes any layout (`hlo/transforms/expanders/reduce_decomposer.cc`)."""
 
     device: DeviceDescription | None = None
     name = "reduce-decomposer"

@@ -1,5 +1,4 @@
-"""Makes every array row-major, dimensions renumbered as they lie (`xla/service/layout_normalization.cc`);
-reshapes and broadcasts that keep memory in order."""
+"""Makes every array row-major (`xla/service/layout_normalization.cc`), reshapes and broadcasts, too."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,8 +30,7 @@ from hlofuse.trace import Recorder
 
 
 class ReshapeDecomposer(VisitPass):
-    """`reshape-decomposer`: a bitcast where the layouts allow it, else with a copy before,
-    after, or both (`xla/hlo/transforms/expanders/reshape_decomposer.cc`)."""
+    """A bitcast, if need be with copies (`xla/hlo/transforms/expanders/reshape_decomposer.cc`)."""
 
     name = "reshape-decomposer"
     opcodes = ("reshape",)

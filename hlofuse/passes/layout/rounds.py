@@ -223,8 +223,7 @@ def assign_layouts(
     recorder: Recorder,
     is_left_out: Predicate = lambda i: False,
 ) -> bool:
-    """Give every instruction a layout; False where layouts are not open any more. A bitcast or fusion depends
-    on those its operands have: XLA stops."""
+    """Give every instruction a layout; False where none is open: XLA stops at a bitcast or fusion."""
     for i in module.instructions():
         if i.opcode in ("bitcast", "fusion") or is_left_out(i):
             recorder.skipped(i, f"layouts are not assigned to a module with this kind of {i.opcode}")

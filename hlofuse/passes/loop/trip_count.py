@@ -140,8 +140,7 @@ def counts_to_an_argument(loop: Instruction) -> bool:
 
 
 def awaited_elements(loop: Instruction) -> int:
-    """The elements of which any keeps a loop going, as `jax.vmap` of a while_loop has it: those that are done
-    stay as they are. 0 for other loops."""
+    """Elements of which any keeps a loop going, as in `jax.vmap` of a while_loop; 0 for other loops."""
     condition, body = condition_of(loop), body_of(loop)
     if condition.root.opcode != "reduce" or condition.root.to_apply.root.opcode != "or":
         return 0

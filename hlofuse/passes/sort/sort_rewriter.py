@@ -21,8 +21,7 @@ _FLOATS = ("bf16", "f16", "f32", "f64")
 
 
 class Comparator(Record):
-    """The operand and order of a sort's comparison, and the element types for CUB
-    (`AnalyzeSortOp` in `xla/backends/gpu/transforms/sort_rewriter.cc`)."""
+    """The operand and order of a sort's comparison, and the element types for CUB (`AnalyzeSortOp`)."""
 
     key: int
     descending: bool
@@ -230,8 +229,7 @@ _VALUE_BITS = (16, 32, 64)
 
 @dataclass(frozen=True)
 class SortRewriter(Pass):
-    """`sort-rewriter`, compiled where there is a GPU: without one XLA rewrites only what its tables have
-    (`xla/backends/gpu/transforms/sort_rewriter.cc`)."""
+    """As with a GPU: without one, by tables alone (`xla/backends/gpu/transforms/sort_rewriter.cc`)."""
 
     device: DeviceDescription
     name = "sort-rewriter"
@@ -369,8 +367,7 @@ def _without_unread(sort: Instruction) -> bool:
 
 
 class StableSortExpander(RewritePass):
-    """`stable-sort-expander`: by an operand that counts along the sorted dimension, a new one if need be
-    (`xla/hlo/transforms/expanders/stable_sort_expander.cc`)."""
+    """By an operand, maybe new, that counts (`xla/hlo/transforms/expanders/stable_sort_expander.cc`)."""
 
     name = "stable-sort-expander"
     opcodes = ("sort",)

@@ -469,8 +469,7 @@ def carried(
 def carried_if_worth(
     hlo: Instruction, source: DimensionOrder, side: DotProperties, *, operand: int | None = None
 ) -> tuple[Orders, int] | None:
-    """The same if the fusion pays: towards operands, or from `operand` towards the result
-    (`GetPropagatedDimOrdersAndRequirementsIfProfitablyFusible`)."""
+    """If it pays, also from `operand` on (`GetPropagatedDimOrdersAndRequirementsIfProfitablyFusible`)."""
     repeated = hlo.opcode == "power" and len(hlo.users) > 1 and not side.release.products_repeat_powers
     if hlo.opcode in _NEVER or repeated:
         return None

@@ -247,8 +247,7 @@ _Step = tuple[Instruction, Shape, tuple[int, ...] | None]
 
 
 def _plan(bitcast: Instruction) -> list[_Step] | None:
-    """The new shapes of all that the bitcast reads, users before operands
-    (`PlanHoistBitcastUpwardsToCallers`); None if something else reads any of it."""
+    """New shapes of all that it alone reads, users first, or None (`PlanHoistBitcastUpwardsToCallers`)."""
     body = bitcast.computation
     assert body is not None
     producers = set(reach(bitcast.operands, lambda x: x.operands))
