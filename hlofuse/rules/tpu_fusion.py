@@ -155,23 +155,27 @@ def stays_in_memory(pair: CandidatePair) -> bool:
         return False
     stored = any(map(_stores, producer.users))
     computing = [u for u in producer.users if not _stores(u)]
-    size = _bytes_read(producer, pair.state.ends)
+    read = _arrays_read(producer, pair.state.ends)
     if producer.opcode in ("sine", "cosine"):
-        return len(computing) > 1 and size > 0
-    if not stored and all(kind(u) != "convolution" for u in computing):
-        return False
-    return (len(computing) + stored - 1) * size > (len(computing) + 1 - stored) * producer.shape.byte_size
+        return len(computing) > 1 and bool(read)
+    size, chain = sum(map(_size, read)), {*map(without_bitcasts, producer.operands)} - read
+    again = sum(_size(x) for u in computing for x in read if not (chain and x in u.operands))
+    return again + (stored - 1) * size > (len(computing) + 1 - stored) * _size(producer)
 
 
-def _bytes_read(x: Instruction, ends: set[Instruction]) -> int:
-    """Bytes of the arrays that an elementwise computation of `x` reads, from kernels before it."""
+def _size(x: Instruction) -> int:
+    return x.shape.byte_size
+
+
+def _arrays_read(x: Instruction, ends: set[Instruction]) -> set[Instruction]:
+    """The arrays that an elementwise computation of `x` reads, from kernels before it."""
 
     def is_read(o: Instruction) -> bool:
         is_computed = is_loop(o) and o.opcode != "fusion" and o not in ends
-        return o is not x and not is_computed and o.opcode not in ("broadcast", "iota")
+        return o is not x and not is_computed and o.opcode not in ("broadcast", "iota", "constant")
 
     found = reach([x], lambda o: () if is_read(o) else map(without_bitcasts, o.operands))
-    return sum(o.shape.byte_size for o in found if is_read(o))
+    return {*filter(is_read, found)}
 
 
 def _stores(user: Instruction) -> bool:

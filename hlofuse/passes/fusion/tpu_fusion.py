@@ -128,13 +128,19 @@ class Prediction(OnlySkipped):
         elementwise producer takes in one, a reduction if it can, a product those of one shape."""
         groups, order = self._groups, [x for x in computation.post_order() if is_kernel(x)]
         groups.update((x, [x]) for x in order)
+        place = {x: k for k, x in enumerate(order)}
         for producer in order:
             is_single = kind(producer) == "loop"
-            users = [u for u in producer.users if is_kernel(u)]
-            users.sort(key=lambda u: kind(u) == _WRITES or (is_single and kind(u) != "reduce"))
+            users = sorted(filter(is_kernel, producer.users), key=place.__getitem__)
+            firsts = dict[str, int]()
+            for u in users:
+                if kind(u) == "reduce":
+                    firsts.setdefault(str(u.shape), place[u])
+            late = lambda u: -firsts.get(str(u.shape), place[u]) if kind(u) == "reduce" else -place[u]
+            users.sort(key=late if is_single else lambda u: kind(u) == _WRITES)
             taken: Instruction | None = None
             for user in users:
-                if taken is not None and (is_single or str(user.shape) != str(taken.shape)):
+                if taken is not None and ({kind(taken), kind(user)} != {"reduce"} if is_single else str(user.shape) != str(taken.shape)):
                     continue
                 if self._may_join(producer, user):
                     taken = user
@@ -152,7 +158,7 @@ class Prediction(OnlySkipped):
         is_read = kinds[0] in ("loop", "convolution") and kinds[1] in ("loop", "reduce")
         if first is second or not (is_read or is_written):
             return False
-        if producer.shape.is_effective_scalar or (kinds == ("loop", "loop") and not is_created(producer)):
+        if producer.shape.is_effective_scalar:
             return False
         read = [(x, u) for x in first for u in x.users if u in second]
         if is_read and any(kind(x) == "reduce" or sorted(_size(u)) != sorted(_size(x)) for x, u in read):
