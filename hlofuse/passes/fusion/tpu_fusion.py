@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hlofuse.analysis.flops import convolution_flops
+from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.ir import Computation, Instruction, Module, copy_module, numbered, reach
 from hlofuse.ir.names import own_name
@@ -34,7 +34,10 @@ def _ends(computation: Computation) -> set[Instruction]:
     It ends before the values get wider, for what reads them to widen them."""
     order = numbered(computation.post_order())
     ends, claimed = set[Instruction](), set[Instruction]()
-    for product in (x for x in reversed(list(order)) if x.opcode == "convolution"):
+    products = [x for x in order if x.opcode == "convolution"]
+    ranks = {x: _rank(x) for x in products}
+    products.sort(key=lambda x: (ranks[x], order[x] if ranks[x] == 0 else -order[x]))
+    for product in products:
         kernel, grown = [product], [product]
         while True:
             following = {u for x in grown for u in x.users} - {*grown}
@@ -43,8 +46,6 @@ def _ends(computation: Computation) -> set[Instruction]:
                 kernel = [product]
             goes_on = (is_loop(x) or x.opcode == "bitcast") and x.is_array and x not in claimed
             if x is product or not goes_on or x.element_count != product.element_count:
-                break
-            if any(_is_larger(o, product) for o in x.operands):
                 break
             grown.append(x)
             is_result = x.is_root or any(u.opcode == "tuple" for u in x.users)
@@ -57,10 +58,14 @@ def _ends(computation: Computation) -> set[Instruction]:
     return ends
 
 
-def _is_larger(x: Instruction, product: Instruction) -> bool:
-    """True for a product with one reader, and with more work."""
-    is_product = x.opcode == "convolution" and len(x.users) == 1
-    return is_product and convolution_flops(x) > convolution_flops(product)
+def _rank(product: Instruction) -> int:
+    """Its place among products that meet: those with one reader that compute an operand come first."""
+    operands = [(o, without_bitcasts(o)) for o in product.operands]
+    if len(product.users) > 1:
+        return 2
+    if any(is_loop(x) and len(o.users) == len(x.users) == 1 for o, x in operands):
+        return 0
+    return 1 if any(is_loop(x) or x.opcode == "dynamic-slice" for _, x in operands) else 2
 
 
 def _end_of_softmax(greatest: Instruction, ends: set[Instruction]) -> Instruction | None:
