@@ -22,8 +22,9 @@ class _Driver(FusionDriver):
     def prepare(self) -> None:
         for computation in launched_computations(self.module):
             ends = _ends(computation)
-            found = (_end_of_softmax(x, ends) for x in computation.post_order())
-            self.state.ends |= ends.union(end for end in found if end is not None)
+            for x in computation.post_order():
+                _move_end_of_softmax(x, ends)
+            self.state.ends |= ends
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
         return {}
@@ -68,23 +69,36 @@ def _rank(product: Instruction) -> int:
     return 1 if any(is_loop(x) or x.opcode == "dynamic-slice" for _, x in operands) else 2
 
 
-def _end_of_softmax(greatest: Instruction, ends: set[Instruction]) -> Instruction | None:
-    """The last instruction of the kernel that subtracts the greatest element of each row, of three or more
-    dimensions, from the row; None for others, and where a product's kernel ends with the rows."""
+def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction]) -> None:
+    """End a kernel where one subtracts the greatest element of each row, of three or more dimensions, from the
+    row. A product's kernel goes on up to there, unless a product reads the softmax. The kernel divides as well
+    unless a product or copy reads the quotient."""
     if greatest.opcode != "reduce" or greatest.to_apply.root.opcode != "maximum":
-        return None
+        return
     rows = greatest.operand
     others = [u for u in rows.users if u is not greatest]
     spread = [u for u in greatest.users if u.opcode == "broadcast"]
     is_inner = {*greatest.dimensions} <= {*rows.shape.minor_to_major[:2]}
-    if rows in ends or rows.rank < 3 or not is_inner or len(others) != 1 or not spread:
-        return None
+    if rows.rank < 3 or not is_inner or len(others) != 1 or not spread:
+        return
     end = others[0]
     if end.opcode != "subtract" or end.operands[1] is not spread[0]:
-        return None
-    while len(end.users) == 1 and is_loop(end.users[0]) and end.users[0].rank == rows.rank:
-        end = end.users[0]
-    return end
+        return
+    end = _last_alone(end, rows.rank)
+    quotients = [u for u in end.users if u.opcode == "divide" and u.operand is end]
+    readers = {u.opcode for q in quotients for u in _last_alone(q, rows.rank).users}
+    if rows in ends and "convolution" in readers:
+        return
+    ends.discard(rows)
+    if not quotients or not readers.isdisjoint(("convolution", "copy")):
+        ends.add(end)
+
+
+def _last_alone(x: Instruction, rank: int) -> Instruction:
+    """The end of a chain of elementwise operations, each with one reader."""
+    while len(x.users) == 1 and is_loop(x.users[0]) and x.users[0].rank == rank:
+        x = x.users[0]
+    return x
 
 
 class Prediction(OnlySkipped):
