@@ -124,14 +124,15 @@ def end_of_product(pair: CandidatePair) -> bool:
     producer = pair.producer
     if producer not in pair.state.ends:
         return False
-    reader, number = readers(producer, pair.consumer)[0]
+    reader = readers(producer, pair.consumer)[0][0]
     if _writes(reader):
         return len(producer.users) > 1
-    # XLA:TPU chains two products of matrices if they are small enough, above all if there is work between.
+    # XLA:TPU chains two products of matrices if they are small enough, and no reshape lies between.
     size = sum(o.shape.byte_size for o in reader.operands)
-    is_first = without_bitcasts(producer).opcode == "convolution"
-    is_plain = reader.opcode == "convolution" and reader.raw("window") in (None, "{size=1}")
-    chained = is_plain and number == 0 if is_first else _is_product(reader)
+    is_view = producer.opcode == "bitcast" and without_bitcasts(producer).opcode == "convolution"
+    inside = pair.consumer.fused_computation if is_created(pair.consumer) else [pair.consumer]
+    is_second = [i.opcode for i in inside].count("convolution") == 1
+    chained = _is_product(reader) and is_second and not is_view
     return not (chained and len(producer.users) == 1 and size <= _MOST_CHAINED_BYTES)
 
 
