@@ -159,12 +159,18 @@ class Prediction(OnlySkipped):
             users.sort(key=late if is_single else lambda u: kind(u) == _WRITES)
             taken: Instruction | None = None
             for user in users:
-                if taken is not None and ({kind(taken), kind(user)} != {"reduce"} if is_single else str(user.shape) != str(taken.shape)):
+                if taken is not None and not (_is_angle(producer) or _is_more(taken, user, is_single)):
                     continue
                 if self._may_join(producer, user):
                     taken = user
                     joined = groups[producer] + groups[user]
                     groups.update(dict.fromkeys(joined, joined))
+
+    @staticmethod
+    def _is_alone(angle: Instruction) -> bool:
+        """True if only its readers share a kernel with a sine or cosine: no other one of the same angle, no result."""
+        siblings = {u for o in angle.operands for u in o.users if u is not angle}
+        return not any(map(_is_angle, siblings)) and all(map(is_kernel, angle.users))
 
     def _may_join(
         self,
@@ -177,6 +183,8 @@ class Prediction(OnlySkipped):
         is_read = kinds[0] in ("loop", "convolution") and kinds[1] in ("loop", "reduce")
         if first is second or not (is_read or is_written):
             return False
+        if _is_angle(producer) and not self._is_alone(producer):
+            return False
         if producer.shape.is_effective_scalar:
             return False
         read = [(x, u) for x in first for u in x.users if u in second]
@@ -188,6 +196,16 @@ class Prediction(OnlySkipped):
         after = [u for x in first for u in x.users if u not in both]
         onwards = lambda x: [u for k in groups.get(x, [x]) if k not in both for u in k.users]  # noqa: E731
         return not any(x in second for x in reach(after, onwards))
+
+
+def _is_more(taken: Instruction, user: Instruction, is_single: bool) -> bool:
+    """True if a kernel with `taken` takes in another reader: reductions of a loop, equal shapes of a product."""
+    return {kind(taken), kind(user)} == {"reduce"} if is_single else str(user.shape) == str(taken.shape)
+
+
+def _is_angle(kernel: Instruction) -> bool:
+    """True for a kernel that ends with a sine or cosine."""
+    return (kernel.fused_root if is_created(kernel) else kernel).opcode in ("sine", "cosine")
 
 
 def _size(kernel: Instruction) -> tuple[int, ...]:
