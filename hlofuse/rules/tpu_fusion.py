@@ -61,7 +61,9 @@ def _takes_in(
         return value.opcode == "pad"
     if opcode == "dynamic-update-slice":
         return number <= 1 and (inside or len(reader.operand.users) == 1)
-    return opcode in ("reduce", "convolution", "scatter") or (is_loop(reader) and opcode != "fusion")
+    if opcode == "convolution":
+        return value.shape.element_type not in ("s8", "u8") or not is_loop(value)
+    return opcode in ("reduce", "scatter") or (is_loop(reader) and opcode != "fusion")
 
 
 def _tile(x: Instruction) -> int:
@@ -79,9 +81,10 @@ def _leaves_gaps(x: Instruction) -> bool:
 
 
 def _joins_sublanes(x: Instruction) -> bool:
-    """True for a bitcast to another size of the second minor dimension alone."""
+    """True for a bitcast to another size of the second minor dimension alone, unless a product reads it."""
     old, new = ([s.dimensions[k] for k in s.minor_to_major] for s in (x.operand.shape, x.shape))
-    return x.opcode == "bitcast" and old[:1] == new[:1] and old[1:2] != new[1:2]
+    joins = x.opcode == "bitcast" and old[:1] == new[:1] and old[1:2] != new[1:2]
+    return joins and any(u.opcode != "convolution" for u in x.users)
 
 
 def _adds_ones(x: Instruction) -> bool:
