@@ -153,30 +153,35 @@ def _is_product(x: Instruction) -> bool:
 
 @condition("TP005", "Its readers would read more to compute the producer again than it takes in memory")
 def stays_in_memory(pair: CandidatePair) -> bool:
-    producer = pair.producer
-    reading = {own_name(r.origin) for u in producer.users for r, _ in readers(producer, u)}
-    if not is_loop(producer) or len(reading) < 2 or _writes(readers(producer, pair.consumer)[0][0]):
+    producer, ends = pair.producer, pair.state.ends
+    return not _writes(readers(producer, pair.consumer)[0][0]) and _stays(producer, ends, 3)
+
+
+def _stays(x: Instruction, ends: set[Instruction], depth: int) -> bool:
+    reading = {own_name(r.origin) for u in x.users for r, _ in readers(x, u)}
+    if not is_loop(x) or x.opcode == "fusion" or len(reading) < 2:
         return False
-    stored = any(map(_stores, producer.users))
-    computing = [u for u in producer.users if not _stores(u)]
-    read = _arrays_read(producer, pair.state.ends)
-    if producer.opcode in ("sine", "cosine"):
+    stored = any(map(_stores, x.users))
+    computing = [u for u in x.users if not _stores(u)]
+    read = _arrays_read(x, ends, depth)
+    if x.opcode in ("sine", "cosine"):
         return len(computing) > 1 and bool(read)
-    size, chain = sum(map(_size, read)), {*map(without_bitcasts, producer.operands)} - read
-    again = sum(_size(x) for u in computing for x in read if not (chain and x in u.operands))
-    return again + (stored - 1) * size > (len(computing) + 1 - stored) * _size(producer)
+    size, chain = sum(map(_size, read)), {*map(without_bitcasts, x.operands)} - read
+    again = sum(_size(o) for u in computing for o in read if not (chain and o in u.operands))
+    return again + (stored - 1) * size > (len(computing) + 1 - stored) * _size(x)
 
 
 def _size(x: Instruction) -> int:
     return x.shape.byte_size
 
 
-def _arrays_read(x: Instruction, ends: set[Instruction]) -> set[Instruction]:
+def _arrays_read(x: Instruction, ends: set[Instruction], depth: int) -> set[Instruction]:
     """The arrays that an elementwise computation of `x` reads, from kernels before it."""
 
     def is_read(o: Instruction) -> bool:
-        is_computed = is_loop(o) and o.opcode != "fusion" and o not in ends
-        return o is not x and not is_computed and o.opcode not in ("broadcast", "iota", "constant")
+        if not is_loop(o) or o.opcode == "fusion" or o in ends:
+            return o is not x and o.opcode not in ("broadcast", "iota", "constant")
+        return o is not x and len(o.users) > 1 and (not depth or _stays(o, ends, depth - 1))
 
     found = reach([x], lambda o: () if is_read(o) else map(without_bitcasts, o.operands))
     return {*filter(is_read, found)}
