@@ -184,6 +184,7 @@ class Release:
     cpu_keeps_bf16: bool = _around("0.12")
     ynn_reduces_at_length: bool = _around("0.9", "0.9")
     ynn_ends_in_arithmetic: bool = _around("0.12")
+    ynn_copies_past_ones: bool = _around("0.12")
     ynn_computes_angles: bool = _around("0.11.2")
     floats_reassociated: bool = _around(until="0.11")
     products_fused_by_tiling: bool = _around("0.12")

@@ -74,6 +74,10 @@ CASES = {
     "cpu_keeps_bf16": ({"fusion": 1, "convert": 5, "maximum": 1}, {"fusion": 1, "maximum": 1}),
     "ynn_reduces_at_length": ({"reduce-window": 1, "reduce": 1}, {"fusion": 1}),
     "ynn_ends_in_arithmetic": ({"fusion": 1}, {"fusion": 1, "broadcast": 1}),
+    "ynn_copies_past_ones": (
+        {"transpose": 1, "copy": 3, "fusion": 2},
+        {"transpose": 1, "copy": 2, "fusion": 2},
+    ),
     "ynn_computes_angles": ({"tan": 1, "fusion": 1}, {"fusion": 1}),
     "products_fused_by_tiling": ({"fusion": 1, "transpose": 1}, {"fusion": 1}),
     "slices_past_ones": ({"slice": 3, "multiply": 1}, {"slice": 2, "multiply": 1}),

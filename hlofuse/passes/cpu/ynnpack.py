@@ -15,6 +15,7 @@ from hlofuse.passes.algebraic.context import is_of_parameters
 from hlofuse.passes.base import ReleasePass, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
+from hlofuse.passes.common.shapes import without_ones
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.rewrites import LIBRARY
 from hlofuse.trace import Recorder
@@ -73,15 +74,17 @@ def is_supported(x: Instruction, release: Release = AROUND_FUSION) -> bool:
         case opcode if release.ynn_reduces_at_length and opcode not in STARTS:
             return False
         case "iota":
-            return x.element_type in ("f32", "s32") and _is_row_major(x.shape)
+            return x.element_type in ("f32", "s32") and _is_row_major(x.shape, release)
         case "reshape":
-            return is_supported and _laid_out(x) and reshape_is_bitcast(x.operand.shape, x.shape)
-        case "bitcast" | "transpose":
-            return is_supported and _laid_out(x) and x.element_type == x.operand.element_type
+            return is_supported and _laid_out(x, release) and reshape_is_bitcast(x.operand.shape, x.shape)
+        case "copy" if not release.ynn_copies_past_ones:
+            return False
+        case "bitcast" | "transpose" | "copy":
+            return is_supported and _laid_out(x, release) and x.element_type == x.operand.element_type
         case "broadcast":
-            return is_supported and _laid_out(x) and list(x.dimensions) == sorted(set(x.dimensions))
+            return is_supported and _laid_out(x, release) and list(x.dimensions) == sorted(set(x.dimensions))
         case "pad":
-            return is_supported and _is_pad_supported(x)
+            return is_supported and _is_pad_supported(x, release)
     if not is_preferred(x):
         return False
     if x.opcode == "dot":
@@ -89,7 +92,7 @@ def is_supported(x: Instruction, release: Release = AROUND_FUSION) -> bool:
     if x.opcode in ("reduce", "reduce-window"):
         return is_reduction_supported(x, release)
     if x.opcode == "convolution":
-        return is_convolution_supported(x)
+        return is_convolution_supported(x, release)
     return is_elementwise(x) and _is_elementwise_supported(x, release)
 
 
@@ -101,19 +104,21 @@ def is_computed_by_ynn(x: Instruction, release: Release) -> bool:
     return x.opcode != "dot" or x.element_type == "bf16" or dot_strategy(x)[0] == EIGEN
 
 
-def _is_row_major(shape: Shape) -> bool:
+def _is_row_major(shape: Shape, release: Release) -> bool:
     """`IsLayoutSupportedByYnn`."""
-    return shape.is_array and shape.rank <= _MOST_DIMENSIONS and shape.is_row_major
+    if not shape.is_array or shape.rank > _MOST_DIMENSIONS:
+        return False
+    return (without_ones(shape) if release.ynn_copies_past_ones else shape).is_row_major
 
 
-def _laid_out(x: Instruction) -> bool:
-    return _is_row_major(x.shape) and _is_row_major(x.operand.shape)
+def _laid_out(x: Instruction, release: Release) -> bool:
+    return all(_is_row_major(s, release) for s in (x.shape, x.operand.shape))
 
 
-def _is_pad_supported(x: Instruction) -> bool:
+def _is_pad_supported(x: Instruction, release: Release) -> bool:
     operand, value = x.operands
     same = x.element_type == operand.element_type == value.element_type
-    if not same or not _laid_out(x):
+    if not same or not _laid_out(x, release):
         return False
     return not any(
         p.interior or (n == 1 and (p.low or p.high))
@@ -135,7 +140,7 @@ def is_dot_supported(dot: Instruction, release: Release) -> bool:
     shapes = [dot.operands[0].shape, dot.operands[1].shape, dot.shape]
     types = tuple(s.element_type for s in shapes)
     is_narrow = types == _NARROW_DOT and release.cpu_keeps_bf16
-    if not (is_narrow or types in _DOT_TYPES) or not all(map(_is_row_major, shapes)):
+    if not (is_narrow or types in _DOT_TYPES) or not all(_is_row_major(s, release) for s in shapes):
         return False
     dims = DotDimensions.of(dot)
     batch = tuple(range(len(dims.lhs_batch)))
@@ -159,7 +164,7 @@ def is_dot_supported(dot: Instruction, release: Release) -> bool:
 
 def is_reduction_supported(x: Instruction, release: Release) -> bool:
     """`IsReduceLikeOpSupportedByYnn`; in 0.9 `IsReduceLikeOpOffloadedToYnn`."""
-    if len(x.operands) != 2 or x.element_type not in _TYPES or not _laid_out(x):
+    if len(x.operands) != 2 or x.element_type not in _TYPES or not _laid_out(x, release):
         return False
     source, init = x.operands
     if x.opcode == "reduce":
@@ -194,10 +199,11 @@ def _is_window_supported(x: Instruction) -> bool:
     return 0 < new <= _MOST_DIMENSIONS - x.rank
 
 
-def is_convolution_supported(x: Instruction) -> bool:
+def is_convolution_supported(x: Instruction, release: Release) -> bool:
     """`IsConvolutionOpSupportedByYnn`: of pictures, features last."""
     shapes = [x.operands[0].shape, x.operands[1].shape, x.shape]
-    if tuple(s.element_type for s in shapes) not in _CONVOLUTION_TYPES or not all(map(_is_row_major, shapes)):
+    types = tuple(s.element_type for s in shapes)
+    if types not in _CONVOLUTION_TYPES or not all(_is_row_major(s, release) for s in shapes):
         return False
     if x.raw("dim_labels") != _DIM_LABELS or x.attributes.get("batch_group_count", 1) not in (
         1,
@@ -217,7 +223,7 @@ _CONFIG = '{"outer_dimension_partitions":[],"fusion_config":{"kind":"__ynn_fusio
 _MOST_INSTRUCTIONS = 100
 # Fusions start at these; those of dots and convolutions do not grow.
 STARTS = values("dot convolution reduce reduce-window")
-_VIEWS = values("bitcast broadcast")
+_VIEWS = values("bitcast broadcast copy")
 _ALONE = values("dot convolution")
 
 
