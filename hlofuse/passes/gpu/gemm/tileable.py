@@ -30,7 +30,7 @@ _VIEWS = ("bitcast", "reshape")
 _MOST_OPERANDS = 8
 _TILE = 64
 _LEAST_TILES = (16, 8)  # of the free dimensions of the left and the right operand
-_ROW_BITS = 128  # that a row of what is transposed takes, or a multiple
+_ROW_BITS = 128  # that a row of what is transposed for the right side takes, or a multiple
 _Path = tuple[ShapeTracker, int] | None
 """From a candidate to an operand of the dot, and the number of that operand."""
 
@@ -326,8 +326,8 @@ class TileableFusion:
             if user is None:
                 continue
             original = self._original[user]
-            worth = _may_follow(user, fusion) and is_worth_as_output(original)
-            if not worth or not self._tilings.can_tile(fusion, user):
+            worth = not _keeps_rows_for_reader(original) and is_worth_as_output(original)
+            if not worth or not _may_follow(user, fusion) or not self._tilings.can_tile(fusion, user):
                 break
             count, inner = len(fusion.operands), fusion
             fusion = create_fusion(user, "kCustom")
@@ -366,6 +366,8 @@ class TileableFusion:
                 candidate = self._hoist(candidate)
             original = self._original.get(candidate, candidate)
             if not _should_take(candidate, original, fusion, path) or candidate.opcode == "parameter":
+                continue
+            if candidate.opcode in _VIEWS and path is not None and not _divides_tiles(candidate, fusion, *path):
                 continue
             if self._tilings.can_tile(candidate, fusion):
                 operands = list(candidate.operands)
@@ -445,13 +447,23 @@ class TileableFusion:
 
 
 def _may_follow(user: Instruction, fusion: Instruction) -> bool:
-    """True for a user of the product that joins no values and reads only `_is_simple` ones in addition."""
-    if user.opcode == "concatenate":
+    """True for a user that joins no values, reads the product once and only `_is_simple` ones in addition."""
+    if user.opcode == "concatenate" or user.operands.count(fusion) > 1:
         return False
     view = fusion.fused_root
     if user.opcode == "transpose" and view.opcode in _VIEWS and not _keeps_together(user, view):
         return False
     return all(_is_simple(o) for o in user.operands if o is not fusion)
+
+
+def _keeps_rows_for_reader(x: Instruction) -> bool:
+    """True for a transposition of whole rows that its reader moves."""
+    if x.opcode != "transpose" or x.dimensions[-1] != x.rank - 1 or len(x.users) != 1:
+        return False
+    reader = x.users[0]
+    while reader.opcode in _VIEWS and len(reader.users) == 1:
+        (reader,) = reader.users
+    return is_elementwise(reader) or reader.opcode == "concatenate"
 
 
 def _keeps_together(transpose: Instruction, view: Instruction) -> bool:
@@ -521,10 +533,18 @@ def _keeps_rows(
     """`ShouldFuseTranspose`."""
     if transpose.opcode != "transpose" or transpose.shape.dimensions != tracker.source:
         return False
-    sizes, dims = transpose.shape.dimensions, DotDimensions.of(_dot_in(fusion))
-    source = transpose.operand.shape
-    if source.dimensions[source.minor_to_major[0]] * source.bit_width % _ROW_BITS:
+    dims, source = DotDimensions.of(_dot_in(fusion)), transpose.operand.shape
+    if number == 1 and source.dimensions[source.minor_to_major[0]] * source.bit_width % _ROW_BITS:
         return False
+    tracker = deepcopy(tracker)
+    tracker.transpose_first(transpose.dimensions)
+    back = tracker.inverted()
+    return _has_one_stride(back, dims.contracting(number)) and _are_adjacent(back, dims.batch(number))
+
+
+def _divides_tiles(view: Instruction, fusion: Instruction, tracker: ShapeTracker, number: int) -> bool:
+    """True if tiles of the dot's operand hold whole parts of the dimensions that the view divides."""
+    sizes, dims = view.operand.shape.dimensions, DotDimensions.of(_dot_in(fusion))
     for (start, first), (end, _) in pairwise(common_factors(sizes, tracker.result)):
         if first in dims.batch(number):
             continue
@@ -533,10 +553,7 @@ def _keeps_rows(
             if size % tile and tile % size:
                 return False
             tile = max(tile // size, 1)
-    tracker = deepcopy(tracker)
-    tracker.transpose_first(transpose.dimensions)
-    back = tracker.inverted()
-    return _has_one_stride(back, dims.contracting(number)) and _are_adjacent(back, dims.batch(number))
+    return True
 
 
 def _is_free(dimension: int, fusion: Instruction, tracker: ShapeTracker, number: int) -> bool:
