@@ -26,6 +26,7 @@ GOLDEN = Path(__file__).parent / "golden"
 settings.register_profile("repeat", derandomize=True, deadline=None, database=None)
 settings.register_profile("explore", deadline=None, max_examples=2000)
 os.environ["HLOFUSE_CACHE"] = "off"  # tests of the cache have one of their own
+os.environ["HLOFUSE_CPU"] = "xeon_2_threads"  # on every machine
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 

@@ -1,7 +1,6 @@
 """Measures the rates of a CPU by small programs that the user's JAX compiles and runs."""
 
 import math
-import platform
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from hlofuse.account import Account
 from hlofuse.account.cpu import CpuTimes
-from hlofuse.cost.cpu.device import CpuDevice, cpu_names, load_cpu
+from hlofuse.cost.cpu.device import CpuDevice, cpu_names, load_cpu, processor
 from hlofuse.cost.cpu.work import Caches, Work, add_work
 from hlofuse.ir import Progress, Record, numbered, parse_module, replace
 from hlofuse.releases import release_of
@@ -49,7 +48,9 @@ def calibrate(name: str, python: str | None, report: Progress) -> CpuDevice:
     measured: dict[str, Timed] = {}
     with Judge(python) as judge:
         facts = judge.facts()
-        empty = CpuDevice(name, _processor(), facts["threads"], facts["jaxlib"], _caches(), {}, {})
+        named = re.search(r"^model name\s*: (.*)", processor(), re.MULTILINE)
+        model = named[1] if named else processor()
+        empty = CpuDevice(name, model, facts["threads"], facts["jaxlib"], _caches(), {}, {})
         times = CpuTimes(release_of(empty.jaxlib), empty)
         for done, title in enumerate([*texts] * _PASSES):
             report(done, _PASSES * len(texts))
@@ -155,14 +156,6 @@ def _rates(samples: Sequence[Sample], similar: CpuDevice) -> dict[str, float]:
         pace = 0.05 if step < 0.7 * _STEPS else 0.01
         logs -= pace * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.99**step)) + 1e-8)
     return {**similar.rates, **{n: float(v) for n, v in zip(names, np.exp(logs) / scale, strict=True)}}
-
-
-def _processor() -> str:
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 def _caches() -> Caches:

@@ -29,6 +29,7 @@ from hlofuse.account.account import Account
 from hlofuse.account.observer import CostObserver
 from hlofuse.account.replaying import Costs, costs_of
 from hlofuse.analysis.cost import CostAnalysis
+from hlofuse.cost.cpu.device import CHOICE, this_machine
 from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.inputs.companions import MANIFEST, STAMP, Companions
 from hlofuse.inputs.profile.files import PROFILE
@@ -72,7 +73,9 @@ def place_of(options: ReplayOptions) -> Path | None:
         return None
     key = blake2b(digest_size=_KEY_BYTES)
     try:
-        for part in (*_installation(), replace(options, no_cache=False), *_read_from(options)):
+        cpu = os.environ.get(CHOICE, "")
+        own = replace(options, no_cache=False), cpu, _state(Path(cpu))
+        for part in (*_installation(), *own, *_read_from(options)):
             key.update(f"{part}\0".encode("utf-8", "surrogateescape"))
         if os.path.isfile(options.input):
             key.update(Path(options.input).read_bytes())
@@ -143,7 +146,9 @@ def read(path: Path, listener: Listener) -> Any:
         data = memoryview(path.read_bytes())
         if _digest(data[_DIGEST:]) != data[:_DIGEST]:
             raise ValueError("damaged")
-        value = _load(data[_DIGEST:], listener)
+        value, machine = _load(data[_DIGEST:], listener)
+        if machine not in (None, this_machine()):
+            return None  # times of the CPU that is similar to another machine
         os.utime(path)
     except FileNotFoundError:
         return None
@@ -157,7 +162,8 @@ def write(path: Path, value: object) -> None:
     """Store a value where that is possible, and keep the cache within its limit."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        data = _dump(value) if _is_own(path.parent) else b""
+        machine = this_machine() if this_machine.cache_info().currsize else None  # a CPU time was asked for
+        data = _dump((value, machine)) if _is_own(path.parent) else b""
         if not 0 < len(data) <= LIMIT // 4:
             return
         number, name = tempfile.mkstemp(_TEMPORARY, dir=path.parent)

@@ -1,6 +1,7 @@
 """From inputs to measured modules: what `hlofuse check` and `hlofuse.testing` hold against a baseline."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from rich.console import Console
 
 from hlofuse.account import Account
 from hlofuse.account.replaying import running
+from hlofuse.cost.cpu.device import assumed_cpu
 from hlofuse.cost.gpu.device import device_names
 from hlofuse.format.escape import markdown as as_markdown
 from hlofuse.format.units import plural
@@ -66,6 +68,11 @@ def _defaults(profile: Profile | None) -> Defaults | None:
     if profile is None or profile.target not in TARGETS or profile.device not in (None, *device_names()):
         return None
     return Defaults(profile.target, profile.device, "the baseline records it")
+
+
+def on_cpu_of(baseline: Mapping[str, Profile]) -> AbstractContextManager[None]:
+    """Within it, times are estimated for the CPU that a baseline's are for, unless `HLOFUSE_CPU` is set."""
+    return assumed_cpu(next((p.cpu for p in baseline.values() if p.cpu is not None), ""))
 
 
 def _one(
@@ -133,21 +140,22 @@ def checked(
     )
     if baseline is not None and (is_there or not update):
         stored = read_baseline(baseline)
-    measured = measure_all(requests, Path(options.root), stored.profiles)
-    files = {}
-    if update and baseline is not None:
-        files = updated_files(baseline, [m.profile for m in measured])
-        stored.profiles = {}
-    found = check_modules(
-        measured,
-        budgets=[] if budget.is_empty else [budget],
-        baseline=stored,
-        baseline_name=str(baseline) if baseline is not None else None,
-        all_there=any(has_several(r.input) and r.profile is None for r in requests)
-        and requests[0].module is None,
-        tolerance=options.tolerance / 100,
-        strict=options.strict,
-    )
+    with on_cpu_of(stored.profiles):
+        measured = measure_all(requests, Path(options.root), stored.profiles)
+        files = {}
+        if update and baseline is not None:
+            files = updated_files(baseline, [m.profile for m in measured])
+            stored.profiles = {}
+        found = check_modules(
+            measured,
+            budgets=[] if budget.is_empty else [budget],
+            baseline=stored,
+            baseline_name=str(baseline) if baseline is not None else None,
+            all_there=any(has_several(r.input) and r.profile is None for r in requests)
+            and requests[0].module is None,
+            tolerance=options.tolerance / 100,
+            strict=options.strict,
+        )
     found = replace(found, updated=update)
     heads = [m.head for m in measured if m.head is not None]
 

@@ -44,15 +44,17 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> "Callable[..., Profile]":
         profile: str | None = None,
     ) -> "Profile":
         from hlofuse.ir.record import replace
+        from hlofuse.library.measuring import on_cpu_of
         from hlofuse.reports.check import check_modules, read_baseline
         from .asserting import measure, report
 
-        found = measure(program, target, device, Path(request.config.rootpath), profile)
+        stored = read_baseline(file) if file.exists() else None
+        with on_cpu_of(stored.profiles if stored is not None else {}):
+            found = measure(program, target, device, Path(request.config.rootpath), profile)
         found = replace(found, profile=replace(found.profile, name=name or found.profile.name))
         if update:
             _write(file, found.profile)
             return found.profile
-        stored = read_baseline(file) if file.exists() else None
         if stored is None or found.profile.name not in stored.profiles:
             pytest.fail(
                 f"no snapshot of {found.profile.name} in {file}; run pytest --fusion-update and review it",

@@ -2,24 +2,30 @@
 in `devices/`, or one that `hlofuse calibrate` writes, is about one machine and number of threads."""
 
 import json
+import math
 import os
+import platform
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 
-from hlofuse.ir import HlofuseError, Record, values
+from hlofuse.ir import HlofuseError, Record, replace, values
 from .work import Caches, Work
 
 _PACKAGED = Path(__file__).parent / "devices"
 CHOICE = "HLOFUSE_CPU"
 """The environment variable that names the CPU: a device of hlofuse, or a file."""
-_DEFAULT = "xeon_2_threads"
+DEFAULT = "xeon_2_threads"
+"""The CPU where nothing is known of this machine, and that of baselines that name none."""
+_ASSUMED = ContextVar("cpu", default="")
 _WIDE = values("f64 s64 c64")
 
 
-class CpuDevice(Record):
+class CpuDevice(Record, omit_defaults=True):
     """One machine and a number of threads."""
 
     name: str
@@ -32,6 +38,8 @@ class CpuDevice(Record):
     """Nanoseconds of one of each amount."""
     errors: Mapping[str, float]
     """By kind of kernel, and `total`: 8 of 10 estimates are within this factor of the measured time."""
+    similar_to: str = ""
+    """`this machine`, and its threads if it has others, where it is chosen as the most similar one."""
 
     def us(self, work: Work, least: bool = False) -> float | None:
         """Microseconds of some work; None where one of its amounts has no rate. `least`: without those."""
@@ -78,8 +86,52 @@ def _rules() -> dict[str, list[tuple[str, float]]]:
 
 
 def chosen_cpu() -> CpuDevice:
-    """The CPU that the environment variable `HLOFUSE_CPU` names, else the default."""
-    return load_cpu(os.environ.get(CHOICE) or _DEFAULT)
+    """The CPU that the environment variable `HLOFUSE_CPU` names, else that of `assumed_cpu`, else the shipped
+    one that is most similar to this machine."""
+    name = os.environ.get(CHOICE) or _ASSUMED.get()
+    return load_cpu(name) if name else similar_cpu(*this_machine())
+
+
+@contextmanager
+def assumed_cpu(name: str) -> Iterator[None]:
+    """Within it, this shipped CPU replaces the one that is similar to this machine; none for another name."""
+    token = _ASSUMED.set(name if name in cpu_names() else "")
+    try:
+        yield
+    finally:
+        _ASSUMED.reset(token)
+
+
+@cache
+def similar_cpu(machine: str, threads: int) -> CpuDevice:
+    """The shipped CPU of the same vendor that shares most words with a machine's description, with the most
+    similar number of threads; the default where none has its vendor."""
+    parts = set(re.findall(r"\w+", machine))
+    found = []
+    for name in cpu_names():
+        head = tomllib.loads((_PACKAGED / f"{name}.toml").read_text("utf-8").partition("[")[0])
+        named = re.findall(r"\w+", head["processor"])
+        if named[0] in machine:
+            found.append((-len(parts & {*named}), abs(math.log(threads / head["threads"])), name))
+    if not found:
+        return load_cpu(DEFAULT)
+    device = load_cpu(min(found)[-1])
+    others = f" of {threads} threads" if threads != device.threads else ""
+    return replace(device, similar_to=f"this machine{others}")
+
+
+@cache
+def this_machine() -> tuple[str, int]:
+    """Its processor, and the threads that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return processor(), len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+def processor() -> str:
+    """The first one in Linux's list, with its vendor and `model name`; Python's name for it elsewhere."""
+    with suppress(OSError), open("/proc/cpuinfo", "rb", 0) as file:
+        return file.read(1024).decode("utf-8", "replace").partition("\n\n")[0]
+    return platform.processor() or platform.machine()
 
 
 @cache

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert
 
+from hlofuse.cost.cpu.device import DEFAULT
 from hlofuse.format import bytes_text, plural, printable, undivided, us_text
 from hlofuse.inputs import read_text
 from hlofuse.ir import HlofuseError, Json, Record, Strings
@@ -189,6 +190,7 @@ class _Module(Struct, forbid_unknown_fields=True):
     kernels: _Count
     bytes: _Count
     device: str | None = None
+    cpu: str | None = None
     xla: str = ""
     time_us: float | None = None
     measured_us: float | None = None
@@ -257,7 +259,9 @@ def _profile(name: str, m: _Module) -> Profile:
     if len(listed) != m.kernels:
         raise ValueError(f"the list of module {name} has {len(listed)} kernels, but kernels = {m.kernels}")
     figures = Figures(m.kernels, m.bytes, m.time_us, m.measured_us, m.memory)
-    return Profile(name, m.target, m.device, m.xla, figures, listed)
+    # One without a name was written where this was every machine's default.
+    cpu = m.cpu or (DEFAULT if m.target == "cpu" and m.time_us is not None else None)
+    return Profile(name, m.target, m.device, m.xla, figures, listed, cpu=cpu)
 
 
 def _kernels(line: str) -> list[BaselineKernel]:
@@ -308,10 +312,8 @@ def _whole(file: Path, profiles: Iterable[Profile]) -> str:
 def module_text(p: Profile) -> str:
     """The table of a module in a baseline file."""
     lines = [f"[module.{_quote(p.name)}]", f"target = {_quote(p.target)}"]
-    if p.device is not None:
-        lines.append(f"device = {_quote(p.device)}")
-    if p.release:
-        lines.append(f"xla = {_quote(p.release)}")
+    named = ("device", p.device), ("cpu", p.cpu), ("xla", p.release)
+    lines += [f"{key} = {_quote(value)}" for key, value in named if value]
     lines += [f"kernels = {p.figures.kernels}", f"bytes = {p.figures.bytes:_}"]
     for key, us in (("time_us", p.figures.us), ("measured_us", p.figures.measured_us)):
         lines += [f"{key} = {us:.2f}"] if us is not None else []

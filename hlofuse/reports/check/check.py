@@ -78,6 +78,7 @@ def _profile(
     )
     if account.measured is not None and not totals.measured_us:
         raise HlofuseError(f"{printable(name)}: {NO_MEASURED_TIME}")
+    cpu = account.times.device.name if account.times is not None and totals.us is not None else None
     us, measured_us = (None if us is None else round(us, 2) for us in (totals.us, totals.measured_us))
     moved, memory, has_floors = totals.cost.bytes_accessed, totals.memory_bytes, totals.is_floor
     sides = totals.devices, has_floors, totals.cost.unknown
@@ -85,7 +86,7 @@ def _profile(
     loops = outermost_loops(module)
     largest = account.memory.peak[:1] if memory is not None else []
     at_peak = where_is(module, largest[0].instruction, root) if largest else Where()
-    return Profile(name, target, device, release, sums, tuple(listed), loops, account.measured, at_peak)
+    return Profile(name, target, device, release, sums, tuple(listed), loops, account.measured, at_peak, cpu)
 
 
 def _what(kernel: Instruction) -> str:
@@ -221,7 +222,7 @@ def compare(
     """The findings of a comparison with the baseline. More kernels, bytes, time or memory is an error, and so
     is then every kernel that changed; with figures no worse a change is a warning, unless `strict`.
     `tolerance` is the share by which all but kernels may grow. HlofuseError for a baseline of another device:
-    its figures say nothing here."""
+    its figures say nothing here; times for two CPUs are not compared."""
     if now.device != baseline.device:
         now_on, baseline_on = (printable(p.device or f"target {p.target}") for p in (now, baseline))
         raise HlofuseError(
@@ -229,7 +230,9 @@ def compare(
             " baseline per target"
         )
     groups = list(_groups(baseline.kernels, now.kernels))
-    figures = list(_figures(baseline.figures, now.figures))
+    uncompared = _uncompared(now, baseline)
+    base = baseline.figures if not uncompared else replace(baseline.figures, us=None)
+    figures = list(_figures(base, now.figures))
     allowed = dict.fromkeys((Code.MORE_BYTES, Code.MORE_TIME, Code.MORE_MEMORY), 1 + tolerance)
     worse = [(code, text) for code, old, new, text in figures if new > old * allowed.get(code, 1)]
     level = Level.ERROR if worse or strict else Level.WARNING
@@ -240,9 +243,9 @@ def compare(
     # A figure stands at the place where most came in.
     place = first_place(f for f in found if f.now and f.level is Level.ERROR)
     found = [replace(f, where=place) if not (f.now or f.before or f.where.file) else f for f in found]
-    if (now.figures.measured_us is None) != (baseline.figures.measured_us is None):
+    if uncompared:
         level = Level.ERROR if strict else Level.WARNING
-        found.append(Finding(Code.TIME_UNCOMPARED, level, now.name, _uncompared(baseline.figures)))
+        found.append(Finding(Code.TIME_UNCOMPARED, level, now.name, uncompared))
     better = [] if worse else [text for _, old, new, text in figures if new < old]
     if better:
         message = f"{', '.join(better)}; --update makes this the baseline"
@@ -263,12 +266,19 @@ def _figures(base: Figures, now: Figures) -> Iterator[tuple[Code, float, float, 
         yield Code.MORE_TIME, base.us, now.us, f"estimated {_change(base.us, now.us, us_text, 'µs')}"
 
 
-def _uncompared(base: Figures) -> str:
-    """One of the two times is measured: a measured time says nothing about an estimate."""
+def _uncompared(now: Profile, baseline: Profile) -> str:
+    """The reason against comparing times: one is measured, or they are estimates for two CPUs. Else empty."""
+    base = baseline.figures
     if base.measured_us is not None:
-        return "measured time of the baseline not compared: give --profile"
-    there = "an estimated time only" if base.us is not None else "no time"
-    return f"measured time not compared: the baseline has {there}; --update adds the measured one"
+        is_measured = now.figures.measured_us is not None
+        return "" if is_measured else "measured time of the baseline not compared: give --profile"
+    if now.figures.measured_us is not None:
+        there = "an estimated time only" if base.us is not None else "no time"
+        return f"measured time not compared: the baseline has {there}; --update adds the measured one"
+    if None in (now.cpu, baseline.cpu) or now.cpu == baseline.cpu:
+        return ""
+    names = printable(now.cpu or ""), printable(baseline.cpu or "")
+    return "estimated time not compared: it is for {}, the baseline's for {} (HLOFUSE_CPU)".format(*names)
 
 
 def _change(base: float, now: float, form: Callable[[float], str], unit: str) -> str:

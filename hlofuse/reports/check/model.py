@@ -89,6 +89,7 @@ class Profile(Record):
     """The measured times of the module; None without a profile, and for a baseline."""
     at_peak: Where = Where()
     """The place of the largest temporary array at the peak; empty for a baseline, and if not known."""
+    cpu: str | None = None  # The CPU that its time is estimated for; None on others
 
 
 class RefusedEdge(Record):
@@ -132,7 +133,7 @@ class Code(StrEnum):
     MORE_BYTES = "more-bytes", "More bytes moved than in the baseline"
     MORE_TIME = "more-time", "More time than in the baseline"
     MORE_MEMORY = "more-memory", "More memory than in the baseline"
-    TIME_UNCOMPARED = "time-not-compared", "One of the times is measured, the other is not"
+    TIME_UNCOMPARED = "time-not-compared", "One time is measured, the other is not, or is of another CPU"
     FEWER = "better", "Better than the baseline"
     SPLIT = "fusion-split", "A fusion of the baseline was split"
     CHANGED = "fusion-changed", "Kernels of the baseline have changed contents"
@@ -202,7 +203,7 @@ def check_json(check: Check) -> Json:
 def _module(m: ModuleCheck) -> Json:
     p = m.profile
     return {
-        **fields(m, "module=profile.name file target=profile.target device=profile.device"),
+        **fields(m, "module=profile.name file target=profile.target device=profile.device cpu=profile.cpu?"),
         **fields(m, "xla=profile.release? failed"),
         "figures": _figures(p.figures),
         "baseline": _figures(m.baseline.figures) if m.baseline is not None else None,

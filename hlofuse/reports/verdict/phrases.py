@@ -79,7 +79,9 @@ def times_lines(v: Verdict) -> Iterator[str]:
 def cpu_title(cpu: CpuDevice, t: Totals) -> str:
     """`xeon_2_threads (2 threads), total within 1.7×`; of a part of it where the rest is not known."""
     what = "estimated part" if t.without_time or t.per_iteration else "total"
-    return f"{printable(cpu.name)} ({plural(cpu.threads, 'thread')}), {what} within {cpu.error('total'):.1f}×"
+    similar = f", the most similar to {cpu.similar_to}" if cpu.similar_to else ""
+    name = f"{printable(cpu.name)} ({plural(cpu.threads, 'thread')}){similar}"
+    return f"{name}, {what} within {cpu.error('total'):.1f}×"
 
 
 def counting_lines(v: Verdict) -> Iterator[str]:
