@@ -11,7 +11,7 @@ from hlofuse.analysis.flops import dot_flops
 from hlofuse.analysis.hlo_alias import alias_config
 from hlofuse.analysis.kernels import end_of, is_kernel, is_small_call
 from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
-from hlofuse.cost.cpu.work import RESULT, Work, add_work, at_levels, sort_tasks, work_of
+from hlofuse.cost.cpu.work import FRESH, RESULT, Work, add_work, at_levels, sort_tasks, work_of
 from hlofuse.cost.gpu.shapes import strides_of
 from hlofuse.ir import Computation, Instruction, Record, computation_of, reach
 from hlofuse.passes.cpu.calls import parallel_tasks
@@ -27,7 +27,6 @@ _SORTS_ROWS_AT_ONCE = Span("0.11.1")
 _SLEEPS_AFTER = 30.0  # microseconds after which a waiting thread sleeps
 _CHEAP_FLOPS = 1000  # FLOP below which XLA runs a program in the calling thread
 _THREADED = ("YNNPACK", "Eigen", "DUCC FFT")  # libraries that use all threads
-_FRESH = 32 << 20  # bytes from which on an allocation takes fresh pages from the system in each run (glibc)
 _CONCURRENT, _LARGE_BUFFER = 8, 512
 """Up to so many launches, and launches on smaller buffers, run one after the other."""
 
@@ -244,13 +243,13 @@ def _fresh_bytes(touches: Sequence[_Touch], results: Container[Instruction]) -> 
         sizes = [leaf.byte_size for _, leaf in t.kernel.shape.leaves()]
         size = min(t.values.get((t.kernel, ()), 0.0), sum(sizes))
         if t.kernel in results:
-            found[t.kernel] = min(size, sum(n for n in sizes if n >= _FRESH))
+            found[t.kernel] = min(size, sum(n for n in sizes if n >= FRESH))
         else:
             live += size
             ends[last.get(t.kernel, k)] += size
             found[t.kernel], peak = max(live - peak, 0.0), max(live, peak)
         live -= ends[k]
-    return {x: size for x, size in found.items() if peak >= _FRESH or x in results}
+    return {x: size for x, size in found.items() if peak >= FRESH or x in results}
 
 
 def _passed(kernel: Instruction) -> dict[object, float]:

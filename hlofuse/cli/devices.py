@@ -1,11 +1,11 @@
-"""`hlofuse devices`: the GPUs, TPUs and CPUs whose numbers come with hlofuse."""
+"""`hlofuse devices`: the GPUs and TPUs whose numbers come with hlofuse."""
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import click
 from msgspec import to_builtins
 
-from hlofuse.cost.cpu.device import CHOICE, CpuDevice, chosen_cpu, cpu_names, cpu_text, load_cpu
+from hlofuse.cost.cpu.device import CHOICE, chosen_cpu, cpu_names
 from hlofuse.cost.gpu.device import XLAS_OWN, DeviceDescription, device_names, load_device
 from hlofuse.cost.tpu import TpuDevice, tpu_devices
 from hlofuse.format.terminal import Rows
@@ -20,13 +20,12 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="[DEVICE]", required=False)
 @report_options
 def command(name: str | None, out: Output) -> int:
-    """List GPUs that a replay can model, TPUs and CPUs; with DEVICE (a name or a file), all of its numbers.
+    """List the GPUs that a replay can model and the TPUs; with DEVICE (a name or a file), all of its numbers.
 
     A file is TOML in the form of the built-in ones, or the text proto that XLA reads with
     --xla_gpu_target_config_filename. --set NAME=VALUE changes a single number."""
-    cpus, tpus = cpu_names(), tpu_devices()
-    names = [name] if name is not None else [*device_names(), *tpus, *cpus]
-    devices = {n: load_cpu(n) if n in cpus else tpus.get(n) or load_device(n) for n in names}
+    names = [name] if name is not None else [*device_names(), *tpu_devices()]
+    devices = {n: tpu_devices().get(n) or load_device(n) for n in names}
     out.report(
         text=lambda console: _print(devices, console) if name is None else _print_one(devices[name], console),
         json=lambda: {
@@ -37,13 +36,10 @@ def command(name: str | None, out: Output) -> int:
     return 0
 
 
-_Device: TypeAlias = DeviceDescription | TpuDevice | CpuDevice
 _FIGURES = ("cores", "bandwidth", "L2, VMEM")
 
 
-def _row(name: str, device: _Device) -> tuple[str, ...]:
-    if isinstance(device, CpuDevice):
-        return name, str(device.threads), "", f"{device.caches.l2 / 2**20:.0f} MiB", device.processor
+def _row(name: str, device: DeviceDescription | TpuDevice) -> tuple[str, ...]:
     bandwidth = f"{device.memory_bandwidth / 1e9:.0f} GB/s"
     if isinstance(device, TpuDevice):
         return name, str(device.cores), bandwidth, f"{device.vmem_size / 2**20:.0f} MiB", device.kind
@@ -53,23 +49,20 @@ def _row(name: str, device: _Device) -> tuple[str, ...]:
     return name, str(device.core_count), bandwidth, cache, architecture
 
 
-def _print(devices: dict[str, _Device], console: "Console") -> None:
+def _print(devices: dict[str, DeviceDescription | TpuDevice], console: "Console") -> None:
     figures = [(figure, "right") for figure in _FIGURES]
     rows = Rows(("device", "name"), *figures, ("architecture", "name"))
     for name, device in devices.items():
         rows.add_row(*_row(name, device))
     rows.print(console, 0)
     for name, device in devices.items():
-        if isinstance(device, DeviceDescription) and device.origin != XLAS_OWN:
+        if not isinstance(device, TpuDevice) and device.origin != XLAS_OWN:
             console.print(f"{name}: {device.origin}, not {XLAS_OWN}", style="dim")
     console.print("TPUs: published figures; hlofuse devices NAME has their sources", style="dim")
-    console.print(f"CPUs: as calibrate measured them; {CHOICE} chooses, now {chosen_cpu().name}", style="dim")
+    console.print(f"CPUs: {CHOICE}={'|'.join(cpu_names())}, here {chosen_cpu().name}", style="dim")
 
 
-def _print_one(device: _Device, console: "Console") -> None:
-    if isinstance(device, CpuDevice):
-        console.print(cpu_text(device).rstrip(), highlight=False, markup=False)
-        return
+def _print_one(device: DeviceDescription | TpuDevice, console: "Console") -> None:
     for key, value in to_builtins(device).items():
         unit = ""
         if key.endswith("bandwidth") and value:

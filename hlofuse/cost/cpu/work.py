@@ -7,7 +7,7 @@ iterations of this loop read."""
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from hlofuse.analysis.convolution import dimension_numbers, window_dimensions, window_size
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -20,6 +20,7 @@ from hlofuse.ir import Instruction, Record, Shape, values, with_trait
 Work = dict[str, float]
 """Amounts by the name of their rate; each amount by its rate is a time in nanoseconds."""
 
+FRESH = 32 << 20  # bytes from which on an allocation takes fresh pages from the system in each run (glibc)
 _LINE = 64  # bytes of a cache line
 _MOST_ACCESSES = 20_000  # values followed in one kernel; a larger one is not estimated
 _FREE = values("parameter constant bitcast reshape tuple get-tuple-element broadcast copy")
@@ -46,8 +47,12 @@ _LOOP = 3  # of them, in each iteration: the store, the counter and its comparis
 _DOT = 6  # instructions of an iteration that sums products
 _CHECKED = 1.6  # polynomials of tiles with bounds for one
 _INTERLEAVED = 4  # elements of a row of which LLVM takes one, with vectors
-_STREAMED = 64  # elements of a row after which the rest arrives before it is read
+_STREAMED = 64  # elements of a row after which the rest arrives before it is read, and counts as bytes
 _EXTREME_ROW = 0.35  # the time of a row's maximum, in sums
+_REDUCED_PART = 32_768  # elements of a row that YNNPACK reduces before it goes on with the next row
+_FAR = 30.0  # a factor of angles whose quadrants no processor predicts
+_UNPREDICTED = 2.5  # sines near 0 or in order, for one of such an angle (measured, jaxlib 0.11.1)
+_REPEATED = 25  # sorted updates of one place, half of which wait for the update before
 _SMALL_PRODUCT = 32  # a product with a side up to this length has rates of its own
 
 
@@ -108,11 +113,7 @@ def work_of(
     if emitter in ("memcpy", "memcpy kernel"):
         source, shape = kernel.operand.shape, kernel.shape
         prefix = "" if source.minor_to_major == shape.minor_to_major else "transposed "
-        fragments = 1.0
-        if kernel.opcode == "concatenate":
-            inner = strides_of(shape)[kernel.dimensions[0]] * shape.dimensions[kernel.dimensions[0]]
-            fragments = len(kernel.operands) * shape.element_count / max(inner, 1)
-        return {f"{prefix}copy": moved, "copied piece": fragments - 1}
+        return {f"{prefix}copy": moved}
     if emitter == "custom call":
         return _custom_call(kernel)
     if emitter in ("oneDNN", "collective", "random state kernel"):
@@ -278,6 +279,8 @@ class _Loops:
             if opcode == "iota":
                 self._operations["iota", _kind(shape), is_scalar] += count
             return []
+        if opcode == "copy":
+            self._count_joined(x, count)
         if opcode == "get-tuple-element" or (is_elementwise(x) and opcode != "fusion"):
             if opcode not in _FREE:
                 kind = _kind(shape)
@@ -293,6 +296,7 @@ class _Loops:
                     self._awaited.update(operands)
                 # A long polynomial that another one waits for takes twice as long, measured (jaxlib 0.11.1).
                 own_count = count * 2 if is_awaited and opcode in _CHAINED else count
+                own_count *= _UNPREDICTED if opcode in ("sine", "cosine") and _is_far(operands[0]) else 1
                 least = _VECTOR if named in _SLOW else 0.0
                 is_scalar |= x in self._chosen and named in _SLOW  # a part is computed where it is chosen
                 self._operations[named, kind, is_scalar] += max(own_count, least)
@@ -306,6 +310,7 @@ class _Loops:
         if opcode in ("bitcast", "reshape"):
             return [(operands[0], own, _same_place(shape, operands[0].shape, inner), count)]
         if opcode == "transpose":
+            self._count_joined(x, count)
             # Short rows that are neighbours no more do not fill a vector together.
             is_minor = inner is not None and x.dimensions[inner] == operands[0].shape.minor_to_major[0]
             self._is_apart |= is_minor and self._row <= _SHORTEST
@@ -348,9 +353,7 @@ class _Loops:
             near = min(run, _STREAMED)
             self._other["gathered row"] += count / row
             self._other["gathered element"] += count / run * near
-            self._other["later gathered element"] += count / run * (run - near)
             self._lines("gathered", gathered, count / run, near)
-            self._lines("later gathered", gathered, count / run, run - near)
             return [(operands[0], own, place, count), (operands[1], own, None, count / row)]
         if opcode == "scatter":
             self._has_loop = True
@@ -359,6 +362,9 @@ class _Loops:
             each = len(x.attributes.get("scatter_dims_to_operand_dims", ())) or 1
             rows = max(indices.element_count // each, 1)
             self._other["scattered row"] += rows
+            if x.raw("indices_are_sorted") == "true":
+                places = max(operands[0].element_count * rows / max(updates, 1), 1)
+                self._other["scattered row at one place"] += rows * rows / (rows + _REPEATED * places)
             self._other["scattered element"] += updates
             self._lines("scattered", operands[0].shape, rows, updates / rows)
             return [(operands[-1], own, None, float(updates))]
@@ -429,9 +435,23 @@ class _Loops:
             is_whole = x.opcode == "reduce" and each * (steps + 4) < _WHOLE_SUM
             operation = "several unrolled" if is_whole else "several"
         self._other[f"reduce {operation} {_kind(shape)}"] += count * each * steps
-        if len(arrays) == 1:  # each step waits for the one before
-            self._other["reduced polynomial"] += count * each * sum(i.opcode in _CHAINED for i in x.to_apply)
         return [(a, own, inner, count * each) for a in arrays]
+
+    def _count_joined(self, x: Instruction, count: float) -> None:
+        """The elements of a transpose or copy whose result is read by rows that join several of its own: LLVM
+        divides to find the place of each, unless these are neighbours in the operand too."""
+        shape, operand = x.shape, x.operand.shape
+        moved = x.dimensions if x.opcode == "transpose" else range(shape.rank)
+        given = [d for d in operand.minor_to_major if operand.dimensions[d] > 1]
+        rows = [d for d in shape.minor_to_major if shape.dimensions[d] > 1]
+        neighbours = 1
+        for d, source in zip(rows, given, strict=False):
+            if moved[d] != source:
+                break
+            neighbours *= shape.dimensions[d]
+        own = shape.dimensions[rows[0]] if rows else 1
+        if self._row > max(own, neighbours) and not self._by_tiles:
+            self._other["element of joined rows"] += count
 
     def _count_tiles(self, kernel: Instruction, shape: Shape, row: int) -> None:
         """The tiles of a row are lines, or the power of two that holds the row. Where lines do not divide it,
@@ -490,6 +510,12 @@ def _short_rows(kernel: Instruction) -> list[int]:
 def _is_column(shape: Shape | None) -> bool:
     """True for [512,1]: LLVM makes no vectors across a loop of one iteration (measured, jaxlib 0.11.1)."""
     return shape is not None and shape.element_count > 1 == shape.dimensions[shape.minor_to_major[0]]
+
+
+def _is_far(angle: Instruction) -> bool:
+    """True for the product of values with a large constant."""
+    factors = [o.past("broadcast") for o in angle.operands] if angle.opcode == "multiply" else []
+    return any(abs(float(f.literal.scalar or 0)) >= _FAR for f in factors if f.opcode == "constant")
 
 
 def _divides_by_constant(x: Instruction) -> bool:
@@ -591,7 +617,26 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
             found[f"ynn {slow} {kind}"] += x.element_count
             longest = max(longest, x.element_count / _run(x.shape, x.shape.minor_to_major[:1]))
     found["ynn row"] = max(longest - summed, 0.0)
+    for x in computed_in(fusion):
+        if x.opcode == "reduce" and (kept := _kept_bytes(x, fusion, squares)):
+            parts = math.ceil(_run(x.operand.shape, x.dimensions) / _REDUCED_PART)
+            found["bytes fresh" if kept >= FRESH else "bytes l3"] += kept * parts / threads
     return dict(found)
+
+
+def _kept_bytes(reduce: Instruction, fusion: Instruction, summed: Container[Instruction]) -> int:
+    """The bytes that YNNPACK keeps of the same part of all rows: it goes through rows longer than a part by
+    parts, and keeps what it computes in two steps or more from what is repeated along them (16 measured)."""
+    shape = reduce.operand.shape
+    row = shape.minor_to_major[0] if shape.minor_to_major else None
+    length = _run(shape, reduce.dimensions)
+    if row not in reduce.dimensions or length <= _REDUCED_PART:
+        return 0
+    inside = [x for x in computed_in(fusion) if x.shape.dimensions == shape.dimensions]
+    is_repeated = any(x.opcode == "broadcast" and x.dimensions and row not in x.dimensions for x in inside)
+    steps = (x for x in inside if is_elementwise(x) and x.opcode != "negate" and x not in summed)
+    count = sum(all(o.opcode != "broadcast" for o in x.operands) for x in steps)
+    return 4 * _REDUCED_PART * shape.element_count // length if is_repeated and count > 1 else 0
 
 
 _TASK = 64  # rows and columns of a small task
@@ -723,6 +768,7 @@ def _products(x: Instruction) -> float:
 
 
 _LARGE_WINDOW = 100  # places of a window, of which Eigen gathers each by itself then
+_FEWEST_FLOPS = 3_000  # of a window in a group, which YNNPACK does not gather for less (15 sizes measured)
 _FEWEST_FILTERS = 8  # a product computes so many columns together, whether there are as many filters or not
 
 
@@ -735,10 +781,11 @@ def _convolution(x: Instruction, name: str) -> Work:
         return {f"{name} {kind}": flops}
     filters = max(x.shape.dimensions[numbers.output.index("f")] // groups, 1)
     windows = x.element_count / filters
+    is_ynn = name.startswith("ynn")
     found: Work = {}
     if any(d.base_dilation > 1 for d in window_dimensions(x)):
         name += " between zeros"
-    elif groups > 1 and filters < _FEWEST_FILTERS:
+    elif groups > 1 and (filters < _FEWEST_FILTERS or (is_ynn and flops < _FEWEST_FLOPS * windows)):
         name += " of groups"
         found[f"{name} window"] = windows
     elif len(sizes) > 2:
@@ -793,6 +840,5 @@ def _sort(kernel: Instruction) -> Work:
     own = len([i for i in kernel.to_apply if i.opcode != "parameter"]) == 1
     order = "" if own else " by a function"
     found = {f"sort {several} {_kind(shape)}{order}": compared}
-    found["sorted row"] = shape.element_count / length
     found["sorted operand"] = compared * (len(kernel.operands) - 1)
     return found
