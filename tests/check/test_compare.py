@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.ir import HlofuseError
+from hlofuse.ir import HlofuseError, replace
 from hlofuse.reports.check import Code, Finding, Level, Profile
 from hlofuse.reports.check.check import compare
 from hlofuse.reports.check.model import RefusedEdge
@@ -81,6 +81,12 @@ def test_a_time_that_only_one_side_has_is_not_compared() -> None:
         base.name, base.target, base.device, "", profile("m.py:3 f | kLoop: add").figures, base.kernels
     )
     assert found(base, without) == []
+
+
+def test_times_for_two_cpus_are_not_compared() -> None:
+    here, there = (profile("m.py:3 f | kLoop: add", us=us, cpu=cpu) for us, cpu in ((9.0, "a"), (1.0, "b")))
+    assert codes(compare(here, there, nothing_refused)) == [("time-not-compared", "warning")]
+    assert codes(compare(here, replace(there, cpu="a"), nothing_refused)) == [("more-time", "error")]
 
 
 def test_figures_of_another_device_are_refused() -> None:

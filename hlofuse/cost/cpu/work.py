@@ -47,7 +47,7 @@ _LOOP = 3  # of them, in each iteration: the store, the counter and its comparis
 _DOT = 6  # instructions of an iteration that sums products
 _CHECKED = 1.6  # polynomials of tiles with bounds for one
 _INTERLEAVED = 4  # elements of a row of which LLVM takes one, with vectors
-_STREAMED = 64  # elements of a row after which the rest arrives before it is read, and counts as bytes
+_STREAMED = 64  # elements of a row after which the rest arrives before it is read
 _EXTREME_ROW = 0.35  # the time of a row's maximum, in sums
 _REDUCED_PART = 32_768  # elements of a row that YNNPACK reduces before it goes on with the next row
 _FAR = 30.0  # a factor of angles whose quadrants no processor predicts
@@ -280,7 +280,7 @@ class _Loops:
                 self._operations["iota", _kind(shape), is_scalar] += count
             return []
         if opcode == "copy":
-            self._count_joined(x, count)
+            self._count_joined(x, inner, count)
         if opcode == "get-tuple-element" or (is_elementwise(x) and opcode != "fusion"):
             if opcode not in _FREE:
                 kind = _kind(shape)
@@ -310,7 +310,7 @@ class _Loops:
         if opcode in ("bitcast", "reshape"):
             return [(operands[0], own, _same_place(shape, operands[0].shape, inner), count)]
         if opcode == "transpose":
-            self._count_joined(x, count)
+            self._count_joined(x, inner, count)
             # Short rows that are neighbours no more do not fill a vector together.
             is_minor = inner is not None and x.dimensions[inner] == operands[0].shape.minor_to_major[0]
             self._is_apart |= is_minor and self._row <= _SHORTEST
@@ -353,7 +353,9 @@ class _Loops:
             near = min(run, _STREAMED)
             self._other["gathered row"] += count / row
             self._other["gathered element"] += count / run * near
+            self._other["later gathered element"] += count / run * (run - near)
             self._lines("gathered", gathered, count / run, near)
+            self._lines("later gathered", gathered, count / run, run - near)
             return [(operands[0], own, place, count), (operands[1], own, None, count / row)]
         if opcode == "scatter":
             self._has_loop = True
@@ -435,9 +437,11 @@ class _Loops:
             is_whole = x.opcode == "reduce" and each * (steps + 4) < _WHOLE_SUM
             operation = "several unrolled" if is_whole else "several"
         self._other[f"reduce {operation} {_kind(shape)}"] += count * each * steps
+        if len(arrays) == 1:  # each step waits for the one before
+            self._other["reduced polynomial"] += count * each * sum(i.opcode in _CHAINED for i in x.to_apply)
         return [(a, own, inner, count * each) for a in arrays]
 
-    def _count_joined(self, x: Instruction, count: float) -> None:
+    def _count_joined(self, x: Instruction, inner: int | None, count: float) -> None:
         """The elements of a transpose or copy whose result is read by rows that join several of its own: LLVM
         divides to find the place of each, unless these are neighbours in the operand too."""
         shape, operand = x.shape, x.operand.shape
@@ -449,7 +453,7 @@ class _Loops:
             if moved[d] != source:
                 break
             neighbours *= shape.dimensions[d]
-        own = shape.dimensions[rows[0]] if rows else 1
+        own = shape.dimensions[rows[0]] if rows and inner is not None else self._row
         if self._row > max(own, neighbours) and not self._by_tiles:
             self._other["element of joined rows"] += count
 
@@ -515,7 +519,7 @@ def _is_column(shape: Shape | None) -> bool:
 def _is_far(angle: Instruction) -> bool:
     """True for the product of values with a large constant."""
     factors = [o.past("broadcast") for o in angle.operands] if angle.opcode == "multiply" else []
-    return any(abs(float(f.literal.scalar or 0)) >= _FAR for f in factors if f.opcode == "constant")
+    return any(abs(f.literal.scalar or 0) >= _FAR for f in factors if f.opcode == "constant")
 
 
 def _divides_by_constant(x: Instruction) -> bool:
@@ -840,5 +844,6 @@ def _sort(kernel: Instruction) -> Work:
     own = len([i for i in kernel.to_apply if i.opcode != "parameter"]) == 1
     order = "" if own else " by a function"
     found = {f"sort {several} {_kind(shape)}{order}": compared}
+    found["sorted row"] = shape.element_count / length
     found["sorted operand"] = compared * (len(kernel.operands) - 1)
     return found

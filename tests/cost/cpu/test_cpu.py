@@ -7,7 +7,17 @@ import pytest
 
 from hlofuse.account import Account
 from hlofuse.account.cpu import CpuTimes
-from hlofuse.cost.cpu.device import CHOICE, CpuDevice, chosen_cpu, cpu_names, cpu_text, load_cpu
+from hlofuse.cost.cpu.device import (
+    CHOICE,
+    CpuDevice,
+    assumed_cpu,
+    chosen_cpu,
+    cpu_names,
+    cpu_text,
+    load_cpu,
+    similar_cpu,
+    this_machine,
+)
 from hlofuse.cost.cpu.work import Caches
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
@@ -284,6 +294,27 @@ def test_a_device_is_the_same_after_writing_and_reading(
         monkeypatch.setenv(CHOICE, str(file))
         assert chosen_cpu() == device
         assert device.error("total") < 3
+
+
+@pytest.mark.parametrize(
+    ("machine", "threads", "name", "said"),
+    [
+        ("vendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC 7B13", 1, "epyc_1_thread", "this machine"),
+        ("AMD Ryzen 9 5950X 16-Core Processor", 32, "epyc_2_threads", "this machine of 32 threads"),
+        ("Intel64 Family 6 Model 85, GenuineIntel", 2, "xeon_2_threads", "this machine"),
+        ("arm", 1, "xeon_2_threads", ""),
+    ],
+)
+def test_the_default_is_the_most_similar_cpu(
+    machine: str, threads: int, name: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (similar_cpu(machine, threads).name, similar_cpu(machine, threads).similar_to) == (name, said)
+    monkeypatch.delenv(CHOICE)
+    assert chosen_cpu() == similar_cpu(*this_machine())
+    with assumed_cpu(name):
+        assert chosen_cpu() == load_cpu(name)
+    with assumed_cpu("of a file"):
+        assert chosen_cpu() == similar_cpu(*this_machine())
 
 
 @pytest.mark.parametrize("text", ["", "threads = 2", "[rates]\na = 'b'"])
