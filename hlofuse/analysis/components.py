@@ -103,6 +103,23 @@ class MergedOrder:
 
     def __init__(self, computation: Computation) -> None:
         self._place = numbered(computation.post_order())
+        self._asked: Instruction | None = None
+        """Whose connections are asked for in turn; None after a change."""
+        self._visited = 0
+        self._connected: set[Instruction] | None = None
+
+    def connected(self, a: Instruction, b: Instruction) -> bool:
+        """True if either depends on the other. Many `b` in turn take at most about two walks through all."""
+        if a is not self._asked:
+            self._asked, self._visited, self._connected = a, 0, None
+        if self._connected is None and self._visited > len(self._place):
+            start, everywhere = self._placed(a), lambda k: True
+            self._connected = self._search(start, self._users, everywhere)
+            self._connected |= self._search(start, self._sources, everywhere)
+            self._connected.add(start)
+        if self._connected is not None:
+            return self._placed(b) in self._connected
+        return self.reaches(a, b) or self.reaches(b, a)
 
     def reaches(self, a: Instruction, b: Instruction) -> bool:
         """True if `b` depends on `a`, or is `a`."""
@@ -114,20 +131,28 @@ class MergedOrder:
         last = place[b]
         if first > last:
             return False
-        # From both ends in turn: often one of them has next to nothing in between.
-        later = [a]
-        sooner = [b]
         seen_later = {a}
         seen_sooner = {b}
+        found = self._meet(seen_later, seen_sooner, first, last)
+        self._visited += len(seen_later) + len(seen_sooner)
+        return found
+
+    def _meet(
+        self, seen_later: set[Instruction], seen_sooner: set[Instruction], first: int, last: int
+    ) -> bool:
+        """True if walks from both ends meet. They take turns: often one has next to nothing in between."""
+        place = self._place
+        later = list(seen_later)
+        sooner = list(seen_sooner)
         while later and sooner:
             for x in self._users(later.pop()):
-                if x is b:
+                if x in seen_sooner:
                     return True
                 if x not in seen_later and place[x] < last:
                     seen_later.add(x)
                     later.append(x)
             for x in self._sources(sooner.pop()):
-                if x is a:
+                if x in seen_later:
                     return True
                 if x not in seen_sooner and place[x] > first:
                     seen_sooner.add(x)
@@ -136,10 +161,12 @@ class MergedOrder:
 
     def replace(self, old: Instruction, new: Instruction) -> None:
         """`new` stands where `old` stood."""
+        self._asked = None
         self._place[new] = self._place.pop(old)
 
     def merge(self, survivor: Instruction, removed: Instruction) -> None:
         """`removed` is about to become part of `survivor`; no path leads between them by way of a third."""
+        self._asked = None
         place = self._place
         first, last = sorted((survivor, removed), key=place.__getitem__)
         start = place[first]
@@ -153,6 +180,7 @@ class MergedOrder:
 
     def precede(self, a: Instruction, b: Instruction) -> bool:
         """Place `a` before `b`, for an edge that is about to be added; False where `a` depends on `b`."""
+        self._asked = None
         place = self._place
         start = place[b]
         end = place[a]

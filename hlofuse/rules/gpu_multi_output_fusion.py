@@ -2,7 +2,7 @@
 `SIBLING_RULES`, `PRODUCER_RULES` and `CONSUMER_RULES` are the orders in which it asks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hlofuse.analysis.elementwise import is_elementwise, is_fusible
 from hlofuse.analysis.in_place import in_place_pairs
@@ -25,6 +25,15 @@ class MultiOutputState:
     settings: Settings
     reaches: Callable[[Instruction, Instruction], bool]
     """Does the second depend on the first, or is it the first?"""
+    connected: Callable[[Instruction, Instruction], bool]
+    """Does either depend on the other?"""
+    slices: dict[Instruction, Instruction | None] = field(default_factory=dict)
+    """The slice through which each reader sees the array that is asked about."""
+
+    def only_slice(self, parent: Instruction, reader: Instruction) -> Instruction | None:
+        if reader not in self.slices:
+            self.slices[reader] = _only_slice(parent, reader)
+        return self.slices[reader]
 
 
 @dataclass(slots=True)
@@ -62,8 +71,8 @@ CONNECTED = essential("GM010", "One depends on the other", message="… are conn
 
 
 def siblings_connected(pair: SiblingPair) -> Decision:
-    a, b, reaches = pair.fusion, pair.other, pair.state.reaches
-    if reaches(a, b) or reaches(b, a):
+    a, b = pair.fusion, pair.other
+    if pair.state.connected(a, b):
         return Verdict(CONNECTED, {}, f"{a.name} and {b.name} are connected")
     return None
 
@@ -77,7 +86,7 @@ def differing_slices(pair: SiblingPair) -> Answer:
     shape = pair.parent.shape
     if shape.is_tuple or shape.byte_size < _SMALL_BYTES:
         return None
-    a, b = _only_slice(pair.parent, pair.fusion), _only_slice(pair.parent, pair.other)
+    a, b = (pair.state.only_slice(pair.parent, x) for x in (pair.fusion, pair.other))
     if a is None or b is None:
         return None
     for dimension, (one, two) in enumerate(zip(a.attributes["slice"], b.attributes["slice"], strict=False)):

@@ -3,7 +3,7 @@ one side of an operation to a good layout of the other (`ChooseOperandLayoutFrom
 `ChooseOutputLayoutFromOperandLayout`)."""
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from msgspec import Struct
 
@@ -97,6 +97,7 @@ Order = tuple[int, ...]  # Dimensions from minor to major
 DEFAULT_PRIORITY, GIVEN_PRIORITY = -2, 3
 ROUNDS = 2  # `kNumberOfPropagationRounds`
 _MOST_UPDATES = 2
+_FEW_OPERANDS = 8
 
 
 class BufferConstraint(Struct, eq=False):
@@ -190,6 +191,8 @@ def row_major_everywhere(shape: Shape) -> Shape:
 
 
 def same_layouts(a: Shape, b: Shape) -> bool:
+    if a is b:
+        return True
     leaves = zip(a.leaves(), b.leaves(), strict=True)
     return all(x.minor_to_major == y.minor_to_major for (_, x), (_, y) in leaves)
 
@@ -262,6 +265,10 @@ class Requests:
         """Arrays of a computation that nothing asked for."""
         self.mismatched = dict[ComputationConstraint, Shape]()
         self._added = list[Constraint]()
+        self.places = dict[Instruction, dict[Instruction, list[int]]]()
+        """The numbers of operands, for instructions with many."""
+        self.agreed = dict[Instruction, Order]()
+        """The layout that an instruction has asked of every array operand of that rank."""
         self.callers_first = False
         """`reverse_computation_order_`."""
 
@@ -319,6 +326,7 @@ class Requests:
         operands = self.computations[computation_of(instruction)].operands
         constraint = operands.setdefault((instruction, number), new)
         if constraint is new or constraint.update(new):
+            self.agreed.pop(instruction, None)
             self.push(constraint)
 
     def set_array_operand_layout(
@@ -460,8 +468,8 @@ class LayoutAssignment(Requests):
             if not alias.is_array:
                 continue
             for user in alias.users:
-                for number, operand in enumerate(user.operands):
-                    if operand is alias and not self.buffers.forwards(user, number):
+                for number in self._places(user, alias):
+                    if not self.buffers.forwards(user, number):
                         self.set_array_operand_layout(
                             user, number, order, mandatory=False, priority=constraint.priority
                         )
@@ -473,6 +481,17 @@ class LayoutAssignment(Requests):
             at = computation.root.operands.index(buffer.instruction)
             carried = self.buffers.defined_by(computation.parameters[0])[at, *buffer.index]
             self.set_buffer_layout(carried, order, mandatory=False)
+
+    def _places(self, user: Instruction, operand: Instruction) -> Sequence[int]:
+        """The numbers under which it reads an operand."""
+        if len(user.operands) <= _FEW_OPERANDS:
+            return [number for number, x in enumerate(user.operands) if x is operand]
+        found = self.places.get(user)
+        if found is None:
+            found = self.places[user] = {}
+            for number, x in enumerate(user.operands):
+                found.setdefault(x, []).append(number)
+        return found.get(operand, ())
 
     def _from_operand(self, constraint: OperandConstraint) -> None:
         """`PropagateOperandConstraint`."""
@@ -500,9 +519,8 @@ class LayoutAssignment(Requests):
         if not changes or user.opcode == "reduce":
             if user.opcode == "concatenate" and _is_smaller_part(user, operand):
                 return
-            for k, sibling in enumerate(user.operands):
-                if sibling is not operand and sibling.is_array and sibling.rank == rank:
-                    self.set_array_operand_layout(user, k, order, priority=priority)
+            if self.agreed.get(user) != order:
+                self._to_siblings(user, operand, order, priority)
             for inner, buffer in defined:
                 if inner.rank == rank:
                     self.set_buffer_layout(buffer, order, priority=priority)
@@ -512,6 +530,19 @@ class LayoutAssignment(Requests):
             if found is not None:
                 must, dfs = user.opcode == "transpose", goes_depth_first(user)
                 self.set_buffer_layout(buffer, found, mandatory=must, dfs=dfs, priority=priority)
+
+    def _to_siblings(self, user: Instruction, operand: Instruction, order: Order, priority: int) -> None:
+        """Ask for the layout of one operand in all others of its rank; they often have it already."""
+        wanted = self.computations[computation_of(user)]
+        all_agree = True
+        for k, sibling in enumerate(user.operands):
+            if sibling.is_array and sibling.rank == operand.rank:
+                if sibling is not operand:
+                    self.set_array_operand_layout(user, k, order, priority=priority)
+                shape = wanted.operand_shape(user, k)
+                all_agree &= shape is not None and shape.minor_to_major == order
+        if all_agree:
+            self.agreed[user] = order
 
     def _to_aliased_output(self, constraint: OperandConstraint) -> None:
         """`PropagateOperandConstraintToResultForCustomCall`."""

@@ -34,6 +34,7 @@ def settle(layouts: LayoutAssignment) -> None:
     for k in range(ROUNDS + layouts.callers_first):
         layouts.of_buffer.clear()
         layouts.unconstrained.clear()
+        layouts.agreed.clear()
         for constraint in layouts.computations.values():
             constraint.operands.clear()
         is_extra = layouts.callers_first and not k
@@ -76,6 +77,7 @@ def _run(layouts: LayoutAssignment, constraint: ComputationConstraint, is_extra:
         layouts.push(constraint)
     layouts.add_backend_constraints(constraint)
     _constrain_custom_calls(layouts, constraint)
+    layouts.places.clear()
     layouts.propagate()
     layouts.free = set(layouts.unconstrained)
     for buffer in arrays:

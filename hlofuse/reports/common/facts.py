@@ -14,7 +14,7 @@ from hlofuse.format.fields import fields
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir import Computation, Instruction, Module, Strings, grouped, replace, values
 from hlofuse.rules.catalogue import Rule, catalogue
-from .lineage import Lineage, is_view, readers
+from .lineage import Lineage, is_view, readers, through_views
 from .model import CreatedBy, FinalKernel, Place
 
 FURTHER_RESULTS = frozenset(
@@ -46,11 +46,20 @@ class Facts:
         self.before = {i.name: i for i in replay.before.instructions()}
         self.after = {i.name: i for c in replay.after.computations if c.fusion is None for i in c}
         self.launched_after = launched(replay.after)
+        self._kernels: dict[str, bool] = {}
         self._places: dict[str, Place] = {}
         self._at_stake: dict[Instruction, float | None] = {}
         self._explained: dict[str, dict[CreatedBy, None]] = {}
         self._launched_computations: dict[Module, frozenset[Computation]] = {}
         self._catalogue = catalogue()
+
+    def is_kernel(self, name: str) -> bool:
+        """True if what the instruction of this final name yields, a view or not, is a kernel's result."""
+        found = self._kernels.get(name)
+        if found is None:
+            x = self.after.get(name)
+            found = self._kernels[name] = x is not None and through_views(x).name in self.launched_after
+        return found
 
     @cached_property
     def account_before(self) -> Account:

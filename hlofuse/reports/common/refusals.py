@@ -16,9 +16,9 @@ from .model import Refusal
 KernelNames = tuple[str, str | None]  # Producer and consumer, by their final names
 
 
-def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
+def refusals(events: Sequence[Event], facts: Facts, *, between_only: bool = False) -> tuple[Refusal, ...]:
     """The final verdicts, one for each pair, greatest value first. A refusal does not count if its pair was
-    fused later, or its producer or consumer was removed."""
+    fused later, or its producer or consumer was removed. With `between_only` those between kernels."""
     key: KernelNames
     last: dict[KernelNames, tuple[Event, str | None]] = {}
     """The event and the consumer it speaks of, under the name that had then."""
@@ -34,6 +34,8 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
             whole.pop(origin, None)
             if e.event == "ineligible":
                 whole[origin] = e
+        if between_only and not facts.is_kernel(producer):
+            continue
         if e.event == "priority":
             for name in e.consumers:
                 key = (producer, facts.lineage.final(name))
@@ -47,9 +49,12 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
             last[key] = e, e.consumer
             steps.setdefault(key, []).append(e.step)
     found = [r for key, (e, name) in last.items() for r in _refusals(key, e, name, steps[key], facts)]
-    by_pair = grouped(((r.kernel, r.consumer), r) for r in found)
+    by_pair = grouped(((r.kernel, r.consumer), r) for r in found if r.between_kernels or not between_only)
     for e in whole.values():
-        for r in _of_other_users(facts.lineage.final(e.producer or ""), e, last, facts):
+        producer = facts.lineage.final(e.producer or "")
+        if not facts.is_kernel(producer):
+            continue
+        for r in _of_other_users(producer, e, last, facts):
             own = by_pair.get((r.kernel, r.consumer), [])
             if all(o.steps[-1] < e.step for o in own):  # the last word on the producer is about all its users
                 by_pair[r.kernel, r.consumer] = [r]
@@ -144,7 +149,6 @@ def refusals_between_kernels(created: Compilation, facts: Facts) -> dict[KernelN
     """The verdict on each pair of kernels; of several passes that of the first."""
     out: dict[KernelNames, Refusal] = {}
     for p in created.passes:
-        for r in refusals(p.events, facts):
-            if r.between_kernels:
-                out.setdefault((r.kernel or r.producer.name, r.consumer), r)
+        for r in refusals(p.events, facts, between_only=True):
+            out.setdefault((r.kernel or r.producer.name, r.consumer), r)
     return out

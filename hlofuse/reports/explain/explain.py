@@ -188,7 +188,8 @@ def kernel_time_of(name: str, facts: Facts) -> KernelTime | None:
 
 def blocking_rules_of(facts: Facts) -> tuple[BlockingRule, ...]:
     """The rules that keep kernels of a replay apart, as `blocking_rules`."""
-    return blocking_rules(((p.name, refusals(p.events, facts)) for p in facts.replay.passes), facts.rule)
+    refused = ((p.name, refusals(p.events, facts, between_only=True)) for p in facts.replay.passes)
+    return blocking_rules(refused, facts.rule)
 
 
 def blocking_rules(

@@ -174,12 +174,19 @@ class Legality:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
         if not producer.users:
             return _NO_USERS, None
-        only_bitcasts = True
-        for user in producer.users:
+        users = producer.users
+        sums = self._cache[producer].sums_of_many(users)
+        if sums is not None:
+            allowed = sums.allowed
+            users = [user for user in users if user not in allowed]
+        only_bitcasts = len(users) == len(producer.users)
+        for user in users:
             if user.opcode != "bitcast" or not is_fusible_bitcast(user, self.model.release):
                 only_bitcasts = False
                 if (refused := self.verdict(producer, user)) is not None:
                     return refused, user
+                if sums is not None:
+                    sums.allowed.add(user)
         return (_ONLY_BITCASTS, None) if only_bitcasts else None
 
     def all_reasons(self, producer: Instruction) -> list[str]:
@@ -239,7 +246,7 @@ class Legality:
             if pair is not None:
                 self.tilings[pair] = tiling
         if isinstance(tiling, Tiling):
-            self.model.cache[producer].times[consumer] = tiling.estimate
+            self.model.cache[producer].set_time(consumer, tiling.estimate)
         return tiling
 
     def tilings_of(
