@@ -18,7 +18,7 @@ from hlofuse.compilation import ReplayConfig
 from hlofuse.compilation.spans import finish
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.rates import tabled_collective_us
-from hlofuse.format import bytes_text, listing, us_text
+from hlofuse.format import bytes_text, listing, plural, us_text
 from hlofuse.ir import (
     HlofuseError,
     Instruction,
@@ -324,7 +324,7 @@ def _changes_of_stack(
     if 0 < read <= min(_FEW, length // 4):
         yield (
             "Take the derivative forward (jax.jacfwd, jax.jvp), which keeps nothing of an iteration: of the"
-            f" backward loop's results {read} number{'s' if read > 1 else ''} are read"
+            f" backward loop's results only {plural(read, 'number')} {'are' if read > 1 else 'is'} read"
         )
 
 
