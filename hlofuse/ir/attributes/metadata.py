@@ -124,13 +124,13 @@ class StackFrames:
         return bool(self.frames or self.files or self.functions or self.locations)
 
     def location(self, frame_id: int) -> SourceLocation | None:
-        """The innermost place of a frame; None for a number the tables lack."""
+        """The innermost place of a frame; None for a number the tables lack, and inside Python itself."""
         frame = self.frames.get(frame_id)
         place = frame and self.locations.get(frame.get("file_location_id", 0))
         if not place:
             return None
         file = self.files.get(place.get("file_name_id", 0))
-        if file is None:
+        if file is None or file.startswith("<frozen "):
             return None
         function = self.functions.get(place.get("function_name_id", 0), "")
         return SourceLocation(file, place.get("line", 0), function, place.get("column", 0))
