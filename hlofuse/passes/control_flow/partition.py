@@ -82,16 +82,16 @@ class Partition:
         if x.opcode == "parameter":
             is_input = x.computation is self._module.entry
             settled = x.is_array or not is_input
-            found = (_shardings(x, "sharding") or [((),) * x.rank]) if is_input else self._shardings[x]
+            found = (shardings_of(x, "sharding") or [((),) * x.rank]) if is_input else self._shardings[x]
         elif x.opcode == "get-tuple-element":
             settled = True
             found = None if inside else [outer[x.tuple_index]]
         elif target in CROSSINGS:
             enters = target == CROSSINGS[0]
-            wanted = enumerate(_shardings(x, "in_shardings"))
+            wanted = enumerate(shardings_of(x, "in_shardings"))
             settled = all(self._divide(x, k, [s]) for k, s in wanted) if enters else inside
             settled &= set(re.findall(r'"([^"]+)"', _attribute(x, "manual_axes"))) == self._sizes.keys()
-            found = None if enters else _shardings(x, "out_shardings")
+            found = None if enters else shardings_of(x, "out_shardings")
         elif x.opcode == "call" and inside:
             settled = True
             found = None
@@ -103,7 +103,7 @@ class Partition:
         elif x.opcode == "tuple":
             settled = x is not self._module.entry.root or self._repeated.isdisjoint(x.operands)
         elif hands_on(x):
-            found = _shardings(x, "sharding") or outer
+            found = shardings_of(x, "sharding") or outer
             settled = found == outer or self._divide(x, 0, found)
         elif any(map(any, outer)):
             followed = self._followed(x)
@@ -186,7 +186,7 @@ class Partition:
             ):
                 return False
             state[x.tuple_index] = found[0]  # of a loop
-        elif x not in self._module.entry.parameters or _shardings(x, "sharding"):
+        elif x not in self._module.entry.parameters or shardings_of(x, "sharding"):
             if (rule := sharding_rule(x)) is None:
                 return False
             factors = {f: axes for f, axes in zip(rule.result, found[0], strict=True) if axes}
@@ -386,7 +386,8 @@ def _attribute(x: Instruction, name: str) -> str:
     return x.frontend_attributes.get(f"xla.sdy.{name}", "")
 
 
-def _shardings(x: Instruction, name: str) -> list[_Sharding]:
+def shardings_of(x: Instruction, name: str) -> list[_Sharding]:
+    """The axes of the mesh in each dimension, by Shardy's attribute of this name; empty without one."""
     return [
         tuple(
             tuple(f"{axis}:{part}" if part else axis for axis, part in _AXIS.findall(dimension))

@@ -3,10 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from hlofuse.account.collectives import Collective, started_by
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.kernels import end_of
-from hlofuse.format import bytes_text, fields, more, plural, printable, times, us_json, us_text
-from hlofuse.ir import Instruction, Json, Record, grouped, values
+from hlofuse.format import bytes_text, fields, listing, more, plural, printable, times, us_json, us_text
+from hlofuse.format.paths import source_text
+from hlofuse.ir import Instruction, Json, Module, Record, grouped, replace, values
 from hlofuse.passes.common.shapes import numbers_of, ranges_of
+from hlofuse.passes.control_flow.partition import shardings_of
+from hlofuse.reports.advice.matching import origins
 from hlofuse.reports.common.model import Place, time_kind
 from hlofuse.reports.common.phrases import times_text
 
@@ -21,6 +25,8 @@ class CollectiveRow(Record):
     near: str
     """Without a line of its own: `for a.py:3`, its reader, or `from a.py:3`, its operand's; "" if unknown."""
     collective: Collective
+    constraint: str = ""
+    """`a.py:3 asks for P(None, 'x')`: the program's own sharding constraint on what is gathered."""
 
     @property
     def weight(self) -> tuple[float, int]:
@@ -35,6 +41,32 @@ def collective_rows(
     """The collectives, those that take longest or send most first."""
     rows = (CollectiveRow(place_of(c.instruction), _line_near(c, place_of), c) for c in collectives)
     return tuple(sorted(rows, key=lambda r: (-r.weight[0], -r.weight[1])))
+
+
+def with_constraints(rows: tuple[CollectiveRow, ...], program: Module) -> tuple[CollectiveRow, ...]:
+    """The rows, each gather with the constraint of `program`, the module before optimizations, by which every
+    device has the whole dimension: XLA gathers the array, or one below it of the same elements."""
+    asked = dict[tuple[str | None, int, int], str]()
+    has_gathers = any(r.collective.exchange.kind == "all-gather" for r in rows)
+    for x in program.instructions() if has_gathers else ():
+        line = source_text(program.called_from(x) or program.source_of(x))
+        if custom_call_target(x) != "Sharding" or not line:
+            continue
+        for spec in shardings_of(x, "sharding")[:1]:
+            axes = [repr(a[0] if len(a) == 1 else a) if a else "None" for a in spec]
+            whole = [(d, x.shape.dimensions[d]) for d, a in enumerate(spec) if not a]
+            keys = ((o.op_name, *w) for o in origins(x.operand) if o.op_name for w in whole)
+            asked |= dict.fromkeys(keys, f"{line} asks for P({', '.join(axes)})")
+    return tuple(replace(r, constraint=asked.get(_gathered(r.collective), "")) for r in rows)
+
+
+def _gathered(c: Collective) -> tuple[str | None, int, int]:
+    """The `op_name` of a gather, its dimension, and the length of that; zeros for any other collective."""
+    x = c.instruction
+    *_, (_, result) = x.shape.leaves()
+    for d in numbers_of(x, "dimensions") if c.exchange.kind == "all-gather" else ():
+        return x.op_name, d, result.dimensions[d]
+    return None, 0, 0
 
 
 def _line_near(c: Collective, place_of: Callable[[Instruction], Place]) -> str:
@@ -93,16 +125,15 @@ def collective_lines(
     for size, whole, devices in dict.fromkeys(p for r in rows for p in _paddings(r.collective)):
         undivided = f"{devices} devices do not divide {size:,}"
         yield f"  {undivided}: a result stays divided only if padded to {whole:,}"
-    for found in dict.fromkeys(r.collective.resharding for r in rows):
-        if found is not None:
-            what = ("the whole array " if found.is_whole else "") + f"({bytes_text(found.gathered_bytes)})"
-            names = printable(", ".join(g.name for g in found.gathers))
-            if found.work:
-                yield f"  gathers {what}, computes with all of it, keeps 1/{found.share}:"
-                yield f"    divide {printable(found.work)} by jax.shard_map ({names})"
-                continue
-            yield f"  gathers {what} on each device, then keeps 1/{found.share}:"
-            yield f"    name the intermediate sharding ({names})"
+    reshardings = dict.fromkeys(found for r in rows if (found := r.collective.resharding) is not None)
+    alike = grouped(((f.is_whole, f.gathered_bytes, f.share, bool(f.work)), f) for f in reshardings)
+    for (is_whole, size, share, works), own in alike.items():
+        what = times(("the whole array " if is_whole else "") + f"({bytes_text(size)})", len(own))
+        names = printable(listing([", ".join(g.name for g in f.gathers) for f in own], 1))
+        meanwhile = ", computes with all of it," if works else " on each device, then"
+        yield f"  gathers {what}{meanwhile} keeps 1/{share}:"
+        work = f"divide {printable(listing([f.work for f in own], 2))} by jax.shard_map"
+        yield f"    {work if works else 'name the intermediate sharding'} ({names})"
 
 
 def _paddings(c: Collective) -> Iterator[tuple[int, int, int]]:
@@ -129,7 +160,7 @@ def row_text(r: CollectiveRow, count: int = 1) -> str:
     devices = plural(e.participants, "device")
     if len(e.groups) > 1 and e.kind != "collective-permute":
         devices = f"{len(e.groups)} groups of {devices}"
-    line = r.near or r.place.line or r.place.shown
+    line = r.constraint or r.near or r.place.line or r.place.shown
     is_overlapped = c.overlap is not None and c.overlap.between
     overlap = _overlap(c) or ("exposed time not known" if is_overlapped else "overlap not known")
     if overlap == "partly exposed":
@@ -142,7 +173,7 @@ def collective_json(r: CollectiveRow) -> Json:
     c = r.collective
     names = [g.name for g in c.resharding.gathers] if c.resharding is not None else []
     return {
-        **fields(r, "name=place.label source=place.source"),
+        **fields(r, "name=place.label source=place.source constraint?"),
         **fields(c.exchange, "kind participants groups bytes_on_wire"),
         **fields(c, "runs time_us=us~"),
         "time_kind": time_kind(c.us, c.is_floor),

@@ -26,7 +26,7 @@ from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, 
 from hlofuse.reports.whatif.model import Ranking, RelaxedRule, Trial, rank
 from hlofuse.rules.gpu_fusible import may_be_fused
 from . import candidates
-from .collectives import collective_rows
+from .collectives import collective_rows, with_constraints
 from .model import Share, Suggestion, Verdict, tiles_of
 
 _KINDS = {
@@ -139,6 +139,7 @@ def verdict(
         compile_time=tuple(notes),
         skipped=budget.skipped,
         has_unoptimized=program is not None,
+        collectives=with_constraints(found.collectives, program) if program else found.collectives,
         counts_to_an_argument=bool(loops) and all(map(counts_to_an_argument, loops)),
         awaited_elements=max(map(awaited_elements, loops), default=0),
     )
@@ -288,4 +289,5 @@ def _share(
     measured = [r.measured_us for r in rows if r.measured_us is not None]
     us = t.us - launches_us if t.us is not None else None
     is_floor = any(r.is_floor or r.us is None for r in rows if r.runs)
-    return Share(kind, t.launches, us, t.cost.bytes_accessed, is_floor, sum(measured) if measured else None)
+    found = Share(kind, t.launches, us, t.cost.bytes_accessed, is_floor, sum(measured) if measured else None)
+    return replace(found, is_open=t.open_ended > 0)
