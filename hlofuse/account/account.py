@@ -63,10 +63,10 @@ class Launched(Record):
 
     @property
     def is_open(self) -> bool:
-        """True for a library call whose bytes say nothing of its time, as of a decomposition."""
+        """True for a library call or a callback whose bytes say nothing of its time."""
         from .floor import is_bound_by_bytes
 
-        return self.is_floor and self.kind == "library" and not is_bound_by_bytes(self.instruction)
+        return self.is_floor and self.kind in ("library", "host") and not is_bound_by_bytes(self.instruction)
 
     @property
     def busy_us(self) -> float:
@@ -94,7 +94,7 @@ class Totals(Record):
     modelled_us: float | None = None  # Microseconds by XLA's model, launches included; None without a device
     floor_us: float | None = None  # Microseconds of kernels with only a lower bound; None without a device
     floors: int = 0
-    open_ended: int = 0  # Those of `floors` that may take any time
+    open_ended: int = 0  # Kernels that may take any time
     copies: int = 0
     copy_bytes: int = 0  # Bytes read and written by copies, all launches
     measured_us: float | None = None  # Microseconds of one run from a profile; None without one
@@ -512,9 +512,9 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
             copies += runs
             copy_bytes += cost.bytes_accessed * runs
         waits += row.wait_us * runs
+        open_ended += row.is_open and runs > 0
         if row.us is not None and row.is_floor:
             floors += 1
-            open_ended += row.is_open and runs > 0
             floor += row.us * runs
         elif row.us is not None:
             modelled += row.us * runs

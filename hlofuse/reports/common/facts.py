@@ -241,10 +241,8 @@ class Facts:
 
 def final_kernel(row: Launched, place: Place, at_fusion: str | None) -> FinalKernel:
     """The kernel of a row of an account; `at_fusion` is its name at the end of fusion."""
-    own = fields(
-        row, "kind runs per_iteration bytes_accessed=cost.bytes_accessed us is_floor measured in_branch"
-    )
-    return FinalKernel(place, at_fusion, **own)
+    spec = "kind runs per_iteration bytes_accessed=cost.bytes_accessed us is_floor is_open measured in_branch"
+    return FinalKernel(place, at_fusion, **fields(row, spec))
 
 
 def _work(x: Instruction) -> Strings:

@@ -73,6 +73,7 @@ class FinalKernel(Record):
     bytes_accessed: int  # Bytes of one run
     us: float | None  # The time of one run in microseconds, launch included
     is_floor: bool  # `us` is a lower bound
+    is_open: bool = False  # `us`, of its bytes, says nothing of its time
     measured: MeasuredTime | None = None
     in_branch: bool = False
     """It runs in a branch of a conditional only; `runs` is 0 if that is not the costliest."""
@@ -150,14 +151,15 @@ def launch_json(k: FinalKernel) -> Json:
             "name=place.label input_name source=place.source op_name=place.op_name kind runs per_iteration "
             "bytes=bytes_accessed time_us=us~ floor=is_floor",
         ),
-        "time_kind": time_kind(k.us, k.is_floor),
+        "time_kind": time_kind(k.us, k.is_floor, k.is_open),
         **measured_json(k.measured),
     }
 
 
-def time_kind(us: float | None, is_floor: bool) -> str | None:
-    """`estimated` or `lower-bound`; None without a time."""
-    return None if us is None else "lower-bound" if is_floor else "estimated"
+def time_kind(us: float | None, is_floor: bool, is_open: bool = False) -> str | None:
+    """`estimated`, `lower-bound`, or `not-known` of a bound that says nothing; None without a time."""
+    bound = "not-known" if is_open else "lower-bound"
+    return None if us is None else bound if is_floor else "estimated"
 
 
 def measured_json(time: MeasuredTime | None) -> Json:

@@ -295,6 +295,7 @@ def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
         devices = f" {ARROW} ".join(dict.fromkeys(accounts.devices))
         # What equal kernels take beyond their bounds cancels out.
         is_open = (b.floors, b.floor_us, b.without_time) != (a.floors, a.floor_us, a.without_time)
+        is_open |= b.open_ended + a.open_ended > 0  # nor is the whole known then
         bounds = b.is_floor, a.is_floor
         text = time_change_of(b.us, a.us, bounds=bounds, is_open=is_open)
         pairs.append((f"estimated time on {devices}:", text))

@@ -58,6 +58,7 @@ class Choice(Record):
     line: str = ""  # The user's own line
     layer: str = ""  # The model's layer (`format/paths.py`), where the dump has one
     is_floor: bool = False  # `us` is a lower bound: XLA has no estimate, or one that no machine reaches
+    is_open: bool = False  # `us`, of its bytes, says nothing of its time
     runs: int = 1
     count: int = 1  # equal kernels that share a row, this one among them
     per_iteration: bool = False  # `runs` counts one iteration of a loop whose trip count is not known
@@ -206,7 +207,7 @@ def _kernel(k: Choice) -> Json:
         **fields(
             k, "heroes blocks threads us time_us=us floor=is_floor runs bytes_accessed bytes_floor source"
         ),
-        "time_kind": time_kind(k.us, k.is_floor),
+        "time_kind": time_kind(k.us, k.is_floor, k.is_open),
         **measured_json(k.measured),
         **fields(k, "made_by=created_by", created_by_json),
     }
@@ -241,7 +242,7 @@ def kernel_selection(
         kernel = row.instruction
         place = place_of(kernel, module) if facts is None else facts.final_place(kernel)
         source = (place.source or "").partition(" ")[0] or None
-        own = fields(row, "us is_floor measured runs per_iteration")
+        own = fields(row, "us is_floor is_open measured runs per_iteration")
         chosen = _chosen(kernel, row.cost, {} if is_closed else _by_rules(kernel, model))
         found.append(replace(chosen, source=source, line=place.line, **own))
     if replay is not None:

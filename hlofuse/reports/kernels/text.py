@@ -51,7 +51,7 @@ def cost_text(k: Choice) -> str:
     times = f" × {k.launches:,}" if k.launches != 1 else ""
     times += ", one iteration" if k.per_iteration else ""
     if k.us is not None:
-        return us_text(k.us, k.is_floor) + times
+        return ("not known" if k.is_open else us_text(k.us, k.is_floor)) + times
     return bytes_text(k.bytes_accessed, k.bytes_floor) + times if k.bytes_accessed is not None else "–"
 
 

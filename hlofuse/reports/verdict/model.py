@@ -59,6 +59,7 @@ class Share(Record):
     in_command_buffers: int | None = None
     """Launches in command buffers; None where it is not known, and for other kinds."""
     host_wait_us: float = 0.0  # The part of `us` of launches in which a GPU waits for the host, at least
+    is_open: bool = False  # Some of it may take any time
 
 
 _LANES = 128
@@ -219,7 +220,8 @@ class Verdict(Record):
         """Every kernel that matters has an estimated time, and no loop launches kernels."""
         t = self.totals
         loops = t.launches != t.kernels or t.per_iteration
-        return t.us is not None and not loops and (t.floor_us or 0.0) <= _SMALL * t.us
+        known = t.us is not None and not t.open_ended and (t.floor_us or 0.0) <= _SMALL * t.us
+        return known and not loops
 
     @property
     def scaled_us_left(self) -> float | None:

@@ -124,9 +124,8 @@ def shares_lines(v: Verdict, width: int) -> list[str]:
         found = [s for s in v.shares if s.bytes_accessed or not moved]
         parts = [f"{s.kind} {bytes_text(s.bytes_accessed)}{_part(s.bytes_accessed, moved)}" for s in found]
     else:
-        is_open = v.totals.open_ended > 0
-        found = sorted(v.shares, key=lambda s: not (is_open and s.kind == "library calls"))
-        parts = [_share(s, v.totals) for s in found if round(s.us or 0.0, 2) or not v.totals.us]
+        found = sorted(v.shares, key=lambda s: not s.is_open)
+        parts = [_share(s, v.totals) for s in found if s.is_open or round(s.us or 0.0, 2) or not v.totals.us]
     measured, timed = bool(v.totals.measured_us), v.totals.us is not None
     kind = "Measured" if measured else "Time" if timed else "Bytes"
     return broken(f"{kind}: {' · '.join(parts)}", width)
@@ -134,7 +133,7 @@ def shares_lines(v: Verdict, width: int) -> list[str]:
 
 def _share(s: Share, totals: Totals) -> str:
     us, total, together = s.us or 0.0, totals.us or 0.0, ""
-    if totals.open_ended and s.kind == "library calls":
+    if s.is_open:
         return f"{s.kind} not known"
     if s.in_command_buffers:
         some = "all" if s.in_command_buffers == s.count else f"{s.in_command_buffers:,} of {s.count:,}"

@@ -49,7 +49,8 @@ def story_headline(s: Story) -> str:
 
 def _time_text(s: Story) -> str:
     """`21.0 µs × 8, memory-bound`, measured where there is a profile."""
-    time = us_text(s.us, s.is_floor) if s.us is not None else "a kernel of its own"
+    unknown = "time not known" if s.is_floor else "a kernel of its own"
+    time = us_text(s.us, s.is_floor) if s.us is not None else unknown
     time += " for one iteration of a loop of unknown length" if s.per_iteration else ""
     time += f" × {s.runs:,}" if s.runs > 1 else ""
     if s.described.measured is not None:
